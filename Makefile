@@ -1,0 +1,54 @@
+# Everything a person or CI runs. Each target makes what it needs; nothing outside the repository is assumed but
+# Python 3.11 or newer with venv, a C++ compiler (ggwave builds from source) and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+CHECKED := src sdk/python tests bench
+
+.PHONY: install up test bench fmt lint lock test-tools clean
+
+install: $(VENV)/.runtime
+test-install: $(VENV)/.test
+
+$(VENV)/.runtime: requirements/build.txt requirements/runtime.txt pyproject.toml sdk/python/pyproject.toml
+	@scripts/check-machine $(PYTHON)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing from the hashed lock files into $(VENV) (a minute or two the first time) ..."
+	@$(PIP) install --require-hashes --requirement requirements/build.txt
+	@$(PIP) install --require-hashes --no-build-isolation --requirement requirements/runtime.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable sdk/python --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.runtime requirements/test.txt
+	@$(PIP) install --require-hashes --no-build-isolation --requirement requirements/test.txt
+	@touch $@
+
+up: install
+	@$(BIN)/soundmark up --demo
+
+test: test-install test-tools lint
+	@$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup
+
+test-tools:
+	@scripts/install-tools redis-server
+
+lint: test-install
+	@$(BIN)/ruff format --check --quiet $(CHECKED)
+	@$(BIN)/ruff check --quiet $(CHECKED)
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+fmt: test-install
+	@$(BIN)/ruff check --fix --quiet $(CHECKED) || true
+	@$(BIN)/ruff format --quiet $(CHECKED)
+
+bench: test-install
+	@scripts/install-tools wrk
+	@$(BIN)/python -m bench
+
+lock:
+	@requirements/lock
+
+clean:
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,1 @@
+"""Receive, resolve and verify XR Codes broadcast as sound."""

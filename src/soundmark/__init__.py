@@ -1,0 +1,1 @@
+"""Soundmark: signed, revocable intents, broadcast as sound."""
