@@ -1,0 +1,1 @@
+"""Mechanisms without product words: nothing here knows what a Code is."""

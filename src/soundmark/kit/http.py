@@ -1,0 +1,248 @@
+"""The HTTP edge: problem documents, request ids, body limits, strict JSON, and what every answer carries."""
+
+import json
+import re
+import time
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import structlog
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from soundmark.kit.entropy import Entropy
+from soundmark.kit.ids import mint
+from soundmark.kit.problems import (
+    FieldError,
+    InternalError,
+    Location,
+    MalformedBody,
+    MethodNotAllowed,
+    NotAcceptable,
+    NotFound,
+    PayloadTooLarge,
+    Problem,
+    Unauthenticated,
+    UnsupportedMediaType,
+    ValidationFailed,
+)
+from soundmark.kit.strict_json import MalformedJson, parse_json
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+BODY_MAX_BYTES: Final = 1024 * 1024  # Contract, section 1.
+PROBLEM_TYPE: Final = "application/problem+json"
+
+_REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9_-]{1,64}")
+_LOCATIONS: Final[dict[str, Location]] = {"body": "body", "query": "query", "path": "path", "header": "header"}
+_log: Final = structlog.get_logger()
+
+# Which problem a bare framework error stands for; the framework raises these before any route of ours runs.
+_FRAMEWORK_PROBLEMS: Final[dict[int, type[Problem]]] = {
+    HTTPStatus.NOT_FOUND: NotFound,
+    HTTPStatus.METHOD_NOT_ALLOWED: MethodNotAllowed,
+    HTTPStatus.NOT_ACCEPTABLE: NotAcceptable,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: PayloadTooLarge,
+    HTTPStatus.UNAUTHORIZED: Unauthenticated,
+}
+
+
+def request_id(headers: list[tuple[bytes, bytes]], entropy: Entropy) -> str:
+    """The caller's own `X-Request-Id` when it is well-formed, else a new one."""
+    for name, value in headers:
+        if name == b"x-request-id":
+            return value.decode("ascii") if _REQUEST_ID.fullmatch(value) else mint(entropy, "req_")
+    return mint(entropy, "req_")
+
+
+def problem_document(problem: Problem, *, base_url: str, request_id: str) -> bytes:
+    """The RFC 9457 document of one problem."""
+    document: dict[str, Any] = {
+        "type": f"{base_url}/problems/{problem.code}",
+        "title": problem.title,
+        "status": int(problem.kind),
+        "detail": problem.detail,
+        "code": problem.code,
+        "request_id": request_id,
+    }
+    if problem.errors:
+        document["errors"] = [
+            {"location": error.location, "pointer": error.pointer, "message": error.message} for error in problem.errors
+        ]
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An ASGI app around `app`: request id, log line, `Cache-Control`, and problems for whatever escapes."""
+
+    app: AsgiApp
+    base_url: str
+    entropy: Entropy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        identity = request_id(scope["headers"], self.entropy)
+        scope.setdefault("state", {})["request_id"] = identity
+        answered = _Answer(send, identity, no_store=scope["path"].startswith("/v1"))
+        started_s = time.perf_counter()
+        try:
+            with structlog.contextvars.bound_contextvars(request_id=identity):
+                await self._run(scope, receive, answered)
+        finally:
+            _log.info(
+                "request",
+                request_id=identity,
+                method=scope["method"],
+                # The template, never the path: a path may hold a token.
+                route=getattr(scope.get("route"), "path", None),
+                status=answered.status,
+                duration_ms=round((time.perf_counter() - started_s) * 1000, 1),
+            )
+
+    async def _run(self, scope: Scope, receive: Receive, answered: "_Answer") -> None:
+        try:
+            await self.app(scope, receive, answered)
+        except Exception as error:
+            problem = error if isinstance(error, Problem) else InternalError()
+            if isinstance(problem, InternalError):
+                _log.exception("internal_error")
+            if answered.status is not None:
+                raise
+            await problem_response(problem, self.base_url, answered.request_id)(scope, receive, answered)
+
+
+class _Answer:
+    """A `send` that adds what every answer carries and remembers the status."""
+
+    def __init__(self, send: Send, identity: str, *, no_store: bool) -> None:
+        self._send = send
+        self.request_id = identity
+        self._no_store = no_store
+        self.status: int | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
+            headers.append((b"x-content-type-options", b"nosniff"))
+            if self._no_store and not any(name.lower() == b"cache-control" for name, _ in headers):
+                headers.append((b"cache-control", b"no-store"))
+            message = {**message, "headers": headers}
+        await self._send(message)
+
+
+def problem_response(problem: Problem, base_url: str, identity: str) -> Response:
+    """The response of one problem, headers included."""
+    return Response(
+        problem_document(problem, base_url=base_url, request_id=identity),
+        status_code=int(problem.kind),
+        media_type=PROBLEM_TYPE,
+        headers=problem.headers,
+    )
+
+
+def install_problem_handlers(
+    app: FastAPI,
+    base_url: str,
+    refine: Callable[[list[dict[str, Any]]], Problem | None] = lambda _errors: None,
+) -> None:
+    """Let every failure of `app` answer a problem document.
+
+    `refine` may name a more exact problem for a list of Pydantic errors; None keeps `validation_failed`.
+    """
+
+    def answer(request: Request, problem: Problem) -> Response:
+        return problem_response(problem, base_url, request.state.request_id)
+
+    async def on_problem(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Problem), "registered for Problem"
+        return answer(request, error)
+
+    async def on_invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError), "registered for RequestValidationError"
+        found = list(error.errors())
+        return answer(request, refine(found) or ValidationFailed(errors=tuple(map(_field_error, found))))
+
+    async def on_framework(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException), "registered for HTTPException"
+        problem = _FRAMEWORK_PROBLEMS.get(error.status_code, InternalError)()
+        problem.headers.update(error.headers or {})
+        return answer(request, problem)
+
+    app.add_exception_handler(Problem, on_problem)
+    app.add_exception_handler(RequestValidationError, on_invalid)
+    app.add_exception_handler(HTTPException, on_framework)
+
+
+def _field_error(error: dict[str, Any]) -> FieldError:
+    where, *rest = error["loc"]
+    pointer = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in rest)
+    return FieldError(_LOCATIONS.get(str(where), "body"), pointer, error["msg"].removeprefix("Value error, "))
+
+
+class StrictRoute(APIRoute):
+    """A route whose caller is known before its body is read, and whose body is read as I-JSON.
+
+    Order of judgement: credential (401), media type, size and syntax of the body (415, 413, 400), then the route's
+    dependencies (tenant, role), then the shapes of parameters and body (422).
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        takes_body = self.body_field is not None
+
+        async def strict(request: Request) -> Response:
+            authenticate = getattr(request.app.state, "authenticate", None)
+            if authenticate is not None and not (self.openapi_extra or {}).get("x-public", False):
+                request.state.caller = await authenticate(request)
+            if takes_body:
+                await _read_json(request)
+            return await handle(request)
+
+        return strict
+
+
+async def _read_json(request: Request) -> None:
+    """Read and parse the body so that the framework finds it parsed already."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise UnsupportedMediaType
+    data = await read_body(request, BODY_MAX_BYTES)
+    try:
+        value = parse_json(data)
+    except MalformedJson as error:
+        raise MalformedBody(f"The body is not well-formed JSON: {error}.") from None
+    request._body = data  # noqa: SLF001 - where Starlette keeps what was read once
+    request._json = value  # noqa: SLF001 - and what was parsed once
+    request.state.json = value
+
+
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """The whole body.
+
+    Raises: PayloadTooLarge, before more than `max_bytes` are held.
+    """
+    declared = request.headers.get("content-length", "0")
+    if declared.isdecimal() and int(declared) > max_bytes:
+        raise PayloadTooLarge
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > max_bytes:
+            raise PayloadTooLarge
+        chunks.append(chunk)
+    return b"".join(chunks)

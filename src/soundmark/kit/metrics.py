@@ -1,0 +1,32 @@
+"""Metrics in Prometheus text, on a port of their own.
+
+Where several processes serve one component, each keeps its values in files below `PROMETHEUS_MULTIPROC_DIR` and
+whichever process is asked adds up all of them.
+"""
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from prometheus_client import REGISTRY, CollectorRegistry, make_asgi_app
+from prometheus_client.multiprocess import MultiProcessCollector
+
+AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+def metrics_app() -> AsgiApp:
+    """An ASGI app that answers `/metrics`, and 404 elsewhere."""
+    registry = REGISTRY
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # prometheus-client has no types here
+    answer = cast(AsgiApp, make_asgi_app(registry))
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and scope["path"] != "/metrics":
+            await send({"type": "http.response.start", "status": 404, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        await answer(scope, receive, send)
+
+    return app

@@ -1,0 +1,184 @@
+"""PostgreSQL: one visible transaction for a command, and guards against the ways that goes wrong."""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, Final, LiteralString, TypeVar
+
+import psycopg
+from psycopg.rows import class_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.kit.secret import Secret
+
+Params = Mapping[str, Any]
+R = TypeVar("R")
+
+CONNECT_TIMEOUT_S: Final = 3
+_ACQUIRE_TIMEOUT_S: Final = 3.0
+_ATTEMPTS: Final = 3
+_OPTIONS: Final = (
+    "-c statement_timeout=30s -c idle_in_transaction_session_timeout=30s -c timezone=UTC -c synchronous_commit=on"
+)
+
+_open_transaction: Final[ContextVar[bool]] = ContextVar("open_transaction", default=False)
+
+
+def assert_no_transaction(what: str) -> None:
+    """Fail loudly where `what` would hold a transaction's locks open for longer than we control."""
+    assert not _open_transaction.get(), f"{what} inside a transaction"
+
+
+def connect_options(application_name: str) -> dict[str, Any]:
+    """Keyword arguments of every connection that we open."""
+    return {"options": _OPTIONS, "connect_timeout": CONNECT_TIMEOUT_S, "application_name": application_name}
+
+
+class Tx:
+    """An open transaction. Steps and store functions take one; only a command opens one."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        self._connection: Final = connection
+
+    async def all(self, record: type[R], statement: LiteralString, params: Params | None = None) -> list[R]:
+        """Every row as a `record`, whose fields are named like the columns."""
+        async with self._connection.cursor(row_factory=class_row(record)) as cursor:
+            await cursor.execute(statement, params)
+            return await cursor.fetchall()
+
+    async def one_or_none(self, record: type[R], statement: LiteralString, params: Params | None = None) -> R | None:
+        """The one row, or None. More than one is a mistake of ours."""
+        rows = await self.all(record, statement, params)
+        assert len(rows) <= 1, "a statement for one row found several"
+        return rows[0] if rows else None
+
+    async def value(self, statement: LiteralString, params: Params | None = None) -> Any:
+        """The first column of the one row; None without a row."""
+        cursor = await self._connection.execute(statement, params)
+        row = await cursor.fetchone()
+        return None if row is None else row[0]
+
+    async def run(self, statement: LiteralString, params: Params | None = None) -> int:
+        """Carry out a statement that answers no rows; the number of rows it touched."""
+        cursor = await self._connection.execute(statement, params)
+        return cursor.rowcount
+
+    async def run_many(self, statement: LiteralString, rows: Sequence[Params]) -> None:
+        """Carry out one statement for each of `rows`, in one round trip."""
+        async with self._connection.cursor() as cursor:
+            await cursor.executemany(statement, rows)
+
+
+class Database:
+    """A pool of connections to one database, with our rules about transactions."""
+
+    def __init__(self, url: Secret, *, pool_size: int, application_name: str) -> None:
+        self.url: Final = url
+        self._application_name: Final = application_name
+        self._pool: Final = AsyncConnectionPool(
+            url.reveal(),
+            min_size=1,
+            max_size=pool_size,
+            timeout=_ACQUIRE_TIMEOUT_S,
+            kwargs={**connect_options(application_name), "autocommit": True},
+            open=False,
+            name=application_name,
+        )
+
+    async def open(self) -> None:
+        """Connect.
+
+        Raises: DatabaseUnavailable.
+        """
+        await self._pool.open()
+        try:
+            await self._pool.wait(timeout=CONNECT_TIMEOUT_S * 2)
+        except (PoolTimeout, psycopg.OperationalError):
+            await self._pool.close()
+            raise DatabaseUnavailable from None
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        await self._pool.close()
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Tx]:
+        """One read-committed transaction: committed when the block ends, rolled back when it raises.
+
+        Never nested, never open across a call to another component; both are assertion failures.
+
+        Raises: DatabaseUnavailable.
+        """
+        async with self._begun("BEGIN ISOLATION LEVEL READ COMMITTED") as tx:
+            yield tx
+
+    @contextlib.asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Tx]:
+        """A repeatable-read, read-only transaction: everything in it is read as of one moment.
+
+        Raises: DatabaseUnavailable.
+        """
+        async with self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as tx:
+            yield tx
+
+    async def is_ready(self) -> bool:
+        """Whether the database answers."""
+        try:
+            async with self.snapshot() as tx:
+                return bool(await tx.value("SELECT 1") == 1)
+        except DatabaseUnavailable:
+            return False
+
+    async def dedicated_connection(self) -> psycopg.AsyncConnection[Any]:
+        """A connection outside the pool, in autocommit mode, for one owner that keeps it.
+
+        Raises: DatabaseUnavailable.
+        """
+        try:
+            return await psycopg.AsyncConnection.connect(
+                self.url.reveal(), autocommit=True, **connect_options(f"{self._application_name}-hot")
+            )
+        except psycopg.OperationalError:
+            raise DatabaseUnavailable from None
+
+    @contextlib.asynccontextmanager
+    async def _begun(self, begin: LiteralString) -> AsyncIterator[Tx]:
+        assert_no_transaction("a transaction")
+        connection = await self._acquire(begin)
+        token = _open_transaction.set(True)
+        try:
+            try:
+                yield Tx(connection)
+            except BaseException:
+                with contextlib.suppress(psycopg.Error):
+                    await connection.rollback()
+                raise
+            await connection.execute("COMMIT")
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            if isinstance(error, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable):
+                raise DatabaseUnavailable("The database did not answer in time.") from error
+            raise DatabaseUnavailable from error
+        finally:
+            _open_transaction.reset(token)
+            await self._pool.putconn(connection)
+
+    async def _acquire(self, begin: LiteralString) -> psycopg.AsyncConnection[Any]:
+        """A connection whose transaction has begun.
+
+        After a restart of the server the pool holds connections that are dead and do not know it. BEGIN finds out
+        before anything was done, so trying another one is safe.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                connection = await self._pool.getconn()
+            except (PoolTimeout, psycopg.OperationalError):
+                raise DatabaseUnavailable from None
+            try:
+                await connection.execute(begin)
+            except (psycopg.OperationalError, psycopg.InterfaceError):
+                await self._pool.putconn(connection)
+                await self._pool.check()
+            else:
+                return connection
+        raise DatabaseUnavailable

@@ -1,0 +1,125 @@
+"""Calls to a private component: one deadline for the whole call, a ceiling on bytes, a credential, no retries."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import httpx
+
+from soundmark.kit.postgres import assert_no_transaction
+from soundmark.kit.secret import Secret
+
+JSON_TYPE: Final = "application/json"
+PROBLEM_TYPE: Final = "application/problem+json"
+
+
+class PrivateCallFailed(Exception):  # noqa: N818 - named for what was found
+    """The component did not answer as agreed: unreachable, late, oversized, or something else than it should be.
+
+    `reason` is one of our own words and safe to log.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateAnswer:
+    """A whole answer: its status, its media type without parameters, and its body."""
+
+    status: int
+    media_type: str
+    body: bytes
+
+    def json_object(self) -> dict[str, Any]:
+        """The body as one JSON object.
+
+        Raises: PrivateCallFailed for anything else.
+        """
+        if self.media_type not in {JSON_TYPE, PROBLEM_TYPE}:
+            raise PrivateCallFailed("not_json")
+        try:
+            value = json.loads(self.body)
+        except ValueError:
+            raise PrivateCallFailed("malformed_json") from None
+        if not isinstance(value, dict):
+            raise PrivateCallFailed("not_an_object")
+        return value
+
+
+class PrivateChannel:
+    """A client of one private component.
+
+    `timeout_s` bounds the whole call, connecting and reading included; `bytes_max` bounds the body while it streams.
+    """
+
+    def __init__(self, url: str, credential: Secret, *, timeout_s: float, bytes_max: int) -> None:
+        self._credential: Final = credential
+        self._timeout_s: Final = timeout_s
+        self._bytes_max: Final = bytes_max
+        self._client: Final = httpx.AsyncClient(
+            base_url=url,
+            timeout=httpx.Timeout(timeout_s),
+            limits=httpx.Limits(max_connections=64, max_keepalive_connections=16),
+            trust_env=False,
+            follow_redirects=False,
+        )
+
+    async def post(
+        self, path: str, payload: Mapping[str, Any], *, request_id: str, operation_id: str | None = None
+    ) -> PrivateAnswer:
+        """POST a JSON object and read the whole answer.
+
+        Raises: PrivateCallFailed.
+        """
+        return await self._call("POST", path, json.dumps(payload).encode(), request_id, operation_id)
+
+    async def is_ready(self) -> bool:
+        """Whether the component says of itself that it is ready."""
+        try:
+            answer = await self._call("GET", "/readyz", None, "readyz", None)
+        except PrivateCallFailed:
+            return False
+        return answer.status == HTTPStatus.OK
+
+    async def aclose(self) -> None:
+        """Let go of the connections."""
+        await self._client.aclose()
+
+    async def _call(
+        self, method: str, path: str, content: bytes | None, request_id: str, operation_id: str | None
+    ) -> PrivateAnswer:
+        assert_no_transaction("a private call")
+        headers = {"authorization": f"Bearer {self._credential.reveal()}", "x-request-id": request_id}
+        if content is not None:
+            headers["content-type"] = JSON_TYPE
+        if operation_id is not None:
+            headers["x-svc-operation-id"] = operation_id
+        try:
+            async with (
+                asyncio.timeout(self._timeout_s),
+                self._client.stream(method, path, content=content, headers=headers) as response,
+            ):
+                body = await self._read(response)
+        except TimeoutError:
+            raise PrivateCallFailed("deadline") from None
+        except httpx.TimeoutException:
+            raise PrivateCallFailed("deadline") from None
+        except (httpx.HTTPError, httpx.InvalidURL):
+            raise PrivateCallFailed("unreachable") from None
+        media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        return PrivateAnswer(response.status_code, media_type, body)
+
+    async def _read(self, response: httpx.Response) -> bytes:
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in response.aiter_raw():
+            size += len(chunk)
+            if size > self._bytes_max:
+                raise PrivateCallFailed("oversized")
+            chunks.append(chunk)
+        return b"".join(chunks)

@@ -1,0 +1,30 @@
+"""RFC 3339 timestamps: written in UTC with milliseconds and `Z`, read with any offset."""
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+_RFC_3339: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def format_timestamp(moment: datetime) -> str:
+    """`2026-11-20T10:00:00.000Z`. Texts of this shape sort like the moments that they name."""
+    assert moment.tzinfo is not None, "a moment without a zone names no instant"
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+def parse_timestamp(text: str) -> datetime:
+    """The UTC moment that `text` names, cut to whole milliseconds.
+
+    Raises: ValueError for anything but an RFC 3339 date-time, one without an offset included, and for a moment
+        outside the years 1 to 9999 of UTC.
+    """
+    match = _RFC_3339.fullmatch(text)
+    if match is None:
+        raise ValueError("must be an RFC 3339 date-time with an offset, such as 2026-11-20T10:00:00.000Z")
+    day, time, fraction, offset = match.groups()
+    milliseconds = (fraction or "").ljust(3, "0")[:3]
+    try:
+        return datetime.fromisoformat(f"{day}T{time}.{milliseconds}{offset.upper()}").astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("must be a date-time that exists, with an offset") from None

@@ -1,0 +1,172 @@
+"""Every setting of every component. Names and defaults: docs/settings.md; only `app` modules and the CLI read them."""
+
+from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Annotated, Final, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from soundmark.kit import settings as kit
+from soundmark.kit.sealing import parse_master_key
+from soundmark.kit.secret import Secret
+
+Component = Literal["core", "audience", "audio"]
+
+_CREDENTIAL_CHARS_MIN: Final = 16
+
+
+def _http_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("must be an http or https URL")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError("must be a URL without credentials, query or fragment")
+    return text.rstrip("/")
+
+
+def _database_url(text: str) -> Secret:
+    parts = urlsplit(text)
+    if parts.scheme not in {"postgresql", "postgres"} or not parts.path.strip("/"):
+        raise ValueError("must be a postgresql:// URL that names a database")
+    return Secret(text)
+
+
+def _credentials(text: str) -> tuple[Secret, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > 2 or any(len(part) < _CREDENTIAL_CHARS_MIN for part in parts):  # noqa: PLR2004 - a pair
+        raise ValueError("must be one credential of 16 or more characters, or two with a comma between")
+    return tuple(Secret(part) for part in parts)
+
+
+def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    try:
+        return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise ValueError("must be a comma-separated list of networks in CIDR notation") from None
+
+
+def _rate_limit_url(text: str) -> Secret:
+    if urlsplit(text).scheme not in {"redis", "rediss"}:
+        raise ValueError("must be a redis:// or rediss:// URL")
+    return Secret(text)
+
+
+def _operator_token(text: str) -> Secret:
+    if not text.startswith("xop_") or len(text) < len("xop_") + 43:
+        raise ValueError("must begin with xop_ and carry 43 or more characters")
+    return Secret(text)
+
+
+def _master_key(text: str) -> Secret:
+    parse_master_key(text)
+    return Secret(text.strip())
+
+
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+DatabaseUrl = Annotated[Secret, BeforeValidator(_database_url)]
+Credentials = Annotated[tuple[Secret, ...], BeforeValidator(_credentials)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Networks = Annotated[tuple[IPv4Network | IPv6Network, ...], BeforeValidator(_networks)]
+
+
+class ProcessSettings(kit.Settings):
+    """What every process takes."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] | None = None
+    metrics_port: Port | None = None
+
+
+class CoreSettings(ProcessSettings):
+    """Core: the public control plane."""
+
+    base_url: HttpUrl
+    core_database_url: DatabaseUrl
+    audience_database_url: DatabaseUrl | None = None
+    database_pool_size: Annotated[int, Field(ge=2, le=200)] = 10
+    master_key: Annotated[Secret, BeforeValidator(_master_key)]
+    audio_url: HttpUrl
+    audio_credential: Credentials
+    private_timeout_s: Annotated[float, Field(ge=1, le=60)] = 5
+    private_response_bytes_max: Annotated[int, Field(ge=1024, le=16 * 1024 * 1024)] = 8 * 1024 * 1024
+    operator_token: Annotated[Secret, BeforeValidator(_operator_token)] | None = None
+    trusted_proxies: Networks = ()
+    resolve_rate_limit: Annotated[int, Field(ge=1)] = 120
+    resolve_rate_window_s: Annotated[int, Field(ge=1, le=3600)] = 10
+    rate_limit_url: Annotated[Secret, BeforeValidator(_rate_limit_url)] | None = None
+
+    @model_validator(mode="after")
+    def _databases_differ(self) -> "CoreSettings":
+        _refuse_shared_database(self.core_database_url, self.audience_database_url)
+        return self
+
+
+class AudienceSettings(ProcessSettings):
+    """Audience: measurement, with a database of its own."""
+
+    audience_database_url: DatabaseUrl
+    core_database_url: DatabaseUrl | None = None
+    audience_credential: Credentials
+    database_pool_size: Annotated[int, Field(ge=2, le=200)] = 10
+
+    @model_validator(mode="after")
+    def _databases_differ(self) -> "AudienceSettings":
+        _refuse_shared_database(self.core_database_url, self.audience_database_url)
+        return self
+
+
+class AudioSettings(ProcessSettings):
+    """Audio: renders frames, holds nothing."""
+
+    audio_credential: Credentials
+
+
+class CoreDatabaseSettings(ProcessSettings):
+    """What a command that only touches Core's database takes."""
+
+    core_database_url: DatabaseUrl
+
+
+class AudienceDatabaseSettings(ProcessSettings):
+    """What a command that only touches Audience's database takes."""
+
+    audience_database_url: DatabaseUrl
+
+
+class KeysSettings(CoreDatabaseSettings):
+    """What `soundmark keys` takes."""
+
+    master_key: Annotated[Secret, BeforeValidator(_master_key)]
+
+
+COMPONENTS: Final[Mapping[Component, type[ProcessSettings]]] = {
+    "core": CoreSettings,
+    "audience": AudienceSettings,
+    "audio": AudioSettings,
+}
+
+# Settings of the private channel to Audience, which Core takes once it speaks to it.
+_NOT_READ_YET: Final = {"AUDIENCE_URL"}
+_KNOWN: Final = {name.upper() for model in COMPONENTS.values() for name in model.model_fields} | _NOT_READ_YET
+
+S = TypeVar("S", bound=ProcessSettings)
+
+
+def read(model: type[S], environ: Mapping[str, str]) -> S:
+    """The settings of `model` from `environ`.
+
+    Raises: kit.settings.SettingsInvalid, naming everything that is wrong.
+    """
+    return kit.read_settings(model, environ, known=_KNOWN)
+
+
+def _refuse_shared_database(core: Secret | None, audience: Secret | None) -> None:
+    if core is None or audience is None:
+        return
+    one, other = urlsplit(core.reveal()), urlsplit(audience.reveal())
+    same_server = (one.hostname, one.port) == (other.hostname, other.port)
+    if same_server and (one.path == other.path or one.username == other.username):
+        raise ValueError(
+            "SOUNDMARK_CORE_DATABASE_URL and SOUNDMARK_AUDIENCE_DATABASE_URL must name two databases and two roles"
+        )
