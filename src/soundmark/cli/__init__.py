@@ -1,0 +1,86 @@
+"""The `soundmark` command. One module a command or group; no product logic.
+
+To add a command: write a module with a `typer.Typer(add_completion=False)` in it, by custom named `app`, and give it
+a line in `_COMMANDS`: its name, `module:attribute`, and the sentence that `soundmark --help` shows.
+
+- A Typer with one `@app.command()` and no callback is that command itself (`soundmark up`).
+- A Typer with a callback, or with several commands, is a group of commands (`soundmark keys list`).
+
+The module is imported when its command is called, never for `--help`, so that a serving process holds in memory what
+it serves with and nothing else. A command says that it was refused, or failed for a reason that the reader can act
+on, by `raise outcome.Refused("one clear line")`: exit status 1. Wrong usage is Typer's to refuse: exit status 2.
+"""
+
+import importlib
+import sys
+from typing import Any, Final
+
+import typer
+import typer.core
+import typer.main
+
+from soundmark.cli.outcome import Refused
+
+_COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "up": ("soundmark.cli.up:app", "Run everything on this machine, with a PostgreSQL of its own."),
+    "demo": ("soundmark.cli.demo:app", "Show the main job against a running service, step by step."),
+    "hear": ("soundmark.cli.hear:app", "Decode a sound, resolve and verify it, show the intent."),
+    "serve": ("soundmark.cli.serve:app", "Serve one component, configured by the environment."),
+    "work": ("soundmark.cli.work:app", "Run the background jobs of one component."),
+    "migrate": ("soundmark.cli.migrate:app", "Bring a component's database to the current schema."),
+    "keys": ("soundmark.cli.keys:app", "List, stage, activate, retire and rotate Core's signing keys."),
+    "config": ("soundmark.cli.config:app", "Check the settings in the environment."),
+    "openapi": ("soundmark.cli.contract:openapi", "Write the OpenAPI document of the public API."),
+    "schemas": ("soundmark.cli.contract:schemas", "Write the JSON Schemas of what travels between programs."),
+}
+
+
+class _CommandsByName(typer.core.TyperGroup):
+    """Knows every command by its line in the table; imports the one that is called."""
+
+    def __init__(self, **attrs: Any) -> None:
+        super().__init__(**attrs)
+        for name, (_, summary) in _COMMANDS.items():
+            self.commands[name] = typer.core.TyperCommand(name, help=summary)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is None:
+            return name, command, rest
+        return name, _load(name), rest
+
+
+def _load(name: str) -> Any:
+    path, summary = _COMMANDS[name]
+    module, _, attribute = path.partition(":")
+    command = typer.main.get_command(getattr(importlib.import_module(module), attribute))
+    command.name = name
+    command.help = command.help or summary
+    return command
+
+
+_app: Final = typer.Typer(
+    cls=_CommandsByName,
+    help="Signed, revocable records of an intent, broadcast as sound and verified on the device that hears them.",
+    no_args_is_help=True,
+    add_completion=False,
+    # A traceback with local variables would print secrets.
+    pretty_exceptions_enable=False,
+)
+
+
+@_app.callback()
+def _soundmark() -> None:
+    """Only here to make Typer build a group; the table holds the commands."""
+
+
+def main() -> None:
+    """Run the command that the command line names.
+
+    Exit status: 0 done, 1 refused or failed with one line on standard error, 2 wrong usage.
+    """
+    try:
+        _app(prog_name="soundmark")
+    except Refused as refused:
+        typer.echo(f"soundmark: {refused}", err=True)
+        sys.exit(1)

@@ -1,0 +1,5 @@
+"""How a command ends other than well."""
+
+
+class Refused(Exception):  # noqa: N818 - named for what is said to the reader
+    """The command was refused or failed; the message is the one line that says so, and holds no secret."""
