@@ -9,9 +9,9 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import structlog
-from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -155,7 +155,7 @@ def problem_response(problem: Problem, base_url: str, identity: str) -> Response
 
 
 def install_problem_handlers(
-    app: FastAPI,
+    app: Starlette,
     base_url: str,
     refine: Callable[[list[dict[str, Any]]], Problem | None] = lambda _errors: None,
 ) -> None:

@@ -1,0 +1,157 @@
+"""The private audio component: `POST /render`, for whoever holds the credential."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import structlog
+from prometheus_client import Counter, Gauge, Histogram
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from soundmark.audio.problems import AudioBusy
+from soundmark.audio.render import FRAME_PATTERN, Protocol, QueueFull, Renderer, RenderQueue
+from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.health import health_routes
+from soundmark.kit.http import AsgiApp, Edge, Receive, Scope, Send, install_problem_handlers, read_body
+from soundmark.kit.problems import (
+    FieldError,
+    InternalError,
+    MalformedBody,
+    Unauthenticated,
+    UnsupportedMediaType,
+    ValidationFailed,
+)
+from soundmark.kit.secret import Secret
+from soundmark.kit.strict_json import MalformedJson, parse_json
+from soundmark.settings import AudioSettings
+
+BODY_MAX_BYTES: Final = 1024  # A request is 53 bytes; whatever is larger is none.
+
+_OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
+_NO_BASE_URL: Final = ""  # Only Core reads these problems, by code: their type is a relative reference.
+
+_RENDERS: Final = Counter("soundmark_audio_renders", "Renderings asked for, by outcome.", ["outcome"])
+_WAITING: Final = Gauge(
+    "soundmark_audio_waiting", "Callers that wait for a rendering or have it made.", multiprocess_mode="livesum"
+)
+_RENDER_SECONDS: Final = Histogram(
+    "soundmark_audio_render_seconds",
+    "From the accepted request to the finished WAV file, waiting included.",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
+)
+_log: Final = structlog.get_logger()
+
+
+class RenderRequest(BaseModel):
+    """The body of `POST /render`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+
+    frame: Annotated[str, Field(pattern=f"^{FRAME_PATTERN}$")]
+    protocol: Protocol
+
+
+def create_app(settings: AudioSettings) -> AsgiApp:
+    """The component as an ASGI app; its lifespan holds the process's one ggwave instance."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        app.state.queue = RenderQueue(Renderer())
+        try:
+            yield
+        finally:
+            await app.state.queue.aclose()
+
+    app = Starlette(lifespan=lifespan, routes=[*health_routes({}), Route("/render", render, methods=["POST"])])
+    app.router.redirect_slashes = False
+    install_problem_handlers(app, _NO_BASE_URL)
+    return Edge(Guard(app, settings.audio_credential), _NO_BASE_URL, SystemEntropy())
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """An ASGI app that lets nobody but a holder of a credential reach `app`; only health is open.
+
+    It stands before routing, so that a stranger learns nothing of which paths exist, and before the body is read.
+    """
+
+    app: AsgiApp
+    credentials: tuple[Secret, ...]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in _OPEN_PATHS and not self._admits(Request(scope)):
+            raise Unauthenticated
+        await self.app(scope, receive, send)
+
+    def _admits(self, request: Request) -> bool:
+        scheme, _, candidate = request.headers.get("authorization", "").partition(" ")
+        # Both credentials of a pair are compared, whichever fits: the time taken tells nothing.
+        matches_count = sum(credential.equals(candidate) for credential in self.credentials)
+        return scheme.lower() == "bearer" and matches_count > 0
+
+
+async def render(request: Request) -> Response:
+    """Answer the WAV file of the frame in the body; render nothing for a caller that has gone."""
+    asked = await _read(request)
+    with _WAITING.track_inprogress():
+        return await _render(request, asked)
+
+
+async def _render(request: Request, asked: RenderRequest) -> Response:
+    queue: RenderQueue = request.app.state.queue
+    started_s = time.perf_counter()
+    rendering = asyncio.ensure_future(queue.render(asked.frame, asked.protocol))
+    leaving = asyncio.ensure_future(_until_gone(request))
+    try:
+        await asyncio.wait({rendering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not rendering.done():
+            _RENDERS.labels("abandoned").inc()
+            return Response(status_code=499)  # Nobody reads it.
+        wav = await rendering
+    except QueueFull:
+        _RENDERS.labels("busy").inc()
+        raise AudioBusy(headers={"retry-after": "1"}) from None
+    except Exception as error:
+        _RENDERS.labels("failed").inc()
+        _log.exception("render_failed")
+        raise InternalError from error
+    finally:
+        rendering.cancel()
+        leaving.cancel()
+    _RENDERS.labels("rendered").inc()
+    _RENDER_SECONDS.observe(time.perf_counter() - started_s)
+    return Response(wav, media_type="audio/wav")
+
+
+async def _read(request: Request) -> RenderRequest:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise UnsupportedMediaType
+    data = await read_body(request, BODY_MAX_BYTES)
+    try:
+        return RenderRequest.model_validate(parse_json(data))
+    except MalformedJson as error:
+        raise MalformedBody(f"The body is not well-formed JSON: {error}.") from None
+    except ValidationError as error:
+        raise ValidationFailed(errors=tuple(_faults(error))) from None
+
+
+def _faults(error: ValidationError) -> list[FieldError]:
+    found = error.errors(include_input=False, include_url=False, include_context=False)
+    return [FieldError("body", "".join(map(_step, fault["loc"])), fault["msg"]) for fault in found]
+
+
+def _step(name: int | str) -> str:
+    return "/" + str(name).replace("~", "~0").replace("/", "~1")  # RFC 6901.
+
+
+async def _until_gone(request: Request) -> None:
+    """Return once the caller has hung up; the body has been read, so nothing else can come."""
+    await request.receive()

@@ -1,0 +1,13 @@
+"""The audio component as a deployment runs it, on the ports given: what the tests of its HTTP speak to."""
+
+import os
+import sys
+
+from soundmark.audio.app import create_app
+from soundmark.kit import log, serve
+from soundmark.settings import AudioSettings, read
+
+if __name__ == "__main__":
+    port, metrics_port = map(int, sys.argv[1:])
+    log.configure(level="debug", log_format="json", component="audio")
+    serve.run(create_app(read(AudioSettings, os.environ)), serve.Listen("127.0.0.1", port, metrics_port))

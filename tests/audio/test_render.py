@@ -1,0 +1,120 @@
+"""The renderer and its queue, without HTTP."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from soundmark.audio.render import PROTOCOLS, WAITING_MAX, Protocol, QueueFull, Renderer, RenderQueue
+
+FRAME = "XRC1:brd_aZ09-_bY18-_cX27"
+
+
+@pytest.fixture
+def renderer() -> Iterator[Renderer]:
+    made = Renderer()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_rendered_frame_is_heard_again(
+    renderer: Renderer, decode: Callable[[bytes], str | None], protocol: Protocol
+) -> None:
+    assert decode(renderer.render(FRAME, protocol)) == FRAME
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_rendering_is_deterministic(renderer: Renderer, protocol: Protocol) -> None:
+    assert renderer.render(FRAME, protocol) == renderer.render(FRAME, protocol)
+
+
+@pytest.mark.parametrize(
+    ("frame", "protocol"),
+    [
+        ("", 4),
+        ("XRC1:", 4),
+        (FRAME[:-1], 4),
+        (FRAME + "A", 4),
+        (FRAME + "\n", 4),
+        (FRAME[:-1] + "é", 4),
+        (FRAME.lower(), 4),
+        ("A" * 141, 4),
+        *[(FRAME, protocol) for protocol in (-1, 0, 1, 2, 6, 9, 23)],
+    ],
+)
+def test_what_is_no_frame_or_no_ultrasound_is_refused(renderer: Renderer, frame: str, protocol: Protocol) -> None:
+    with pytest.raises(ValueError, match=r"^not an? "):
+        renderer.render(frame, protocol)
+
+
+def test_refused_calls_take_no_instance_with_them(renderer: Renderer, decode: Callable[[bytes], str | None]) -> None:
+    """ggwave loses one of the four instances of a process with every call that it refuses itself."""
+    bad: Protocol = 9  # type: ignore[assignment]  # what the test is about
+    for _ in range(5):
+        with pytest.raises(ValueError, match="not an ultrasound protocol"):
+            renderer.render(FRAME, bad)
+
+    assert decode(renderer.render(FRAME, 4)) == FRAME
+
+
+def test_closing_gives_the_instance_back() -> None:
+    for _ in range(5):
+        one = Renderer()
+        one.close()
+        one.close()
+    last = Renderer()
+    try:
+        assert last.render(FRAME, 5)
+    finally:
+        last.close()
+
+
+class BlockedRenderer(Renderer):
+    """Renders nothing until told to, and remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self.started = threading.Event()
+        self.may_go_on = threading.Event()
+
+    def render(self, frame: str, protocol: Protocol) -> bytes:
+        self.asked.append(f"{frame} {protocol}")
+        self.started.set()
+        assert self.may_go_on.wait(30)
+        return b"RIFF"
+
+
+async def test_the_queue_has_an_end_and_opens_again() -> None:
+    blocked = BlockedRenderer()
+    queue = RenderQueue(blocked)
+    waiting = [asyncio.create_task(queue.render(FRAME, 4)) for _ in range(WAITING_MAX)]
+    await asyncio.to_thread(blocked.started.wait, 30)
+
+    with pytest.raises(QueueFull):
+        await queue.render(FRAME, 5)
+    blocked.may_go_on.set()
+
+    assert await asyncio.gather(*waiting) == [b"RIFF"] * WAITING_MAX
+    assert await queue.render(FRAME, 5) == b"RIFF"
+    await queue.aclose()
+
+
+async def test_who_gave_up_while_waiting_is_not_rendered() -> None:
+    blocked = BlockedRenderer()
+    queue = RenderQueue(blocked)
+    first = asyncio.create_task(queue.render("first", 4))
+    await asyncio.to_thread(blocked.started.wait, 30)
+    impatient, patient = (asyncio.create_task(queue.render(name, 4)) for name in ("impatient", "patient"))
+    queued = asyncio.create_task(asyncio.sleep(0))  # Runs after both have joined the queue.
+    await queued
+
+    impatient.cancel()
+    await asyncio.wait({impatient})
+    blocked.may_go_on.set()
+
+    assert await asyncio.gather(first, patient) == [b"RIFF", b"RIFF"]
+    assert blocked.asked == ["first 4", "patient 4"]
+    await queue.aclose()
