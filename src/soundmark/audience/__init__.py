@@ -1,0 +1,1 @@
+"""Audience: measurement, a private component with a database of its own."""

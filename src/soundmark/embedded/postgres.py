@@ -1,0 +1,306 @@
+"""A PostgreSQL cluster of our own: durable, on one loopback port, nothing but SCRAM passwords."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql
+
+from soundmark.embedded.os_user import OsUser, spawn_options
+from soundmark.embedded.parentage import signalled_with_parent
+from soundmark.kit.clock import SystemClock
+from soundmark.kit.entropy import Entropy, SystemEntropy
+from soundmark.kit.ids import mint_secret
+from soundmark.kit.secret import Secret
+from soundmark.kit.sockets import reserve_port
+
+HOST: Final = "127.0.0.1"
+SUPERUSER: Final = "postgres"
+START_TIMEOUT_S: Final = 60  # Recovery after a crash replays at most one checkpoint's worth of log.
+STOP_TIMEOUT_S: Final = 30
+
+_POLL_S: Final = 0.02
+_CONNECT_TIMEOUT_S: Final = 5
+# Durability is PostgreSQL's default; it is spelled out because everything that we promise rests on it.
+_SETTINGS: Final = {
+    "listen_addresses": HOST,
+    "unix_socket_directories": "",
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+    "shared_buffers": "256MB",
+    "max_connections": "200",
+    "password_encryption": "scram-sha-256",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    # A file for each day of the week, overwritten a week later: the log cannot fill the disk.
+    "logging_collector": "on",
+    "log_filename": "postgresql-%a.log",
+    "log_rotation_age": "1d",
+    "log_rotation_size": "0",
+    "log_truncate_on_rotation": "on",
+}
+_CLIENT_AUTHENTICATION: Final = f"""\
+# Written at each start. Whoever is not here is refused.
+host  all  all  {HOST}/32  scram-sha-256
+host  all  all  all           reject
+local all  all                reject
+"""
+
+
+class ClusterFailed(Exception):  # noqa: N818 - named for what happened
+    """The cluster could not be made or started; the message is a line for the reader and holds no secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster in `home`, a folder that belongs to `user` (None: to ourselves).
+
+    `home` holds PostgreSQL's own `data`, `superuser.password` and `pg_hba.conf`. `settings` win over ours.
+    """
+
+    home: Path
+    user: OsUser | None
+    programs: Path
+    settings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def data(self) -> Path:
+        """PostgreSQL's data directory; it exists exactly when the cluster was made completely."""
+        return self.home / "data"
+
+    def exists(self) -> bool:
+        """Whether the cluster was made."""
+        return self.data.exists()
+
+    def prepare(self, entropy: Entropy) -> None:
+        """Make the cluster if there is none, and let it be started.
+
+        Raises: ClusterFailed.
+        """
+        if not self.exists():
+            self._initialise(entropy)
+        self._write("pg_hba.conf", _CLIENT_AUTHENTICATION)
+
+    def command(self, port: int) -> tuple[str, ...]:
+        """The command line of the server."""
+        settings = {**_SETTINGS, "hba_file": str(self.home / "pg_hba.conf"), "port": str(port), **dict(self.settings)}
+        options = [f"--{name}={value}" for name, value in settings.items()]
+        return (str(self.programs / "postgres"), "-D", str(self.data), *options)
+
+    def superuser_url(self, port: int, database: str = "postgres") -> Secret:
+        """Where the superuser connects."""
+        return _url(SUPERUSER, (self.home / "superuser.password").read_text(encoding="utf-8"), port, database)
+
+    def is_answering(self, port: int) -> bool:
+        """Whether the server takes connections now."""
+        try:
+            self._connect(port).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def ensure_database(self, port: int, name: str, entropy: Entropy) -> Secret:
+        """The URL of a database `name` that only the role `name` can connect to; both are made if need be.
+
+        The role may nothing beyond its database. Its password is a new one each time.
+        """
+        password = mint_secret(entropy, "")
+        role = sql.Identifier(name)
+        with contextlib.closing(self._connect(port)) as connection:
+            if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [name]).rowcount:
+                connection.execute(sql.SQL("CREATE ROLE {}").format(role))
+            # Only the verifier travels, so that no log of statements can hold the password.
+            verifier = connection.pgconn.encrypt_password(password.encode(), name.encode(), b"scram-sha-256").decode()
+            connection.execute(
+                sql.SQL(
+                    "ALTER ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD {}"
+                ).format(role, sql.Literal(verifier))
+            )
+            if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).rowcount:
+                connection.execute(sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE template0").format(role, role))
+            for database in (name, "postgres", "template1"):
+                connection.execute(
+                    sql.SQL("REVOKE CONNECT, TEMPORARY ON DATABASE {} FROM PUBLIC").format(sql.Identifier(database))
+                )
+        return _url(name, password, port, name)
+
+    def clear_left_process(self) -> None:
+        """Wait until no server of an earlier life runs on this cluster.
+
+        A server whose supervisor was killed is shutting down by then; one that is not is asked to.
+
+        Raises: ClusterFailed when it does not come to an end.
+        """
+        pid = self._left_pid()
+        if pid is None or not _exists(pid):
+            return  # PostgreSQL knows a dead server's file for what it is.
+        if not _runs_cluster(pid, self.data):
+            # The number belongs to somebody else by now, whom PostgreSQL would take for a server of ours.
+            (self.data / "postmaster.pid").unlink(missing_ok=True)
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGINT)
+        clock = SystemClock()
+        deadline_s = clock.monotonic_s() + STOP_TIMEOUT_S
+        while _exists(pid) and _runs_cluster(pid, self.data):
+            if clock.monotonic_s() > deadline_s:
+                raise ClusterFailed(f"PostgreSQL of an earlier run (pid {pid}) does not come to an end")
+            time.sleep(_POLL_S)
+
+    def start(self) -> "RunningCluster":
+        """Start the server for a test or a tool, and wait until it answers; it ends with this thread at the latest.
+
+        Raises: ClusterFailed.
+        """
+        self.prepare(SystemEntropy())
+        self.clear_left_process()
+        with contextlib.closing(reserve_port(HOST, 0)) as held:
+            port = held.getsockname()[1]
+            process = subprocess.Popen(  # noqa: S603 - our own command line
+                self.command(port),
+                preexec_fn=signalled_with_parent(signal.SIGINT),  # noqa: PLW1509 - it calls nothing but the kernel
+                # All but the first lines, and why a start failed, is in its own log.
+                stderr=subprocess.DEVNULL,
+                **self.process_options(),
+            )
+            self._wait_until_answering(process, port)
+        return RunningCluster(self, port, process)
+
+    def process_options(self) -> dict[str, Any]:
+        """Keyword arguments that `subprocess` needs to start any program of this cluster."""
+        return {
+            "cwd": "/",
+            "stdin": subprocess.DEVNULL,
+            "start_new_session": True,
+            # Nothing of ours that PostgreSQL would read: PGHOST, PGDATA and the like.
+            "env": {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"},
+            **spawn_options(self.user),
+        }
+
+    def _wait_until_answering(self, process: subprocess.Popen[bytes], port: int) -> None:
+        clock = SystemClock()
+        deadline_s = clock.monotonic_s() + START_TIMEOUT_S
+        while not self.is_answering(port):
+            if process.poll() is not None or clock.monotonic_s() > deadline_s:
+                process.kill()
+                process.wait()
+                raise ClusterFailed(f"PostgreSQL does not start; its log is in {self.data / 'log'}")
+            time.sleep(_POLL_S)
+
+    def _initialise(self, entropy: Entropy) -> None:
+        """Make the cluster under another name and rename it when it is complete."""
+        unfinished = self.home / "data.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        self._write("superuser.password", mint_secret(entropy, ""))
+        done = subprocess.run(  # noqa: S603 - our own command line
+            [
+                str(self.programs / "initdb"),
+                f"--pgdata={unfinished}",
+                f"--username={SUPERUSER}",
+                f"--pwfile={self.home / 'superuser.password'}",
+                "--auth=scram-sha-256",
+                "--encoding=UTF8",
+                "--locale=C",
+                "--data-checksums",
+            ],
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            **self.process_options(),
+        )
+        if done.returncode:
+            last_line = done.stdout.decode(errors="replace").strip().rpartition("\n")[2]
+            raise ClusterFailed(f"PostgreSQL's initdb failed in {self.home}: {last_line}")
+        unfinished.rename(self.data)
+        _flush_directory(self.home)
+
+    def _write(self, name: str, text: str) -> None:
+        """Put a file that only the cluster's user reads, whole or not at all."""
+        handle, scratch = tempfile.mkstemp(dir=self.home)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            if self.user is not None:
+                os.fchown(handle, self.user.uid, self.user.gid)
+            file.write(text)
+            file.flush()
+            os.fsync(handle)
+        Path(scratch).rename(self.home / name)
+
+    def _connect(self, port: int) -> psycopg.Connection[Any]:
+        return psycopg.connect(
+            self.superuser_url(port).reveal(),
+            autocommit=True,
+            connect_timeout=_CONNECT_TIMEOUT_S,
+            application_name="soundmark-up",
+        )
+
+    def _left_pid(self) -> int | None:
+        try:
+            return int((self.data / "postmaster.pid").read_text(encoding="utf-8").partition("\n")[0])
+        except (FileNotFoundError, ValueError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCluster:
+    """A server that `Cluster.start` started."""
+
+    cluster: Cluster
+    port: int
+    process: subprocess.Popen[bytes]
+
+    @property
+    def superuser_url(self) -> Secret:
+        """Where the superuser connects."""
+        return self.cluster.superuser_url(self.port)
+
+    def create_role_and_database(self, name: str) -> Secret:
+        """The URL of a database `name` that only the role `name` can connect to."""
+        return self.cluster.ensure_database(self.port, name, SystemEntropy())
+
+    def stop(self) -> None:
+        """Disconnect everybody, write everything to the disk, end."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _url(role: str, password: str, port: int, database: str) -> Secret:
+    return Secret(f"postgresql://{role}:{password}@{HOST}:{port}/{database}")
+
+
+def _runs_cluster(pid: int, data: Path) -> bool:
+    """Whether the running process `pid` is a server on `data`; taken to be one where that cannot be known."""
+    try:
+        return os.fsencode(data) in Path("/proc", str(pid), "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return not Path("/proc/self").exists()
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _flush_directory(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

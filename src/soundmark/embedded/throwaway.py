@@ -1,0 +1,44 @@
+"""A cluster for the length of a test run or a tool: quick, empty, gone afterwards."""
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from soundmark.embedded.installation import make_system_directory, programs
+from soundmark.embedded.os_user import OsUser, can_enter, unprivileged_user
+from soundmark.embedded.placement import make_private_directory
+from soundmark.embedded.postgres import Cluster, RunningCluster
+
+# Nobody misses what is in it after a crash.
+_HASTY: Final = (("fsync", "off"), ("full_page_writes", "off"), ("synchronous_commit", "off"))
+
+
+@contextlib.contextmanager
+def throwaway_cluster() -> Iterator[RunningCluster]:
+    """A running cluster of its own in a temporary folder; stopped and removed at the end, however that comes."""
+    user = unprivileged_user()
+    directory = _reachable_directory(user)
+    try:
+        home = directory / "cluster"
+        make_private_directory(home, user)
+        running = Cluster(home, user, programs(user), settings=_HASTY).start()
+        try:
+            yield running
+        finally:
+            running.stop()
+    finally:
+        shutil.rmtree(directory)
+
+
+def _reachable_directory(user: OsUser | None) -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="soundmark-"))
+    directory.chmod(0o711)
+    if can_enter(user, directory):
+        return directory
+    directory.rmdir()
+    directory = Path(tempfile.mkdtemp(prefix="throwaway-", dir=make_system_directory()))
+    directory.chmod(0o711)
+    return directory

@@ -1,0 +1,1 @@
+"""Where Alembic finds how to run revisions."""

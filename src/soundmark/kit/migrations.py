@@ -1,0 +1,75 @@
+"""Bringing a database to the current schema: Alembic runs revisions that are plain SQL, forward only.
+
+Loads SQLAlchemy, so only the commands that migrate import it; `kit.schema_version` serves everybody else.
+"""
+
+from importlib.resources import files
+from typing import Any, Final
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
+
+from soundmark.kit.postgres import CONNECT_TIMEOUT_S
+from soundmark.kit.schema_version import newest_revision
+from soundmark.kit.secret import Secret
+
+LOCK_TIMEOUT_S: Final = 60
+_LOCK_KEY: Final = 7_310_575_176_801  # Any number; all migrations of a database take the same one.
+
+
+class MigrationFailed(Exception):  # noqa: N818 - named for what happened
+    """The database could not be brought to the current schema; the message says why and holds no secret."""
+
+
+def migrate(url: Secret, package: str) -> list[str]:
+    """Apply every revision of `package` (such as `soundmark.core`) that the database at `url` lacks.
+
+    Returns the revisions applied, oldest first. Each is a transaction of its own. Two migrations at once are safe: the
+    second waits for the first, for at most `LOCK_TIMEOUT_S`, and finds nothing left to do.
+
+    Raises: MigrationFailed.
+    """
+    try:
+        with psycopg.connect(url.reveal(), autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as guard:
+            guard.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
+            guard.execute("SELECT pg_advisory_lock(%s)", [_LOCK_KEY])
+            return _upgrade(url, package)
+    except psycopg.errors.LockNotAvailable:
+        raise MigrationFailed("another migration of this database does not come to an end") from None
+    except psycopg.OperationalError as error:
+        raise MigrationFailed(f"the database cannot be reached: {_first_line(error)}") from None
+    except CommandError as error:
+        raise MigrationFailed(f"the revisions do not fit the database: {error}") from None
+
+
+def _upgrade(url: Secret, package: str) -> list[str]:
+    applied: list[str] = []
+
+    def note(*, step: Any, **_: Any) -> None:
+        applied.append(step.up_revision_id)
+
+    config = Config()
+    config.set_main_option("script_location", "soundmark.kit:alembic")
+    config.set_main_option("path_separator", "newline")
+    config.set_main_option(
+        "version_locations", str(files(package).joinpath("migrations", "versions")).replace("%", "%%")
+    )
+    # The driver parses the URL, so that whatever a serving process connects to can be migrated too.
+    engine = create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(url.reveal(), connect_timeout=CONNECT_TIMEOUT_S),
+        poolclass=NullPool,
+    )
+    with engine.connect() as connection:
+        config.attributes.update(connection=connection, on_version_apply=note)
+        command.upgrade(config, "head")
+    assert not applied or applied[-1] == newest_revision(package), "a revision is not named like its file"
+    return applied
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
