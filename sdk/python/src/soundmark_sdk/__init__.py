@@ -1,1 +1,13 @@
 """Receive, resolve and verify XR Codes broadcast as sound."""
+
+from soundmark_sdk.failures import Reason as Reason
+from soundmark_sdk.failures import ReceiverFailure as ReceiverFailure
+from soundmark_sdk.keys import KeySet as KeySet
+from soundmark_sdk.keys import read_key_set as read_key_set
+from soundmark_sdk.records import Intent as Intent
+from soundmark_sdk.records import MeasurementProof as MeasurementProof
+from soundmark_sdk.records import Policy as Policy
+from soundmark_sdk.records import Resolution as Resolution
+from soundmark_sdk.records import SignedCode as SignedCode
+from soundmark_sdk.verification import verify_answer as verify_answer
+from soundmark_sdk.verification import verify_signed_code as verify_signed_code

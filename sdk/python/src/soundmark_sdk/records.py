@@ -1,0 +1,86 @@
+"""What verification hands out: immutable records, made only from bytes whose signature was checked."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from soundmark_sdk import timestamps
+from soundmark_sdk.strict_json import JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What the issuer wants to happen. `resource` is the JSON object as signed, at most 16 KiB in all."""
+
+    type: str
+    action: str
+    resource: dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Whether the Code may be measured. The integration's id is there exactly when it may."""
+
+    audience_measurement: bool
+    audience_integration_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementProof:
+    """Core's short-lived statement that one receiver resolved one Code. `proof_id` is None in the older shape."""
+
+    proof_id: str | None
+    xr_id: str
+    integration_id: str
+    campaign_id: str | None
+    issued_at: datetime
+    expires_at: datetime
+    key_id: str
+    signature: str
+
+    def document(self) -> dict[str, JsonValue]:
+        """Return the proof as it stands on the wire, for the `proof` member of an Audience event."""
+        document: dict[str, JsonValue] = {
+            "xr_id": self.xr_id,
+            "integration_id": self.integration_id,
+            "campaign_id": self.campaign_id,
+            "issued_at": timestamps.write(self.issued_at),
+            "expires_at": timestamps.write(self.expires_at),
+            "key_id": self.key_id,
+            "signature": self.signature,
+        }
+        return document if self.proof_id is None else {"proof_id": self.proof_id, **document}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A verified answer to one broadcast token.
+
+    `verified_at` is the receiver's own time of verification; `issued_at`, `expires_at` and `key_id` are the
+    envelope's. Past `expires_at` the answer proves nothing any more: resolve again.
+    """
+
+    xr_id: str
+    intent: Intent
+    policy: Policy
+    measurement_proof: MeasurementProof | None
+    issued_at: datetime
+    expires_at: datetime
+    key_id: str
+    verified_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SignedCode:
+    """A verified `xr-code-v1` object: what an issuer signed, whether or not it has expired since."""
+
+    xr_id: str
+    organization_id: str
+    project_id: str
+    campaign_id: str | None
+    issuer: str
+    issued_at: datetime
+    expires_at: datetime
+    intent: Intent
+    policy: Policy
+    token_digest: str
+    key_id: str

@@ -1,0 +1,28 @@
+"""The one timestamp spelling of the wire: RFC 3339, UTC, milliseconds, `Z`."""
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+from soundmark_sdk.failures import Unverifiable
+
+_PATTERN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
+
+
+def parse(text: object) -> datetime:
+    """Return the instant, in UTC, that a wire timestamp names.
+
+    Raises: Unverifiable for any other spelling and for a date that does not exist.
+    Source: wire contract, section 1, "Conventions".
+    """
+    if not isinstance(text, str) or _PATTERN.fullmatch(text) is None:
+        raise Unverifiable("A timestamp is malformed.")
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise Unverifiable("A timestamp names no date.") from None
+
+
+def write(instant: datetime) -> str:
+    """Return the wire timestamp of an instant; the inverse of `parse`."""
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

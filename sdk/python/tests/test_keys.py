@@ -1,0 +1,82 @@
+from typing import Any
+
+import pytest
+from soundmark_sdk.failures import KeyUnknown, Unverifiable
+from soundmark_sdk.keys import KEY_COUNT_MAX, read_key_set
+
+from .issuer import Issuer, base64url, compact
+
+
+@pytest.mark.parametrize("status", ["active", "next", "retiring"])
+def test_every_published_key_verifies(issuer: Issuer, status: str) -> None:
+    keys = read_key_set(compact({"keys": [issuer.jwk(status=status)]}))
+    keys.verify(issuer.key_id, b"message", issuer.sign(b"message"))
+    assert list(keys.by_id) == [issuer.key_id]
+
+
+def test_only_exactly_the_key_named_is_tried(issuer: Issuer) -> None:
+    other = Issuer(bytes(32), "key-2026-12")
+    keys = read_key_set(issuer.key_set(other.jwk()))
+    with pytest.raises(Unverifiable) as failure:
+        keys.verify(other.key_id, b"message", issuer.sign(b"message"))
+    assert not isinstance(failure.value, KeyUnknown)
+
+
+@pytest.mark.parametrize("key_id", ["KEY-2026-11", "key-2026-1", "key-2026-11 ", ""])
+def test_a_key_id_is_compared_exactly(issuer: Issuer, key_id: str) -> None:
+    with pytest.raises(KeyUnknown):
+        read_key_set(issuer.key_set()).verify(key_id, b"message", issuer.sign(b"message"))
+
+
+def test_keys_of_another_type_are_passed_over(issuer: Issuer) -> None:
+    """RFC 7517, section 5: Core may one day publish a key for another version beside today's."""
+    keys = read_key_set(issuer.key_set({"kty": "AKP", "alg": "ML-DSA-65", "pub": "AA", "kid": "later"}))
+    assert list(keys.by_id) == [issuer.key_id]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"crv": "X25519"},
+        {"alg": "ES256"},
+        {"use": "enc"},
+        {"status": "retired"},
+        {"kid": ""},
+        {"kid": "k" * 161},
+        {"kid": 1},
+        {"kty": None},
+        {"x": base64url(bytes(31))},
+        {"x": base64url(bytes(33))},
+        {"x": None},
+        {"d": base64url(bytes(32))},
+    ],
+    ids=str,
+)
+def test_a_key_set_with_one_wrong_key_is_refused(issuer: Issuer, changes: dict[str, Any]) -> None:
+    with pytest.raises(Unverifiable):
+        read_key_set(issuer.key_set(issuer.jwk(**{"kid": "other", **changes})))
+
+
+@pytest.mark.parametrize("body", [b"[]", b'{"keys":{}}', b"{}", b'{"keys":[],"more":1}', b'{"keys":[1]}', b"x"])
+def test_what_is_no_key_set_is_refused(body: bytes) -> None:
+    with pytest.raises(Unverifiable):
+        read_key_set(body)
+
+
+def test_a_key_id_stands_for_one_key_only(issuer: Issuer) -> None:
+    with pytest.raises(Unverifiable):
+        read_key_set(issuer.key_set(issuer.jwk(status="retiring")))
+
+
+def test_the_number_of_keys_is_bounded(issuer: Issuer) -> None:
+    many = [issuer.jwk(kid=str(number)) for number in range(KEY_COUNT_MAX)]
+    with pytest.raises(Unverifiable):
+        read_key_set(issuer.key_set(*many))
+
+
+def test_a_key_of_small_order_verifies_nothing(issuer: Issuer) -> None:
+    """Under the neutral point, the signature (neutral point, 0) would satisfy Ed25519's equation for any message."""
+    neutral = b"\x01" + bytes(31)
+    keys = read_key_set(compact({"keys": [issuer.jwk(x=base64url(neutral))]}))
+    with pytest.raises(Unverifiable):
+        keys.verify(issuer.key_id, b"any message", base64url(neutral + bytes(32)))

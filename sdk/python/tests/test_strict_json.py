@@ -1,0 +1,101 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from soundmark_sdk.failures import Unverifiable
+from soundmark_sdk.strict_json import DEPTH_MAX, canonical, identical, parse
+
+_NUMBERS = st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(-1e15, 1e15) | st.floats(1e21, 1e300)
+_TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+_VALUES = st.recursive(
+    st.none() | st.booleans() | _NUMBERS | _TEXTS,
+    lambda children: st.lists(children, max_size=4) | st.dictionaries(_TEXTS, children, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"{} {}",
+        b"{'a':1}",
+        b'{"a":1,}',
+        b"\xef\xbb\xbf{}",
+        b'"\xff"',
+        b'"\xed\xa0\x80"',
+        b'{"a":1,"a":1}',
+        b'[{"b":{"a":1,"\\u0061":2}}]',
+        b"NaN",
+        b"-Infinity",
+        b"[1e400]",
+        b"9007199254740992",
+        b"-9007199254740992",
+        b"1e20",
+        b"9007199254740993.0",
+        b"1" * 5000,
+        b'"\\ud800"',
+        b'{"\\udc00":1}',
+        b'"a\nb"',
+        b"01",
+        b"[" * 100_000,
+        b"[" * (DEPTH_MAX + 1) + b"]" * (DEPTH_MAX + 1),
+    ],
+    ids=lambda text: repr(text[:24]),
+)
+def test_what_two_parsers_could_read_differently_is_refused(text: bytes) -> None:
+    with pytest.raises(Unverifiable):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b"9007199254740991", 2**53 - 1),
+        (b'"\\ud83d\\ude00"', "😀"),
+        (b"[" * DEPTH_MAX + b"]" * DEPTH_MAX, eval("[" * DEPTH_MAX + "]" * DEPTH_MAX)),  # noqa: S307 - a literal
+        (b"1e21", 1e21),
+        (b'{"a":{"a":1}}', {"a": {"a": 1}}),
+    ],
+    ids=lambda case: repr(case)[:24],
+)
+def test_what_every_parser_reads_alike_is_read(text: bytes, value: Any) -> None:
+    assert identical(parse(text), value)
+
+
+@given(_VALUES)
+def test_the_canonical_form_reads_back_as_itself(value: Any) -> None:
+    """Otherwise a genuine payload could fail the test of being canonical."""
+    once = canonical(value)
+    assert canonical(parse(once)) == once
+
+
+@given(_VALUES)
+def test_every_value_is_identical_to_its_own_copy(value: Any) -> None:
+    text = json.dumps(value).encode()
+    assert identical(parse(text), parse(text))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [(1, True), (1, 1.0), (0, False), ([1], [1, 1]), ({"a": 1}, {"a": True}), ({"a": 1}, {}), ([], {}), ("1", 1)],
+)
+def test_values_of_different_types_are_never_identical(left: Any, right: Any) -> None:
+    assert not identical(left, right)
+    assert not identical([{"n": right}], [{"n": left}])
+
+
+def test_a_cycle_has_no_canonical_form() -> None:
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    with pytest.raises(Unverifiable):
+        canonical(cycle)
+
+
+@pytest.mark.parametrize("value", [{1: 2}, {"a": object()}, b"bytes", {"a": {1, 2}}, float("nan"), "\ud800"])
+def test_what_json_cannot_say_has_no_canonical_form(value: Any) -> None:
+    with pytest.raises(Unverifiable):
+        canonical(value)
