@@ -1,9 +1,11 @@
 """Receive, resolve and verify XR Codes broadcast as sound."""
 
+from soundmark_sdk.async_receiver import AsyncReceiver as AsyncReceiver
 from soundmark_sdk.failures import Reason as Reason
 from soundmark_sdk.failures import ReceiverFailure as ReceiverFailure
 from soundmark_sdk.keys import KeySet as KeySet
 from soundmark_sdk.keys import read_key_set as read_key_set
+from soundmark_sdk.receiver import Receiver as Receiver
 from soundmark_sdk.records import Intent as Intent
 from soundmark_sdk.records import MeasurementProof as MeasurementProof
 from soundmark_sdk.records import Policy as Policy

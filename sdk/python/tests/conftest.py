@@ -1,0 +1,22 @@
+from collections.abc import Iterator
+
+import pytest
+
+from .issuer import Issuer
+from .stand_ins import FakeClock, Service
+
+
+@pytest.fixture
+def issuer() -> Issuer:
+    return Issuer()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def service(issuer: Issuer) -> Iterator[Service]:
+    with Service(issuer) as running:
+        yield running

@@ -1,0 +1,112 @@
+"""A service that misbehaves on command, and a clock that moves on command."""
+
+import socketserver
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Self
+
+from .issuer import NOW, TOKEN, Issuer, compact
+
+# What a route answers: raw bytes off the wire, or pieces of them, sent as they come.
+Response = bytes | Iterable[bytes]
+
+
+def http(status: int, body: bytes = b"", **headers: str) -> bytes:
+    """Return a raw HTTP response; header names are written with underscores."""
+    fields = {"Content-Length": str(len(body)), "Connection": "close"} | {
+        name.replace("_", "-"): value for name, value in headers.items()
+    }
+    lines = [f"HTTP/1.1 {status} server text", *(f"{name}: {value}" for name, value in fields.items())]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request as it arrived."""
+
+    path: str
+    headers: dict[str, str]
+
+
+class Service(socketserver.ThreadingTCPServer):
+    """A service on a free loopback port, genuine until a route is replaced."""
+
+    daemon_threads = True
+    # Connections waiting to be accepted; beyond it the kernel drops them and the client tries again a second later.
+    request_queue_size = 64
+
+    def __init__(self, issuer: Issuer) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: list[Asked] = []
+        # A route is one response for ever, or a list that is used up one by one and stays at its last.
+        self.resolve: Response | list[Response] = http(200, compact(issuer.answer()))
+        self.keys: Response | list[Response] = http(200, issuer.key_set(), Cache_Control="public, max-age=60")
+        self.stopping = threading.Event()
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopping.set()
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def paths(self) -> list[str]:
+        return [asked.path for asked in self.asked]
+
+    def respond(self, path: str) -> Response:
+        route = {f"/v1/resolve/{TOKEN}": self.resolve, "/v1/keys": self.keys}.get(path, http(418))
+        if isinstance(route, list):
+            return route.pop(0) if len(route) > 1 else route[0]
+        return route
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    server: Service
+
+    def handle(self) -> None:
+        request = self.rfile.readline().decode().split()
+        lines = iter(lambda: self.rfile.readline().decode().strip(), "")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        self.server.asked.append(Asked(request[1], headers))
+        response = self.server.respond(request[1])
+        try:
+            for piece in [response] if isinstance(response, bytes) else response:
+                self.wfile.write(piece)
+        except ConnectionError:
+            # The receiver gave up on us, as some tests want it to.
+            return
+
+
+@dataclass
+class FakeClock:
+    """Time that stands still until it is moved; sleeping moves it and takes no time."""
+
+    at: datetime = NOW
+    elapsed_s: float = 0.0
+    slept_s: list[float] = field(default_factory=list)
+    on_sleep: Callable[[], Any] = lambda: None
+
+    def now(self) -> datetime:
+        return self.at
+
+    def monotonic_s(self) -> float:
+        return self.elapsed_s
+
+    def advance(self, seconds: float) -> None:
+        self.elapsed_s += seconds
+        self.at += timedelta(seconds=seconds)
+
+    async def sleep(self, duration_s: float) -> None:
+        self.slept_s.append(duration_s)
+        self.advance(duration_s)
+        self.on_sleep()
