@@ -3,9 +3,13 @@
 from soundmark_sdk.async_receiver import AsyncReceiver as AsyncReceiver
 from soundmark_sdk.failures import Reason as Reason
 from soundmark_sdk.failures import ReceiverFailure as ReceiverFailure
+from soundmark_sdk.hearing import Frame as Frame
+from soundmark_sdk.hearing import Listener as Listener
+from soundmark_sdk.hearing import hear_samples as hear_samples
 from soundmark_sdk.keys import KeySet as KeySet
 from soundmark_sdk.keys import read_key_set as read_key_set
 from soundmark_sdk.receiver import Receiver as Receiver
+from soundmark_sdk.recording import hear as hear
 from soundmark_sdk.records import Intent as Intent
 from soundmark_sdk.records import MeasurementProof as MeasurementProof
 from soundmark_sdk.records import Policy as Policy
