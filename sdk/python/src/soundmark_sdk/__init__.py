@@ -8,6 +8,9 @@ from soundmark_sdk.hearing import Listener as Listener
 from soundmark_sdk.hearing import hear_samples as hear_samples
 from soundmark_sdk.keys import KeySet as KeySet
 from soundmark_sdk.keys import read_key_set as read_key_set
+from soundmark_sdk.microphone import Microphone as Microphone
+from soundmark_sdk.microphone import MicrophoneUnavailable as MicrophoneUnavailable
+from soundmark_sdk.microphone import listen as listen
 from soundmark_sdk.receiver import Receiver as Receiver
 from soundmark_sdk.recording import hear as hear
 from soundmark_sdk.records import Intent as Intent

@@ -1,0 +1,129 @@
+import sys
+from types import SimpleNamespace
+from typing import Any, Self
+
+import numpy as np
+import pytest
+from soundmark_sdk import MicrophoneUnavailable, listen
+from soundmark_sdk import microphone as microphone_module
+
+from .sound import RATE_HZ, TOKENS, Sound, frame, play, resample
+
+
+class Tape:
+    """A source that plays given sound in blocks and remembers whether it is open."""
+
+    def __init__(self, sound: Sound, sample_rate: int = RATE_HZ, block: int = 2400) -> None:
+        self.sample_rate = sample_rate
+        self.blocks = [sound[start : start + block] for start in range(0, len(sound), block)]
+        self.open = False
+
+    def __enter__(self) -> Self:
+        self.open = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.open = False
+
+    def read(self) -> Sound | None:
+        assert self.open
+        return self.blocks.pop(0) if self.blocks else None
+
+
+class FakePortAudio:
+    """As much of `sounddevice` as a microphone uses, over a tape."""
+
+    class PortAudioError(Exception):
+        pass
+
+    def __init__(self, sound: Sound, own_rate: float = 48_000.0, *, broken: bool = False) -> None:
+        self.sound, self.own_rate, self.broken = sound, own_rate, broken
+        self.opened: dict[str, Any] = {}
+        self.closed = 0
+
+    def query_devices(self, device: object, kind: str) -> dict[str, Any]:
+        assert (device, kind) == ("built-in", "input")
+        return {"default_samplerate": self.own_rate}
+
+    def InputStream(self, **settings: Any) -> SimpleNamespace:  # noqa: N802 - sounddevice's name
+        if self.broken:
+            raise self.PortAudioError("device text")
+        self.opened = settings
+        return SimpleNamespace(start=lambda: None, close=self.close, read=self.read)
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def read(self, count: int) -> tuple[np.ndarray, bool]:
+        if not len(self.sound):
+            raise self.PortAudioError("device text")
+        block, self.sound = self.sound[:count], self.sound[count:]
+        return block.astype(np.float32)[:, np.newaxis], False
+
+
+@pytest.mark.parametrize("rate_hz", [44_100, 48_000, 96_000])
+def test_each_new_frame_is_yielded_while_the_sound_goes_on(rate_hz: int) -> None:
+    one, two = (resample(play(frame(token)), rate_hz) for token in TOKENS[:2])
+    tape = Tape(np.concatenate([one, one, two, one, one, one]), rate_hz, rate_hz // 20)
+    listening = listen(tape)
+    assert not tape.open
+    assert next(listening).token == TOKENS[0]
+    assert next(listening).token == TOKENS[1]
+    assert tape.blocks
+    assert list(listening) == []
+    assert not tape.open
+
+
+def test_a_frame_at_the_very_end_is_heard() -> None:
+    assert [each.token for each in listen(Tape(play(frame(TOKENS[0]))[:-4321]))] == [TOKENS[0]]
+
+
+def test_whoever_stops_listening_closes_the_source() -> None:
+    tape = Tape(play(frame(TOKENS[0])))
+    listening = listen(tape)
+    next(listening)
+    listening.close()
+    assert not tape.open
+
+
+@pytest.mark.parametrize(("own_rate", "rate_hz"), [(44_100.0, 44_100), (48_000.0, 48_000), (16_000.0, 48_000)])
+def test_a_microphone_is_recorded_at_its_own_rate_if_that_carries_a_frame(
+    monkeypatch: pytest.MonkeyPatch, own_rate: float, rate_hz: int
+) -> None:
+    fake = FakePortAudio(resample(play(frame(TOKENS[0])), rate_hz), own_rate)
+    monkeypatch.setitem(sys.modules, "sounddevice", fake)
+    listening = listen(device="built-in")
+    assert next(listening).token == TOKENS[0]
+    listening.close()
+    assert fake.opened == {"samplerate": rate_hz, "device": "built-in", "channels": 1, "dtype": "float32"}
+    assert fake.closed == 1
+
+
+def test_a_microphone_that_goes_away_is_said_so_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakePortAudio(np.zeros(RATE_HZ))
+    monkeypatch.setitem(sys.modules, "sounddevice", fake)
+    with pytest.raises(MicrophoneUnavailable, match="stopped"):
+        list(listen(device="built-in"))
+    assert fake.closed == 1
+
+
+def test_a_microphone_that_cannot_be_opened_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sounddevice", FakePortAudio(np.zeros(0), broken=True))
+    with pytest.raises(MicrophoneUnavailable, match="cannot be opened"):
+        next(listen(device="built-in"))
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ModuleNotFoundError("No module named 'sounddevice'"), r"soundmark-sdk\[microphone\]"),
+        (OSError("PortAudio library not found"), "libportaudio2"),
+    ],
+)
+def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, error: Exception, words: str) -> None:
+    def fail(_: str) -> None:
+        raise error
+
+    monkeypatch.setattr(microphone_module.importlib, "import_module", fail)
+    with pytest.raises(MicrophoneUnavailable, match=words):
+        next(listen())
