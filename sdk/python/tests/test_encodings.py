@@ -1,12 +1,13 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from soundmark_sdk import base64url, timestamps
 from soundmark_sdk.failures import Unverifiable
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=100))
 def test_base64url_comes_back(data: bytes) -> None:
     assert base64url.decode(base64url.encode(data)) == data
@@ -19,6 +20,7 @@ def test_any_other_spelling_of_base64url_is_refused(text: str) -> None:
         base64url.decode(text)
 
 
+@settings(deadline=None)
 @given(st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 31)))  # noqa: DTZ001 - given its zone below
 def test_timestamps_come_back(at: datetime) -> None:
     at = at.replace(microsecond=at.microsecond // 1000 * 1000, tzinfo=UTC)

@@ -1,7 +1,7 @@
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from soundmark_sdk.http_exchange import check_base_url, parse_retry_after
 
@@ -75,6 +75,7 @@ def test_retry_after_is_seconds_or_a_date(value: str | None, seconds: float | No
     assert parse_retry_after(value, NOW) == seconds
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_no_retry_after_makes_trouble(value: str) -> None:
     seconds = parse_retry_after(value, NOW)

@@ -2,7 +2,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from soundmark_sdk.failures import Unverifiable
 from soundmark_sdk.strict_json import DEPTH_MAX, canonical, identical, parse
@@ -66,6 +66,7 @@ def test_what_every_parser_reads_alike_is_read(text: bytes, value: Any) -> None:
     assert identical(parse(text), value)
 
 
+@settings(deadline=None)
 @given(_VALUES)
 def test_the_canonical_form_reads_back_as_itself(value: Any) -> None:
     """Otherwise a genuine payload could fail the test of being canonical."""
@@ -73,6 +74,7 @@ def test_the_canonical_form_reads_back_as_itself(value: Any) -> None:
     assert canonical(parse(once)) == once
 
 
+@settings(deadline=None)
 @given(_VALUES)
 def test_every_value_is_identical_to_its_own_copy(value: Any) -> None:
     text = json.dumps(value).encode()

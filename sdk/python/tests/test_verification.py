@@ -58,7 +58,7 @@ def test_every_byte_flipped_once_yields_no_intent(issuer: Issuer, keys: KeySet, 
         assert refused(bytes(altered), keys), f"byte {place}: {altered[max(0, place - 20) : place + 20]!r}"
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_a_cut_or_stretched_body_yields_no_intent(data: st.DataObject) -> None:
     issuer = Issuer()
