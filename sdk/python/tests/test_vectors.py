@@ -1,0 +1,81 @@
+"""The signature vectors that the server publishes: two independent implementations must agree on every byte."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from soundmark_sdk import base64url, read_key_set, verify_answer, verify_signed_code
+from soundmark_sdk.failures import ReceiverFailure
+from soundmark_sdk.shapes import canonical_intent
+from soundmark_sdk.strict_json import canonical, parse
+from soundmark_sdk.verification import digest_token
+
+from .issuer import Json, compact
+
+VECTORS: Final = Path(__file__).parents[3] / "docs" / "vectors"
+
+
+def read(name: str) -> Any:
+    return json.loads((VECTORS / f"{name}.json").read_bytes())
+
+
+def test_every_signed_code_verifies_over_exactly_the_published_bytes() -> None:
+    vectors = read("xr-code-v1")
+    keys = read_key_set(compact(vectors["keys"]))
+    for case in vectors["cases"]:
+        signed_code: Json = case["signed_code"]
+        code = verify_signed_code(signed_code, keys)
+        unsigned = {name: value for name, value in signed_code.items() if name != "signature"}
+        assert canonical(unsigned).decode() == case["canonical"], case["name"]
+        assert signed_code["signature"] == case["signature"], case["name"]
+        assert code.xr_id == signed_code["xr_id"], case["name"]
+    assert vectors["cases"]
+
+
+def test_every_signed_code_fails_once_any_member_is_altered() -> None:
+    vectors = read("xr-code-v1")
+    keys = read_key_set(compact(vectors["keys"]))
+    for case in vectors["cases"]:
+        for name in case["signed_code"]:
+            with pytest.raises(ReceiverFailure):
+                verify_signed_code({**case["signed_code"], name: "altered"}, keys)
+
+
+def test_every_resolution_answer_verifies_over_exactly_the_published_bytes() -> None:
+    vectors = read("resolution-proof-v1")
+    keys = read_key_set(compact(vectors["keys"]))
+    for case in vectors["cases"]:
+        answer, now = case["answer"], datetime.fromisoformat(case["now"])
+        resolution = verify_answer(compact(answer), case["token"], keys, now)
+        assert digest_token(case["token"]) == case["token_digest"], case["name"]
+        assert base64url.decode(answer["resolution_proof"]["payload"]).decode() == case["canonical"], case["name"]
+        assert canonical(parse(case["canonical"].encode())).decode() == case["canonical"], case["name"]
+        assert resolution.xr_id == answer["xr_id"], case["name"]
+    assert vectors["cases"]
+
+
+def test_every_resolution_answer_fails_for_another_token() -> None:
+    vectors = read("resolution-proof-v1")
+    keys = read_key_set(compact(vectors["keys"]))
+    for case in vectors["cases"]:
+        with pytest.raises(ReceiverFailure):
+            verify_answer(compact(case["answer"]), "brd_0000000000000000", keys, datetime.fromisoformat(case["now"]))
+
+
+def test_accepted_json_has_exactly_the_published_canonical_form() -> None:
+    accepted = read("canonical-json")["accepted"]
+    for case in accepted:
+        assert canonical_intent(parse(case["input"].encode())).decode() == case["canonical"], case["name"]
+    assert accepted
+
+
+def test_refused_json_is_refused() -> None:
+    refused = read("canonical-json")["refused"]
+    for case in refused:
+        # Vectors of lone surrogates cannot stand in UTF-8 themselves; passed through, they are refused as bytes.
+        text = case["input"].encode("utf-8", "surrogatepass")
+        with pytest.raises(ReceiverFailure):
+            canonical_intent(parse(text))
+    assert refused
