@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.ids import mint
@@ -42,7 +43,9 @@ AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BODY_MAX_BYTES: Final = 1024 * 1024  # Contract, section 1.
 PROBLEM_TYPE: Final = "application/problem+json"
+ACCESS: Final = "x-svc-access"  # The OpenAPI extension in which every route says what it needs of its caller.
 
+_PROBES: Final = frozenset({"/healthz", "/readyz"})
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9_-]{1,64}")
 _LOCATIONS: Final[dict[str, Location]] = {"body": "body", "query": "query", "path": "path", "header": "header"}
 _log: Final = structlog.get_logger()
@@ -102,7 +105,9 @@ class Edge:
             with structlog.contextvars.bound_contextvars(request_id=identity):
                 await self._run(scope, receive, answered)
         finally:
-            _log.info(
+            # A probe asks every few seconds and its answer interests nobody afterwards.
+            log = _log.debug if scope["path"] in _PROBES else _log.info
+            log(
                 "request",
                 request_id=identity,
                 method=scope["method"],
@@ -135,7 +140,7 @@ class _Answer:
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.status = message["status"]
+            self.status = int(message["status"])
             headers = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
             headers.append((b"x-content-type-options", b"nosniff"))
             if self._no_store and not any(name.lower() == b"cache-control" for name, _ in headers):
@@ -179,12 +184,20 @@ def install_problem_handlers(
     async def on_framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException), "registered for HTTPException"
         problem = _FRAMEWORK_PROBLEMS.get(error.status_code, InternalError)()
-        problem.headers.update(error.headers or {})
+        if isinstance(problem, MethodNotAllowed):
+            problem.headers["allow"] = _allowed_methods(app, request)
         return answer(request, problem)
 
     app.add_exception_handler(Problem, on_problem)
     app.add_exception_handler(RequestValidationError, on_invalid)
     app.add_exception_handler(HTTPException, on_framework)
+
+
+def _allowed_methods(app: FastAPI, request: Request) -> str:
+    """Every method that some route has on this path; the framework would name those of the first route only."""
+    scope = dict(request.scope)
+    matching = (route for route in app.routes if route.matches(scope)[0] is not Match.NONE)
+    return ", ".join(sorted({method for route in matching for method in getattr(route, "methods", None) or ()}))
 
 
 def _field_error(error: dict[str, Any]) -> FieldError:
@@ -196,6 +209,9 @@ def _field_error(error: dict[str, Any]) -> FieldError:
 class StrictRoute(APIRoute):
     """A route whose caller is known before its body is read, and whose body is read as I-JSON.
 
+    Each says in its `ACCESS` extension whether it is `public`; `app.state.authenticate` knows the callers of the
+    others.
+
     Order of judgement: credential (401), media type, size and syntax of the body (415, 413, 400), then the route's
     dependencies (tenant, role), then the shapes of parameters and body (422).
     """
@@ -203,11 +219,11 @@ class StrictRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         takes_body = self.body_field is not None
+        is_public = (self.openapi_extra or {})[ACCESS]["public"]
 
         async def strict(request: Request) -> Response:
-            authenticate = getattr(request.app.state, "authenticate", None)
-            if authenticate is not None and not (self.openapi_extra or {}).get("x-public", False):
-                request.state.caller = await authenticate(request)
+            if not is_public:
+                request.state.caller = await request.app.state.authenticate(request)
             if takes_body:
                 await _read_json(request)
             return await handle(request)

@@ -20,7 +20,7 @@ def metrics_app() -> AsgiApp:
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # prometheus-client has no types here
-    answer = cast(AsgiApp, make_asgi_app(registry))
+    answer = cast("AsgiApp", make_asgi_app(registry))
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and scope["path"] != "/metrics":

@@ -4,6 +4,7 @@ Revisions are files `<package>/migrations/versions/NNNN_words.py` with the revis
 which is the newest; a serving process asks this without loading Alembic.
 """
 
+import functools
 import re
 from importlib.resources import files
 from typing import Final
@@ -13,6 +14,7 @@ from soundmark.kit.postgres import Tx
 _REVISION_FILE: Final = re.compile(r"(\d{4})_\w+\.py")
 
 
+@functools.cache
 def newest_revision(package: str) -> str:
     """The last revision that ships with `package`, such as `soundmark.core`."""
     names = (entry.name for entry in files(package).joinpath("migrations", "versions").iterdir())

@@ -1,0 +1,1 @@
+"""Core: the only public control plane."""

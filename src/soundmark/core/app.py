@@ -1,0 +1,165 @@
+"""Core's composition root: settings → Context → ASGI app. The only place that wires."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import structlog
+from fastapi import FastAPI
+
+import soundmark
+from soundmark.core.access.operator import OperatorAccess
+from soundmark.core.channel.audio import AudioChannel
+from soundmark.core.context import Context
+from soundmark.core.custody import Custody
+from soundmark.core.edge import authenticate
+from soundmark.core.features.codes import routes as codes
+from soundmark.core.features.organizations import routes as organizations
+from soundmark.core.features.projects import routes as projects
+from soundmark.core.features.resolution import routes as resolution
+from soundmark.core.features.signing_keys.service import ensure_active
+from soundmark.core.hot.address import AddressDigest, AddressReader
+from soundmark.core.hot.lookup import BroadcastLookup
+from soundmark.core.hot.rate_limit import LocalRateLimit, RateLimit, SharedRateLimit
+from soundmark.core.hot.resolve import PATH_PREFIX, Resolve
+from soundmark.core.problems import IntentNotCanonical
+from soundmark.core.publication import publication_routes
+from soundmark.kit.clock import Clock, SystemClock
+from soundmark.kit.entropy import Entropy, SystemEntropy
+from soundmark.kit.health import health_routes
+from soundmark.kit.http import AsgiApp, Edge, Receive, Scope, Send, install_problem_handlers
+from soundmark.kit.paging import Cursors
+from soundmark.kit.postgres import Database
+from soundmark.kit.private_call import PrivateChannel
+from soundmark.kit.problems import Problem
+from soundmark.kit.schema_version import is_current
+from soundmark.kit.sealing import Sealer, parse_master_key
+from soundmark.kit.strict_json import Unrepresentable
+from soundmark.settings import CoreSettings
+
+_log: Final = structlog.get_logger()
+
+
+def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: Entropy | None = None) -> AsgiApp:
+    """Core as an ASGI app. It connects when its lifespan starts, and needs its database then."""
+    clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
+    sealer = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
+    ctx = _context(settings, sealer, clock, entropy)
+    lookup = BroadcastLookup(ctx.db)
+    limit = _rate_limit(settings, clock)
+    resolve = _resolve(settings, sealer, ctx, lookup, limit)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with _running(ctx, sealer, lookup, limit):
+            yield
+
+    app = FastAPI(
+        title="Soundmark",
+        version=soundmark.__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        generate_unique_id_function=lambda route: route.name,
+        # A path and the same path with a slash are two; nothing is answered twice.
+        redirect_slashes=False,
+    )
+    app.state.context = ctx
+    app.state.operator = OperatorAccess(settings.operator_token)
+    app.state.authenticate = authenticate
+    install_problem_handlers(app, settings.base_url, refine=_refine)
+    for feature in (organizations, projects, codes, resolution):
+        app.include_router(feature.router)
+    app.router.routes.extend(publication_routes(app, settings.base_url))
+    app.router.routes.extend(health_routes({"database": ctx.db.is_ready, "audio": ctx.audio.is_ready}))
+    return _front(resolve, Edge(app, settings.base_url, entropy))
+
+
+def _front(resolve: Resolve, rest: AsgiApp) -> AsgiApp:
+    """Resolution first, then the framework with everything else."""
+
+    async def front(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith(PATH_PREFIX):
+            await resolve(scope, receive, send)
+        else:
+            await rest(scope, receive, send)
+
+    return front
+
+
+@contextlib.asynccontextmanager
+async def _running(ctx: Context, sealer: Sealer, lookup: BroadcastLookup, limit: RateLimit) -> AsyncIterator[None]:
+    """Everything that runs beside the requests, from start to stop."""
+    async with contextlib.AsyncExitStack() as stack:
+        await ctx.db.open()
+        stack.push_async_callback(ctx.db.close)
+        await _require_schema(ctx.db)
+        await ensure_active(ctx.db, sealer, ctx.clock, ctx.entropy)
+        await ctx.custody.refresh()
+        keeping = asyncio.create_task(ctx.custody.keep_current(), name="custody")
+        stack.callback(keeping.cancel)
+        lookup.start()
+        stack.push_async_callback(lookup.aclose)
+        stack.push_async_callback(ctx.audio.aclose)
+        stack.push_async_callback(limit.aclose)
+        _log.info("core_started", base_url=ctx.base_url)
+        yield
+
+
+async def _require_schema(db: Database) -> None:
+    async with db.transaction() as tx:
+        if not await is_current(tx, "soundmark.core"):
+            raise RuntimeError("the database is not at the schema of this release: run `soundmark migrate core`")
+
+
+def _context(settings: CoreSettings, sealer: Sealer, clock: Clock, entropy: Entropy) -> Context:
+    db = Database(settings.core_database_url, pool_size=settings.database_pool_size, application_name="soundmark-core")
+    channel = PrivateChannel(
+        settings.audio_url,
+        settings.audio_credential[0],
+        timeout_s=settings.private_timeout_s,
+        bytes_max=settings.private_response_bytes_max,
+    )
+    return Context(
+        base_url=settings.base_url,
+        db=db,
+        clock=clock,
+        entropy=entropy,
+        custody=Custody(db, sealer, clock),
+        cursors=Cursors(sealer.derive("cursors")),
+        audio=AudioChannel(channel),
+    )
+
+
+def _rate_limit(settings: CoreSettings, clock: Clock) -> RateLimit:
+    alone = LocalRateLimit(settings.resolve_rate_limit, settings.resolve_rate_window_s, clock)
+    if settings.rate_limit_url is None:
+        return alone
+    return SharedRateLimit(settings.rate_limit_url, settings.resolve_rate_limit, settings.resolve_rate_window_s, alone)
+
+
+def _resolve(
+    settings: CoreSettings, sealer: Sealer, ctx: Context, lookup: BroadcastLookup, limit: RateLimit
+) -> Resolve:
+    is_shared = settings.rate_limit_url is not None
+    return Resolve(
+        base_url=settings.base_url,
+        clock=ctx.clock,
+        entropy=ctx.entropy,
+        custody=ctx.custody,
+        lookup=lookup,
+        limit=limit,
+        addresses=AddressReader(settings.trusted_proxies),
+        digests=AddressDigest(ctx.entropy, sealer.derive("address digests") if is_shared else None),
+        policy=b'"resolve";q=%d;w=%d' % (settings.resolve_rate_limit, settings.resolve_rate_window_s),
+    )
+
+
+def _refine(errors: list[dict[str, Any]]) -> Problem | None:
+    """`intent_not_canonical` where a number inside the intent is what no model accepts."""
+    for error in errors:
+        if tuple(error["loc"][:2]) == ("body", "intent") and isinstance(error.get("input"), Unrepresentable):
+            return IntentNotCanonical("The intent holds a number that a double cannot hold exactly.")
+    return None

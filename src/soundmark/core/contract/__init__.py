@@ -1,0 +1,1 @@
+"""The published contract: OpenAPI, JSON Schemas, problem catalogue and their examples."""

@@ -1,0 +1,21 @@
+"""Every problem that Core can answer, by its code."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from soundmark.core import problems as core
+from soundmark.kit import paging, problems
+from soundmark.kit.problems import Problem
+
+
+def _problems() -> Iterator[type[Problem]]:
+    for module in (problems, paging, core):
+        for member in vars(module).values():
+            if isinstance(member, type) and issubclass(member, Problem) and member is not Problem:
+                yield member
+
+
+CATALOGUE: Final[Mapping[str, type[Problem]]] = MappingProxyType(
+    {problem.code: problem for problem in sorted(_problems(), key=lambda problem: problem.code)}
+)

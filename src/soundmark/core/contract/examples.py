@@ -1,0 +1,83 @@
+"""Examples that are true: made by the code that makes the answers, under a key that everybody knows."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from soundmark.core.domain.code import Code, ListedCode, payload_of
+from soundmark.core.domain.organization import Organization, Project
+from soundmark.core.domain.signed_facts import read_facts
+from soundmark.core.features.codes.wire import CodePage, detail_view, issued_view, summary_view
+from soundmark.core.features.organizations.wire import OrganizationPage, organization_view
+from soundmark.core.features.projects.wire import ProjectPage, project_view
+from soundmark.core.features.resolution.wire import KeySet, verification_key
+from soundmark.core.hot.verification import PROOF_LIFE, answer_body, seal_envelope
+from soundmark.kit.signing import SigningKey
+from soundmark.kit.timestamps import format_timestamp
+
+# The secret half of the example key is public: it signs nothing but examples and test vectors.
+EXAMPLE_KEY: Final = SigningKey.from_seed("sig_c2lnbmluZy1rZXktZXhh", bytes(range(32)))
+ISSUED_AT: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+
+_ORGANIZATION: Final = Organization("org_b2xkLXJhZGlvLWV4YW1wbA", "Radio Nordlicht", "owner", ISSUED_AT, None)
+_PROJECT: Final = Project("prj_bW9ybmluZy1zaG93LWV4YW", _ORGANIZATION.id, "Morning show", ISSUED_AT, None)
+
+
+def example_code() -> Code:
+    """A Code that verifies under the example key."""
+    facts: dict[str, Any] = {
+        "xr_id": "xr_bm9yZGxpY2h0LWV4YW1wbA",
+        "organization_id": _ORGANIZATION.id,
+        "project_id": _PROJECT.id,
+        "campaign_id": None,
+        "issuer": "Radio Nordlicht",
+        "issued_at": ISSUED_AT,
+        "expires_at": ISSUED_AT + timedelta(days=42),
+        "audience_integration_id": None,
+        "broadcast_token": "brd_bm9yZGxpY2h0LWV4",
+    }
+    intent = {
+        "type": "link",
+        "action": "open",
+        "resource": {"url": "https://example.org/tonight", "title": "Tonight's programme"},
+    }
+    payload = payload_of(**facts, intent=intent, key_id=EXAMPLE_KEY.key_id)
+    return Code(**facts, revoked_at=None, payload=payload, signature=EXAMPLE_KEY.sign(payload))
+
+
+def example_resolution() -> dict[str, Any]:
+    """What a receiver of the example Code is answered."""
+    facts = read_facts(example_code().payload)
+    assert facts is not None, "the example is a signed Code"
+    now = ISSUED_AT + timedelta(hours=1)
+    envelope = seal_envelope(
+        facts, EXAMPLE_KEY, issued_at=format_timestamp(now), expires_at=format_timestamp(now + PROOF_LIFE)
+    )
+    resolution: dict[str, Any] = json.loads(answer_body(facts, envelope))
+    return resolution
+
+
+def example_keys() -> KeySet:
+    """The key set that verifies the examples."""
+    return KeySet(keys=[verification_key(EXAMPLE_KEY.key_id, EXAMPLE_KEY.public_key, "active")])
+
+
+def examples() -> dict[str, Any]:
+    """The successful answer of each operation, by operation id."""
+    code = example_code()
+    listed = ListedCode(**{name: getattr(code, name) for name in ListedCode.__dataclass_fields__})
+    organization, project = organization_view(_ORGANIZATION), project_view(_PROJECT)
+    answers = {
+        "create_organization": organization,
+        "list_organizations": OrganizationPage(data=[organization], next_cursor=None),
+        "create_project": project,
+        "list_projects": ProjectPage(data=[project], next_cursor=None),
+        "issue_code": issued_view(code),
+        "list_codes": CodePage(data=[summary_view(listed, ISSUED_AT)], next_cursor=None),
+        "get_code": detail_view(code, ISSUED_AT),
+        "revoke_code": detail_view(code, ISSUED_AT),
+        "list_keys": example_keys(),
+    }
+    shown = {name: answer.model_dump(mode="json") for name, answer in answers.items()}
+    shown["revoke_code"] |= {"status": "revoked", "revoked_at": "2026-11-20T12:30:00.000Z"}
+    return shown | {"resolve": example_resolution()}

@@ -1,0 +1,189 @@
+"""The OpenAPI 3.1 document of the public API."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+import soundmark
+from soundmark.core.contract.catalogue import CATALOGUE
+from soundmark.core.contract.examples import examples
+from soundmark.core.edge import PUBLIC
+from soundmark.core.hot.resolve import PROOF_VALUE
+from soundmark.kit.http import ACCESS, PROBLEM_TYPE
+from soundmark.wire.resolution import Resolution
+
+_SCHEMA_REF: Final = "#/components/schemas/"
+_METHODS: Final = ("get", "post", "put", "patch", "delete")
+_DESCRIPTION: Final = """
+Organisations issue **XR Codes**: immutable, signed, revocable records of an intent, broadcast as sound. A receiver
+hears the frame, resolves its token here, and verifies the signed answer by itself.
+
+Tenant routes take `Authorization: Bearer …`; every failure is an RFC 9457 problem document whose `code` is stable.
+"""
+_TAGS: Final = [
+    {"name": "Receivers", "description": "What whoever hears a Code asks. No credential, no account, no device id."},
+    {"name": "Organisations", "description": "Tenants."},
+    {"name": "Projects", "description": "Parts of an organisation that Codes belong to."},
+    {"name": "Codes", "description": "Issue, read, revoke and render XR Codes."},
+]
+_PROBLEM_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "RFC 9457 problem document.",
+    "required": ["type", "title", "status", "detail", "code", "request_id"],
+    "properties": {
+        "type": {"type": "string", "format": "uri", "description": "Where the code is explained."},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string", "description": "Stable; what a program goes by."},
+        "request_id": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "description": "Each refused member or parameter.",
+            "items": {
+                "type": "object",
+                "required": ["location", "pointer", "message"],
+                "properties": {
+                    "location": {"enum": ["body", "query", "path", "header"]},
+                    "pointer": {"type": "string", "description": "JSON Pointer (RFC 6901)."},
+                    "message": {"type": "string"},
+                },
+                "additionalProperties": False,
+            },
+        },
+    },
+    "additionalProperties": False,
+}
+
+
+def build_openapi(app: FastAPI, base_url: str) -> dict[str, Any]:
+    """The document of every public route, with every problem that each can answer and an example of each answer.
+
+    Source: API v1, "Versioning" 1; contract, section 1.
+    """
+    document = get_openapi(
+        title="Soundmark",
+        version=soundmark.__version__,
+        openapi_version="3.1.0",
+        description=_DESCRIPTION.strip(),
+        routes=app.routes,
+        tags=_TAGS,
+        servers=[{"url": base_url}],
+    )
+    components = document.setdefault("components", {}).setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        components.pop(name, None)
+    components["Problem"] = _PROBLEM_SCHEMA
+    document["components"]["securitySchemes"] = {
+        "bearer": {"type": "http", "scheme": "bearer", "description": "An operator token (`xop_…`)."}
+    }
+    document["paths"]["/v1/resolve/{broadcast_token}"] = {"get": _resolve_operation(components)}
+    document["paths"] = dict(sorted(document["paths"].items()))
+    shown = examples()
+    for path in document["paths"].values():
+        for method in _METHODS:
+            if method in path:
+                _complete(path[method], base_url, shown)
+    return document
+
+
+def _complete(operation: dict[str, Any], base_url: str, shown: dict[str, Any]) -> None:
+    """Add what the operation's declaration implies: credential, problems, example."""
+    access = operation[ACCESS]
+    operation["security"] = [] if access["public"] else [{"bearer": []}]
+    responses = operation["responses"]
+    if "HTTPValidationError" in str(responses.get("422", {}).get("content")):
+        del responses["422"]["content"]
+    declared = {code for response in responses.values() for code in response.pop("x-problems", ())}
+    for code in sorted(declared | set(_implied(operation))):
+        _add_problem(responses, code, base_url)
+    if not responses.get("422", {"content": 1}).get("content"):
+        del responses["422"]
+    operation["responses"] = dict(sorted(responses.items()))
+    for status, response in operation["responses"].items():
+        content = response.get("content", {}).get("application/json")
+        if content is not None and status.startswith("2"):
+            content["example"] = shown[operation["operationId"]]
+
+
+def _implied(operation: dict[str, Any]) -> Iterable[str]:
+    access = operation[ACCESS]
+    yield from ("internal_error", "database_unavailable")
+    if not access["public"]:
+        yield "unauthenticated"
+    if access["roles"]:
+        yield from ("organization_not_found", "forbidden")
+    if access["mfa"]:
+        yield "mfa_required"
+    if "requestBody" in operation:
+        yield from ("malformed_json", "payload_too_large", "unsupported_media_type")
+    if "requestBody" in operation or any(item["in"] != "path" for item in operation.get("parameters", ())):
+        yield "validation_failed"
+
+
+def _add_problem(responses: dict[str, Any], code: str, base_url: str) -> None:
+    problem = CATALOGUE[code]
+    response = responses.setdefault(str(int(problem.kind)), {})
+    response["description"] = problem.kind.name.replace("_", " ").capitalize()
+    content = response.setdefault("content", {}).setdefault(
+        PROBLEM_TYPE, {"schema": {"$ref": _SCHEMA_REF + "Problem"}, "examples": {}}
+    )
+    example: dict[str, Any] = {
+        "type": f"{base_url}/problems/{code}",
+        "title": problem.title,
+        "status": int(problem.kind),
+        "detail": problem.title,
+        "code": code,
+        "request_id": "req_b25lLXJlcXVlc3QtZXhhbX",
+    }
+    if code == "validation_failed":
+        example["errors"] = [{"location": "body", "pointer": "/name", "message": "Field required"}]
+    content["examples"][code] = {"summary": problem.title, "value": example}
+
+
+def _resolve_operation(components: dict[str, Any]) -> dict[str, Any]:
+    """The hot route, which stands in front of the framework and so declares itself."""
+    schema = Resolution.model_json_schema(ref_template=_SCHEMA_REF + "{model}")
+    for name, part in schema.pop("$defs").items():
+        components.setdefault(name, part)
+    components["Resolution"] = schema
+    limit = {"schema": {"type": "string"}, "description": "draft-ietf-httpapi-ratelimit-headers"}
+    return {
+        **PUBLIC,
+        "tags": ["Receivers"],
+        "operationId": "resolve",
+        "summary": "Resolve",
+        "description": (
+            "Resolve a token that was heard. Unknown, revoked and malformed tokens are answered alike. With the header "
+            "the answer carries a signed envelope, without which a receiver must not act."
+        ),
+        "parameters": [
+            {
+                "name": "broadcast_token",
+                "in": "path",
+                "required": True,
+                "description": "The token of the frame, without `XRC1:`.",
+                "schema": {"type": "string"},
+                "example": "brd_bm9yZGxpY2h0LWV4",
+            },
+            {
+                "name": "X-Svc-Resolution-Proof",
+                "in": "header",
+                "required": False,
+                "description": "Ask for the signed envelope.",
+                "schema": {"type": "string", "const": PROOF_VALUE.decode()},
+            },
+        ],
+        "responses": {
+            "200": {
+                "description": "A verified intent.",
+                "headers": {"RateLimit": limit, "RateLimit-Policy": limit},
+                "content": {"application/json": {"schema": {"$ref": _SCHEMA_REF + "Resolution"}}},
+            },
+            "404": {"x-problems": ["code_unavailable"]},
+            "410": {"x-problems": ["code_expired"]},
+            "429": {"x-problems": ["rate_limited"]},
+        },
+    }

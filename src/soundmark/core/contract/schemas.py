@@ -1,0 +1,27 @@
+"""The JSON Schemas (2020-12) of what travels between programs."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from soundmark.wire.resolution import Resolution
+from soundmark.wire.shape import Wire
+from soundmark.wire.xr_code import CodeDetail, CodeIssued, SignedCode
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_SHAPES: Final[Mapping[str, type[Wire]]] = {
+    "xr-code-v1": SignedCode,
+    "xr-code-issued-v1": CodeIssued,
+    "xr-code-detail-v1": CodeDetail,
+    "xr-resolution-v1": Resolution,
+}
+
+
+def published_schemas(base_url: str) -> dict[str, dict[str, Any]]:
+    """Each published schema by its name, with its address below `base_url` as `$id`.
+
+    Source: API v1, "Versioning" 2.
+    """
+    return {
+        name: {"$schema": DIALECT, "$id": f"{base_url}/schemas/{name}.json", **shape.model_json_schema()}
+        for name, shape in _SHAPES.items()
+    }

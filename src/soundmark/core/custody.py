@@ -1,0 +1,90 @@
+"""The keyring of a running process: read from the database, kept current, never behind what others may have signed."""
+
+import asyncio
+import contextlib
+from typing import Final
+
+import structlog
+
+from soundmark.core.domain.signing_key import SigningKeyRecord
+from soundmark.core.store import signing_keys
+from soundmark.kit.clock import Clock
+from soundmark.kit.postgres import Database
+from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.kit.sealing import Sealer
+from soundmark.kit.signing import Keyring, PublicKey, SigningKey
+
+REFRESH_S: Final = 0.5
+_UNKNOWN_KEY_REFRESH_S: Final = 0.2  # A forged key id cannot make us ask the database more often than this.
+
+_log: Final = structlog.get_logger()
+
+
+class Custody:
+    """Holds the current `Keyring` and refreshes it twice a second, and at once for a key id that it does not know.
+
+    A key is in the database, and so published at `/v1/keys`, before any process can sign with it.
+    """
+
+    def __init__(self, db: Database, sealer: Sealer, clock: Clock) -> None:
+        self._db: Final = db
+        self._sealer: Final = sealer
+        self._clock: Final = clock
+        self._keyring: Keyring | None = None
+        self._opened: dict[str, SigningKey] = {}
+        self._refreshing: asyncio.Lock = asyncio.Lock()
+        self._asked_at_s = float("-inf")
+
+    @property
+    def keyring(self) -> Keyring:
+        """The keys as last read."""
+        assert self._keyring is not None, "custody is asked before its first refresh"
+        return self._keyring
+
+    async def refresh(self) -> None:
+        """Read the keys anew.
+
+        Raises: DatabaseUnavailable; kit.sealing.SealBroken for another master key than the one that sealed the keys.
+        """
+        async with self._db.transaction() as tx:
+            records = await signing_keys.list_all(tx)
+        active = next(record for record in records if record.status == "active")
+        keys = {record.key_id: PublicKey(record.key_id, record.public_key, record.status) for record in records}
+        self._keyring = Keyring(keys, self._open(active))
+
+    async def keyring_with(self, key_id: str) -> Keyring:
+        """The keyring, read anew first where `key_id` is not in it and that was not tried just now."""
+        if key_id not in self.keyring.keys:
+            async with self._refreshing:
+                if self._clock.monotonic_s() - self._asked_at_s >= _UNKNOWN_KEY_REFRESH_S:
+                    await self.refresh()
+                    self._asked_at_s = self._clock.monotonic_s()
+        return self.keyring
+
+    async def keep_current(self) -> None:
+        """Refresh until cancelled. Without the database the last keys stay."""
+        while True:
+            await asyncio.sleep(REFRESH_S)
+            with contextlib.suppress(DatabaseUnavailable):
+                await self.refresh()
+
+    def _open(self, active: SigningKeyRecord) -> SigningKey:
+        if active.key_id not in self._opened:
+            self._opened = {active.key_id: unseal_key(active, self._sealer)}
+            _log.info("signing_key_active", key_id=active.key_id)
+        return self._opened[active.key_id]
+
+
+def unseal_key(record: SigningKeyRecord, sealer: Sealer) -> SigningKey:
+    """The key pair of a stored key.
+
+    Raises: kit.sealing.SealBroken.
+    """
+    assert record.sealed_seed is not None, "a retired key does not sign"
+    seed = sealer.unseal(record.sealed_seed, table="signing_keys", column="sealed_seed", row=record.key_id)
+    return SigningKey.from_seed(record.key_id, seed)
+
+
+def seal_seed(seed: bytes, key_id: str, sealer: Sealer) -> bytes:
+    """The stored form of a key pair's seed."""
+    return sealer.seal(seed, table="signing_keys", column="sealed_seed", row=key_id)

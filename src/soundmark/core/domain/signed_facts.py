@@ -1,0 +1,55 @@
+"""What a signed Code says of itself, read back from the bytes that were signed."""
+
+from typing import Final, Literal
+
+import msgspec
+
+from soundmark.core.domain.code import Code, digest_of
+from soundmark.kit.timestamps import format_timestamp
+
+
+class SignedFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """The members of `xr-code-v1` without `signature`; `intent` and `policy` stay the canonical bytes they are."""
+
+    campaign_id: str | None
+    expires_at: str
+    intent: msgspec.Raw
+    issued_at: str
+    issuer: str
+    key_id: str
+    organization_id: str
+    policy: msgspec.Raw
+    project_id: str
+    token_digest: str
+    version: Literal[1]
+    xr_id: str
+
+
+_DECODER: Final = msgspec.json.Decoder(SignedFacts)
+
+
+def read_facts(payload: bytes) -> SignedFacts | None:
+    """The facts in a stored payload; None when it has not the shape that Core signs."""
+    try:
+        return _DECODER.decode(payload)
+    except msgspec.MsgspecError:
+        return None
+
+
+def agree(facts: SignedFacts, code: Code) -> bool:
+    """Whether every column of a Code says what was signed."""
+    return (
+        facts.xr_id == code.xr_id
+        and facts.organization_id == code.organization_id
+        and facts.project_id == code.project_id
+        and facts.campaign_id == code.campaign_id
+        and facts.issuer == code.issuer
+        and facts.issued_at == format_timestamp(code.issued_at)
+        and facts.expires_at == format_timestamp(code.expires_at)
+        and facts.token_digest == digest_of(code.broadcast_token)
+        and msgspec.json.decode(facts.policy)
+        == {
+            "audience_measurement": code.audience_integration_id is not None,
+            "audience_integration_id": code.audience_integration_id,
+        }
+    )

@@ -1,0 +1,20 @@
+"""Core's signing keys as they are stored."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from soundmark.kit.signing import KeyStatus
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKeyRecord:
+    """One key; `sealed_seed` is None once it is retired."""
+
+    key_id: str
+    public_key: bytes
+    sealed_seed: bytes | None
+    status: KeyStatus
+    created_at: datetime
+    activated_at: datetime | None
+    superseded_at: datetime | None
+    retired_at: datetime | None

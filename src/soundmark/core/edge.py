@@ -1,0 +1,146 @@
+"""How a request becomes a context, a caller and a scope, and how a route says what it needs and what it answers."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Header, Query
+from fastapi.exceptions import RequestValidationError
+from starlette.requests import Request
+
+from soundmark.core.access.authorise import authorise, authorise_user
+from soundmark.core.access.operator import PREFIX as OPERATOR_PREFIX
+from soundmark.core.access.operator import OperatorAccess
+from soundmark.core.access.policy import POLICY, Action
+from soundmark.core.context import Context
+from soundmark.core.domain.scope import TenantScope, User
+from soundmark.kit.http import ACCESS
+from soundmark.kit.paging import LIMIT_DEFAULT, LIMIT_MAX
+from soundmark.kit.problems import Problem, Unauthenticated
+
+
+def _context(request: Request) -> Context:
+    context: Context = request.app.state.context
+    return context
+
+
+def _request_id(request: Request) -> str:
+    identity: str = request.state.request_id
+    return identity
+
+
+Ctx = Annotated[Context, Depends(_context)]
+RequestId = Annotated[str, Depends(_request_id)]
+OrganizationQuery = Annotated[str, Query(max_length=160, description="The organisation to act in.")]
+OrganizationHeader = Annotated[
+    str | None, Header(alias="X-Svc-Organization-Id", max_length=160, description="The organisation to act in.")
+]
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description=f"Entries on a page; {LIMIT_DEFAULT} unless told.")]
+CursorText = Annotated[str | None, Query(max_length=1024, description="`next_cursor` of the page before.")]
+
+
+async def authenticate(request: Request) -> User:
+    """The caller behind the one `Authorization` header.
+
+    Raises: Unauthenticated for no, two, malformed and unknown credentials alike.
+    """
+    headers = request.headers.getlist("authorization")
+    if len(headers) != 1:
+        raise Unauthenticated
+    scheme, _, credential = headers[0].partition(" ")
+    if scheme.lower() != "bearer" or not credential.startswith(OPERATOR_PREFIX):
+        raise Unauthenticated
+    operator: OperatorAccess = request.app.state.operator
+    user = operator.user_of(credential, request.client.host if request.client else None)
+    if user is None:
+        raise Unauthenticated
+    return user
+
+
+class Caller:
+    """Dependency: the caller of a route that happens in no organisation."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    async def __call__(self, request: Request) -> User:
+        return authorise_user(request.state.caller, self.action)
+
+
+class TenantInQuery:
+    """Dependency: the scope of a route whose organisation stands in the query."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    async def __call__(self, request: Request, ctx: Ctx, organization_id: OrganizationQuery) -> TenantScope:
+        return await authorise(ctx, request.state.caller, self.action, organization_id)
+
+
+class TenantInQueryOrHeader:
+    """Dependency: the scope of a route whose organisation stands in the query, in a header, or in both alike."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    async def __call__(
+        self,
+        request: Request,
+        ctx: Ctx,
+        x_svc_organization_id: OrganizationHeader = None,
+        organization_id: Annotated[str | None, Query(max_length=160, description="The organisation to act in.")] = None,
+    ) -> TenantScope:
+        if organization_id is None and x_svc_organization_id is None:
+            raise invalid("query", "organization_id", "is required here or as the header X-Svc-Organization-Id")
+        if None not in (organization_id, x_svc_organization_id) and organization_id != x_svc_organization_id:
+            raise invalid("query", "organization_id", "names another organisation than X-Svc-Organization-Id")
+        chosen = organization_id if organization_id is not None else x_svc_organization_id
+        assert chosen is not None, "one of the two is there"
+        return await authorise(ctx, request.state.caller, self.action, chosen)
+
+
+class TenantInBody:
+    """Dependency: the scope of a route whose organisation stands in its body.
+
+    It reads the one member that it needs from the parsed body, so that a stranger learns that the organisation is not
+    there before he learns anything about the shape of the rest.
+    """
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    async def __call__(self, request: Request, ctx: Ctx) -> TenantScope:
+        body = request.state.json
+        organization_id = body.get("organization_id") if isinstance(body, dict) else None
+        if not isinstance(organization_id, str):
+            raise invalid("body", "organization_id", "must be there, as a string")
+        return await authorise(ctx, request.state.caller, self.action, organization_id)
+
+
+def invalid(location: str, name: str, message: str) -> RequestValidationError:
+    """The failure of one named member or parameter that no model can state."""
+    return RequestValidationError([{"loc": (location, name), "msg": message, "type": "value_error", "input": None}])
+
+
+def needs(action: Action) -> dict[str, Any]:
+    """The OpenAPI extension that states what a route needs of its caller."""
+    rule = POLICY[action]
+    return {
+        ACCESS: {
+            "action": action,
+            "public": False,
+            "roles": sorted(rule.roles) if rule.roles is not None else [],
+            "mfa": rule.mfa,
+            "key_scope": None,
+        }
+    }
+
+
+PUBLIC: Final[dict[str, Any]] = {ACCESS: {"action": None, "public": True, "roles": [], "mfa": False, "key_scope": None}}
+
+
+def problems(*classes: type[Problem]) -> dict[int | str, dict[str, Any]]:
+    """The problems of a route that its action and its body do not imply, for OpenAPI."""
+    answers: dict[int | str, dict[str, Any]] = {}
+    for problem in classes:
+        answer = answers.setdefault(int(problem.kind), {"x-problems": []})
+        answer["x-problems"].append(problem.code)
+    return answers

@@ -1,0 +1,1 @@
+"""XR Codes: issued, read, revoked, rendered."""

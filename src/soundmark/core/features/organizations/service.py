@@ -1,0 +1,30 @@
+"""Commands on organisations."""
+
+from soundmark.core.context import Context
+from soundmark.core.domain.organization import Organization
+from soundmark.core.domain.scope import User
+from soundmark.core.store import organizations
+from soundmark.kit.ids import mint
+from soundmark.kit.paging import Page, Position, cut_page
+
+
+async def create_organization(ctx: Context, user: User, *, name: str) -> Organization:
+    """A new organisation exists and the caller owns it.
+
+    Source: API v1, "Organisations and projects".
+    """
+    organization_id = mint(ctx.entropy, "org_")
+    async with ctx.db.transaction() as tx:
+        now = ctx.clock.now()
+        await organizations.insert(tx, organization_id=organization_id, name=name, now=now)
+        await organizations.insert_member(
+            tx, organization_id=organization_id, subject_id=user.subject_id, email=user.email, role="owner", now=now
+        )
+    return Organization(id=organization_id, name=name, role="owner", created_at=now, deletion_requested_at=None)
+
+
+async def list_organizations(ctx: Context, user: User, *, before: Position | None, limit: int) -> Page[Organization]:
+    """The organisations that the caller belongs to, newest first."""
+    async with ctx.db.transaction() as tx:
+        rows = await organizations.list_of_subject(tx, subject_id=user.subject_id, before=before, limit=limit + 1)
+    return cut_page(rows, limit, lambda row: Position(row.created_at, row.id))

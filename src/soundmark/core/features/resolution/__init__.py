@@ -1,0 +1,1 @@
+"""What receivers ask: the route itself is `soundmark.core.hot`."""

@@ -1,0 +1,1 @@
+"""Core's signing keys: made, staged, activated, retired."""

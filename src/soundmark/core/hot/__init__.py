@@ -1,0 +1,1 @@
+"""The resolve path: bytes in, bytes out."""

@@ -1,0 +1,93 @@
+"""Whose request it is, for the rate limit: the address, and its digest, which nobody can turn back."""
+
+import hashlib
+import hmac
+from collections.abc import Iterable
+from datetime import datetime
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
+
+from soundmark.kit.entropy import Entropy
+
+_IPV6_PREFIX: Final = 64  # One subscriber has at least this much; single addresses would be limitless.
+_DIGEST_BYTES: Final = 16
+_KEY_LIFE_S: Final = 3600
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+
+class AddressReader:
+    """Finds the address that a request came from."""
+
+    def __init__(self, trusted_proxies: Iterable[Network]) -> None:
+        self._trusted: Final = tuple(trusted_proxies)
+
+    def subject(self, peer: str | None, forwarded_for: Iterable[str]) -> str:
+        """What is counted for a request: an IPv4 address, or the /64 of an IPv6 address.
+
+        `forwarded_for` are the values of `X-Forwarded-For` in order; they count only where the socket's peer is a
+        trusted proxy, and then the rightmost address that is no trusted proxy.
+        """
+        if peer is None:
+            return "unknown"
+        if not self._trusted:
+            return peer if ":" not in peer else _subject(_parse(peer), peer)
+        address = _parse(peer)
+        if address is None or not self._is_trusted(address):
+            return _subject(address, peer)
+        for text in reversed([part.strip() for value in forwarded_for for part in value.split(",")]):
+            hop = _parse(text)
+            if hop is None:
+                break  # What stands left of a text that is no address was written by somebody we know nothing of.
+            address = hop
+            if not self._is_trusted(hop):
+                break
+        return _subject(address, peer)
+
+    def _is_trusted(self, address: Address) -> bool:
+        return any(address in network for network in self._trusted if network.version == address.version)
+
+
+class AddressDigest:
+    """HMAC-SHA-256 of a subject under a key that is made anew each hour and kept nowhere.
+
+    Where several machines count together, `shared_key` gives all of them the same key for the same hour: it is derived
+    from the master key, and the place where they count never sees it.
+    """
+
+    def __init__(self, entropy: Entropy, shared_key: bytes | None = None) -> None:
+        self._entropy: Final = entropy
+        self._shared_key: Final = shared_key
+        self._hour: int | None = None
+        self._key = b""
+
+    def of(self, subject: str, now: datetime) -> bytes:
+        """The digest that stands for `subject` during this hour."""
+        hour = int(now.timestamp()) // _KEY_LIFE_S
+        if hour != self._hour:
+            self._hour = hour
+            self._key = (
+                self._entropy.take(32)
+                if self._shared_key is None
+                else hmac.digest(self._shared_key, str(hour).encode(), hashlib.sha256)
+            )
+        return hmac.digest(self._key, subject.encode(), hashlib.sha256)[:_DIGEST_BYTES]
+
+
+def _parse(text: str) -> Address | None:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address
+
+
+def _subject(address: Address | None, peer: str) -> str:
+    if address is None:
+        return peer
+    if isinstance(address, IPv6Address):
+        return str(ip_network((int(address), _IPV6_PREFIX), strict=False))
+    return str(address)

@@ -1,0 +1,103 @@
+"""The resolution rate limit: so many requests of one address in one window."""
+
+import asyncio
+import math
+from typing import Final, NamedTuple, Protocol
+
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from soundmark.kit.clock import Clock
+from soundmark.kit.secret import Secret
+
+_SUBJECTS_MAX: Final = 200_000  # About 40 MB at the very most; beyond it the oldest half of a window is forgotten.
+_SHARED_TIMEOUT_S: Final = 0.25
+_log: Final = structlog.get_logger()
+
+
+class Verdict(NamedTuple):
+    """Whether a request may go on, how many more may, and after how many seconds the count begins anew."""
+
+    is_allowed: bool
+    remaining: int
+    reset_s: int
+
+
+class RateLimit(Protocol):
+    """Counts requests."""
+
+    async def hit(self, subject: bytes) -> Verdict:
+        """Count one request of `subject` and judge it."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections, if there are any."""
+        ...
+
+
+class LocalRateLimit:
+    """Counts in this process: a window of `window_s` begins with a subject's first request.
+
+    Two generations of windows are kept and the elder is dropped whole, so forgetting costs nothing and memory is
+    bounded. Why no library does this: docs/adr/0004.
+    """
+
+    def __init__(self, quota: int, window_s: int, clock: Clock) -> None:
+        self._quota: Final = quota
+        self._window_s: Final = window_s
+        self._clock: Final = clock
+        self._young: dict[bytes, list[float]] = {}
+        self._old: dict[bytes, list[float]] = {}
+        self._turned_at_s = clock.monotonic_s()
+
+    def count(self, subject: bytes) -> Verdict:
+        """Count one request of `subject` and judge it."""
+        now_s = self._clock.monotonic_s()
+        if now_s - self._turned_at_s >= self._window_s or len(self._young) >= _SUBJECTS_MAX:
+            self._old, self._young, self._turned_at_s = self._young, {}, now_s
+        window = self._young.get(subject) or self._old.get(subject)
+        if window is None or now_s >= window[0]:
+            window = self._young[subject] = [now_s + self._window_s, 0]
+        window[1] += 1
+        used = int(window[1])
+        return Verdict(used <= self._quota, max(0, self._quota - used), max(1, math.ceil(window[0] - now_s)))
+
+    async def hit(self, subject: bytes) -> Verdict:
+        return self.count(subject)
+
+    async def aclose(self) -> None:
+        pass
+
+
+class SharedRateLimit:
+    """Counts in Redis or Valkey for every process and machine that names the same server.
+
+    When that server does not answer, this process counts alone: a neighbour's fault must not stop resolution, and
+    must not lift the limit either.
+    """
+
+    def __init__(self, url: Secret, quota: int, window_s: int, alone: LocalRateLimit) -> None:
+        self._quota: Final = quota
+        self._window_ms: Final = window_s * 1000
+        self._alone: Final = alone
+        self._client: Final = Redis.from_url(
+            url.reveal(), socket_timeout=_SHARED_TIMEOUT_S, socket_connect_timeout=_SHARED_TIMEOUT_S
+        )
+
+    async def hit(self, subject: bytes) -> Verdict:
+        key = b"soundmark:resolve:" + subject.hex().encode()
+        try:
+            async with asyncio.timeout(_SHARED_TIMEOUT_S), self._client.pipeline(transaction=True) as pipeline:
+                # The first request of a subject opens its window; all three are one step, so no window lacks an end.
+                pipeline.set(key, 0, px=self._window_ms, nx=True)
+                pipeline.incr(key)
+                pipeline.pttl(key)
+                _, used, left_ms = await pipeline.execute()
+        except (RedisError, OSError, TimeoutError) as error:
+            _log.warning("shared_rate_limit_unavailable", error=type(error).__name__)
+            return self._alone.count(subject)
+        return Verdict(used <= self._quota, max(0, self._quota - used), max(1, math.ceil(left_ms / 1000)))
+
+    async def aclose(self) -> None:
+        await self._client.aclose()

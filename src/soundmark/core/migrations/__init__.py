@@ -1,0 +1,1 @@
+"""Core's migrations: Alembic revisions of plain SQL, forward only."""

@@ -1,0 +1,87 @@
+"""Every error code that is Core's own, alphabetically. What every component has in common stands in `kit.problems`."""
+
+from soundmark.kit.problems import Kind, Problem
+
+
+class AudioUnavailable(Problem):
+    """The audio component is down, late, busy, or answered what is no WAV."""
+
+    kind, code, title = Kind.UNAVAILABLE, "audio_unavailable", "Audio cannot be rendered right now."
+
+
+class CampaignNotFound(Problem):
+    """No such campaign in this organisation and project."""
+
+    kind, code, title = Kind.MISSING, "campaign_not_found", "There is no such campaign here."
+
+
+class CodeExpired(Problem):
+    """The Code's time is over; it was not revoked."""
+
+    kind, code, title = Kind.GONE, "code_expired", "This Code has expired."
+
+
+class CodeNotActive(Problem):
+    """The act needs an active, unexpired Code."""
+
+    kind, code, title = Kind.CONFLICT, "code_not_active", "This Code is revoked or expired."
+
+
+class CodeNotFound(Problem):
+    """No such Code in this organisation and project."""
+
+    kind, code, title = Kind.MISSING, "code_not_found", "There is no such Code here."
+
+
+class CodeUnavailable(Problem):
+    """Unknown, revoked, malformed or not verifiable: receivers cannot tell which."""
+
+    kind, code, title = Kind.MISSING, "code_unavailable", "No Code can be answered for this token."
+
+
+class Forbidden(Problem):
+    """The caller's role does not allow the act."""
+
+    kind, code, title = Kind.FORBIDDEN, "forbidden", "Your role does not allow this."
+
+
+class IntegrationNotFound(Problem):
+    """No such Audience integration in this organisation and project."""
+
+    kind, code, title = Kind.MISSING, "integration_not_found", "There is no such Audience integration here."
+
+
+class IntentNotCanonical(Problem):
+    """The intent has no canonical form, or one beyond the limits."""
+
+    kind, code, title = Kind.INVALID, "intent_not_canonical", "The intent cannot be written as canonical JSON."
+
+
+class MfaRequired(Problem):
+    """The act needs a session with a second factor."""
+
+    kind, code, title = Kind.FORBIDDEN, "mfa_required", "This needs a login with a second factor."
+
+
+class OrganizationNotFound(Problem):
+    """No such organisation, or one that the caller has no part in: both alike."""
+
+    kind, code, title = Kind.MISSING, "organization_not_found", "There is no such organisation here."
+
+
+class ProjectNameConflict(Problem):
+    """Another project of the organisation has this name."""
+
+    kind, code, title = Kind.CONFLICT, "project_name_conflict", "Another project has this name."
+
+
+class ProjectNotFound(Problem):
+    """No such project in this organisation."""
+
+    kind, code, title = Kind.MISSING, "project_not_found", "There is no such project here."
+
+
+class RateLimited(Problem):
+    """Too many requests from one address in the window."""
+
+    kind, code, title = Kind.LIMITED, "rate_limited", "Too many requests; try again later."

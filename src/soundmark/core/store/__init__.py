@@ -1,0 +1,1 @@
+"""SQL: one module for a table family, one function for a statement."""

@@ -1,0 +1,39 @@
+"""The table `broadcasts`: what a receiver's question reads."""
+
+from datetime import datetime
+from typing import Final, LiteralString
+
+from soundmark.kit.postgres import Tx
+
+# One statement for every question, whatever its token: a revoked Code takes the same path as one that never was, so
+# no answer's time tells them apart. The hot path runs it on a connection of its own.
+FIND_LIVE: Final[LiteralString] = """
+    SELECT token, payload, signature
+      FROM broadcasts
+     WHERE token = ANY(%s)
+       AND revoked_at IS NULL
+"""
+
+
+async def insert(tx: Tx, *, token: str, payload: bytes, signature: bytes) -> None:
+    """Make a token answerable."""
+    await tx.run(
+        """
+        INSERT INTO broadcasts (token, payload, signature)
+        VALUES (%(token)s, %(payload)s, %(signature)s)
+        """,
+        {"token": token, "payload": payload, "signature": signature},
+    )
+
+
+async def revoke(tx: Tx, *, token: str, now: datetime) -> None:
+    """Make a token unanswerable from the commit on. Lock order: docs/locks.md."""
+    await tx.run(
+        """
+        UPDATE broadcasts
+           SET revoked_at = %(now)s
+         WHERE token = %(token)s
+           AND revoked_at IS NULL
+        """,
+        {"token": token, "now": now},
+    )

@@ -1,0 +1,66 @@
+"""The table `projects`."""
+
+from datetime import datetime
+
+import psycopg
+
+from soundmark.core.domain.organization import Project
+from soundmark.core.domain.scope import TenantScope
+from soundmark.core.problems import ProjectNameConflict
+from soundmark.kit.paging import Position
+from soundmark.kit.postgres import Tx
+
+
+async def insert(tx: Tx, scope: TenantScope, *, project_id: str, name: str, now: datetime) -> None:
+    """Record a new project.
+
+    Raises: ProjectNameConflict.
+    """
+    try:
+        await tx.run(
+            """
+            INSERT INTO projects (organization_id, id, name, created_at)
+            VALUES (%(organization_id)s, %(project_id)s, %(name)s, %(now)s)
+            """,
+            {"organization_id": scope.organization_id, "project_id": project_id, "name": name, "now": now},
+        )
+    except psycopg.errors.UniqueViolation as error:
+        if error.diag.constraint_name == "projects_name_key":
+            raise ProjectNameConflict from None
+        raise
+
+
+async def exists(tx: Tx, scope: TenantScope, project_id: str) -> bool:
+    """Whether the organisation has this project."""
+    found = await tx.value(
+        """
+        SELECT true
+          FROM projects
+         WHERE organization_id = %(organization_id)s
+           AND id = %(project_id)s
+        """,
+        {"organization_id": scope.organization_id, "project_id": project_id},
+    )
+    return found is not None
+
+
+async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | None, limit: int) -> list[Project]:
+    """Up to `limit` projects of the organisation, newest first."""
+    return await tx.all(
+        Project,
+        """
+        SELECT id, organization_id, name, created_at, deletion_requested_at
+          FROM projects
+         WHERE organization_id = %(organization_id)s
+           AND (%(before_at)s::timestamptz IS NULL
+                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
+         ORDER BY created_at DESC, id DESC
+         LIMIT %(limit)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "before_at": before and before.created_at,
+            "before_id": before and before.id,
+            "limit": limit,
+        },
+    )

@@ -1,0 +1,59 @@
+"""The table `signing_keys`."""
+
+from datetime import datetime
+from typing import Final, LiteralString
+
+from soundmark.core.domain.signing_key import SigningKeyRecord
+from soundmark.kit.postgres import Tx
+from soundmark.kit.signing import KeyStatus
+
+_LIST: Final[LiteralString] = """
+    SELECT key_id, public_key, sealed_seed, status, created_at, activated_at, superseded_at, retired_at
+      FROM signing_keys
+     ORDER BY created_at, key_id
+"""
+
+
+async def list_all(tx: Tx) -> list[SigningKeyRecord]:
+    """Every key that ever was, oldest first."""
+    return await tx.all(SigningKeyRecord, _LIST)
+
+
+async def lock_all(tx: Tx) -> list[SigningKeyRecord]:
+    """Every key, when nobody else can change or add one until the transaction ends. Lock order: docs/locks.md."""
+    await tx.run("LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE")
+    return await list_all(tx)
+
+
+async def insert(tx: Tx, record: SigningKeyRecord) -> None:
+    """Record a new key."""
+    await tx.run(
+        """
+        INSERT INTO signing_keys (key_id, public_key, sealed_seed, status, created_at, activated_at)
+        VALUES (%(key_id)s, %(public_key)s, %(sealed_seed)s, %(status)s, %(created_at)s, %(activated_at)s)
+        """,
+        {
+            "key_id": record.key_id,
+            "public_key": record.public_key,
+            "sealed_seed": record.sealed_seed,
+            "status": record.status,
+            "created_at": record.created_at,
+            "activated_at": record.activated_at,
+        },
+    )
+
+
+async def update_status(tx: Tx, key_id: str, status: KeyStatus, *, now: datetime) -> None:
+    """Move one key on; a retired key loses its secret half for good."""
+    await tx.run(
+        """
+        UPDATE signing_keys
+           SET status        = %(status)s,
+               sealed_seed   = CASE WHEN %(status)s = 'retired' THEN NULL ELSE sealed_seed END,
+               activated_at  = CASE WHEN %(status)s = 'active' THEN %(now)s ELSE activated_at END,
+               superseded_at = CASE WHEN %(status)s = 'retiring' THEN %(now)s ELSE superseded_at END,
+               retired_at    = CASE WHEN %(status)s = 'retired' THEN %(now)s ELSE retired_at END
+         WHERE key_id = %(key_id)s
+        """,
+        {"key_id": key_id, "status": status, "now": now},
+    )

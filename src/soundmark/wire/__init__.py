@@ -1,0 +1,1 @@
+"""The published closed shapes, as Core answers them and as their JSON Schemas state them."""
