@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
+from soundmark.embedded.files import flush_directory, write_private
 from soundmark.embedded.os_user import OsUser, spawn_options
 from soundmark.embedded.parentage import signalled_with_parent
 from soundmark.kit.clock import SystemClock
@@ -88,7 +88,7 @@ class Cluster:
         """
         if not self.exists():
             self._initialise(entropy)
-        self._write("pg_hba.conf", _CLIENT_AUTHENTICATION)
+        write_private(self.home / "pg_hba.conf", _CLIENT_AUTHENTICATION, self.user)
 
     def command(self, port: int) -> tuple[str, ...]:
         """The command line of the server."""
@@ -200,7 +200,7 @@ class Cluster:
         """Make the cluster under another name and rename it when it is complete."""
         unfinished = self.home / "data.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
-        self._write("superuser.password", mint_secret(entropy, ""))
+        write_private(self.home / "superuser.password", mint_secret(entropy, ""), self.user)
         done = subprocess.run(  # noqa: S603 - our own command line
             [
                 str(self.programs / "initdb"),
@@ -215,24 +215,14 @@ class Cluster:
             check=False,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            preexec_fn=signalled_with_parent(signal.SIGTERM),
             **self.process_options(),
         )
         if done.returncode:
             last_line = done.stdout.decode(errors="replace").strip().rpartition("\n")[2]
             raise ClusterFailed(f"PostgreSQL's initdb failed in {self.home}: {last_line}")
         unfinished.rename(self.data)
-        _flush_directory(self.home)
-
-    def _write(self, name: str, text: str) -> None:
-        """Put a file that only the cluster's user reads, whole or not at all."""
-        handle, scratch = tempfile.mkstemp(dir=self.home)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            if self.user is not None:
-                os.fchown(handle, self.user.uid, self.user.gid)
-            file.write(text)
-            file.flush()
-            os.fsync(handle)
-        Path(scratch).rename(self.home / name)
+        flush_directory(self.home)
 
     def _connect(self, port: int) -> psycopg.Connection[Any]:
         return psycopg.connect(
@@ -296,11 +286,3 @@ def _exists(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _flush_directory(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,0 +1,54 @@
+"""The settings of a command that acts on a deployment: the environment, completed by what an `up` left in its data dir.
+
+The environment wins, setting by setting.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final, TypeVar
+
+import typer
+
+from soundmark import settings
+from soundmark.cli.outcome import Refused
+from soundmark.embedded.data_dir import MASTER_KEY_FILE, UP_FILE, DataDirRefused, read_up_file
+from soundmark.kit.settings import PREFIX, SettingsInvalid
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", metavar="DIR", help="The data dir of a running `soundmark up`; the environment wins."),
+]
+
+_FROM_UP_FILE: Final = {"core_database_url": "CORE_DATABASE_URL", "audience_database_url": "AUDIENCE_DATABASE_URL"}
+
+S = TypeVar("S", bound=settings.ProcessSettings)
+
+
+def read_settings(model: type[S], data_dir: Path | None = None) -> S:
+    """The settings of `model`.
+
+    Raises: Refused, naming every wrong and missing setting in its one line.
+    """
+    try:
+        return settings.read(model, deployment_environ(data_dir))
+    except SettingsInvalid as invalid:
+        raise Refused(str(invalid)) from None
+
+
+def deployment_environ(data_dir: Path | None) -> Mapping[str, str]:
+    """The environment, and below it what the data dir knows.
+
+    Raises: Refused when nothing is running there.
+    """
+    if data_dir is None:
+        return os.environ
+    try:
+        up = read_up_file(data_dir / UP_FILE)
+    except DataDirRefused as refused:
+        raise Refused(str(refused)) from None
+    known = {PREFIX + setting: str(up[member]) for member, setting in _FROM_UP_FILE.items() if member in up}
+    key_file = data_dir / MASTER_KEY_FILE
+    if key_file.exists():
+        known[f"{PREFIX}MASTER_KEY"] = key_file.read_text(encoding="utf-8").strip()
+    return {**known, **os.environ}

@@ -1,0 +1,27 @@
+"""`soundmark migrate`: bring a component's database to the current schema."""
+
+from typing import Annotated
+
+import typer
+
+from soundmark.cli.databases import WithDatabase, database_settings
+from soundmark.cli.deployment import DataDir
+from soundmark.cli.outcome import Refused
+from soundmark.kit.migrations import MigrationFailed
+from soundmark.kit.migrations import migrate as apply_revisions
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def migrate(
+    component: Annotated[WithDatabase, typer.Argument(help="Whose database.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Bring a component's database to the current schema; safe to repeat, and safe beside another one."""
+    url, _ = database_settings(component, data_dir)
+    try:
+        applied = apply_revisions(url, f"soundmark.{component}")
+    except MigrationFailed as failed:
+        raise Refused(f"{component} was not migrated: {failed}") from None
+    typer.echo(f"{component}: {'applied ' + ', '.join(applied) if applied else 'already current'}", err=True)

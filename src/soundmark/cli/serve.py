@@ -1,0 +1,55 @@
+"""`soundmark serve`: one component, configured by the environment."""
+
+import asyncio
+import importlib
+from typing import Annotated, Any, Final
+
+import typer
+
+from soundmark import settings
+from soundmark.cli.deployment import read_settings
+from soundmark.cli.outcome import Refused
+from soundmark.embedded.workers import run_workers
+from soundmark.kit import log
+from soundmark.kit.serve import Listen, run
+from soundmark.kit.sockets import PortTaken, reserve_port
+
+app = typer.Typer(add_completion=False)
+
+# Imported by name when it is served: a process holds its own component and no other.
+_FACTORIES: Final[dict[settings.Component, str]] = {
+    "core": "soundmark.core.app",
+    "audience": "soundmark.audience.app",
+    "audio": "soundmark.audio.app",
+}
+_PORTS: Final[dict[settings.Component, int]] = {"core": 8080, "audience": 8081, "audio": 8082}
+
+
+@app.command()
+def serve(
+    component: Annotated[settings.Component, typer.Argument(help="What to serve.")],
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="By default 8080 (core), 8081 (audience), 8082 (audio).")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that share the port.")] = 1,
+    beside_others: Annotated[bool, typer.Option("--beside-others", hidden=True)] = False,
+) -> None:
+    """Serve one component until Ctrl-C or SIGTERM, then finish what is under way."""
+    given = read_settings(settings.COMPONENTS[component])
+    log.configure(level=given.log_level, log_format=given.log_format, component=component)
+    listen = Listen(host, port or _PORTS[component], given.metrics_port)
+    try:
+        if not beside_others:
+            # Two deployments would share the port without a word; processes of one are started beside each other.
+            reserve_port(listen.host, listen.port).close()
+        if workers > 1:
+            asyncio.run(run_workers(component, listen, workers))
+        else:
+            run(_make(component, given), listen)
+    except PortTaken as taken:
+        raise Refused(str(taken)) from None
+
+
+def _make(component: settings.Component, given: Any) -> Any:
+    return importlib.import_module(_FACTORIES[component]).create_app(given)

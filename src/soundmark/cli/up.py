@@ -1,0 +1,63 @@
+"""`soundmark up`: everything on this machine."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from soundmark.cli.outcome import Refused
+from soundmark.embedded.data_dir import UP_FILE
+from soundmark.embedded.placement import Home
+from soundmark.embedded.plan import Options, Plan
+from soundmark.embedded.up import Refusal, Reports, run
+from soundmark.kit import log
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def up(
+    data_dir: Annotated[Path, typer.Option(help="Where everything is kept.")] = Path(".soundmark"),
+    host: Annotated[str, typer.Option(help="The public address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The public port; 0 takes a free one.")] = 8080,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes of each component.")] = 1,
+    demo: Annotated[bool, typer.Option("--demo", help="Show the main job once, then go on serving.")] = False,
+) -> None:
+    """Run everything on this machine, with a PostgreSQL of its own, until Ctrl-C or SIGTERM.
+
+    Each part is a process of its own, started again when it dies. What is in the data dir survives restarts and
+    crashes; it holds every secret, and `up.json` in it says where everything is while it runs.
+    """
+    console = Console(soft_wrap=True)
+    progress = console.status("Starting ...")
+    options = Options(data_dir.absolute(), host, port, workers)
+
+    def ready(plan: Plan, home: Home) -> None:
+        progress.stop()
+        _tell_ready(console, plan, home)
+
+    reports = Reports(
+        ready=ready,
+        demo_failed=lambda status: console.print(f"[red]The demonstration failed (status {status}).[/] Still serving."),
+    )
+    log.configure(level="info", log_format=None, component="up")
+    try:
+        with progress:
+            asyncio.run(run(options, reports, demo=demo))
+    except Refusal as refusal:
+        raise Refused(str(refusal)) from None
+
+
+def _tell_ready(console: Console, plan: Plan, home: Home) -> None:
+    directory = plan.options.data_dir
+    table = Table.grid(padding=(0, 2))
+    table.add_row("Public API", f"[bold]{plan.address('core')}[/]")
+    table.add_row("Audience, Audio", f"{plan.address('audience')}, {plan.address('audio')} (private)")
+    table.add_row("Operator token", f"in {directory / UP_FILE}")
+    if home.elsewhere:
+        table.add_row("Database", f"in {home.path}: PostgreSQL's user cannot reach the data dir")
+    console.print("[bold green]Soundmark is ready.[/] Ctrl-C stops it.")
+    console.print(table)
