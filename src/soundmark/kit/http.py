@@ -193,7 +193,7 @@ def install_problem_handlers(
     app.add_exception_handler(HTTPException, on_framework)
 
 
-def _allowed_methods(app: FastAPI, request: Request) -> str:
+def _allowed_methods(app: Starlette, request: Request) -> str:
     """Every method that some route has on this path; the framework would name those of the first route only."""
     scope = dict(request.scope)
     matching = (route for route in app.routes if route.matches(scope)[0] is not Match.NONE)

@@ -1,0 +1,255 @@
+"""Core as it runs in production, on a real database and a real audio component, driven over ASGI."""
+
+import asyncio
+import base64
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import psycopg
+import uvicorn
+
+from soundmark import settings as declared
+from soundmark.audio.app import create_app as create_audio_app
+from soundmark.core.app import create_app
+from soundmark.kit import sockets
+from soundmark.kit.clock import SystemClock
+from soundmark.kit.http import AsgiApp
+from soundmark.kit.secret import Secret
+from soundmark.kit.timestamps import format_timestamp
+
+BASE_URL = "http://core.test"
+OPERATOR_TOKEN = "xop_" + "o" * 43
+AUDIO_CREDENTIAL = "audio-credential-of-the-tests"
+MASTER_KEY = base64.urlsafe_b64encode(bytes(range(32))).decode().rstrip("=")
+INTENT = {"type": "link", "action": "open", "resource": {"url": "https://example.org/ä", "n": [1, 2.5, None, True]}}
+PROOF = {"X-Svc-Resolution-Proof": "ed25519-v1"}
+
+
+class FakeClock(SystemClock):
+    """The machine's clocks, moved on command."""
+
+    def __init__(self) -> None:
+        self.shift = timedelta()
+        self.frozen_at: datetime | None = None
+
+    def now(self) -> datetime:
+        return (self.frozen_at or super().now()) + self.shift
+
+    def monotonic_s(self) -> float:
+        return super().monotonic_s() + max(0.0, self.shift.total_seconds())
+
+    def advance(self, **delta: float) -> None:
+        """Move both clocks on; a negative step moves the wall clock only, as a real one would jump."""
+        self.shift += timedelta(**delta)
+
+    def freeze(self) -> datetime:
+        """Stop the wall clock at a whole second, which is answered."""
+        self.frozen_at = datetime.now(UTC).replace(microsecond=0)
+        self.shift = timedelta()
+        return self.frozen_at
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An HTTP answer, with its JSON at hand."""
+
+    status: int
+    headers: httpx.Headers
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return httpx.Response(200, content=self.body).json()
+
+    @property
+    def code(self) -> str:
+        """The problem's code, of an answer that must be a problem document."""
+        assert self.headers["content-type"] == "application/problem+json", self.body
+        document = self.json
+        assert document["status"] == self.status
+        assert document["type"] == f"{BASE_URL}/problems/{document['code']}"
+        assert document["request_id"] == self.headers["x-request-id"]
+        code: str = document["code"]
+        return code
+
+
+@dataclass
+class Api:
+    """A client of one Core app as one caller from one address."""
+
+    app: AsgiApp
+    clock: FakeClock
+    token: str | None = OPERATOR_TOKEN
+    peer: str = "127.0.0.1"
+    _client: httpx.AsyncClient = field(init=False)
+
+    def __post_init__(self) -> None:
+        transport = httpx.ASGITransport(app=self.app, client=(self.peer, 40000), raise_app_exceptions=False)  # type: ignore[arg-type]  # httpx names the same protocol otherwise
+        self._client = httpx.AsyncClient(transport=transport, base_url=BASE_URL)
+
+    def other(self, *, token: str | None = OPERATOR_TOKEN, peer: str = "127.0.0.1") -> "Api":
+        """The same app as somebody else sees it."""
+        return Api(self.app, self.clock, token, peer)
+
+    async def call(self, method: str, path: str, **options: Any) -> Answer:
+        headers = dict(options.pop("headers", {}))
+        if self.token is not None:
+            headers.setdefault("Authorization", f"Bearer {self.token}")
+        response = await self._client.request(method, path, headers=headers, **options)
+        return Answer(response.status_code, response.headers, response.content)
+
+    async def get(self, path: str, **options: Any) -> Answer:
+        return await self.call("GET", path, **options)
+
+    async def post(self, path: str, **options: Any) -> Answer:
+        return await self.call("POST", path, **options)
+
+    async def given_organization(self, name: str = "Radio Nordlicht") -> str:
+        answer = await self.post("/v1/organizations", json={"name": name})
+        assert answer.status == 201, answer.body
+        identity: str = answer.json["id"]
+        return identity
+
+    async def given_project(self, organization_id: str, name: str = "Morning show") -> str:
+        answer = await self.post("/v1/projects", json={"organization_id": organization_id, "name": name})
+        assert answer.status == 201, answer.body
+        identity: str = answer.json["id"]
+        return identity
+
+    async def given_tenant(self) -> "Tenant":
+        organization_id = await self.given_organization()
+        return Tenant(self, organization_id, await self.given_project(organization_id))
+
+    async def resolve(self, token: str, *, proof: bool = True, **options: Any) -> Answer:
+        headers = {**(PROOF if proof else {}), **options.pop("headers", {})}
+        return await self.get(f"/v1/resolve/{token}", headers=headers, **options)
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """An organisation with one project, owned by the api's caller."""
+
+    api: Api
+    organization_id: str
+    project_id: str
+
+    @property
+    def query(self) -> dict[str, str]:
+        return {"organization_id": self.organization_id}
+
+    def wanted_code(self, **changes: Any) -> dict[str, Any]:
+        """A valid issuance body, but for `changes`."""
+        return {
+            "organization_id": self.organization_id,
+            "project_id": self.project_id,
+            "issuer": "Radio Nordlicht",
+            "expires_at": format_timestamp(self.api.clock.now() + timedelta(days=1)),
+            "intent": INTENT,
+            **changes,
+        }
+
+    async def given_code(self, *, lifetime_s: float = 86400, **changes: Any) -> dict[str, Any]:
+        expires_at = format_timestamp(self.api.clock.now() + timedelta(seconds=lifetime_s))
+        answer = await self.api.post("/v1/codes", json=self.wanted_code(expires_at=expires_at, **changes))
+        assert answer.status == 201, answer.body
+        code: dict[str, Any] = answer.json
+        return code
+
+    async def revoke(self, xr_id: str) -> Answer:
+        return await self.api.post(f"/v1/codes/{xr_id}/revoke", params=self.query)
+
+
+def core_settings(database_url: Secret, **changes: Any) -> declared.CoreSettings:
+    """The settings of a Core under test; `changes` by field name, as they would stand in the environment."""
+    values: dict[str, Any] = {
+        "base_url": BASE_URL,
+        "core_database_url": database_url.reveal(),
+        "master_key": MASTER_KEY,
+        "audio_url": "http://127.0.0.1:9",
+        "audio_credential": AUDIO_CREDENTIAL,
+        "operator_token": OPERATOR_TOKEN,
+        "resolve_rate_limit": "1000000",
+        "private_timeout_s": "2",
+        **changes,
+    }
+    environ = {f"SOUNDMARK_{name.upper()}": str(value) for name, value in values.items() if value is not None}
+    return declared.read(declared.CoreSettings, environ)
+
+
+@contextlib.asynccontextmanager
+async def running_core(settings: declared.CoreSettings, clock: FakeClock | None = None) -> AsyncIterator[Api]:
+    """The production app with its lifespan running, and a client that is the operator."""
+    clock = clock or FakeClock()
+    app = create_app(settings, clock=clock)
+    to_app: asyncio.Queue[dict[str, str]] = asyncio.Queue()
+    from_app: asyncio.Queue[Any] = asyncio.Queue()
+    lifespan = asyncio.create_task(app({"type": "lifespan", "asgi": {}, "state": {}}, to_app.get, from_app.put))  # type: ignore[arg-type]  # the protocol's loose dicts
+    await to_app.put({"type": "lifespan.startup"})
+    started = await from_app.get()
+    assert started["type"] == "lifespan.startup.complete", started
+    try:
+        yield Api(app, clock)
+    finally:
+        await to_app.put({"type": "lifespan.shutdown"})
+        await lifespan
+
+
+@contextlib.contextmanager
+def served_in_thread(app: Any) -> Iterator[str]:
+    """An ASGI app on a real loopback socket; its address."""
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=2))
+    with sockets.shared_socket("127.0.0.1", 0) as sock:
+        thread = threading.Thread(target=server.run, args=([sock],), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(10)
+            assert not thread.is_alive(), "the server must stop"
+
+
+def audio_component() -> contextlib.AbstractContextManager[str]:
+    """The real audio component on a real socket."""
+    return served_in_thread(
+        create_audio_app(declared.read(declared.AudioSettings, {"SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL}))
+    )
+
+
+class Rival:
+    """A plain second connection: alters rows, holds locks, and knows who waits for them."""
+
+    def __init__(self, url: Secret) -> None:
+        self._url = url
+
+    async def run(self, statement: str, *params: Any) -> int:
+        """Carry out one statement; the number of rows it touched."""
+        async with await psycopg.AsyncConnection.connect(self._url.reveal(), autocommit=True) as connection:
+            cursor = await connection.execute(statement.encode(), params)
+            return cursor.rowcount
+
+    async def rows(self, statement: str, *params: Any) -> list[Any]:
+        async with await psycopg.AsyncConnection.connect(self._url.reveal(), autocommit=True) as connection:
+            cursor = await connection.execute(statement.encode(), params)
+            return await cursor.fetchall()
+
+    @contextlib.asynccontextmanager
+    async def holding(self, statement: str, *params: Any) -> AsyncIterator[None]:
+        """Hold the locks that one statement takes, until the block ends."""
+        async with await psycopg.AsyncConnection.connect(self._url.reveal()) as connection:
+            await connection.execute(statement.encode(), params)
+            yield
+            await connection.rollback()
+
+    async def until_someone_waits(self) -> None:
+        """Somebody waits for a lock in this database."""
+        async with asyncio.timeout(10):
+            while not await self.rows(
+                "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            ):
+                await asyncio.sleep(0.005)
