@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import psycopg
 import uvicorn
+from published import Published
 
 from soundmark import settings as declared
 from soundmark.audio.app import create_app as create_audio_app
@@ -29,6 +30,8 @@ MASTER_KEY = base64.urlsafe_b64encode(bytes(range(32))).decode().rstrip("=")
 INTENT = {"type": "link", "action": "open", "resource": {"url": "https://example.org/ä", "n": [1, 2.5, None, True]}}
 PROOF = {"X-Svc-Resolution-Proof": "ed25519-v1"}
 
+_published: list[Published] = []  # Read once in a process: it is the same for every app of one release.
+
 
 class FakeClock(SystemClock):
     """The machine's clocks, moved on command."""
@@ -36,16 +39,24 @@ class FakeClock(SystemClock):
     def __init__(self) -> None:
         self.shift = timedelta()
         self.frozen_at: datetime | None = None
+        self._monotonic_shift_s = 0.0
 
     def now(self) -> datetime:
         return (self.frozen_at or super().now()) + self.shift
 
     def monotonic_s(self) -> float:
-        return super().monotonic_s() + max(0.0, self.shift.total_seconds())
+        return super().monotonic_s() + self._monotonic_shift_s
 
     def advance(self, **delta: float) -> None:
         """Move both clocks on; a negative step moves the wall clock only, as a real one would jump."""
-        self.shift += timedelta(**delta)
+        step = timedelta(**delta)
+        self.shift += step
+        self._monotonic_shift_s += max(0.0, step.total_seconds())
+
+    def reset(self) -> None:
+        """Let the wall clock tell the true time again; the other one cannot go back."""
+        self.shift = timedelta()
+        self.frozen_at = None
 
     def freeze(self) -> datetime:
         """Stop the wall clock at a whole second, which is answered."""
@@ -97,11 +108,19 @@ class Api:
         return Api(self.app, self.clock, token, peer)
 
     async def call(self, method: str, path: str, **options: Any) -> Answer:
-        headers = dict(options.pop("headers", {}))
+        """The answer, which is one that the published contract knows."""
+        headers = httpx.Headers(options.pop("headers", {}))
         if self.token is not None:
             headers.setdefault("Authorization", f"Bearer {self.token}")
         response = await self._client.request(method, path, headers=headers, **options)
+        (await self.published()).check(response)
         return Answer(response.status_code, response.headers, response.content)
+
+    async def published(self) -> Published:
+        """The contract, as this release publishes it."""
+        if not _published:
+            _published.append(Published((await self._client.get("/openapi.json")).json()))
+        return _published[0]
 
     async def get(self, path: str, **options: Any) -> Answer:
         return await self.call("GET", path, **options)
@@ -246,10 +265,9 @@ class Rival:
             yield
             await connection.rollback()
 
-    async def until_someone_waits(self) -> None:
-        """Somebody waits for a lock in this database."""
+    async def until_someone_waits(self, count: int = 1) -> None:
+        """`count` others wait for locks in this database."""
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         async with asyncio.timeout(10):
-            while not await self.rows(
-                "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            ):
+            while len(await self.rows(waiting)) < count:  # noqa: ASYNC110 - the event happens in PostgreSQL
                 await asyncio.sleep(0.005)

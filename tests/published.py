@@ -1,0 +1,57 @@
+"""What the server publishes about itself, held against what it really answers."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import httpx
+from jsonschema import Draft202012Validator
+
+PROBLEM_TYPE: Final = "application/problem+json"
+
+
+class Published:
+    """An OpenAPI document that every answer of a test is compared with."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.document: Final = document
+        # Templates with fewer parameters first: `/v1/codes/batch` is not a Code's id.
+        templates = sorted(document["paths"], key=lambda template: template.count("{"))
+        self._templates: Final = [
+            (re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))), document["paths"][template])
+            for template in templates
+        ]
+        self._validators: Final[dict[str, Draft202012Validator]] = {}
+
+    def check(self, response: httpx.Response) -> None:
+        """Fail unless the document says that this operation can answer this."""
+        operation = self._operation(response.request.method, response.request.url.path)
+        if operation is None:
+            return
+        declared = operation["responses"].get(str(response.status_code))
+        seen = f"{operation['operationId']} answered {response.status_code}: {response.text[:300]}"
+        assert declared is not None, f"not documented: {seen}"
+        media_type = response.headers["content-type"].partition(";")[0]
+        content = declared["content"].get(media_type)
+        assert content is not None, f"{media_type} is not documented: {seen}"
+        if media_type == PROBLEM_TYPE:
+            assert response.json()["code"] in content["examples"], f"the code is not documented: {seen}"
+        if media_type.endswith("json"):
+            self.validator(content["schema"]).validate(response.json())
+
+    def validator(self, schema: Mapping[str, Any]) -> Draft202012Validator:
+        """What validates values against a schema that stands somewhere in the document."""
+        key = repr(schema)
+        if key not in self._validators:
+            self._validators[key] = Draft202012Validator(
+                {**schema, "components": self.document["components"]},
+                format_checker=Draft202012Validator.FORMAT_CHECKER,
+            )
+        return self._validators[key]
+
+    def _operation(self, method: str, path: str) -> Mapping[str, Any] | None:
+        for pattern, operations in self._templates:
+            if pattern.fullmatch(path):
+                found: Mapping[str, Any] | None = operations.get(method.lower())
+                return found
+        return None
