@@ -1,0 +1,230 @@
+"""Makes the files in docs/vectors by the server's own code. `.venv/bin/python tests/vectors.py` writes them."""
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from vector_inputs import ACCEPTED, INTENTS, MALFORMED, MALFORMED_BYTES, NOT_CANONICAL
+
+from soundmark.core.contract.examples import EXAMPLE_KEY, ISSUED_AT, example_code
+from soundmark.core.domain.code import digest_of, payload_of
+from soundmark.core.domain.signed_facts import read_facts
+from soundmark.core.features.resolution.wire import verification_key
+from soundmark.core.hot.verification import PROOF_LIFE, answer_body, seal_envelope
+from soundmark.kit import base64url
+from soundmark.kit.canonical import canonicalize
+from soundmark.kit.signing import SigningKey
+from soundmark.kit.strict_json import parse_json
+from soundmark.kit.timestamps import format_timestamp
+
+VECTORS: Final = Path(__file__).parents[1] / "docs" / "vectors"
+
+EXAMPLE_SEED: Final = bytes(range(32))
+RETIRING_SEED: Final = bytes(range(32, 64))
+RETIRING_KEY: Final = SigningKey.from_seed("sig_cmV0aXJpbmcta2V5LWV4YQ", RETIRING_SEED)
+_SEEDS: Final = ((EXAMPLE_KEY, EXAMPLE_SEED, "active"), (RETIRING_KEY, RETIRING_SEED, "retiring"))
+_TOKEN: Final = "brd_bm9yZGxpY2h0LWV4"
+_ANSWERED_AT: Final = ISSUED_AT + timedelta(hours=1)
+
+Json = dict[str, Any]
+
+
+def files() -> dict[str, str]:
+    """The text of every published file, by its name."""
+    documents = {
+        "xr-code-v1.json": _signed_codes(),
+        "resolution-proof-v1.json": _resolutions(),
+        "canonical-json.json": _canonical_json(),
+    }
+    # ASCII only: no editor, font or normalisation can change what a vector says.
+    return {name: json.dumps(document, indent=2) + "\n" for name, document in documents.items()}
+
+
+class Signed(NamedTuple):
+    """The signed bytes of one Code, and what they were made from."""
+
+    name: str
+    token: str
+    key: SigningKey
+    payload: bytes
+
+
+def _codes() -> list[Signed]:
+    intent = json.loads(example_code().payload)["intent"]
+    campaign_id = "cmp_Y2FtcGFpZ24tZXhhbXBsZS"
+    measured = {"audience_integration_id": "int_aW50ZWdyYXRpb24tZXhhbX"}
+    soon = ISSUED_AT + timedelta(milliseconds=1)
+    return [
+        Signed("the example of the API document", _TOKEN, EXAMPLE_KEY, example_code().payload),
+        *(
+            _code(name, token=f"brd_intent-number-0{number}", intent=intent)
+            for number, (name, intent) in enumerate(INTENTS.items())
+        ),
+        _code("of a campaign, not measured", intent=intent, campaign_id=campaign_id),
+        _code("measured", intent=intent, **measured),
+        _code("of a campaign, measured", intent=intent, campaign_id=campaign_id, **measured),
+        _code("by the longest issuer, for one millisecond", intent=intent, issuer="é" * 160, expires_at=soon),
+        _code("signed by a key that is retiring", RETIRING_KEY, intent=intent),
+    ]
+
+
+def _code(name: str, key: SigningKey = EXAMPLE_KEY, *, token: str = _TOKEN, **changes: Any) -> Signed:
+    """The example Code, but for `changes`."""
+    example = example_code()
+    facts: Json = {
+        "xr_id": example.xr_id,
+        "organization_id": example.organization_id,
+        "project_id": example.project_id,
+        "campaign_id": None,
+        "issuer": example.issuer,
+        "issued_at": example.issued_at,
+        "expires_at": example.expires_at,
+        "audience_integration_id": None,
+    }
+    return Signed(name, token, key, payload_of(**(facts | changes), broadcast_token=token, key_id=key.key_id))
+
+
+def _signed_codes() -> Json:
+    return {
+        "description": "Signed Codes (xr-code-v1). `signature` is Ed25519 over the UTF-8 bytes of `canonical`, which "
+        "is the RFC 8785 form of `signed_code` without `signature`; `token_digest` is SHA-256 of `token`.",
+        **_keys(),
+        "cases": [_signed_code(code) for code in _codes()],
+    }
+
+
+def _signed_code(code: Signed) -> Json:
+    signature = base64url.encode(code.key.sign(code.payload))
+    return {
+        "name": code.name,
+        "token": code.token,
+        "signed_code": {**json.loads(code.payload), "signature": signature},
+        "canonical": code.payload.decode(),
+        "signature": signature,
+    }
+
+
+def _keys() -> Json:
+    published = [verification_key(key.key_id, key.public_key, status) for key, _, status in _SEEDS]
+    return {
+        "seeds": {key.key_id: base64url.encode(seed) for key, seed, _ in _SEEDS},
+        "keys": {"keys": [key.model_dump(mode="json") for key in published]},
+    }
+
+
+def _resolutions() -> Json:
+    codes = _codes()
+    cases = [_resolution(code) for code in codes if _is_answered(code)]
+    cases += [
+        _resolution(codes[0], "by a clock that is two minutes behind", now=_ANSWERED_AT - timedelta(minutes=2)),
+        _resolution(
+            codes[0],
+            "by a clock that is almost two minutes ahead, at the end of its life",
+            now=_ANSWERED_AT + timedelta(minutes=4, milliseconds=-1),
+        ),
+    ]
+    return {
+        "description": "Answers to `GET /v1/resolve/{token}` with `X-Svc-Resolution-Proof: ed25519-v1`. `canonical` is "
+        "the payload that the envelope's signature covers; `cases` verify for `token` at `now`, `refused` must not.",
+        **_keys(),
+        "cases": cases,
+        "refused": _refused_resolutions(),
+    }
+
+
+def _is_answered(code: Signed) -> bool:
+    facts = json.loads(code.payload)
+    # An answer about a measured Code carries a measurement proof, which Core does not make yet.
+    return facts["expires_at"] > format_timestamp(_ANSWERED_AT) and not facts["policy"]["audience_measurement"]
+
+
+def _resolution(code: Signed, name: str | None = None, *, now: datetime = _ANSWERED_AT) -> Json:
+    facts = read_facts(code.payload)
+    assert facts is not None, "a vector is a signed Code"
+    # Whoever signed the Code, the key that is active now signs the answer.
+    envelope = seal_envelope(
+        facts,
+        EXAMPLE_KEY,
+        issued_at=format_timestamp(_ANSWERED_AT),
+        expires_at=format_timestamp(_ANSWERED_AT + PROOF_LIFE),
+    )
+    answer = json.loads(answer_body(facts, envelope))
+    return {
+        "name": name or code.name,
+        "token": code.token,
+        "token_digest": digest_of(code.token),
+        "now": format_timestamp(now),
+        "answer": answer,
+        "canonical": base64url.decode(answer["resolution_proof"]["payload"]).decode(),
+    }
+
+
+def _refused_resolutions() -> list[Json]:
+    """One genuine answer, spoilt in one way each."""
+    genuine = _resolution(_codes()[0])
+    answer, proof = genuine["answer"], genuine["answer"]["resolution_proof"]
+    payload = json.loads(genuine["canonical"])
+    retiring_id = RETIRING_KEY.key_id
+    long_life = format_timestamp(_ANSWERED_AT + PROOF_LIFE + timedelta(milliseconds=1))
+    spoilt: dict[str, Json] = {
+        "heard another token": {"token": "brd_0000000000000000"},
+        "two minutes after its end": {"now": format_timestamp(_ANSWERED_AT + timedelta(minutes=4))},
+        "more than two minutes before its beginning": {
+            "now": format_timestamp(_ANSWERED_AT - timedelta(minutes=2, milliseconds=1))
+        },
+        "no envelope": {"answer": {name: answer[name] for name in answer if name != "resolution_proof"}},
+        "an outer intent that was not signed": {"answer": {**answer, "intent": {**answer["intent"], "action": "buy"}}},
+        "another outer xr_id": {"answer": {**answer, "xr_id": "xr_0000000000000000000000"}},
+        "an unknown member": {"answer": {**answer, "note": "hello"}},
+        "not claimed to be verified": {"answer": {**answer, "signature_status": "unverified"}},
+        "a signature of 64 zero bytes": _with_proof(answer, {**proof, "signature": "A" * 86}),
+        "padded base64url": _with_proof(answer, {**proof, "signature": proof["signature"] + "=="}),
+        "signed by another published key than it names": _with_proof(answer, _envelope(payload, RETIRING_KEY)),
+        "a key id that nobody published": _with_proof(answer, _envelope({**payload, "key_id": "sig_unknown"})),
+        "an envelope that names another key than its payload": _with_proof(answer, {**proof, "key_id": retiring_id}),
+        "an envelope of another end than its payload": _with_proof(answer, {**proof, "expires_at": long_life}),
+        "signed for longer than two minutes": _with_proof(answer, _envelope({**payload, "expires_at": long_life})),
+        "signed, but of version 2": _with_proof(answer, _envelope({**payload, "version": 2})),
+        "signed, but with a member that nobody knows": _with_proof(answer, _envelope({**payload, "note": "hello"})),
+        "signed, but not in canonical form": _with_proof(
+            answer, _envelope(payload, signed=json.dumps(payload).encode())
+        ),
+    }
+    kept = {name: genuine[name] for name in ("token", "now", "answer")}
+    return [{"name": name, **kept, **change} for name, change in spoilt.items()]
+
+
+def _with_proof(answer: Json, proof: Json) -> Json:
+    return {"answer": {**answer, "resolution_proof": proof}}
+
+
+def _envelope(payload: Json, key: SigningKey = EXAMPLE_KEY, *, signed: bytes | None = None) -> Json:
+    """An envelope around any payload, which Core itself would never make."""
+    data = canonicalize(payload) if signed is None else signed
+    mirrored = {name: payload[name] for name in ("version", "key_id", "issued_at", "expires_at")}
+    return {**mirrored, "payload": base64url.encode(data), "signature": base64url.encode(key.sign(data))}
+
+
+def _canonical_json() -> Json:
+    return {
+        "description": "JSON texts and their RFC 8785 form, or the problem code with which Core refuses them in an "
+        "intent. `input_hex` are the bytes of texts that are no Unicode.",
+        "accepted": [
+            {"name": name, "input": text, "canonical": canonicalize(parse_json(text.encode())).decode()}
+            for name, text in ACCEPTED.items()
+        ],
+        "refused": [
+            {"name": name, "input": text, "code": code}
+            for code, texts in (("malformed_json", MALFORMED), ("intent_not_canonical", NOT_CANONICAL))
+            for name, text in texts.items()
+        ],
+        "refused_bytes": [
+            {"name": name, "input_hex": text, "code": "malformed_json"} for name, text in MALFORMED_BYTES.items()
+        ],
+    }
+
+
+if __name__ == "__main__":
+    for name, text in files().items():
+        (VECTORS / name).write_text(text, encoding="ascii")
