@@ -37,7 +37,7 @@ lint: test-install
 	@$(BIN)/ruff format --check --quiet $(CHECKED)
 	@$(BIN)/ruff check --quiet $(CHECKED)
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-logo >/dev/null || $(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 fmt: test-install
 	@$(BIN)/ruff check --fix --quiet $(CHECKED) || true
