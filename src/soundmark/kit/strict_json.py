@@ -12,7 +12,8 @@ INTEGER_MAX: Final = 2**53 - 1  # RFC 7493 section 2.2.
 _EXPONENT_FROM: Final = 1e21  # From here on RFC 8785 writes an exponent, so the value reads back as what it was.
 _DEPTH_PARSED: Final = 256  # Far above every limit on content, far below the parser's recursion limit.
 _SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
-_STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+# A string that stays open reaches to the end, so that no character is read twice: quadratic time would be a weapon.
+_STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 class MalformedJson(ValueError):  # noqa: N818 - named for what was found, like every problem
