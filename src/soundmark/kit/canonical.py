@@ -1,6 +1,5 @@
 """Canonical JSON (RFC 8785), guarded: one value has one spelling, and what has none is refused."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import rfc8785
@@ -23,40 +22,57 @@ def canonicalize(value: Any, *, depth_max: int = DEPTH_MAX, size_max_bytes: int 
         `depth_max` levels, and more than `size_max_bytes` bytes.
     Source: RFC 8785; API v1, "Issuance ordering"; contract, section 3, Intent.
     """
-    _check(value, depth_max)
+    _Check(size_max_bytes).value(value, depth_max)
     try:
         data = rfc8785.dumps(value)
     except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
         raise NotCanonical("cannot be written as canonical JSON") from error
     if len(data) > size_max_bytes:
-        raise NotCanonical(f"is {len(data)} bytes in canonical form; at most {size_max_bytes} are allowed")
+        raise NotCanonical(f"is larger than {size_max_bytes} bytes in canonical form")
     return data
 
 
-def _check(value: Any, levels_left: int) -> None:
-    """Refuse what rfc8785 would accept, misread or recurse into for ever; a cycle runs out of levels."""
-    match value:
-        case None | bool() | str():
-            return
-        case int() | float():
-            if not is_exact_number(value):
-                raise NotCanonical("holds a number that a double cannot hold exactly")
-        case Mapping():
-            _check_level(levels_left)
-            for name, member in value.items():
-                if not isinstance(name, str):
-                    raise NotCanonical("holds a member name that is no string")
-                _check(member, levels_left - 1)
-        case bytes() | bytearray() | memoryview():
-            raise NotCanonical("holds a value that JSON does not have")
-        case Sequence():
-            _check_level(levels_left)
-            for item in value:
-                _check(item, levels_left - 1)
-        case _:
-            raise NotCanonical("holds a value that JSON does not have")
+class _Check:
+    """Refuses what rfc8785 would accept, misread or walk for ever.
 
+    A cycle runs out of levels. A list that holds another one twice, and so on, has more values than anybody can walk:
+    every value costs at least a byte, so the size runs out first.
+    """
 
-def _check_level(levels_left: int) -> None:
-    if levels_left == 0:
-        raise NotCanonical("is nested too deeply, or contains itself")
+    def __init__(self, size_max_bytes: int) -> None:
+        self._size_max_bytes: Final = size_max_bytes
+        self._bytes_left = size_max_bytes
+
+    def value(self, value: Any, levels_left: int) -> None:
+        match value:
+            case None | bool():
+                self._spend(4)
+            case str():
+                self._spend(len(value) + 2)
+            case int() | float():
+                self._spend(1)
+                if not is_exact_number(value):
+                    raise NotCanonical("holds a number that a double cannot hold exactly")
+            case dict():
+                self._open(levels_left)
+                for name, member in value.items():
+                    if not isinstance(name, str):
+                        raise NotCanonical("holds a member name that is no string")
+                    self._spend(len(name) + 3)
+                    self.value(member, levels_left - 1)
+            case list() | tuple():
+                self._open(levels_left)
+                for item in value:
+                    self.value(item, levels_left - 1)
+            case _:
+                raise NotCanonical("holds a value that JSON does not have")
+
+    def _open(self, levels_left: int) -> None:
+        if levels_left == 0:
+            raise NotCanonical("is nested too deeply, or contains itself")
+        self._spend(2)
+
+    def _spend(self, at_least_bytes: int) -> None:
+        self._bytes_left -= at_least_bytes
+        if self._bytes_left < 0:
+            raise NotCanonical(f"is larger than {self._size_max_bytes} bytes in canonical form")
