@@ -19,9 +19,7 @@ class Secret:
 
     def equals(self, candidate: str) -> bool:
         """Whether `candidate` is the same text, in time that does not depend on where they differ."""
-        return hmac.compare_digest(
-            hashlib.sha256(self._text.encode()).digest(), hashlib.sha256(candidate.encode(errors="replace")).digest()
-        )
+        return hmac.compare_digest(_digest(self._text), _digest(candidate))
 
     def __repr__(self) -> str:
         return "Secret(***)"
@@ -30,3 +28,8 @@ class Secret:
 
     def __reduce__(self) -> str:
         raise TypeError("a Secret is not copied out of its process")
+
+
+def _digest(text: str) -> bytes:
+    # A lone surrogate stays one: replaced, it would equal a question mark.
+    return hashlib.sha256(text.encode(errors="surrogatepass")).digest()
