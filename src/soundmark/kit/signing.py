@@ -66,7 +66,8 @@ class Keyring:
 
 def verifies(public_key: bytes, message: bytes, signature: bytes) -> bool:
     """Whether `signature` is by `public_key` over exactly `message`."""
-    if len(signature) != SIGNATURE_BYTES:
+    # The binding trusts the length of the key: a shorter one would be read beyond its end.
+    if len(signature) != SIGNATURE_BYTES or len(public_key) != PUBLIC_KEY_BYTES:
         return False
     try:
         crypto_sign_open(signature + message, public_key)
