@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from soundmark.cli.outcome import Refused
 from soundmark.embedded.data_dir import UP_FILE
@@ -52,12 +51,18 @@ def up(
 
 
 def _tell_ready(console: Console, plan: Plan, home: Home) -> None:
-    directory = plan.options.data_dir
-    table = Table.grid(padding=(0, 2))
-    table.add_row("Public API", f"[bold]{plan.address('core')}[/]")
-    table.add_row("Audience, Audio", f"{plan.address('audience')}, {plan.address('audio')} (private)")
-    table.add_row("Operator token", f"in {directory / UP_FILE}")
+    lines = {
+        "Public API": f"[bold]{plan.address('core')}[/]",
+        "Private": f"{plan.address('audience')} (Audience), {plan.address('audio')} (Audio)",
+        "Operator token": f"in {plan.options.data_dir / UP_FILE}",
+    }
     if home.elsewhere:
-        table.add_row("Database", f"in {home.path}: PostgreSQL's user cannot reach the data dir")
+        lines["Database"] = f"in {home.path}, because PostgreSQL's user {_name(home)} cannot reach the data dir"
     console.print("[bold green]Soundmark is ready.[/] Ctrl-C stops it.")
-    console.print(table)
+    for name, text in lines.items():
+        console.print(f"  {name:<16}{text}", highlight=False)
+
+
+def _name(home: Home) -> str:
+    assert home.user is not None, "only root puts a cluster elsewhere"
+    return home.user.name

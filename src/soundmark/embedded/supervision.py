@@ -90,8 +90,7 @@ class Supervisor:
             try:
                 kept.last_end = await self._run_once(kept)
             except Exception as error:  # noqa: BLE001 - whatever keeps it from starting may be gone by the next try
-                _log.exception("process_not_started", process=kept.program.name)
-                kept.last_end = str(error)
+                kept.last_end = f"not started: {error}"
             if kept.stopping.is_set():
                 return
             kept.ends_count += 1

@@ -1,0 +1,2 @@
+-- Audience's whole schema, as reviewed. The migrations replayed in order make exactly this (tests/embedded).
+-- Beside it stands the queue of background jobs: soundmark/kit/jobs_schema_3_10_0.sql.

@@ -1,0 +1,203 @@
+"""`soundmark keys`: Core's signing keys, `next` → `active` → `retiring` → retired."""
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from soundmark.cli.deployment import DataDir, read_settings
+from soundmark.cli.outcome import Refused
+from soundmark.core.domain.signing_key import SigningKeyRecord
+from soundmark.core.features.signing_keys import service
+from soundmark.core.features.signing_keys.service import PUBLISHED_AHEAD_S, KeyRefused
+from soundmark.kit import log
+from soundmark.kit.clock import Clock, SystemClock
+from soundmark.kit.entropy import Entropy, SystemEntropy
+from soundmark.kit.postgres import Database
+from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.kit.schema_version import is_current
+from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
+from soundmark.kit.timestamps import format_timestamp
+from soundmark.settings import CoreDatabaseSettings, KeysSettings
+
+_STEP_S = 0.25
+
+T = TypeVar("T")
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="As `soundmark keys list` shows it.")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Vault:
+    """What a command on the keys needs."""
+
+    db: Database
+    sealer: Sealer
+    clock: Clock
+    entropy: Entropy
+
+
+@app.callback()
+def keys() -> None:
+    """List, stage, activate, retire and rotate Core's signing keys."""
+
+
+@app.command("list")
+def list_keys(
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for a program.")] = False,
+) -> None:
+    """Show every key that ever was, oldest first. No secret half is ever shown."""
+    given = read_settings(CoreDatabaseSettings, data_dir)
+    records = _run(given, service.list_keys)
+    if as_json:
+        typer.echo(json.dumps([_shown(record) for record in records], indent=2))
+    else:
+        Console().print(_table(records))
+
+
+@app.command()
+def stage(data_dir: DataDir = None) -> None:
+    """Publish a key that will sign later; one that is staged already stays the one."""
+    typer.echo(f"{_stage(data_dir).key_id} is published as `next`")
+
+
+@app.command()
+def activate(key_id: KeyId, data_dir: DataDir = None) -> None:
+    """Sign with a staged key from now on; the one that signed becomes `retiring` and goes on verifying.
+
+    `soundmark keys rotate` does this too, and waits first until every receiver can know the key.
+    """
+    _activate(key_id, data_dir)
+    typer.echo(f"{key_id} is active")
+
+
+@app.command()
+def retire(key_id: KeyId, data_dir: DataDir = None) -> None:
+    """Publish a replaced key no longer and destroy its secret half; refused while something signed by it lives."""
+    _run_with_secrets(data_dir, lambda vault: service.retire(vault.db, vault.clock, key_id))
+    typer.echo(f"{key_id} is retired")
+
+
+@app.command()
+def rotate(
+    data_dir: DataDir = None,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Activate at once: for an emergency. Receivers may have to ask again.")
+    ] = False,
+) -> None:
+    """Replace the key that signs, without a restart and without an answer that fails.
+
+    A key is staged (or the one taken that is staged already), published for as long as anybody may cache the published
+    keys, and activated. What was interrupted is continued by running it again.
+    """
+    staged = _stage(data_dir)
+    typer.echo(f"{staged.key_id} is published as `next`")
+    if not no_wait:
+        _wait_until_known(staged, SystemClock())
+    _activate(staged.key_id, data_dir)
+    typer.echo(f"{staged.key_id} is active; the key before it is `retiring` and goes on verifying what it signed")
+
+
+def _stage(data_dir: Path | None) -> SigningKeyRecord:
+    return _run_with_secrets(data_dir, lambda vault: service.stage(vault.db, vault.sealer, vault.clock, vault.entropy))
+
+
+def _activate(key_id: str, data_dir: Path | None) -> None:
+    _run_with_secrets(data_dir, lambda vault: service.activate(vault.db, vault.clock, key_id))
+
+
+def _wait_until_known(staged: SigningKeyRecord, clock: Clock) -> None:
+    """Return when no cache of the published keys can lack `staged`; no transaction is open meanwhile."""
+    published_s = (clock.now() - staged.created_at).total_seconds()
+    # A database that another machine wrote to with a faster clock must not make us wait for hours.
+    wait_s = min(PUBLISHED_AHEAD_S - published_s, PUBLISHED_AHEAD_S)
+    if wait_s <= 0:
+        return
+    until_s = clock.monotonic_s() + wait_s
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(elapsed_when_finished=True))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("Until every cache of /v1/keys has it (Ctrl-C, then rotate again: safe)", total=wait_s)
+        while (left_s := until_s - clock.monotonic_s()) > 0:
+            progress.update(task, completed=wait_s - left_s)
+            time.sleep(min(_STEP_S, left_s))
+    typer.echo(f"published for {math.ceil(max(published_s, 0) + wait_s)} s", err=True)
+
+
+def _run_with_secrets(data_dir: Path | None, command: Callable[[_Vault], Awaitable[T]]) -> T:
+    given = read_settings(KeysSettings, data_dir)
+    clock, entropy = SystemClock(), SystemEntropy()
+    sealer = Sealer(parse_master_key(given.master_key.reveal()), entropy)
+
+    async def checked(db: Database) -> T:
+        # A key that another master key sealed would keep Core from starting, so it must open before anything is done.
+        await service.ensure_active(db, sealer, clock, entropy)
+        return await command(_Vault(db, sealer, clock, entropy))
+
+    return _run(given, checked)
+
+
+def _run(given: CoreDatabaseSettings, command: Callable[[Database], Awaitable[T]]) -> T:
+    """What `command` returns, on Core's database.
+
+    Raises: Refused.
+    """
+    # The one line that we say on failure is enough; the pool would put its own beside it.
+    log.configure(level="error", log_format=given.log_format, component="keys")
+    try:
+        return asyncio.run(_on_database(given, command))
+    except KeyRefused as refused:
+        raise Refused(str(refused)) from None
+    except DatabaseUnavailable:
+        raise Refused("Core's database does not answer") from None
+    except SealBroken as broken:
+        raise Refused(f"this master key does not open the stored signing keys: {broken}") from None
+
+
+async def _on_database(given: CoreDatabaseSettings, command: Callable[[Database], Awaitable[T]]) -> T:
+    db = Database(given.core_database_url, pool_size=2, application_name="soundmark-keys")
+    await db.open()
+    try:
+        async with db.snapshot() as tx:
+            current = await is_current(tx, "soundmark.core")
+        if not current:
+            raise Refused("the database is not at the schema of this release: run `soundmark migrate core`")
+        return await command(db)
+    finally:
+        await db.close()
+
+
+def _shown(record: SigningKeyRecord) -> dict[str, Any]:
+    times = ("created_at", "activated_at", "superseded_at", "retired_at")
+    moments = {name: getattr(record, name) for name in times}
+    return {
+        "key_id": record.key_id,
+        "status": record.status,
+        **{name: None if moment is None else format_timestamp(moment) for name, moment in moments.items()},
+    }
+
+
+def _table(records: list[SigningKeyRecord]) -> Table:
+    table = Table()
+    table.add_column("Key", no_wrap=True)
+    for heading in ("Status", "Created", "Activated", "Superseded"):
+        table.add_column(heading)
+    for record in records:
+        moments = (record.created_at, record.activated_at, record.superseded_at)
+        table.add_row(record.key_id, record.status, *(_for_people(moment) for moment in moments))
+    return table
+
+
+def _for_people(moment: datetime | None) -> str:
+    return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"

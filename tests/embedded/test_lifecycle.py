@@ -1,0 +1,156 @@
+"""How `soundmark up` begins and ends: politely and by `kill -9`, as root and as anybody, and where it refuses to."""
+
+import contextlib
+import os
+import shutil
+import signal
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ordinary_user import OrdinaryUser
+from up_process import END_S, Up, has_ended, passable_folder, refused_up, remember, remembered, running_up, until
+
+from soundmark.embedded.installation import SYSTEM_DIRECTORY
+
+pytestmark = pytest.mark.xdist_group("up")
+
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has somebody else run PostgreSQL")
+
+
+@pytest.fixture(scope="module")
+def seeded() -> Iterator[Path]:
+    """A data dir that holds something, from a run that SIGTERM ended; the tests below leave more in it."""
+    with passable_folder() as path, running_up(path / "data") as up:
+        remember(up.until_ready(), "from the first run")
+        assert up.stop(signal.SIGTERM) == 0
+        yield path / "data"
+
+
+def test_ctrl_c_stops_everything_in_order(seeded: Path) -> None:
+    with running_up(seeded) as up:
+        everything = up.until_ready().everything()
+        assert up.stop(signal.SIGINT) == 0
+        assert all(has_ended(process) for process in everything)
+        assert not up.up_file.exists()
+        assert "process_killed" not in up.printed
+        assert "not properly shut down" not in _postgres_log(seeded)
+
+
+def test_a_signal_during_the_start_stops_what_has_started(seeded: Path) -> None:
+    with running_up(seeded) as up:
+        until(lambda: "postgres" in up.children(), 30)
+        everything = up.everything()
+        assert up.stop() == 0
+        assert all(has_ended(process) for process in everything)
+
+
+def test_killing_the_supervisor_ends_everything_and_loses_nothing(seeded: Path) -> None:
+    """The next `up` need not wait: it starts while the children of the killed one still finish, on the same port."""
+    with running_up(seeded) as up:
+        remember(up.until_ready(), "before the supervisor was killed")
+        port = up.where["base_url"].rpartition(":")[2]
+        everything = up.everything()
+        up.process.kill()
+        up.process.wait()
+        assert up.up_file.exists()
+        with running_up(seeded, arguments=["--port", port]) as again:
+            assert "before the supervisor was killed" in remembered(again.until_ready())
+            assert again.where["base_url"].endswith(f":{port}")
+            until(lambda: all(has_ended(process) for process in everything), END_S)
+
+
+def test_killing_everything_at_once_loses_nothing(seeded: Path) -> None:
+    with running_up(seeded) as up:
+        remember(up.until_ready(), "before everything was killed")
+        everything = up.everything()
+        assert len(everything) > 7
+        for process in everything:
+            process.suspend()
+        for process in everything:
+            process.kill()
+        up.process.wait()
+    with running_up(seeded) as again:
+        assert "before everything was killed" in remembered(again.until_ready())
+
+
+def test_an_ordinary_user_needs_nobody_else(ordinary: OrdinaryUser, folder: Path) -> None:
+    home = folder / "home"
+    home.mkdir(mode=0o700)
+    if os.geteuid() == 0:
+        os.chown(home, ordinary.uid, ordinary.gid)
+    data_dir = home / "data"
+
+    def start() -> contextlib.AbstractContextManager[Up]:
+        return running_up(data_dir, command=ordinary.command, environ=ordinary.environ, **ordinary.options())
+
+    with start() as up:
+        remember(up.until_ready(), "mine")
+        assert up.owners() == {ordinary.uid}
+        assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
+        up.process.kill()
+    with start() as again:
+        assert remembered(again.until_ready()) == ["mine"]
+        assert again.stop(signal.SIGINT) == 0
+
+
+@pytest.fixture
+def unreachable(tmp_path: Path) -> Iterator[Path]:
+    """A data dir below a folder that belongs to root alone, and nothing left of it elsewhere afterwards."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    existed = SYSTEM_DIRECTORY.exists()
+    yield closed / "data"
+    shutil.rmtree((closed / "data" / "postgresql.location").read_text().strip())
+    if not existed:
+        with contextlib.suppress(OSError):  # Somebody else put something there meanwhile.
+            SYSTEM_DIRECTORY.rmdir()
+
+
+@only_root
+def test_a_cluster_that_cannot_be_reached_in_the_data_dir_lives_elsewhere_and_stays_there(unreachable: Path) -> None:
+    with running_up(unreachable) as up:
+        remember(up.until_ready(), "elsewhere")
+        (line,) = [line for line in up.printed.splitlines() if str(SYSTEM_DIRECTORY) in line]
+        assert up.stop() == 0
+    assert "cannot reach the data dir" in line
+    assert stat.S_IMODE(unreachable.parent.stat().st_mode) == 0o700
+    assert not (unreachable / "postgresql").exists()
+    # Even if the data dir can be reached later: what is elsewhere stays the truth.
+    unreachable.parent.chmod(0o711)
+    with running_up(unreachable) as again:
+        assert remembered(again.until_ready()) == ["elsewhere"]
+
+
+def test_a_missing_master_key_is_never_made_anew(seeded: Path) -> None:
+    key = seeded / "master.key"
+    kept = key.rename(seeded / "master.key.kept")
+    try:
+        assert "is missing, and without it nothing that the database seals can be opened" in refused_up(seeded)
+        assert not key.exists()
+    finally:
+        kept.rename(key)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("SOUNDMARK_RESOLVE_RATE_LIMITS", "120", "SOUNDMARK_RESOLVE_RATE_LIMITS: no such setting"),
+        ("SOUNDMARK_RESOLVE_RATE_LIMIT", "none", "SOUNDMARK_RESOLVE_RATE_LIMIT: "),
+        ("SOUNDMARK_CORE_DATABASE_URL", "postgresql://a@b/c", "`up` brings a PostgreSQL of its own"),
+        ("SOUNDMARK_AUDIO_URL", "http://127.0.0.1:1", "`up` runs Audio itself"),
+        ("SOUNDMARK_MASTER_KEY", "A" * 43, "is not the key in"),
+        ("SOUNDMARK_OPERATOR_TOKEN", "short", "SOUNDMARK_OPERATOR_TOKEN: must begin with xop_"),
+    ],
+)
+def test_a_setting_that_cannot_hold_is_refused_before_anything_runs(
+    seeded: Path, name: str, value: str, said: str
+) -> None:
+    line = refused_up(seeded, "--port", "0", environ={name: value})
+    assert said in line
+    assert value not in line.removeprefix(f"soundmark: {name}")
+
+
+def _postgres_log(data_dir: Path) -> str:
+    return "".join(file.read_text() for file in (data_dir / "postgresql" / "data" / "log").iterdir())

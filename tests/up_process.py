@@ -1,0 +1,194 @@
+"""`soundmark up` as a person runs it: the real command in processes of its own, on a data dir of the test's."""
+
+import contextlib
+import http.client
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+import psycopg
+
+READY_S = 60
+END_S = 40
+
+
+class Up:
+    """A running `soundmark up`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], data_dir: Path, output: Path) -> None:
+        self.process = process
+        self.data_dir = data_dir
+        self.output = output
+        self.up_file = data_dir / "up.json"
+
+    @property
+    def where(self) -> dict[str, Any]:
+        return json.loads(self.up_file.read_text())
+
+    @property
+    def printed(self) -> str:
+        return self.output.read_text()
+
+    def children(self) -> dict[str, psutil.Process]:
+        """The processes that it supervises, by what they do."""
+        found = {}
+        for child in psutil.Process(self.process.pid).children():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if child.status() != psutil.STATUS_ZOMBIE:
+                    found[_role(child.cmdline())] = child
+        return found
+
+    def owners(self) -> set[int]:
+        """The users that its processes run as."""
+        found = set()
+        for process in self.everything():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found.add(process.uids().real)
+        return found
+
+    def everything(self) -> list[psutil.Process]:
+        own = psutil.Process(self.process.pid)
+        return [own, *own.children(recursive=True)]
+
+    def until_ready(self) -> "Up":
+        until(self._is_ready, READY_S)
+        return self
+
+    def _is_ready(self) -> bool:
+        assert self.process.poll() is None, self.printed
+        with contextlib.suppress(FileNotFoundError):
+            return bool(self.where["pid"] == self.process.pid)
+        return False
+
+    def answers(self, component: str) -> bool:
+        return status_of(self.where[f"{component}_url"] + "/readyz") == 200
+
+    def stop(self, signum: signal.Signals = signal.SIGTERM) -> int:
+        """Its exit status; nothing of it is left, however it ended."""
+        everything = self.everything() if self.process.poll() is None else []
+        self.process.send_signal(signum)
+        status = self.process.wait(END_S)
+        until(lambda: all(has_ended(process) for process in everything), END_S)
+        return status
+
+
+def _role(command: Sequence[str]) -> str:
+    if "-m" in command:
+        return " ".join(command[command.index("-m") + 2 :][:2])
+    return Path(command[0]).name if command else ""
+
+
+def until(condition: Callable[[], bool], timeout_s: float) -> None:
+    deadline_s = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline_s, f"still not so after {timeout_s} s"
+        select.select([], [], [], 0.02)
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Whether it runs no more; nobody may be there to collect it."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def status_of(url: str) -> int | None:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=5)
+    try:
+        connection.request("GET", parts.path)
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
+def clean_environ(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SOUNDMARK_")}
+    return {**kept, **(more or {})}
+
+
+SOUNDMARK = (sys.executable, "-P", "-m", "soundmark")
+
+
+@contextlib.contextmanager
+def running_up(
+    data_dir: Path,
+    *,
+    command: Sequence[str] = SOUNDMARK,
+    arguments: Sequence[str] = ("--port", "0"),
+    environ: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Iterator[Up]:
+    """A `soundmark up` on its way; nothing of it outlives the block."""
+    with tempfile.NamedTemporaryFile(suffix=".txt") as output:
+        process = subprocess.Popen(
+            [*command, "up", "--data-dir", str(data_dir), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=clean_environ(environ),
+            **options,
+        )
+        up = Up(process, data_dir, Path(output.name))
+        try:
+            yield up
+        finally:
+            if process.poll() is None:
+                up.stop()
+
+
+def refused_up(data_dir: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> str:
+    """The one line that an `up` says which refuses to run."""
+    done = subprocess.run(
+        [*SOUNDMARK, "up", "--data-dir", str(data_dir), *arguments],
+        check=False,
+        capture_output=True,
+        env=clean_environ(environ),
+        timeout=READY_S,
+    )
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == b""
+    (line,) = done.stderr.decode().splitlines()
+    return line
+
+
+@contextlib.contextmanager
+def passable_folder() -> Iterator[Path]:
+    """A folder that every user may pass through, unlike pytest's own; in memory where there is enough of it.
+
+    What is put on the disk by an `up` is thousands of files, and a disk that others use too takes seconds to sync
+    and remove them. That a killed process loses nothing does not depend on the kind of file system.
+    """
+    memory = Path("/dev/shm")  # noqa: S108 - the folder in it is made by mkdtemp
+    roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**30
+    path = Path(tempfile.mkdtemp(prefix="soundmark-test-", dir=memory if roomy else None))
+    path.chmod(0o711)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+def remember(up: Up, text: str) -> None:
+    with psycopg.connect(up.where["core_database_url"], autocommit=True) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS remembered (text text)")
+        connection.execute("INSERT INTO remembered VALUES (%s)", [text])
+
+
+def remembered(up: Up) -> list[str]:
+    with psycopg.connect(up.where["core_database_url"]) as connection:
+        return [text for (text,) in connection.execute("SELECT text FROM remembered ORDER BY text").fetchall()]
