@@ -15,11 +15,10 @@ FRAME_PATTERN: Final = r"XRC1:brd_[A-Za-z0-9_-]{16}"  # Contract, section 1.
 PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)  # ggwave's ultrasound: normal, fast, fastest.
 SAMPLE_RATE_HZ: Final = 48_000
 SAMPLE_BYTES: Final = 2
-# Half of full scale (peak 0.492, -6.2 dBFS). Loudspeakers roll off where this sound lives, so it should be strong;
-# the other half is headroom, because a tone near the Nyquist frequency overshoots between its samples when it is
-# resampled, because it is meant to be mixed with speech or music, and because an amplifier at its limit makes
-# difference tones of the carriers, which fall where people hear them. Distance costs far more than the 6 dB: the
-# receiver decodes at a thousandth of this volume (docs/sound.md).
+# Half of full scale (measured: peak 0.492, between the samples 0.500). Loudspeakers roll off where this sound lives, so
+# it should be strong; the other half is headroom, because it is meant to be mixed with speech or music, and because an
+# amplifier at its limit makes difference tones of the carriers, which fall where people hear them. The receiver
+# decodes at a thousandth of this volume (docs/sound.md), so 6 dB more would buy nothing.
 VOLUME: Final = 50
 WAITING_MAX: Final = 64  # A quarter of a second of work: far inside the deadline of a private call.
 

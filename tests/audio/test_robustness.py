@@ -1,0 +1,48 @@
+"""A few sounds of each kind that must be heard; how many of a hundred are stands in docs/sound.md."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.decoding import Score, measure, table, write
+from soundmark.audio.render import PROTOCOLS, Protocol
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "white noise, SNR 0 dB",
+        "resampled to 44.1 kHz, heard at 44.1 kHz",
+        "resampled to 44.1 kHz and back",
+        "volume 1/100",
+        "one dropout of 50 ms",
+        "all at once (see below)",
+    ],
+)
+def test_a_sound_that_suffered_is_heard(condition: str, protocol: Protocol) -> None:
+    """The frames, the noise and the gaps are the same in every run, so this does not fail by chance."""
+    assert measure(condition, protocol, 2) == Score(condition, protocol, count=2, heard_count=2, wrong_count=0)
+
+
+def test_what_is_not_heard_is_not_counted() -> None:
+    """A measurement that cannot fail measures nothing."""
+    score = measure("clock error 3000 ppm", 4, 2)
+
+    assert (score.heard_count, score.wrong_count) == (0, 0)
+
+
+def test_the_table_has_one_line_for_each_condition() -> None:
+    scores = [Score(condition, protocol, 4, 3, 0) for condition in ("one", "two") for protocol in PROTOCOLS]
+
+    assert list(table(scores))[2:] == ["| one | 75 % | 75 % | 75 % |", "| two | 75 % | 75 % | 75 % |"]
+
+
+def test_writing_replaces_what_was_measured_and_nothing_else(tmp_path: Path) -> None:
+    page = tmp_path / "sound.md"
+    marks = "<!-- measured: begin (written by python -m bench.decoding) -->\n{}\n<!-- measured: end -->"
+    page.write_text(f"before\n{marks.format('old')}\nafter\n")
+
+    write(page, "new")
+
+    assert page.read_text() == f"before\n{marks.format('new')}\nafter\n"
