@@ -17,6 +17,9 @@ R = TypeVar("R")
 
 CONNECT_TIMEOUT_S: Final = 3
 _ACQUIRE_TIMEOUT_S: Final = 3.0
+# The pool doubles its pause after every attempt that failed; given up early, the next question asks anew, and the
+# database is found again seconds after it is back and not as much later as it was gone.
+_RECONNECT_TIMEOUT_S: Final = 2.0
 _ATTEMPTS: Final = 3
 _OPTIONS: Final = (
     "-c statement_timeout=30s -c idle_in_transaction_session_timeout=30s -c timezone=UTC -c synchronous_commit=on"
@@ -81,6 +84,7 @@ class Database:
             min_size=1,
             max_size=pool_size,
             timeout=_ACQUIRE_TIMEOUT_S,
+            reconnect_timeout=_RECONNECT_TIMEOUT_S,
             kwargs={**connect_options(application_name), "autocommit": True},
             open=False,
             name=application_name,
@@ -179,6 +183,10 @@ class Database:
             except (psycopg.OperationalError, psycopg.InterfaceError):
                 await self._pool.putconn(connection)
                 await self._pool.check()
+            except BaseException:
+                # Cancelled. What the pool does not get back it never replaces.
+                await self._pool.putconn(connection)
+                raise
             else:
                 return connection
         raise DatabaseUnavailable
