@@ -104,7 +104,7 @@ def test_the_order_of_members_does_not_matter(members: dict[str, Any], order: An
         UserDict(a=1),
         Unrepresentable(),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize("around", [lambda value: value, lambda value: {"a": [value]}], ids=["bare", "nested"])
 def test_what_json_cannot_say_unambiguously_is_refused(value: Any, around: Any) -> None:
