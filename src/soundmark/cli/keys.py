@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
@@ -153,8 +154,9 @@ def _run(given: CoreDatabaseSettings, command: Callable[[Database], Awaitable[T]
 
     Raises: Refused.
     """
+    log.configure(level=given.log_level, log_format=given.log_format, component="keys")
     # The one line that we say on failure is enough; the pool would put its own beside it.
-    log.configure(level="error", log_format=given.log_format, component="keys")
+    logging.getLogger("psycopg").setLevel(logging.CRITICAL)
     try:
         return asyncio.run(_on_database(given, command))
     except KeyRefused as refused:

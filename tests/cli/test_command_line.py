@@ -1,0 +1,123 @@
+"""The `soundmark` command: what it lists, what it loads, and how it ends."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import pytest
+from up_process import SOUNDMARK, clean_environ
+
+COMMANDS = ["up", "demo", "hear", "serve", "work", "migrate", "keys", "config", "openapi", "schemas"]
+# What no process may hold that does not use it; Core stays small, and help comes at once.
+HEAVY = ["matplotlib", "numpy", "ggwave", "sqlalchemy", "alembic", "procrastinate", "psycopg", "fastapi", "pydantic"]
+
+
+def soundmark(*arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*SOUNDMARK, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=clean_environ({"NO_COLOR": "1", "COLUMNS": "120", **(environ or {})}),
+        timeout=60,
+    )
+
+
+def test_help_lists_every_command() -> None:
+    done = soundmark("--help")
+    assert done.returncode == 0
+    listed = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("│ ") and line[2] not in " -"]
+    assert listed == COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str) -> None:
+    done = soundmark(command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"Usage: soundmark {command}" in done.stdout
+
+
+def test_help_loads_nothing_heavy() -> None:
+    script = (
+        "import sys\n"
+        "from soundmark.cli import main\n"
+        "sys.argv = ['soundmark', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted(set(sys.argv_heavy) & set(sys.modules)), file=sys.stderr)"
+    ).replace("sys.argv_heavy", repr(HEAVY))
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stderr == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("unheard-of",),
+        ("serve",),
+        ("serve", "console-of-another"),
+        ("serve", "core", "--port", "65536"),
+        ("serve", "core", "--workers", "0"),
+        ("work", "audio"),
+        ("migrate", "audio"),
+        ("up", "--unheard-of"),
+        ("config", "check", "nobody"),
+    ],
+)
+def test_wrong_usage_is_status_2(arguments: tuple[str, ...]) -> None:
+    done = soundmark(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+    assert "Usage: soundmark" in done.stderr
+
+
+def test_config_check_names_everything_that_is_wrong_at_once() -> None:
+    done = soundmark(
+        "config",
+        "check",
+        environ={
+            "SOUNDMARK_BASE_URL": "ftp://secret.example",
+            "SOUNDMARK_DATABASE_POOL_SIZE": "1000",
+            "SOUNDMARK_MASTER_KEYS": "x",
+            "SOUNDMARK_AUDIENCE_CREDENTIAL": "short-secret",
+        },
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    lines = done.stderr.splitlines()
+    named = [line.partition(":")[0] for line in lines[:-1]]
+    assert sorted(named) == [
+        "SOUNDMARK_AUDIENCE_CREDENTIAL",
+        "SOUNDMARK_AUDIENCE_DATABASE_URL",
+        "SOUNDMARK_AUDIO_CREDENTIAL",
+        "SOUNDMARK_AUDIO_URL",
+        "SOUNDMARK_BASE_URL",
+        "SOUNDMARK_CORE_DATABASE_URL",
+        "SOUNDMARK_DATABASE_POOL_SIZE",
+        "SOUNDMARK_MASTER_KEY",
+        "SOUNDMARK_MASTER_KEYS",
+    ]
+    assert lines[-1] == "soundmark: 9 settings are wrong or missing"
+    assert "secret" not in done.stderr
+
+
+def test_config_check_of_one_component_asks_for_no_other() -> None:
+    environ = {"SOUNDMARK_AUDIO_CREDENTIAL": "a-credential-of-audio"}
+    done = soundmark("config", "check", "audio", environ=environ)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", "")
+
+
+@pytest.mark.parametrize("command", [("serve", "core"), ("work", "core"), ("migrate", "audience"), ("keys", "list")])
+def test_a_command_without_its_settings_is_refused_in_one_line(command: tuple[str, ...]) -> None:
+    done = soundmark(*command)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("soundmark: ")
+    assert "SOUNDMARK_" in line
+    assert "is not set" in line
+
+
+@pytest.mark.parametrize("command", [("work", "core"), ("migrate", "core"), ("keys", "list")])
+def test_a_data_dir_where_nothing_runs_is_refused_in_one_line(command: tuple[str, ...]) -> None:
+    done = soundmark(*command, "--data-dir", "/nonexistent")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "soundmark: /nonexistent/up.json does not exist: no `soundmark up` is running there\n"

@@ -1,0 +1,253 @@
+"""`soundmark keys` on a real database, and what a rotation does to those who serve and to those who verify."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from datetime import datetime
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+from core_app import MASTER_KEY, Api, core_settings, running_core
+from soundmark_sdk import AsyncReceiver
+
+from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.secret import Secret
+
+from .conftest import COMMAND, environ, run
+
+Settings = dict[str, str]
+OTHER_MASTER_KEY = "A" * 43
+
+
+@pytest.fixture
+def settings(spare_database_url: Secret) -> Settings:
+    return {"CORE_DATABASE_URL": spare_database_url.reveal(), "MASTER_KEY": MASTER_KEY}
+
+
+@pytest.fixture
+def connection(spare_database_url: Secret) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(spare_database_url.reveal(), autocommit=True) as opened:
+        yield opened
+
+
+def listed(settings: Settings) -> list[dict[str, Any]]:
+    done = run("keys", "list", "--json", settings=settings)
+    assert done.status == 0, done
+    keys: list[dict[str, Any]] = json.loads(done.out)
+    return keys
+
+
+def given_rotation(settings: Settings) -> tuple[str, str]:
+    """The ids of a `retiring` and of the `active` key."""
+    assert run("keys", "rotate", "--no-wait", settings=settings).status == 0
+    old, new = listed(settings)
+    return old["key_id"], new["key_id"]
+
+
+def test_a_key_passes_through_its_states_one_command_at_a_time(settings: Settings) -> None:
+    assert run("keys", "stage", settings=settings).status == 0
+    first, staged = listed(settings)
+    assert (first["status"], staged["status"]) == ("active", "next")
+
+    assert run("keys", "activate", staged["key_id"], settings=settings).status == 0
+
+    old, new = listed(settings)
+    assert (old["key_id"], old["status"]) == (first["key_id"], "retiring")
+    assert (new["key_id"], new["status"]) == (staged["key_id"], "active")
+    assert old["superseded_at"] == new["activated_at"]
+
+
+def test_staging_and_activating_again_changes_nothing(settings: Settings) -> None:
+    run("keys", "stage", settings=settings)
+    run("keys", "stage", settings=settings)
+    _, staged = listed(settings)
+    run("keys", "activate", staged["key_id"], settings=settings)
+    before = listed(settings)
+
+    assert run("keys", "activate", staged["key_id"], settings=settings).status == 0
+
+    assert listed(settings) == before
+
+
+def test_the_table_shows_ids_states_and_times_and_no_key_material(settings: Settings) -> None:
+    old, new = given_rotation(settings)
+
+    shown = run("keys", "list", settings=settings).out
+
+    assert all(text in shown for text in (old, new, "retiring", "active", "Created", "Activated", "Superseded"))
+    assert MASTER_KEY not in shown
+
+
+def test_rotate_takes_the_staged_key_and_waits_until_a_minute_has_passed_since(
+    settings: Settings, connection: psycopg.Connection[Any]
+) -> None:
+    """Whoever cached `/v1/keys` just before the key was staged has asked again when it begins to sign."""
+    run("keys", "stage", settings=settings)
+    staged = listed(settings)[1]["key_id"]
+    connection.execute("UPDATE signing_keys SET created_at = created_at - interval '58 s' WHERE status = 'next'")
+
+    done = run("keys", "rotate", settings=settings)
+
+    keys = {key["status"]: key for key in listed(settings)}
+    new = keys["active"]
+    assert (done.status, new["key_id"], set(keys)) == (0, staged, {"active", "retiring"})
+    published = datetime.fromisoformat(new["activated_at"]) - datetime.fromisoformat(new["created_at"])
+    assert 60 <= published.total_seconds() < 75
+
+
+def test_an_interrupted_rotation_has_only_staged_and_can_be_continued(settings: Settings) -> None:
+    """Nothing is half done whenever the command is killed: the key that signs is replaced in one transaction."""
+    interrupted = run_until_waiting(settings)
+    assert [key["status"] for key in listed(settings)] == ["active", "next"]
+
+    done = run("keys", "rotate", "--no-wait", settings=settings)
+
+    assert done.status == 0
+    assert interrupted in done.out
+    assert [key["status"] for key in listed(settings)] == ["retiring", "active"]
+
+
+def run_until_waiting(settings: Settings) -> str:
+    """Start a rotation, kill it while it waits; what it staged."""
+
+    async def killed() -> str:
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND,
+            "keys",
+            "rotate",
+            env={**environ(settings), "PYTHONUNBUFFERED": "1"},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        assert process.stdout is not None
+        line = (await process.stdout.readline()).decode()
+        process.kill()
+        await process.wait()
+        return line.split()[0]
+
+    return asyncio.run(killed())
+
+
+def test_a_key_that_still_verifies_something_is_not_retired(
+    settings: Settings, connection: psycopg.Connection[Any]
+) -> None:
+    old, new = given_rotation(settings)
+
+    assert "signed proofs until a moment ago" in run("keys", "retire", old, settings=settings).refusal
+    assert "only a key that another one has replaced" in run("keys", "retire", new, settings=settings).refusal
+    assert [key["status"] for key in listed(settings)] == ["retiring", "active"]
+
+    connection.execute("UPDATE signing_keys SET superseded_at = superseded_at - interval '7 min'")
+    assert run("keys", "retire", old, settings=settings).status == 0
+    assert [key["status"] for key in listed(settings)] == ["retired", "active"]
+    assert connection.execute("SELECT sealed_seed FROM signing_keys WHERE key_id = %s", [old]).fetchone() == (None,)
+
+
+def test_only_a_staged_key_can_be_activated(settings: Settings) -> None:
+    old, _ = given_rotation(settings)
+
+    assert "only a staged key can be activated" in run("keys", "activate", old, settings=settings).refusal
+    assert "there is no key sig_none" in run("keys", "activate", "sig_none", settings=settings).refusal
+
+
+@pytest.mark.parametrize("command", [("stage",), ("rotate", "--no-wait"), ("activate", "sig_none")])
+def test_under_another_master_key_nothing_is_changed(settings: Settings, command: tuple[str, ...]) -> None:
+    """A key sealed under it would keep every Core of the deployment from starting."""
+    run("keys", "stage", settings=settings)
+    before = listed(settings)
+
+    refusal = run("keys", *command, settings={**settings, "MASTER_KEY": OTHER_MASTER_KEY}).refusal
+
+    assert "master key" in refusal
+    assert listed(settings) == before
+
+
+def test_a_database_that_does_not_answer_is_one_line(settings: Settings) -> None:
+    away = {**settings, "CORE_DATABASE_URL": "postgresql://core:hidden@127.0.0.1:9/core"}
+
+    refusal = run("keys", "stage", settings=away).refusal
+
+    assert refusal == "Core's database does not answer"
+
+
+def test_a_database_that_was_never_migrated_is_one_line(settings: Settings, cluster: RunningCluster) -> None:
+    empty = {**settings, "CORE_DATABASE_URL": cluster.create_role_and_database("never_migrated").reveal()}
+
+    assert "soundmark migrate core" in run("keys", "list", settings=empty).refusal
+
+
+def test_missing_settings_are_named_together() -> None:
+    refusal = run("keys", "stage").refusal
+
+    assert "SOUNDMARK_CORE_DATABASE_URL" in refusal
+    assert "SOUNDMARK_MASTER_KEY" in refusal
+
+
+def test_a_data_dir_tells_what_the_environment_does_not(settings: Settings, tmp_path: Path) -> None:
+    up = {"core_database_url": settings["CORE_DATABASE_URL"]}
+    (tmp_path / "up.json").write_text(json.dumps(up), encoding="utf-8")
+    (tmp_path / "master.key").write_text(MASTER_KEY + "\n", encoding="utf-8")
+
+    assert run("keys", "stage", "--data-dir", str(tmp_path)).status == 0
+    assert (
+        "master key"
+        in run("keys", "stage", "--data-dir", str(tmp_path), settings={"MASTER_KEY": OTHER_MASTER_KEY}).refusal
+    )
+    assert len(listed(settings)) == 2
+
+
+class TwoCores(httpx.AsyncBaseTransport):
+    """A load balancer: each request goes to the other process than the one before."""
+
+    def __init__(self, cores: list[Api]) -> None:
+        self._transports = cycle([httpx.ASGITransport(app=core.app) for core in cores])  # type: ignore[arg-type]  # httpx names the same protocol otherwise
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return await next(self._transports).handle_async_request(request)
+
+
+@pytest.fixture
+async def cores(spare_database_url: Secret) -> AsyncIterator[list[Api]]:
+    async with AsyncExitStack() as stack:
+        settings = core_settings(spare_database_url)
+        yield [await stack.enter_async_context(running_core(settings)) for _ in range(2)]
+
+
+async def test_a_rotation_needs_no_restart_and_fails_no_resolution(cores: list[Api], settings: Settings) -> None:
+    """Two processes, eight receivers that never stop asking, and the emergency rotation, which waits for no cache.
+
+    Each receiver is the SDK with its cached keys, and raises for any answer that it cannot verify.
+    """
+    tenant = await cores[0].given_tenant()
+    tokens = cycle([(await tenant.given_code())["broadcast_token"] for _ in range(16)])
+    seen: list[str] = []
+    rotated_to = ""
+    moved_on, stopping = asyncio.Event(), asyncio.Event()
+
+    async def receive() -> None:
+        async with AsyncReceiver("https://core.test", transport=TwoCores(cores)) as receiver:
+            while not stopping.is_set():
+                seen.append((await receiver.resolve(next(tokens))).key_id)
+                if set(seen[-200:]) == {rotated_to}:
+                    moved_on.set()
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+        for _ in range(8):
+            tasks.create_task(receive())
+        rotation = await asyncio.create_subprocess_exec(*COMMAND, "keys", "rotate", "--no-wait", env=environ(settings))
+        assert await rotation.wait() == 0
+        old, new = await asyncio.to_thread(listed, settings)
+        rotated_to = new["key_id"]
+        await moved_on.wait()  # Both processes and every shared envelope.
+        code = await tenant.given_code()
+        stopping.set()
+
+    assert set(seen) == {old["key_id"], new["key_id"]}
+    assert code["signed_code"]["key_id"] == new["key_id"]
+    async with AsyncReceiver("https://core.test", transport=TwoCores(cores)) as receiver:
+        assert (await receiver.resolve(code["broadcast_token"])).key_id == new["key_id"]

@@ -1,0 +1,150 @@
+"""`soundmark serve`: one component on its own, as a real deployment runs it, by one process or several."""
+
+import contextlib
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import httpx
+import psutil
+import psycopg
+import pytest
+from up_process import SOUNDMARK, clean_environ, has_ended, status_of, until
+
+from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.migrations import migrate
+from soundmark.kit.sockets import reserve_port
+
+AUDIO = {"SOUNDMARK_AUDIO_CREDENTIAL": "a-credential-of-audio"}
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    process: subprocess.Popen[bytes]
+    url: str
+    metrics_url: str
+
+    def is_ready(self) -> bool:
+        assert self.process.poll() is None
+        return status_of(f"{self.url}/readyz") == 200
+
+
+@contextlib.contextmanager
+def serving(component: str, environ: Mapping[str, str], *arguments: str) -> Iterator[Serving]:
+    # Held while the component serves, as `up` does: nobody else gets the ports meanwhile.
+    with reserve_port("127.0.0.1", 0) as public, reserve_port("127.0.0.1", 0) as metrics:
+        port, metrics_port = public.getsockname()[1], metrics.getsockname()[1]
+        with subprocess.Popen(
+            [*SOUNDMARK, "serve", component, "--port", str(port), *arguments],
+            env=clean_environ({**environ, "SOUNDMARK_METRICS_PORT": str(metrics_port)}),
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            try:
+                found = Serving(process, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{metrics_port}/metrics")
+                until(found.is_ready, 30)
+                yield found
+            finally:
+                process.terminate()
+                process.wait(30)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_component_cleanly(signum: signal.Signals) -> None:
+    with serving("audio", AUDIO) as audio:
+        assert status_of(audio.metrics_url) == 200
+        audio.process.send_signal(signum)
+        assert audio.process.wait(30) == 0
+
+
+def test_a_port_in_use_is_refused_in_one_line() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        done = subprocess.run(
+            [*SOUNDMARK, "serve", "audio", "--port", port], check=False, capture_output=True, env=clean_environ(AUDIO)
+        )
+    assert done.returncode == 1
+    assert done.stderr.decode() == f"soundmark: 127.0.0.1:{port} is in use by another program\n"
+
+
+def test_two_deployments_do_not_share_a_port() -> None:
+    with serving("audio", AUDIO) as audio:
+        port = audio.url.rpartition(":")[2]
+        done = subprocess.run(
+            [*SOUNDMARK, "serve", "audio", "--port", port], check=False, capture_output=True, env=clean_environ(AUDIO)
+        )
+    assert done.returncode == 1
+    assert b"is in use by another program" in done.stderr
+
+
+def test_several_processes_share_a_port_and_add_up_their_metrics() -> None:
+    def rendered() -> float:
+        lines = httpx.get(audio.metrics_url, trust_env=False).text.splitlines()
+        return sum(float(line.split()[1]) for line in lines if line.startswith("soundmark_audio_renders_total{"))
+
+    with serving("audio", AUDIO, "--workers", "2") as audio:
+        parent = psutil.Process(audio.process.pid)
+        until(lambda: len(_listening(parent)) == 2, 30)
+        for count in range(1, 9):
+            answer = httpx.post(
+                f"{audio.url}/render",
+                json={"frame": "XRC1:brd_AAAAAAAAAAAAAAAA", "protocol": 5},
+                headers={"authorization": f"Bearer {AUDIO['SOUNDMARK_AUDIO_CREDENTIAL']}"},
+                trust_env=False,
+            )
+            assert answer.status_code == 200
+            assert rendered() == count
+
+        killed = _listening(parent)[0]
+        killed.kill()
+        until(lambda: len(_listening(parent)) == 2 and killed not in _listening(parent), 30)
+        # What the killed process had counted is not forgotten.
+        assert rendered() == 8
+
+        children = parent.children()
+        audio.process.terminate()
+        assert audio.process.wait(30) == 0
+        assert all(has_ended(child) for child in children)
+
+
+def _listening(parent: psutil.Process) -> list[psutil.Process]:
+    found = []
+    for child in parent.children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            states = [connection.status for connection in child.net_connections("tcp")]
+            if states.count(psutil.CONN_LISTEN) == 2:
+                found.append(child)
+    return found
+
+
+def test_audience_is_ready_when_its_database_is_there_and_current(cluster: RunningCluster) -> None:
+    name = "audience_of_serve"
+    url = cluster.create_role_and_database(name)
+    migrate(url, "soundmark.audience")
+    environ = {
+        "SOUNDMARK_AUDIENCE_DATABASE_URL": url.reveal(),
+        "SOUNDMARK_AUDIENCE_CREDENTIAL": "a-credential-of-audience",
+    }
+    with serving("audience", environ) as audience:
+
+        def answer() -> tuple[int, object]:
+            response = httpx.get(f"{audience.url}/readyz", trust_env=False)
+            return response.status_code, response.json()
+
+        assert answer() == (200, {"status": "ready"})
+        with psycopg.connect(url.reveal(), autocommit=True) as connection:
+            connection.execute("UPDATE alembic_version SET version_num = '0000'")
+            assert answer() == (503, {"status": "not_ready", "unavailable": ["database"]})
+            connection.execute("UPDATE alembic_version SET version_num = '0001'")
+        with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as superuser:
+            superuser.execute(f"ALTER ROLE {name} NOLOGIN".encode())
+            superuser.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+            assert answer() == (503, {"status": "not_ready", "unavailable": ["database"]})
+            # The process itself is fine; nobody should restart it for a database that is away.
+            health = httpx.get(f"{audience.url}/healthz", trust_env=False)
+            assert (health.status_code, health.json()) == (200, {"status": "ok"})
+            superuser.execute(f"ALTER ROLE {name} LOGIN".encode())
+        until(lambda: answer() == (200, {"status": "ready"}), 30)
