@@ -18,7 +18,7 @@ _CREDENTIAL_CHARS_MIN: Final = 16
 
 def _http_url(text: str) -> str:
     parts = urlsplit(text)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not _has_port(parts.netloc):
         raise ValueError("must be an http or https URL")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError("must be a URL without credentials, query or fragment")
@@ -27,9 +27,25 @@ def _http_url(text: str) -> str:
 
 def _database_url(text: str) -> Secret:
     parts = urlsplit(text)
-    if parts.scheme not in {"postgresql", "postgres"} or not parts.path.strip("/"):
-        raise ValueError("must be a postgresql:// URL that names a database")
+    is_complete = parts.scheme in {"postgresql", "postgres"} and parts.path.strip("/")
+    # libpq takes several servers with commas between.
+    if not is_complete or not all(map(_has_port, _servers(parts.netloc))):
+        raise ValueError(
+            "must be a postgresql:// URL that names a database, with what is special in it percent-encoded"
+        )
     return Secret(text)
+
+
+def _servers(netloc: str) -> list[str]:
+    return [server.removesuffix(":5432").lower() for server in netloc.rpartition("@")[2].split(",")]
+
+
+def _has_port(netloc: str) -> bool:
+    """Whether what stands in a port's place is one. The library's refusal would repeat it: a password, maybe."""
+    try:
+        return urlsplit(f"//{netloc}").port != 0
+    except ValueError:
+        return False
 
 
 def _credentials(text: str) -> tuple[Secret, ...]:
@@ -165,8 +181,9 @@ def _refuse_shared_database(core: Secret | None, audience: Secret | None) -> Non
     if core is None or audience is None:
         return
     one, other = urlsplit(core.reveal()), urlsplit(audience.reveal())
-    same_server = (one.hostname, one.port) == (other.hostname, other.port)
-    if same_server and (one.path == other.path or one.username == other.username):
+    if set(_servers(one.netloc)) & set(_servers(other.netloc)) and (
+        one.path == other.path or one.username == other.username
+    ):
         raise ValueError(
             "SOUNDMARK_CORE_DATABASE_URL and SOUNDMARK_AUDIENCE_DATABASE_URL must name two databases and two roles"
         )
