@@ -1,0 +1,201 @@
+"""Settings from the environment: everything that is wrong is named at once, and no value is shown."""
+
+from typing import Any
+
+import pytest
+
+from soundmark import settings as declared
+from soundmark.kit.settings import SettingsInvalid
+
+VALID: dict[str, dict[str, str]] = {
+    "core": {
+        "BASE_URL": "https://soundmark.example",
+        "CORE_DATABASE_URL": "postgresql://core:pw@db/core",
+        "MASTER_KEY": "A" * 43,
+        "AUDIO_URL": "http://audio:8000",
+        "AUDIO_CREDENTIAL": "c" * 16,
+    },
+    "audience": {"AUDIENCE_DATABASE_URL": "postgresql://audience:pw@db/audience", "AUDIENCE_CREDENTIAL": "c" * 16},
+    "audio": {"AUDIO_CREDENTIAL": "c" * 16},
+}
+
+
+def environ(values: dict[str, str]) -> dict[str, str]:
+    return {f"SOUNDMARK_{name}": value for name, value in values.items()}
+
+
+def read_core(**changes: str) -> declared.CoreSettings:
+    return declared.read(declared.CoreSettings, environ({**VALID["core"], **changes}))
+
+
+def faults(model: type[Any] = declared.CoreSettings, **values: str) -> list[str]:
+    with pytest.raises(SettingsInvalid) as refusal:
+        declared.read(model, environ(values))
+    assert str(refusal.value) == "; ".join(refusal.value.faults)
+    return refusal.value.faults
+
+
+def core_faults(**changes: str) -> list[str]:
+    return faults(**{**VALID["core"], **changes})
+
+
+@pytest.mark.parametrize("component", list(declared.COMPONENTS))
+def test_each_component_starts_with_what_it_needs(component: declared.Component) -> None:
+    settings = declared.read(declared.COMPONENTS[component], environ(VALID[component]))
+    assert (settings.log_level, settings.log_format, settings.metrics_port) == ("info", None, None)
+
+
+def test_the_defaults_are_those_of_the_documents() -> None:
+    settings = read_core()
+    assert settings.database_pool_size == 10
+    assert settings.private_timeout_s == 5
+    assert settings.private_response_bytes_max == 8388608
+    assert (settings.resolve_rate_limit, settings.resolve_rate_window_s) == (120, 10)
+    assert (settings.operator_token, settings.rate_limit_url, settings.trusted_proxies) == (None, None, ())
+
+
+def test_every_missing_setting_is_named_at_once() -> None:
+    assert faults() == [
+        f"SOUNDMARK_{name}: is not set"
+        for name in ("BASE_URL", "CORE_DATABASE_URL", "MASTER_KEY", "AUDIO_URL", "AUDIO_CREDENTIAL")
+    ]
+
+
+def test_wrong_missing_and_unknown_settings_are_named_together() -> None:
+    values = {**VALID["core"], "BASE_URL": "ftp://x", "LOG_LEVEL": "loud", "COLOUR": "red", "master_key": "x"}
+    del values["AUDIO_URL"]
+    named = [fault.partition(":")[0] for fault in faults(**values)]
+    assert named == [
+        "SOUNDMARK_COLOUR",
+        "SOUNDMARK_master_key",
+        "SOUNDMARK_LOG_LEVEL",
+        "SOUNDMARK_BASE_URL",
+        "SOUNDMARK_AUDIO_URL",
+    ]
+
+
+def test_an_unknown_name_is_refused_even_when_it_is_empty() -> None:
+    assert core_faults(COLOUR="") == ["SOUNDMARK_COLOUR: no such setting"]
+
+
+def test_names_without_the_prefix_are_nobodys_business() -> None:
+    assert declared.read(declared.AudioSettings, {**environ(VALID["audio"]), "COLOUR": "red", "MASTER_KEY": "x"})
+
+
+def test_one_environment_may_configure_every_component() -> None:
+    everything = environ({name: value for values in VALID.values() for name, value in values.items()})
+    for model in declared.COMPONENTS.values():
+        assert declared.read(model, everything)
+
+
+def test_an_empty_value_counts_as_unset() -> None:
+    assert core_faults(MASTER_KEY="") == ["SOUNDMARK_MASTER_KEY: is not set"]
+    assert read_core(LOG_LEVEL="", OPERATOR_TOKEN="", DATABASE_POOL_SIZE="").database_pool_size == 10
+
+
+WRONG = {
+    "BASE_URL": [
+        "soundmark.example",
+        "ftp://soundmark.example",
+        "https://",
+        "https:///path",
+        "https://sesame@soundmark.example",
+        "https://:sesame@soundmark.example",
+        "https://soundmark.example?sesame=1",
+        "https://soundmark.example#sesame",
+        "https://[sesame",
+        "https://soundmark.example:sesame",
+        "https://soundmark.example:99999",
+    ],
+    "AUDIO_URL": ["audio:8000", "unix:///sesame", "http://audio:sesame"],
+    "CORE_DATABASE_URL": [
+        "core",
+        "sesame://core:pw@db/core",
+        "postgresql://core:pw@db",
+        "postgresql://core:pw@db/",
+        "postgresql://core:sesame@[/core",
+    ],
+    "MASTER_KEY": ["sesame", "A" * 42, "A" * 44, "=" * 43, "sesame" * 9],
+    "AUDIO_CREDENTIAL": ["sesame", "c" * 16 + ",sesame", "c" * 16 + ",", ",".join(["sesame" * 4] * 3)],
+    "DATABASE_POOL_SIZE": ["1", "201", "sesame", "5.5", "-1"],
+    "PRIVATE_TIMEOUT_S": ["0.9", "61", "sesame", "nan", "inf"],
+    "PRIVATE_RESPONSE_BYTES_MAX": ["1023", "16777217", "sesame"],
+    "OPERATOR_TOKEN": ["sesame", "xop_" + "s" * 42, "xak_" + "s" * 43],
+    "TRUSTED_PROXIES": ["sesame", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/8,sesame"],
+    "RESOLVE_RATE_LIMIT": ["0", "-1", "sesame"],
+    "RESOLVE_RATE_WINDOW_S": ["0", "3601", "sesame"],
+    "RATE_LIMIT_URL": ["sesame", "http://sesame", "memcached://sesame"],
+    "LOG_LEVEL": ["sesame", "INFO", "trace"],
+    "LOG_FORMAT": ["sesame", "JSON"],
+    "METRICS_PORT": ["0", "65536", "sesame"],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+def test_a_wrong_value_is_named_and_not_shown(name: str, value: str) -> None:
+    (fault,) = core_faults(**{name: value})
+    assert fault.startswith(f"SOUNDMARK_{name}: ")
+    assert "sesame" not in fault
+    assert value not in fault.removeprefix(f"SOUNDMARK_{name}: ") or len(value) < 5
+
+
+def test_urls_lose_their_last_slash() -> None:
+    """`{base_url}/problems/…` has one."""
+    assert read_core(BASE_URL="https://soundmark.example/").base_url == "https://soundmark.example"
+
+
+def test_a_credential_may_be_a_pair_while_it_is_rotated() -> None:
+    pair = read_core(AUDIO_CREDENTIAL="c" * 16 + " , " + "d" * 16).audio_credential
+    assert [credential.reveal() for credential in pair] == ["c" * 16, "d" * 16]
+
+
+def test_trusted_proxies_are_networks() -> None:
+    networks = read_core(TRUSTED_PROXIES="10.0.0.0/8, 2001:db8::/32 ,192.0.2.1").trusted_proxies
+    assert [str(network) for network in networks] == ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1/32"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "postgresql://audience:pw@db/core",
+        "postgresql://core:pw@db/audience",
+        "postgresql://core:pw@DB:5432/audience",
+        "postgresql://core:pw@db/core",
+        "postgres://audience:pw@db/core?sslmode=require",
+    ],
+)
+def test_core_and_audience_share_neither_database_nor_role(other: str) -> None:
+    expected = ["SOUNDMARK_CORE_DATABASE_URL and SOUNDMARK_AUDIENCE_DATABASE_URL must name two databases and two roles"]
+    assert core_faults(AUDIENCE_DATABASE_URL=other) == expected
+    values = {
+        **VALID["audience"],
+        "AUDIENCE_DATABASE_URL": other,
+        "CORE_DATABASE_URL": VALID["core"]["CORE_DATABASE_URL"],
+    }
+    assert faults(declared.AudienceSettings, **values) == expected
+
+
+def test_two_servers_may_use_the_same_names() -> None:
+    assert read_core(AUDIENCE_DATABASE_URL="postgresql://core:pw@other/core")
+
+
+def test_a_password_that_looks_like_a_port_is_not_shown() -> None:
+    """An unescaped slash in a password moves it to where a port would stand."""
+    (fault,) = core_faults(
+        CORE_DATABASE_URL="postgresql://core:ses/ame@db/core",
+        AUDIENCE_DATABASE_URL="postgresql://audience:pw@db/audience",
+    )
+    assert fault.startswith("SOUNDMARK_CORE_DATABASE_URL: ")
+    assert "ses" not in fault
+
+
+def test_settings_do_not_print_their_secrets() -> None:
+    settings = read_core(OPERATOR_TOKEN="xop_" + "s" * 43, RATE_LIMIT_URL="redis://:pw@cache")
+    shown = repr(settings) + str(settings)
+    for secret in ("pw", "A" * 43, "c" * 16, "s" * 43):
+        assert secret not in shown
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        read_core().log_level = "debug"  # type: ignore[misc]  # what must not work
