@@ -7,8 +7,9 @@ from typing import Final
 
 from procrastinate import App, JobContext, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from soundmark.kit.postgres import connect_options
+from soundmark.kit.postgres import CONNECT_TIMEOUT_S, connect_options
 from soundmark.kit.secret import Secret
 
 KEPT_DAYS: Final = 7
@@ -26,12 +27,20 @@ class WorkerFailed(Exception):  # noqa: N818 - named for what happened
     """The worker lost its database, or never had it; whoever supervises it starts it again."""
 
 
+class _Pool(AsyncConnectionPool):
+    """A pool that does not wait half a minute for a database that is not there."""
+
+    async def open(self, wait: bool = False, timeout: float = CONNECT_TIMEOUT_S * 2) -> None:  # noqa: ASYNC109 - theirs
+        await super().open(wait, timeout)
+
+
 def jobs_app(url: Secret, *, application_name: str, pool_size: int = 4) -> App:
     """The queue in the database at `url`, with its own housekeeping; not open yet.
 
     A component adds its tasks to it. A task must bear to be run twice: a worker that dies leaves its job to another.
     """
     connector = PsycopgConnector(
+        pool_factory=_Pool,
         conninfo=url.reveal(),
         min_size=1,
         max_size=pool_size,
@@ -62,7 +71,7 @@ async def run_worker(app: App) -> None:
                     update_heartbeat_interval=_HEARTBEAT_S,
                     stalled_worker_timeout=_STALLED_AFTER_S,
                 )
-        except ConnectorException as error:
+        except (ConnectorException, PoolTimeout) as error:
             raise WorkerFailed("the database cannot be reached") from error
         # Procrastinate takes a failed connection for a reason to stop, and stops without an error.
         raise WorkerFailed("the connection to the database was lost")
