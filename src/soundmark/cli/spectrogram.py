@@ -5,13 +5,18 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 BAND_KHZ: Final = (15.0, 19.5)  # ggwave's ultrasound protocols, measured: docs/sound.md.
 _WINDOW: Final = 1024
 _HOP: Final = 256
 _FLOOR_DB: Final = -90.0
+_COLUMNS: Final = 1000  # About as many as the picture has pixels there.
+_PAPER, _INK, _SOFT, _WAVE = "#fbfbf9", "#1d2125", "#5b636b", "#8a2a6b"
 
 
 def read_wav(path: Path) -> tuple[Any, int]:
@@ -22,32 +27,64 @@ def read_wav(path: Path) -> tuple[Any, int]:
         return samples, sound.getframerate()
 
 
-def power_db(samples: Any) -> Any:
-    """The spectrogram: one row for each of 513 pitches, one column for each 256 samples, in dB below the loudest."""
+def power(samples: Any) -> Any:
+    """The energy at 513 pitches, 0 to half the sample rate (rows), in steps of 256 samples (columns)."""
     frames = np.lib.stride_tricks.sliding_window_view(samples, _WINDOW)[::_HOP] * np.hanning(_WINDOW)
-    power = np.abs(np.fft.rfft(frames, axis=1)).T ** 2
-    return 10 * np.log10(np.maximum(power / max(float(power.max()), 1e-12), 10 ** (_FLOOR_DB / 10)))
+    return np.abs(np.fft.rfft(frames, axis=1)).T ** 2
 
 
 def draw(wav_path: Path, png_path: Path, *, title: str) -> None:
-    """The picture of `wav_path` is written to `png_path`: the wave above, the spectrogram below."""
+    """The picture of `wav_path` is written to `png_path`, 1320 by 720: the wave above, the spectrogram below."""
     samples, rate = read_wav(wav_path)
-    seconds = len(samples) / rate
-    figure = Figure(figsize=(11, 6), dpi=120, layout="constrained")
+    layout = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.12)  # Inches.
+    figure = Figure(figsize=(11, 6), dpi=120, layout=layout, facecolor=_PAPER)
     FigureCanvasAgg(figure)
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1, 3))
-    figure.suptitle(title, fontsize=12)
-    above.plot(np.arange(len(samples)) / rate, samples, linewidth=0.3, color="#335577")
-    above.set_ylim(-1, 1)
-    above.set_ylabel("amplitude")
-    extent = (0.0, seconds, 0.0, rate / 2000)
-    image = below.imshow(power_db(samples), origin="lower", aspect="auto", extent=extent, cmap="magma")
-    for edge in BAND_KHZ:
-        below.axhline(edge, color="white", linewidth=0.8, linestyle="--")
-    below.text(
-        seconds * 0.01, BAND_KHZ[0] - 0.4, "ultrasound band, 15 to 19.5 kHz", color="white", va="top", fontsize=9
-    )
-    below.set_xlabel("seconds")
-    below.set_ylabel("kHz")
-    figure.colorbar(image, ax=below, label="dB below the loudest")
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1, 3.2))
+    facts = f"{len(samples) / rate:.2f} s at {rate / 1000:g} kHz"
+    above.set_title(title, loc="left", fontsize=12, fontweight="bold", color=_INK, parse_math=False)
+    above.set_title(facts, loc="right", fontsize=10, color=_SOFT)
+    _draw_wave(above, samples, rate)
+    image = _draw_spectrogram(below, samples, rate)
+    bar = figure.colorbar(image, ax=below, pad=0.015, aspect=28)
+    bar.set_label("dB below the loudest", color=_INK)
+    bar.outline.set_visible(False)
     figure.savefig(png_path)
+
+
+def _draw_wave(axes: Axes, samples: Any, rate: int) -> None:
+    # Lowest to highest of each column of pixels: a line through 100,000 points would only be smeared.
+    width = max(1, len(samples) // _COLUMNS)
+    columns = samples[: len(samples) // width * width].reshape(-1, width)
+    seconds = (np.arange(len(columns)) + 0.5) * width / rate
+    axes.fill_between(seconds, columns.min(axis=1), columns.max(axis=1), color=_WAVE, linewidth=0)
+    axes.set_ylim(-1, 1)
+    axes.set_yticks([-1, 0, 1])
+    axes.set_ylabel("amplitude", color=_INK)
+    axes.set_facecolor("white")
+    _plain(axes)
+
+
+def _draw_spectrogram(axes: Axes, samples: Any, rate: int) -> AxesImage:
+    energy = power(samples)
+    loudness_db = 10 * np.log10(np.maximum(energy / max(float(energy.max()), 1e-12), 10 ** (_FLOOR_DB / 10)))
+    extent = (0.0, len(samples) / rate, 0.0, rate / 2000)
+    image = axes.imshow(loudness_db, origin="lower", aspect="auto", extent=extent, cmap="magma", vmin=_FLOOR_DB, vmax=0)
+    for edge_khz in BAND_KHZ:
+        axes.axhline(edge_khz, color="white", linewidth=0.8, linestyle=(0, (6, 4)), alpha=0.8)
+    _label(axes, BAND_KHZ[1] + 0.8, "ultrasound: 15 to 19.5 kHz")
+    _label(axes, BAND_KHZ[0] / 2, "what people hear")
+    axes.set_yticks([0, 5, 10, 15, 20, 24])
+    axes.set_xlabel("seconds", color=_INK)
+    axes.set_ylabel("kHz", color=_INK)
+    _plain(axes)
+    return image
+
+
+def _label(axes: Axes, khz: float, text: str) -> None:
+    axes.text(0.012, khz, text, transform=axes.get_yaxis_transform(), color="white", fontsize=10, va="center")
+
+
+def _plain(axes: Axes) -> None:
+    axes.tick_params(colors=_SOFT, labelsize=9)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
