@@ -115,7 +115,7 @@ def test_a_worker_that_loses_its_database_says_so_and_ends(
 
             superuser.execute("ALTER ROLE jobs_under_test NOLOGIN")
             try:
-                until(cut, 30)
+                until(cut, 60)
             finally:
                 superuser.execute("ALTER ROLE jobs_under_test LOGIN")
         _, said = process.communicate()

@@ -45,6 +45,7 @@ def test_up_json_holds_exactly_what_is_documented_for_the_owner_alone(up: Up) ->
 
 def test_no_secret_is_printed_or_stands_on_a_command_line(up: Up) -> None:
     """Every user of a machine may list processes, and terminals are shared and recorded."""
+    until(lambda: str(up.up_file) in up.printed, 20)
     seen = up.printed + "".join(" ".join(process.cmdline()) for process in up.everything())
     assert str(up.up_file) in seen
     secrets = [up.where["operator_token"], (up.data_dir / "master.key").read_text().strip()]
