@@ -44,7 +44,7 @@ class PrivateAnswer:
             raise PrivateCallFailed("not_json")
         try:
             value = json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise PrivateCallFailed("malformed_json") from None
         if not isinstance(value, dict):
             raise PrivateCallFailed("not_an_object")
