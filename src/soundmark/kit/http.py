@@ -124,6 +124,8 @@ class Edge:
             problem = error if isinstance(error, Problem) else InternalError()
             if isinstance(problem, InternalError):
                 _log.exception("internal_error")
+            if answered.is_complete:
+                return  # The framework raises a mistake again after it was answered; it is logged now.
             if answered.status is not None:
                 raise
             await problem_response(problem, self.base_url, answered.request_id)(scope, receive, answered)
@@ -137,6 +139,7 @@ class _Answer:
         self.request_id = identity
         self._no_store = no_store
         self.status: int | None = None
+        self.is_complete = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -147,6 +150,7 @@ class _Answer:
                 headers.append((b"cache-control", b"no-store"))
             message = {**message, "headers": headers}
         await self._send(message)
+        self.is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
 
 
 def problem_response(problem: Problem, base_url: str, identity: str) -> Response:
@@ -188,6 +192,10 @@ def install_problem_handlers(
             problem.headers["allow"] = _allowed_methods(app, request)
         return answer(request, problem)
 
+    async def on_mistake(request: Request, _: Exception) -> Response:
+        return answer(request, InternalError())
+
+    app.add_exception_handler(Exception, on_mistake)
     app.add_exception_handler(Problem, on_problem)
     app.add_exception_handler(RequestValidationError, on_invalid)
     app.add_exception_handler(HTTPException, on_framework)
