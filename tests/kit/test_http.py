@@ -1,0 +1,339 @@
+"""The HTTP edge: what every answer carries, and in which order a request is judged."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import httpx
+import pytest
+from fastapi import Depends, FastAPI, Query
+from pydantic import BaseModel, ConfigDict
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.http import ACCESS, BODY_MAX_BYTES, PROBLEM_TYPE, Edge, StrictRoute, install_problem_handlers
+from soundmark.kit.problems import Problem, Unauthenticated, ValidationFailed
+
+BASE_URL = "http://edge.test"
+PUBLIC = {ACCESS: {"public": True}}
+CLOSED = {ACCESS: {"public": False}}
+JSON = {"content-type": "application/json"}
+
+
+class Note(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    text: str
+    inner: dict[str, int] | None = None
+
+
+async def authenticate(request: Request) -> str:
+    if request.headers.get("authorization") != "Bearer right":
+        raise Unauthenticated
+    return "somebody"
+
+
+async def tenant(request: Request) -> str:
+    """A dependency that reads the parsed body before its shape is judged, as tenants are."""
+    if isinstance(request.state.json, dict) and request.state.json.get("stranger"):
+        raise ValidationFailed("stranger")
+    return "tenant"
+
+
+def create_app() -> Edge:
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.router.route_class = StrictRoute
+    app.state.authenticate = authenticate
+    install_problem_handlers(app, BASE_URL)
+
+    @app.post("/v1/notes", openapi_extra=PUBLIC)
+    async def write(note: Note, _: Annotated[str, Depends(tenant)]) -> dict[str, Any]:
+        return {"text": note.text}
+
+    @app.get("/v1/notes", openapi_extra=PUBLIC)
+    async def read(limit: Annotated[int, Query(ge=1)] = 1) -> int:
+        return limit
+
+    @app.post("/v1/closed", openapi_extra=CLOSED)
+    async def closed(request: Request, note: Note) -> dict[str, Any]:
+        return {"caller": request.state.caller, "text": note.text}
+
+    @app.get("/v1/cached", openapi_extra=PUBLIC)
+    async def cached(response: Response) -> None:
+        response.headers["Cache-Control"] = "public, max-age=60"
+
+    @app.get("/v1/broken", openapi_extra=PUBLIC)
+    async def broken() -> None:
+        raise LookupError("confidential")
+
+    @app.get("/v1/refused", openapi_extra=PUBLIC)
+    async def refused() -> None:
+        raise ValidationFailed("Not like this.", headers={"retry-after": "1"})
+
+    async def plainly_broken(_: Request) -> Response:
+        raise LookupError("confidential")
+
+    async def plain(_: Request) -> Response:
+        return Response("plain")
+
+    app.router.routes.append(Route("/plain", plain))
+    app.router.routes.append(Route("/plain", plain, methods=["PATCH"]))
+    app.router.routes.append(Route("/plainly-broken", plainly_broken))
+    return Edge(app, BASE_URL, SystemEntropy())
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(create_app(), raise_app_exceptions=False)  # type: ignore[arg-type]  # httpx names the same protocol otherwise
+    async with httpx.AsyncClient(transport=transport, base_url=BASE_URL) as client:
+        yield client
+
+
+def problem(answer: httpx.Response) -> dict[str, Any]:
+    """The problem document, which has every member that it must have."""
+    assert answer.headers["content-type"] == PROBLEM_TYPE
+    document: dict[str, Any] = answer.json()
+    assert document["status"] == answer.status_code
+    assert document["type"] == f"{BASE_URL}/problems/{document['code']}"
+    assert document["request_id"] == answer.headers["x-request-id"]
+    assert set(document) - {"errors"} == {"type", "title", "status", "detail", "code", "request_id"}
+    return document
+
+
+def code(answer: httpx.Response) -> str:
+    return str(problem(answer)["code"])
+
+
+@pytest.mark.parametrize("own", ["a", "A-Z_09", "x" * 64])
+async def test_the_callers_request_id_is_kept(client: httpx.AsyncClient, own: str) -> None:
+    for path in ("/v1/notes", "/nowhere", "/v1/broken"):
+        answer = await client.get(path, headers={"x-request-id": own})
+        assert answer.headers.get_list("x-request-id") == [own]
+
+
+@pytest.mark.parametrize("own", ["", "a b", "x" * 65, "a.b", "ä".encode(), b"a\tb", "a,b"])
+async def test_a_request_id_of_another_shape_is_replaced(client: httpx.AsyncClient, own: str | bytes) -> None:
+    """It goes into the log and to private components, so it may hold nothing."""
+    answer = await client.get("/v1/notes", headers=[(b"x-request-id", own.encode() if isinstance(own, str) else own)])
+    assert answer.headers["x-request-id"].startswith("req_")
+
+
+async def test_every_request_has_an_id_of_its_own(client: httpx.AsyncClient) -> None:
+    ids = {(await client.get("/v1/notes")).headers["x-request-id"] for _ in range(10)}
+    assert len(ids) == 10
+
+
+@pytest.mark.parametrize("path", ["/v1/notes", "/v1/notes?limit=0", "/v1/nowhere", "/v1/broken", "/v1/refused"])
+async def test_nothing_below_v1_is_stored(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(path)
+    assert answer.headers.get_list("cache-control") == ["no-store"]
+
+
+async def test_a_wrong_method_below_v1_is_not_stored_either(client: httpx.AsyncClient) -> None:
+    assert (await client.delete("/v1/notes")).headers["cache-control"] == "no-store"
+
+
+async def test_a_route_may_say_that_it_is_cached(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/v1/cached")).headers.get_list("cache-control") == ["public, max-age=60"]
+
+
+async def test_elsewhere_nothing_is_said_about_caching(client: httpx.AsyncClient) -> None:
+    assert "cache-control" not in (await client.get("/plain")).headers
+
+
+@pytest.mark.parametrize("path", ["/v1/notes", "/v1/broken", "/plain", "/nowhere"])
+async def test_no_browser_guesses_a_type(client: httpx.AsyncClient, path: str) -> None:
+    assert (await client.get(path)).headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["/", "/nowhere", "/v1/notes/", "/V1/notes", "/v1//notes", "/v1/notes/%00"])
+async def test_a_path_that_does_not_exist_is_not_found(client: httpx.AsyncClient, path: str) -> None:
+    """Also one that differs by a slash only: nothing is answered at two addresses."""
+    answer = await client.get(path)
+    assert (answer.status_code, code(answer)) == (404, "not_found")
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "BREW"])
+async def test_a_wrong_method_is_told_every_right_one(client: httpx.AsyncClient, method: str) -> None:
+    """Also those that another route has on the same path."""
+    answer = await client.request(method, "/v1/notes")
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "GET, POST"
+
+
+async def test_a_wrong_method_on_a_plain_route_is_told_too(client: httpx.AsyncClient) -> None:
+    answer = await client.delete("/plain")
+    assert (answer.status_code, code(answer)) == (405, "method_not_allowed")
+    assert answer.headers["allow"] == "GET, HEAD, PATCH"
+
+
+@pytest.mark.parametrize("path", ["/v1/broken", "/plainly-broken"])
+async def test_a_mistake_of_ours_tells_nothing_but_its_request_id(
+    client: httpx.AsyncClient, path: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    answer = await client.get(path)
+    assert (answer.status_code, code(answer)) == (500, "internal_error")
+    assert "confidential" not in answer.text
+    assert "LookupError" not in answer.text
+    logged = "".join(capfd.readouterr())
+    assert answer.headers["x-request-id"] in logged
+    assert "LookupError: confidential" in logged
+
+
+async def test_a_problem_brings_its_detail_and_headers(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/v1/refused")
+    assert problem(answer)["detail"] == "Not like this."
+    assert answer.headers["retry-after"] == "1"
+
+
+async def test_a_problem_that_has_already_begun_to_be_answered_is_not_answered_twice() -> None:
+    async def half(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise LookupError("confidential")
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope: dict[str, Any] = {"type": "http", "path": "/v1", "method": "GET", "headers": []}
+    with pytest.raises(LookupError):
+        await Edge(half, BASE_URL, SystemEntropy())(scope, None, send)  # type: ignore[arg-type]  # nothing is received
+    assert [message["type"] for message in sent] == ["http.response.start"]
+
+
+async def test_a_problem_raised_outside_of_every_route_is_answered() -> None:
+    async def refuses(_scope: Any, _receive: Any, _send: Any) -> None:
+        raise Unauthenticated
+
+    transport = httpx.ASGITransport(Edge(refuses, BASE_URL, SystemEntropy()))  # type: ignore[arg-type]  # httpx names the same protocol otherwise
+    async with httpx.AsyncClient(transport=transport, base_url=BASE_URL) as client:
+        answer = await client.get("/v1")
+    assert (answer.status_code, code(answer)) == (401, "unauthenticated")
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonp", "text/json", "json"],
+)
+async def test_a_body_that_is_no_json_by_name_is_refused(client: httpx.AsyncClient, media_type: str | None) -> None:
+    """A form of another site can send those, and JSON only with the browser's leave."""
+    headers = {} if media_type is None else {"content-type": media_type}
+    answer = await client.post("/v1/notes", content=b'{"text":"a"}', headers=headers)
+    assert (answer.status_code, code(answer)) == (415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize("media_type", ["application/json", "Application/JSON", "application/json; charset=utf-8"])
+async def test_json_is_json_with_any_parameters(client: httpx.AsyncClient, media_type: str) -> None:
+    answer = await client.post("/v1/notes", content=b'{"text":"a"}', headers={"content-type": media_type})
+    assert (answer.status_code, answer.json()) == (200, {"text": "a"})
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b'{"text":"a","text":"a"}', b'{"text":NaN}', b'{"text":"\xff"}', b"\xef\xbb\xbf{}"]
+)
+async def test_broken_json_is_malformed(client: httpx.AsyncClient, body: bytes) -> None:
+    answer = await client.post("/v1/notes", content=body, headers=JSON)
+    assert (answer.status_code, code(answer)) == (400, "malformed_json")
+
+
+def padded(size: int) -> bytes:
+    body = b'{"text":"a"}'
+    return body + b" " * (size - len(body))
+
+
+async def test_a_mebibyte_is_allowed(client: httpx.AsyncClient) -> None:
+    assert (await client.post("/v1/notes", content=padded(BODY_MAX_BYTES), headers=JSON)).status_code == 200
+
+
+async def test_a_body_that_says_it_is_larger_is_refused_unread(client: httpx.AsyncClient) -> None:
+    async def never() -> AsyncIterator[bytes]:
+        pytest.fail("the body was read")
+        yield b""
+
+    headers = {**JSON, "content-length": str(BODY_MAX_BYTES + 1)}
+    answer = await client.post("/v1/notes", content=never(), headers=headers)
+    assert (answer.status_code, code(answer)) == (413, "payload_too_large")
+
+
+@pytest.mark.parametrize("declared", [None, "1", "-1", "none", "１"])
+async def test_a_larger_body_is_refused_whatever_it_says(client: httpx.AsyncClient, declared: str | None) -> None:
+    """Without a length, or with a wrong one, the bytes are counted."""
+    transport = client._transport
+    assert isinstance(transport, httpx.ASGITransport)
+    headers = [(b"content-type", b"application/json")]
+    if declared is not None:
+        headers.append((b"content-length", declared.encode()))
+    chunk = padded(BODY_MAX_BYTES)
+    messages = iter([(chunk, True), (b" ", True), (b" " * 1000, False)])
+
+    async def receive() -> dict[str, Any]:
+        body, more = next(messages)
+        return {"type": "http.request", "body": body, "more_body": more}
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "path": "/v1/notes", "method": "POST", "headers": headers, "query_string": b""}
+    await transport.app(scope, receive, send)  # type: ignore[arg-type]  # the protocol's loose dicts
+    assert sent[0]["status"] == 413
+    assert json.loads(sent[1]["body"])["code"] == "payload_too_large"
+    assert len(list(messages)) == 1, "what comes after is not read"
+
+
+async def test_a_stranger_is_told_nothing_about_his_body(client: httpx.AsyncClient) -> None:
+    """Credential first: whoever has none learns nothing about sizes, types and shapes."""
+    for headers, body in (({}, b""), (JSON, b"{"), (JSON, padded(BODY_MAX_BYTES + 1)), (JSON, b"{}")):
+        answer = await client.post("/v1/closed", content=body, headers=headers)
+        assert (answer.status_code, code(answer)) == (401, "unauthenticated")
+        assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_a_known_caller_reaches_the_route(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/v1/closed", json={"text": "a"}, headers={"authorization": "Bearer right"})
+    assert answer.json() == {"caller": "somebody", "text": "a"}
+
+
+async def test_the_tenant_is_judged_before_the_shape(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/v1/notes", json={"stranger": True, "unknown": 1})
+    assert problem(answer)["detail"] == "stranger"
+
+
+async def test_every_refused_member_is_named(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/v1/notes", json={"inner": {"a/b~c": "x"}, "more": 1})
+    found = problem(answer)
+    assert (answer.status_code, found["code"]) == (422, "validation_failed")
+    assert {(error["location"], error["pointer"]) for error in found["errors"]} == {
+        ("body", "/text"),
+        ("body", "/inner/a~1b~0c"),
+        ("body", "/more"),
+    }
+
+
+@pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b"1", b"true"])
+async def test_a_body_that_is_no_object_is_refused_as_a_whole(client: httpx.AsyncClient, body: bytes) -> None:
+    answer = await client.post("/v1/notes", content=body, headers=JSON)
+    found = problem(answer)
+    assert (answer.status_code, found["code"]) == (422, "validation_failed")
+    assert [(error["location"], error["pointer"]) for error in found["errors"]] == [("body", "")]
+
+
+async def test_a_refused_parameter_is_named(client: httpx.AsyncClient) -> None:
+    errors = problem(await client.get("/v1/notes", params={"limit": "x"}))["errors"]
+    assert [(error["location"], error["pointer"]) for error in errors] == [("query", "/limit")]
+
+
+async def test_a_refusal_does_not_repeat_what_was_sent(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/v1/notes", json={"text": ["confidential"]})
+    assert "confidential" not in answer.text
+
+
+def test_a_problem_says_nothing_of_http() -> None:
+    """Commands raise problems; only the edge knows what a status is."""
+    assert str(Unauthenticated()) == "A valid credential is required."
+    assert issubclass(Unauthenticated, Problem)

@@ -1,0 +1,175 @@
+"""Calls to a private component that misbehaves: one deadline, one ceiling, no surprise."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from misbehaving import Behaviour, Misbehaving, answer, dripping, endless, misbehaving, raw, silent, slow_headers
+
+from soundmark.kit.private_call import PrivateAnswer, PrivateCallFailed, PrivateChannel
+from soundmark.kit.secret import Secret
+
+CREDENTIAL = "credential-of-the-tests"
+TIMEOUT_S = 0.5
+BYTES_MAX = 64 * 1024
+
+
+@asynccontextmanager
+async def channel_to(url: str) -> AsyncIterator[PrivateChannel]:
+    channel = PrivateChannel(url, Secret(CREDENTIAL), timeout_s=TIMEOUT_S, bytes_max=BYTES_MAX)
+    yield channel
+    await channel.aclose()
+
+
+async def call(behave: Behaviour, *, operation_id: str | None = None) -> tuple[PrivateAnswer, Misbehaving]:
+    async with misbehaving(behave) as server, channel_to(server.url) as channel:
+        return await channel.post("/render", {"frame": "ä"}, request_id="req_1", operation_id=operation_id), server
+
+
+async def failure(behave: Behaviour) -> str:
+    with pytest.raises(PrivateCallFailed) as failed:
+        await call(behave)
+    return failed.value.reason
+
+
+async def test_an_answer_comes_whole() -> None:
+    found, _ = await call(answer(b'{"a": 1}', media_type="Application/JSON; charset=utf-8", status="201 Created"))
+    assert found == PrivateAnswer(201, "application/json", b'{"a": 1}')
+    assert found.json_object() == {"a": 1}
+
+
+async def test_the_component_is_told_who_asks_and_for_which_request() -> None:
+    _, server = await call(answer(b"{}"), operation_id="aud_1")
+    (request,) = server.requests
+    head, _, body = request.partition(b"\r\n\r\n")
+    lines = [line.lower() for line in head.decode().split("\r\n")]
+    assert lines[0] == "post /render http/1.1"
+    assert f"authorization: bearer {CREDENTIAL}" in lines
+    assert "x-request-id: req_1" in lines
+    assert "x-svc-operation-id: aud_1" in lines
+    assert "content-type: application/json" in lines
+    assert json.loads(body) == {"frame": "ä"}
+
+
+async def test_without_an_operation_there_is_no_operation_header() -> None:
+    _, server = await call(answer(b"{}"))
+    assert b"x-svc-operation-id" not in server.requests[0].lower()
+
+
+@pytest.mark.parametrize("behave", [silent, slow_headers, dripping], ids=lambda behave: behave.__name__)
+async def test_the_deadline_is_for_the_whole_call(behave: Behaviour) -> None:
+    """A server that sends a byte before every single timeout would hold the caller for ever."""
+    started_s = time.monotonic()
+    assert await failure(behave) == "deadline"
+    assert TIMEOUT_S * 0.9 < time.monotonic() - started_s < TIMEOUT_S + 5
+
+
+async def test_the_ceiling_ends_a_body_while_it_streams() -> None:
+    assert await failure(endless) == "oversized"
+
+
+async def test_the_ceiling_is_exact() -> None:
+    found, _ = await call(answer(b"x" * BYTES_MAX))
+    assert len(found.body) == BYTES_MAX
+    assert await failure(answer(b"x" * (BYTES_MAX + 1))) == "oversized"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"x: " + b"y" * 1_000_000,
+    ],
+    ids=["nothing", "not HTTP", "cut short", "broken chunks", "headers without end"],
+)
+async def test_what_is_no_http_is_unreachable(data: bytes) -> None:
+    assert await failure(raw(data)) == "unreachable"
+
+
+async def test_a_port_where_nobody_listens_is_unreachable() -> None:
+    async with channel_to("http://127.0.0.1:9") as channel:
+        with pytest.raises(PrivateCallFailed, match="unreachable"):
+            await channel.post("/render", {}, request_id="r")
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    """The credential would go with it."""
+    async with misbehaving(answer(b"{}")) as elsewhere:
+        location = f"HTTP/1.1 307 Temporary Redirect\r\nlocation: {elsewhere.url}/\r\ncontent-length: 0\r\n\r\n"
+        found, _ = await call(raw(location.encode()))
+        assert (found.status, elsewhere.requests) == (307, [])
+
+
+async def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with misbehaving(answer(b"{}")) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.setenv("ALL_PROXY", proxy.url)
+        assert (await call(answer(b'{"direct": true}')))[0].json_object() == {"direct": True}
+        assert proxy.requests == []
+
+
+async def test_a_call_is_not_repeated() -> None:
+    """The component may have done what it did not answer."""
+    async with misbehaving(raw(b"")) as server, channel_to(server.url) as channel:
+        with pytest.raises(PrivateCallFailed):
+            await channel.post("/render", {}, request_id="r")
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body", "reason"),
+    [
+        ("text/html", b"{}", "not_json"),
+        ("", b"{}", "not_json"),
+        ("application/json", b"", "malformed_json"),
+        ("application/json", b"{", "malformed_json"),
+        ("application/json", b'{"a": "\xff"}', "malformed_json"),
+        ("application/json", b"[" * 60_000, "malformed_json"),
+        ("application/json", b"1" * 60_000, "malformed_json"),
+        ("application/json", b"[]", "not_an_object"),
+        ("application/json", b"null", "not_an_object"),
+        ("application/json", b'"text"', "not_an_object"),
+    ],
+    ids=lambda part: part[:30] if isinstance(part, bytes) else part,
+)
+async def test_what_is_no_json_object_is_refused(media_type: str, body: bytes, reason: str) -> None:
+    found, _ = await call(answer(body, media_type=media_type))
+    with pytest.raises(PrivateCallFailed, match=reason):
+        found.json_object()
+
+
+async def test_a_problem_document_is_an_object() -> None:
+    found, _ = await call(answer(b'{"code": "x"}', media_type="application/problem+json", status="409 Conflict"))
+    assert (found.status, found.json_object()) == (409, {"code": "x"})
+
+
+@pytest.mark.parametrize(
+    ("behave", "ready"),
+    [
+        (answer(b"{}"), True),
+        (answer(b"{}", status="503 Service Unavailable"), False),
+        (silent, False),
+        (raw(b""), False),
+    ],
+    ids=["ready", "not ready", "silent", "gone"],
+)
+async def test_readiness_is_what_the_component_says(behave: Behaviour, ready: bool) -> None:
+    async with misbehaving(behave) as server, channel_to(server.url) as channel:
+        assert await channel.is_ready() is ready
+        assert server.requests[0].startswith(b"GET /readyz ")
+
+
+async def test_calls_do_not_wait_for_each_other() -> None:
+    async with misbehaving(silent) as server, channel_to(server.url) as channel:
+        started_s = time.monotonic()
+        failures = await asyncio.gather(
+            *(channel.post("/", {}, request_id="r") for _ in range(10)), return_exceptions=True
+        )
+        assert [str(found) for found in failures] == ["deadline"] * 10
+        assert time.monotonic() - started_s < TIMEOUT_S + 5

@@ -1,0 +1,97 @@
+"""A server that misbehaves on command: other people's HTTP, written by hand, byte by byte."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+
+Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@dataclass
+class Misbehaving:
+    """Answers every request of one server; what it was sent is kept."""
+
+    url: str
+    requests: list[bytes] = field(default_factory=list)
+
+
+def answer(body: bytes = b"", *, status: str = "200 OK", media_type: str = "application/json") -> Behaviour:
+    """Answers like anybody else."""
+    head = (
+        f"HTTP/1.1 {status}\r\ncontent-type: {media_type}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    return raw(head.encode() + body)
+
+
+def raw(data: bytes) -> Behaviour:
+    """Sends these bytes and hangs up."""
+
+    async def behave(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+
+    return behave
+
+
+async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+    """Never answers; leaves when the caller does."""
+    await reader.read()
+
+
+async def slow_headers(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Sends one header after the other, each before any single wait is over, without an end."""
+    writer.write(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        writer.write(b"x-more: yes\r\n")
+        await writer.drain()
+        await asyncio.sleep(0.1)
+
+
+async def dripping(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Sends a byte of the body now and then, without an end."""
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n")
+    while True:
+        writer.write(b" ")
+        await writer.drain()
+        await asyncio.sleep(0.1)
+
+
+async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Sends the body as fast as it is read, without an end."""
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: audio/wav\r\ntransfer-encoding: chunked\r\n\r\n")
+    while True:
+        writer.write(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+        await writer.drain()
+
+
+@contextlib.asynccontextmanager
+async def misbehaving(behave: Behaviour) -> AsyncIterator[Misbehaving]:
+    """A real loopback server that does `behave` to every request."""
+    server_side: set[asyncio.Task[None]] = set()
+    told = Misbehaving("")
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "a connection is served by a task"
+        server_side.add(task)
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            told.requests.append(await _read_request(reader))
+            await behave(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    told.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield told
+    finally:
+        server.close()
+        for task in server_side:
+            task.cancel()
+        await asyncio.gather(*server_side, return_exceptions=True)
+
+
+async def _read_request(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readuntil(b"\r\n\r\n")
+    size = next((int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0)
+    return head + await reader.readexactly(size)
