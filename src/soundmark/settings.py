@@ -156,6 +156,12 @@ class KeysSettings(CoreDatabaseSettings):
     master_key: Annotated[Secret, BeforeValidator(_master_key)]
 
 
+class ContractSettings(ProcessSettings):
+    """What the commands that write the published contract take."""
+
+    base_url: HttpUrl = "http://127.0.0.1:8080"
+
+
 COMPONENTS: Final[Mapping[Component, type[ProcessSettings]]] = {
     "core": CoreSettings,
     "audience": AudienceSettings,

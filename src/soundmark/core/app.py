@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 import structlog
@@ -55,6 +56,18 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
         async with _running(ctx, sealer, lookup, limit):
             yield
 
+    app = bare_app(lifespan)
+    app.state.context = ctx
+    app.state.operator = OperatorAccess(settings.operator_token)
+    app.state.authenticate = authenticate
+    install_problem_handlers(app, settings.base_url, refine=_refine)
+    app.router.routes.extend(publication_routes(app, settings.base_url))
+    app.router.routes.extend(health_routes({"database": ctx.db.is_ready, "audio": ctx.audio.is_ready}))
+    return _front(resolve, Edge(app, settings.base_url, entropy))
+
+
+def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> FastAPI:
+    """Every route of the public API, wired to nothing yet: what the published documents are made from."""
     app = FastAPI(
         title="Soundmark",
         version=soundmark.__version__,
@@ -66,15 +79,9 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
         # A path and the same path with a slash are two; nothing is answered twice.
         redirect_slashes=False,
     )
-    app.state.context = ctx
-    app.state.operator = OperatorAccess(settings.operator_token)
-    app.state.authenticate = authenticate
-    install_problem_handlers(app, settings.base_url, refine=_refine)
     for feature in (organizations, projects, codes, resolution):
         app.include_router(feature.router)
-    app.router.routes.extend(publication_routes(app, settings.base_url))
-    app.router.routes.extend(health_routes({"database": ctx.db.is_ready, "audio": ctx.audio.is_ready}))
-    return _front(resolve, Edge(app, settings.base_url, entropy))
+    return app
 
 
 def _front(resolve: Resolve, rest: AsgiApp) -> AsgiApp:

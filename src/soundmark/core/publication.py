@@ -21,10 +21,8 @@ _PAGE = {**_CACHED, "content-security-policy": "default-src 'none'; style-src 'u
 
 def publication_routes(app: FastAPI, base_url: str) -> list[Route]:
     """The routes of everything that is published, rendered once."""
-    openapi = build_openapi(app, base_url)
-    schemas = published_schemas(base_url)
-    reference = render_reference(openapi)
-    openapi_text, schema_texts = _text(openapi), {name: _text(schema) for name, schema in schemas.items()}
+    openapi_text, schema_texts = openapi_document(app, base_url), schema_documents(base_url)
+    reference = render_reference(json.loads(openapi_text))
 
     async def read_openapi(_: Request) -> Response:
         return Response(openapi_text, media_type="application/json", headers=_CACHED)
@@ -56,6 +54,16 @@ def publication_routes(app: FastAPI, base_url: str) -> list[Route]:
         Route("/docs", read_docs),
         Route("/problems/{code}", read_problem),
     ]
+
+
+def openapi_document(app: FastAPI, base_url: str) -> str:
+    """The text of `/openapi.json` for the routes of `app`."""
+    return _text(build_openapi(app, base_url))
+
+
+def schema_documents(base_url: str) -> dict[str, str]:
+    """The text of each `/schemas/<name>.json`, by its name."""
+    return {name: _text(schema) for name, schema in published_schemas(base_url).items()}
 
 
 def _text(document: dict[str, Any]) -> str:

@@ -1,0 +1,55 @@
+"""`soundmark openapi` and `soundmark schemas`: the published contract, without a database and without a service."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from soundmark.cli.deployment import read_settings
+from soundmark.cli.outcome import Refused
+from soundmark.core.app import bare_app
+from soundmark.core.publication import openapi_document, schema_documents
+from soundmark.settings import ContractSettings
+
+openapi = typer.Typer(add_completion=False)
+schemas = typer.Typer(add_completion=False)
+
+
+@openapi.command("openapi")
+def write_openapi(
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to; standard output unless told.")] = None,
+) -> None:
+    """Write the OpenAPI document, byte for byte what Core serves at /openapi.json.
+
+    Its addresses begin with SOUNDMARK_BASE_URL, or http://127.0.0.1:8080.
+    """
+    document = openapi_document(bare_app(), read_settings(ContractSettings).base_url)
+    if out is None:
+        typer.echo(document, nl=False)
+    else:
+        _write(out, document)
+
+
+@schemas.command("schemas")
+def write_schemas(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to; made if need be.")],
+) -> None:
+    """Write every JSON Schema, byte for byte what Core serves below /schemas.
+
+    Their addresses begin with SOUNDMARK_BASE_URL, or http://127.0.0.1:8080.
+    """
+    documents = schema_documents(read_settings(ContractSettings).base_url)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"{out} cannot be made: {error.strerror}") from None
+    for name, document in documents.items():
+        _write(out / f"{name}.json", document)
+        typer.echo(out / f"{name}.json")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Refused(f"{path} cannot be written: {error.strerror}") from None
