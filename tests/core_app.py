@@ -4,10 +4,10 @@ import asyncio
 import base64
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import psycopg
@@ -29,6 +29,8 @@ AUDIO_CREDENTIAL = "audio-credential-of-the-tests"
 MASTER_KEY = base64.urlsafe_b64encode(bytes(range(32))).decode().rstrip("=")
 INTENT = {"type": "link", "action": "open", "resource": {"url": "https://example.org/ä", "n": [1, 2.5, None, True]}}
 PROOF = {"X-Svc-Resolution-Proof": "ed25519-v1"}
+
+T = TypeVar("T")
 
 _published: list[Published] = []  # Read once in a process: it is the same for every app of one release.
 
@@ -264,6 +266,20 @@ class Rival:
             await connection.execute(statement.encode(), params)
             yield
             await connection.rollback()
+
+    @contextlib.asynccontextmanager
+    async def committing(self, statement: str, *params: Any) -> AsyncIterator[None]:
+        """What one statement changes, not committed until the block ends."""
+        async with await psycopg.AsyncConnection.connect(self._url.reveal()) as connection:
+            await connection.execute(statement.encode(), params)
+            yield
+            await connection.commit()
+
+    async def while_waiting(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """The task of `work`, once it waits for a lock."""
+        task = asyncio.create_task(work)
+        await self.until_someone_waits()
+        return task
 
     async def until_someone_waits(self, count: int = 1) -> None:
         """`count` others wait for locks in this database."""

@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 import psutil
 import psycopg
 
+# What it supervises, as `Up.children` names it.
+PROCESSES = ["serve core", "serve audience", "serve audio", "work core", "work audience", "postgres"]
 READY_S = 60
 END_S = 40
 
@@ -63,6 +65,8 @@ class Up:
 
     def until_ready(self) -> "Up":
         until(self._is_ready, READY_S)
+        # Nobody needs the workers to be ready; but a test should find every process where it looks for it.
+        until(lambda: set(PROCESSES) <= set(self.children()), READY_S)
         return self
 
     def _is_ready(self) -> bool:

@@ -1,9 +1,10 @@
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from ordinary_user import OrdinaryUser, ordinary_user
-from up_process import Up, passable_folder, running_up
+from up_process import Up, passable_folder, remember, running_up
 
 GIVEN = {"SOUNDMARK_LOG_LEVEL": "warning", "SOUNDMARK_RESOLVE_RATE_LIMIT": "1000"}
 
@@ -21,8 +22,20 @@ def ordinary() -> Iterator[OrdinaryUser]:
         yield user
 
 
+@pytest.fixture(scope="session")
+def seeded() -> Iterator[Path]:
+    """A data dir that holds something, from a run that SIGTERM ended; every test that uses it leaves more in it.
+
+    Making a cluster is the slow part of a first start, so the tests of the group `up` share this one, one by one.
+    """
+    with passable_folder() as path, running_up(path / "data") as up:
+        remember(up.until_ready(), "from the first run")
+        assert up.stop(signal.SIGTERM) == 0
+        yield path / "data"
+
+
 @pytest.fixture(scope="module")
-def up() -> Iterator[Up]:
+def up(seeded: Path) -> Iterator[Up]:
     """One that runs for all tests of a module, each of which leaves it as it found it."""
-    with passable_folder() as path, running_up(path / "data", environ=GIVEN) as running:
+    with running_up(seeded, environ=GIVEN) as running:
         yield running.until_ready()

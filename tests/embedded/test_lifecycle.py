@@ -10,22 +10,13 @@ from pathlib import Path
 
 import pytest
 from ordinary_user import OrdinaryUser
-from up_process import END_S, Up, has_ended, passable_folder, refused_up, remember, remembered, running_up, until
+from up_process import END_S, Up, has_ended, refused_up, remember, remembered, running_up, until
 
 from soundmark.embedded.installation import SYSTEM_DIRECTORY
 
 pytestmark = pytest.mark.xdist_group("up")
 
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has somebody else run PostgreSQL")
-
-
-@pytest.fixture(scope="module")
-def seeded() -> Iterator[Path]:
-    """A data dir that holds something, from a run that SIGTERM ended; the tests below leave more in it."""
-    with passable_folder() as path, running_up(path / "data") as up:
-        remember(up.until_ready(), "from the first run")
-        assert up.stop(signal.SIGTERM) == 0
-        yield path / "data"
 
 
 def test_ctrl_c_stops_everything_in_order(seeded: Path) -> None:

@@ -9,14 +9,12 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from up_process import SOUNDMARK, Up, clean_environ, refused_up, remember, remembered, status_of, until
+from up_process import PROCESSES, SOUNDMARK, Up, clean_environ, refused_up, remember, remembered, status_of, until
 
 pytestmark = pytest.mark.xdist_group("up")
 
 DATABASES = ["core_database_url", "audience_database_url"]
 POSTGRES = "postgres"
-# What it supervises, as `Up.children` names it.
-PROCESSES = ["serve core", "serve audience", "serve audio", "work core", "work audience", POSTGRES]
 
 
 def test_each_part_is_a_process_of_its_own_that_answers(up: Up) -> None:
@@ -165,7 +163,7 @@ def test_a_process_that_is_killed_comes_back_and_nothing_is_lost(up: Up, name: s
     before = up.where
     killed = up.children()[name]
     killed.kill()
-    until(lambda: name in up.children() and up.children()[name].pid != killed.pid, 20)
+    until(lambda: up.children().get(name, killed).pid != killed.pid, 20)
     until(lambda: all(up.answers(component) for component in ("base", "audience", "audio")), 30)
     until(lambda: set(up.children()) == set(PROCESSES), 20)
     assert name in remembered(up)

@@ -1,20 +1,22 @@
 """`soundmark demo`: the main job against a running service, step by step."""
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import httpx
 import typer
 from rich.console import Console
-from soundmark_sdk import Receiver, ReceiverFailure, hear
+from soundmark_sdk import Frame, Receiver, ReceiverFailure, Resolution, hear
 
+from soundmark.cli.intents import document, shown
 from soundmark.cli.outcome import Refused
 from soundmark.cli.spectrogram import draw
+from soundmark.embedded.data_dir import DataDirRefused, read_up_file
+from soundmark.kit.clock import SystemClock
 from soundmark.kit.timestamps import format_timestamp
 
 app = typer.Typer(add_completion=False)
@@ -30,23 +32,28 @@ _LIFE: Final = timedelta(hours=1)
 
 @app.command()
 def demo(
-    up_file: Annotated[Path, typer.Option(help="What `soundmark up` left.")] = Path(".soundmark/up.json"),
-    wav_out: Annotated[Path | None, typer.Option(help="Where the sound goes; beside the up-file unless told.")] = None,
+    up_file: Annotated[Path, typer.Option(metavar="FILE", help="What `soundmark up` left.")] = Path(
+        ".soundmark/up.json"
+    ),
+    wav_out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where the sound goes; beside the up-file unless told.")
+    ] = None,
 ) -> None:
     """Issue a Code, render it, hear it, resolve it and verify the answer; status 0 only if the intent came through."""
-    running = _read_up_file(up_file)
+    base_url, operator_token = _read_up_file(up_file)
     wav = wav_out or up_file.with_name("demo.wav")
     steps = _Steps(Console())
-    headers = {"authorization": f"Bearer {running['operator_token']}"}
-    try:
-        with httpx.Client(base_url=running["base_url"], headers=headers, timeout=_TIMEOUT_S, trust_env=False) as client:
-            code = _issue(client, steps)
-            _render(client, steps, code, wav)
-        _receive(running["base_url"], steps, code, wav)
-    except httpx.HTTPError as error:
-        raise Refused(f"the service at {running['base_url']} does not answer: {type(error).__name__}") from None
-    except OSError as error:
-        raise Refused(f"{error.filename} cannot be written: {error.strerror}") from None
+    steps.say(f"The main job at {base_url}, from an intent to an intent:")
+    headers = {"authorization": f"Bearer {operator_token}"}
+    with httpx.Client(base_url=base_url, headers=headers, timeout=_TIMEOUT_S, trust_env=False) as client:
+        code = _issue(client, steps)
+        _render(client, steps, code, wav)
+    frame = _hear(steps, code, wav)
+    _draw(steps, frame, wav)
+    resolution = _resolve(base_url, steps, frame)
+    if document(resolution.intent) != INTENT or resolution.xr_id != code["xr_id"]:
+        raise Refused("the verified intent is not the one that was issued")
+    steps.say("The verified intent equals the issued one.")
 
 
 class _Steps:
@@ -64,30 +71,29 @@ class _Steps:
         began_s = time.perf_counter()
         yield facts
         took_ms = (time.perf_counter() - began_s) * 1000
-        self._console.print(
-            f"{self._count}. {what:<24} {took_ms:8.1f} ms  {' '.join(facts)}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        self.say(f"{self._count}. {what:<24} {took_ms:8.1f} ms  {' '.join(facts)}")
+
+    def say(self, line: str) -> None:
+        """Show one line as it is, however long."""
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _issue(client: httpx.Client, steps: _Steps) -> dict[str, Any]:
     with steps.step("organisation made") as facts:
-        organization = _post(client, "/v1/organizations", {"name": "Soundmark demo"})
+        organization = _post(client, "/v1/organizations", {"name": "Soundmark demo"}, "id")
         facts.append(organization["id"])
     with steps.step("project made") as facts:
-        project = _post(client, "/v1/projects", {"organization_id": organization["id"], "name": "Demo"})
+        project = _post(client, "/v1/projects", {"organization_id": organization["id"], "name": "Demo"}, "id")
         facts.append(project["id"])
     with steps.step("Code issued and signed") as facts:
         wanted = {
             "organization_id": organization["id"],
             "project_id": project["id"],
             "issuer": "Soundmark demo",
-            "expires_at": format_timestamp(datetime.now(UTC) + _LIFE),  # noqa: TID251 - a client on its own clock
+            "expires_at": format_timestamp(SystemClock().now() + _LIFE),
             "intent": INTENT,
         }
-        code = _post(client, "/v1/codes", wanted)
+        code = _post(client, "/v1/codes", wanted, "xr_id", "broadcast_frame", "organization_id")
         facts += [code["xr_id"], code["broadcast_frame"]]
     return code
 
@@ -95,54 +101,90 @@ def _issue(client: httpx.Client, steps: _Steps) -> dict[str, Any]:
 def _render(client: httpx.Client, steps: _Steps, code: dict[str, Any], wav: Path) -> None:
     with steps.step("sound rendered") as facts:
         query = {"organization_id": code["organization_id"]}
-        answer = client.get(f"/v1/codes/{code['xr_id']}/audio", params=query)
-        _require(answer)
-        wav.write_bytes(answer.content)
+        answer = _ask(client, "GET", f"/v1/codes/{code['xr_id']}/audio", params=query)
+        with _writing(wav):
+            wav.write_bytes(answer.content)
         facts.append(str(wav))
-    with steps.step("picture drawn") as facts:
-        picture = wav.with_suffix(".png")
-        draw(wav, picture, title=f"{code['broadcast_frame']}, ultrasound fast (protocol 4)")
-        facts.append(str(picture))
 
 
-def _receive(base_url: str, steps: _Steps, code: dict[str, Any], wav: Path) -> None:
+def _hear(steps: _Steps, code: dict[str, Any], wav: Path) -> Frame:
     with steps.step("sound heard") as facts:
-        frames = hear(wav)
+        try:
+            frames = hear(wav)
+        except ValueError as error:
+            raise Refused(f"what was rendered cannot be heard: {error}") from None
         if [frame.text for frame in frames] != [code["broadcast_frame"]]:
             raise Refused("what was heard is not what was broadcast")
         facts.append(frames[0].text)
+    return frames[0]
+
+
+def _draw(steps: _Steps, frame: Frame, wav: Path) -> None:
+    picture = wav.with_suffix(".png")
+    with steps.step("picture drawn") as facts:
+        with _writing(picture):
+            draw(wav, picture, title=f"{frame.text}, ultrasound fast (protocol 4)")
+        facts.append(str(picture))
+
+
+def _resolve(base_url: str, steps: _Steps, frame: Frame) -> Resolution:
     with steps.step("resolved and verified") as facts:
         try:
             with Receiver(base_url) as receiver:
-                resolution = receiver.resolve(frames[0].token)
+                resolution = receiver.resolve(frame.token)
         except ReceiverFailure as failure:
-            raise Refused(f"the answer yields no intent: {failure.reason}") from None
-        intent = {
-            "type": resolution.intent.type,
-            "action": resolution.intent.action,
-            "resource": dict(resolution.intent.resource),
-        }
-        facts.append(json.dumps(intent, ensure_ascii=False))
-    if intent != INTENT or resolution.xr_id != code["xr_id"]:
-        raise Refused("the verified intent is not the one that was issued")
-    typer.echo("The verified intent equals the issued one.")
+            raise Refused(f"the answer yields no verified intent: {failure}") from None
+        except ValueError as error:
+            raise Refused(f"{base_url}: {error}") from None
+        facts.append(shown(resolution.intent))
+    return resolution
 
 
-def _post(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    answer = client.post(path, json=body)
-    _require(answer)
-    created: dict[str, Any] = answer.json()
-    return created
-
-
-def _require(answer: httpx.Response) -> None:
-    if not answer.is_success:
-        raise Refused(f"{answer.request.url.path} answered {answer.status_code}")
-
-
-def _read_up_file(path: Path) -> dict[str, Any]:
+def _post(client: httpx.Client, path: str, body: dict[str, Any], *members: str) -> dict[str, Any]:
+    """What was created; it has all of `members` as texts."""
+    answer = _ask(client, "POST", path, json=body)
     try:
-        running: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise Refused(f"{path} cannot be read: is `soundmark up` running, and is it yours?") from None
-    return running
+        created: dict[str, Any] = answer.json()
+        if all(isinstance(created[member], str) for member in members):
+            return created
+    except (ValueError, TypeError, KeyError):
+        pass
+    raise Refused(f"{path} answered what Soundmark does not answer")
+
+
+def _ask(client: httpx.Client, method: str, path: str, **options: Any) -> httpx.Response:
+    try:
+        answer = client.request(method, path, **options)
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+        # Its text could hold what was sent, and so the operator token.
+        raise Refused(f"the service at {client.base_url} does not answer: {type(error).__name__}") from None
+    if not answer.is_success:
+        raise Refused(f"{path} answered {answer.status_code}{_problem_code(answer)}")
+    return answer
+
+
+def _problem_code(answer: httpx.Response) -> str:
+    try:
+        return f" ({answer.json()['code']})"
+    except (ValueError, TypeError, KeyError):
+        return ""
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Refused(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _read_up_file(path: Path) -> tuple[str, str]:
+    """Where the service is, and the operator token."""
+    try:
+        up = read_up_file(path)
+    except DataDirRefused as refused:
+        raise Refused(str(refused)) from None
+    base_url, operator_token = up.get("base_url"), up.get("operator_token")
+    if not isinstance(base_url, str) or not isinstance(operator_token, str) or not operator_token.isascii():
+        raise Refused(f"{path} was not written by `soundmark up`")
+    return base_url, operator_token

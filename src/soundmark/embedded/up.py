@@ -129,9 +129,10 @@ async def _bring_up(plan: Plan, cluster: Cluster, supervisor: Supervisor, clock:
     await asyncio.gather(*(_migrate(plan, component) for component in DATABASES))
     for component in DATABASES:
         supervisor.keep(plan.serving(component))
+    await until_ready(supervisor, clock, {component: readyz_probe(plan.address(component)) for component in COMPONENTS})
+    # Nobody waits for the workers, and while they load they would keep the processor from those who are waited for.
     for component in DATABASES:
         supervisor.keep(plan.working(component))
-    await until_ready(supervisor, clock, {component: readyz_probe(plan.address(component)) for component in COMPONENTS})
     return plan
 
 

@@ -1,0 +1,133 @@
+"""`soundmark demo` against a Core on a real socket, and against services that lie."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core_app import OPERATOR_TOKEN, served_in_thread
+from soundmark_sdk import Receiver, hear
+
+from soundmark.audio.render import Renderer
+
+from .altering import altering
+from .conftest import Done, Service, run
+
+STEPS = (
+    "organisation made",
+    "project made",
+    "Code issued and signed",
+    "sound rendered",
+    "sound heard",
+    "picture drawn",
+    "resolved and verified",
+)
+OTHER_FRAME = "XRC1:brd_0000000000000000"
+
+
+def run_demo(folder: Path, base_url: Any, *arguments: str, token: Any = OPERATOR_TOKEN) -> Done:
+    (folder / "up.json").write_text(json.dumps({"base_url": base_url, "operator_token": token}))
+    done = run("demo", "--up-file", str(folder / "up.json"), *arguments)
+    assert OPERATOR_TOKEN not in done.out + done.err
+    return done
+
+
+def test_the_main_job_is_shown_with_every_step_and_its_time(service: Service, tmp_path: Path) -> None:
+    done = run_demo(tmp_path, service.url)
+
+    assert (done.status, done.err) == (0, "")
+    for number, step in enumerate(STEPS, 1):
+        assert re.search(rf"^{number}\. {step} +\d+\.\d ms  \S", done.out, re.MULTILINE), step
+    assert done.out.endswith("The verified intent equals the issued one.\n")
+    assert "https://example.org/tonight" in done.out
+
+
+def test_the_sound_and_its_picture_lie_beside_the_up_file(service: Service, tmp_path: Path) -> None:
+    run_demo(tmp_path, service.url)
+
+    (frame,) = hear(tmp_path / "demo.wav")
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+    with Receiver(service.url) as receiver:
+        assert receiver.resolve(frame.token).intent.action == "open"
+
+
+def test_the_sound_goes_where_it_is_told(service: Service, tmp_path: Path) -> None:
+    wav = tmp_path / "elsewhere.wav"
+
+    assert run_demo(tmp_path, service.url, "--wav-out", str(wav)).status == 0
+
+    assert (len(hear(wav)), wav.with_suffix(".png").exists()) == (1, True)
+    assert not (tmp_path / "demo.wav").exists()
+
+
+def test_it_can_be_shown_again_and_again(service: Service, tmp_path: Path) -> None:
+    assert [run_demo(tmp_path, service.url).status for _ in range(2)] == [0, 0]
+
+
+def spoken(_: bytes) -> bytes:
+    renderer = Renderer()
+    try:
+        return renderer.render(OTHER_FRAME, 4)
+    finally:
+        renderer.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "lie", "refusal"),
+    [
+        ("/audio", {"answer": spoken}, "what was heard is not what was broadcast"),
+        ("/audio", {"answer": lambda _: b"RIFF no sound"}, "what was rendered cannot be heard"),
+        ("/v1/resolve/", {"answer": lambda body: body.replace(b"tonight", b"anything")}, "unverifiable"),
+        ("/v1/resolve/", {"answer": lambda _: b"{}"}, "unverifiable"),
+        ("/v1/codes", {"question": lambda body: body.replace(b"tonight", b"another")}, "not the one that was issued"),
+        ("/v1/projects", {"answer": lambda _: b"[]"}, "/v1/projects answered what Soundmark does not answer"),
+    ],
+    ids=["another sound", "no sound", "an altered intent", "no answer", "another intent signed", "no project"],
+)
+def test_a_service_that_lies_is_found_out(
+    service: Service, tmp_path: Path, path: str, lie: dict[str, Callable[[bytes], bytes]], refusal: str
+) -> None:
+    """The last line of defence is the comparison: an intent that verifies but was never asked for."""
+    with served_in_thread(altering(service.app, path, **lie)) as url:
+        done = run_demo(tmp_path, url)
+
+    assert refusal in done.refusal
+    assert "equals" not in done.out
+
+
+def test_a_refused_operator_token_is_named_and_not_shown(service: Service, tmp_path: Path) -> None:
+    done = run_demo(tmp_path, service.url, token="xop_wrong")
+
+    assert done.refusal == "/v1/organizations answered 401 (unauthenticated)"
+    assert "xop_wrong" not in done.out
+
+
+@pytest.mark.parametrize("token", ["xop_\n", "xop_é"])
+def test_an_operator_token_that_no_header_can_carry_is_not_shown(service: Service, tmp_path: Path, token: str) -> None:
+    done = run_demo(tmp_path, service.url, token=token)
+
+    assert "xop_" not in done.refusal
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "http://", "nowhere", "http://[", "ftp://127.0.0.1"])
+def test_a_service_that_is_not_there_is_one_line(tmp_path: Path, url: str) -> None:
+    assert "does not answer" in run_demo(tmp_path, url).refusal
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"base_url": 1, "operator_token": 2}', "\udcff"])
+def test_a_broken_up_file_is_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "up.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+
+    assert "up.json" in run("demo", "--up-file", str(tmp_path / "up.json")).refusal
+
+
+def test_without_a_running_service_it_says_so(tmp_path: Path) -> None:
+    assert "no `soundmark up` is running there" in run("demo", "--up-file", str(tmp_path / "up.json")).refusal
+
+
+def test_a_sound_that_cannot_be_written_is_one_line(service: Service, tmp_path: Path) -> None:
+    wav = tmp_path / "missing" / "demo.wav"
+
+    assert run_demo(tmp_path, service.url, "--wav-out", str(wav)).refusal.startswith(f"{wav} cannot be written")

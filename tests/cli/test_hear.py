@@ -1,0 +1,141 @@
+"""`soundmark hear` on recordings of real Codes, and on everything else."""
+
+import json
+import wave
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core_app import INTENT, served_in_thread
+from soundmark_sdk import Frame
+
+from soundmark.cli import hear as hear_module
+
+from .altering import altering
+from .conftest import Service, run
+
+
+@pytest.fixture
+def code(service: Service) -> dict[str, Any]:
+    return service.given_code()
+
+
+@pytest.fixture
+def recording(service: Service, code: dict[str, Any], tmp_path: Path) -> str:
+    path = tmp_path / "recording.wav"
+    path.write_bytes(service.sound_of(code))
+    return str(path)
+
+
+def test_a_recorded_code_shows_its_verified_intent(service: Service, code: dict[str, Any], recording: str) -> None:
+    done = run("hear", recording, "--base-url", service.url)
+
+    heard, verified, *shown = done.out.splitlines()
+    assert (done.status, done.err) == (0, "")
+    assert heard == f"heard {code['broadcast_frame']}"
+    assert verified == f"verified {code['xr_id']}, signed by {code['signed_code']['key_id']}"
+    assert json.loads("\n".join(shown)) == INTENT
+
+
+def test_a_revoked_code_is_refused(service: Service, code: dict[str, Any], recording: str) -> None:
+    service.revoke(code)
+
+    done = run("hear", recording, "--base-url", service.url)
+
+    assert "code_unavailable" in done.refusal
+    assert "example.org" not in done.out
+
+
+def test_an_altered_answer_is_refused_and_not_shown(service: Service, recording: str) -> None:
+    with served_in_thread(
+        altering(service.app, "/v1/resolve/", answer=lambda body: body.replace(b"open", b"sell"))
+    ) as url:
+        done = run("hear", recording, "--base-url", url)
+
+    assert "unverifiable" in done.refusal
+    assert "sell" not in done.out
+
+
+def test_every_code_in_a_recording_must_verify(
+    service: Service, code: dict[str, Any], recording: str, tmp_path: Path
+) -> None:
+    other = service.given_code()
+    path = tmp_path / "both.wav"
+    first, second = Path(recording).read_bytes(), service.sound_of(other)
+    with wave.open(str(path), "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(48_000)
+        sound.writeframes(first[44:] + bytes(48_000) + second[44:])
+
+    both = run("hear", str(path), "--base-url", service.url)
+    service.revoke(code)
+    one = run("hear", str(path), "--base-url", service.url)
+
+    assert (both.status, both.out.count("verified")) == (0, 2)
+    assert code["broadcast_frame"] in one.refusal
+    assert other["xr_id"] in one.out
+
+
+def test_an_issuers_text_cannot_drive_the_terminal(service: Service, tmp_path: Path) -> None:
+    """Escape sequences, C1 controls and writing directions are an issuer's data and nothing more."""
+    title = "\x1b[2J \x9b31m \u202eevil \U000e0041 Grüße 😀"
+    intent = {"type": "link", "action": "open", "resource": {"title": title}}
+    path = tmp_path / "recording.wav"
+    path.write_bytes(service.sound_of(service.given_code(intent=intent)))
+
+    done = run("hear", str(path), "--base-url", service.url)
+
+    assert all(char.isprintable() or char == "\n" for char in done.out)
+    assert "Grüße 😀" in done.out
+    assert json.loads(done.out[done.out.index("{") :]) == intent
+
+
+def test_silence_is_no_code(tmp_path: Path) -> None:
+    with wave.open(str(tmp_path / "silence.wav"), "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(48_000)
+        sound.writeframes(bytes(96_000))
+
+    assert "no Code was heard" in run("hear", str(tmp_path / "silence.wav")).refusal
+
+
+def test_what_is_no_recording_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "text.wav").write_text("hello")
+
+    assert run("hear", str(tmp_path / "text.wav")).refusal.endswith("That is not a WAV file.")
+    assert run("hear", str(tmp_path / "none.wav")).refusal.endswith(
+        "none.wav cannot be heard: No such file or directory"
+    )
+
+
+@pytest.mark.parametrize("url", ["ftp://example.org", "http://example.org", "https://example.org?a"])
+def test_an_address_that_is_none_is_one_line(recording: str, url: str) -> None:
+    assert run("hear", recording, "--base-url", url).refusal.startswith(url)
+
+
+def test_without_a_service_there_is_no_intent(recording: str) -> None:
+    assert "network" in run("hear", recording, "--base-url", "http://127.0.0.1:9").refusal
+
+
+@pytest.mark.parametrize("arguments", [(), ("some.wav", "--microphone")], ids=["neither", "both"])
+def test_a_recording_or_the_microphone(arguments: tuple[str, ...]) -> None:
+    assert run("hear", *arguments).status == 2
+
+
+def test_the_microphone_is_listened_to_until_a_code_is_heard(
+    service: Service, code: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def endless() -> Iterator[Frame]:
+        while True:
+            yield Frame(code["broadcast_frame"], code["broadcast_token"])
+
+    monkeypatch.setattr(hear_module, "listen", endless)
+
+    hear_module.hear_command(file=None, microphone=True, base_url=service.url)
+
+    shown = capsys.readouterr().out
+    assert shown.count("verified") == 1
+    assert code["xr_id"] in shown

@@ -1,0 +1,210 @@
+"""Who may do what: credentials, addresses, roles and tenants, for every operation that there is."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from core_app import OPERATOR_TOKEN, Answer, Api, Rival, Tenant, core_settings, running_core
+
+from soundmark.core.access.operator import is_loopback
+from soundmark.core.access.policy import POLICY, Action
+from soundmark.kit.secret import Secret
+
+ROLES = ("owner", "admin", "member", "billing")
+Act = Callable[[Tenant, str], Awaitable[Answer]]
+
+# One call for each action inside an organisation; the text is a Code's id. A new action must be added here.
+ACTS: dict[Action, Act] = {
+    "project.create": lambda tenant, _: tenant.api.post(
+        "/v1/projects", json={"organization_id": tenant.organization_id, "name": "Evening show"}
+    ),
+    "project.list": lambda tenant, _: tenant.api.get("/v1/projects", params=tenant.query),
+    "code.issue": lambda tenant, _: tenant.api.post("/v1/codes", json=tenant.wanted_code()),
+    "code.list": lambda tenant, _: tenant.api.get("/v1/codes", params=tenant.query),
+    "code.read": lambda tenant, xr_id: tenant.api.get(f"/v1/codes/{xr_id}", params=tenant.query),
+    "code.revoke": lambda tenant, xr_id: tenant.api.post(f"/v1/codes/{xr_id}/revoke", params=tenant.query),
+    "code.render": lambda tenant, xr_id: tenant.api.get(f"/v1/codes/{xr_id}/audio", params=tenant.query),
+}
+
+# Contract, section 2, written down a second time on purpose.
+ALLOWED: dict[Action, set[str]] = {
+    "project.create": {"owner", "admin"},
+    "project.list": {"owner", "admin", "member", "billing"},
+    "code.issue": {"owner", "admin"},
+    "code.list": {"owner", "admin", "member"},
+    "code.read": {"owner", "admin", "member"},
+    "code.revoke": {"owner", "admin"},
+    "code.render": {"owner", "admin", "member"},
+}
+
+
+def test_every_action_is_held_to_the_table() -> None:
+    inside = {action for action, rule in POLICY.items() if rule.roles is not None}
+    assert inside == set(ACTS) == set(ALLOWED)
+    assert set(POLICY) - inside == {"organization.create", "organization.list"}
+
+
+def test_every_operation_names_its_action(published: dict[str, Any]) -> None:
+    named = [
+        operation["x-svc-access"].get("action") for path in published["paths"].values() for operation in path.values()
+    ]
+    assert sorted(action for action in named if action is not None) == sorted(POLICY)
+    assert named.count(None) == 2, "resolution and the keys are public"
+
+
+@pytest.fixture
+async def published(api: Api) -> dict[str, Any]:
+    """The OpenAPI document."""
+    return dict((await api.published()).document)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("action", ACTS)
+async def test_a_role_may_do_what_the_table_says(api: Api, rival: Rival, action: Action, role: str) -> None:
+    tenant = await api.given_tenant()
+    code = await tenant.given_code()
+    await rival.run("UPDATE members SET role = %s WHERE organization_id = %s", role, tenant.organization_id)
+    answer = await ACTS[action](tenant, code["xr_id"])
+    if role in ALLOWED[action]:
+        assert answer.status in {200, 201}
+    else:
+        assert (answer.status, answer.code) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("action", ACTS)
+async def test_a_role_in_one_organisation_is_none_in_another(api: Api, rival: Rival, action: Action) -> None:
+    """Another's organisation and none at all are answered alike, byte for byte."""
+    own, foreign = await api.given_tenant(), await api.given_tenant()
+    code = await foreign.given_code()
+    await rival.run("UPDATE members SET subject_id = 'other' WHERE organization_id = %s", foreign.organization_id)
+    same_id = {"X-Request-Id": "same"}
+    as_foreign = await ACTS[action](
+        Tenant(_with(api, same_id), foreign.organization_id, foreign.project_id), code["xr_id"]
+    )
+    unknown = "org_" + "A" * 22
+    as_unknown = await ACTS[action](Tenant(_with(api, same_id), unknown, own.project_id), code["xr_id"])
+    assert (as_foreign.status, as_foreign.code) == (404, "organization_not_found")
+    assert (as_unknown.status, as_unknown.body) == (as_foreign.status, as_foreign.body)
+
+
+@pytest.mark.parametrize("organization_id", ["", "x", "org_", "org_\0", "org_ü", "prj_" + "A" * 22, "org_" + "A" * 150])
+@pytest.mark.parametrize("action", ACTS)
+async def test_what_is_no_organisation_is_not_found(api: Api, action: Action, organization_id: str) -> None:
+    tenant = await api.given_tenant()
+    answer = await ACTS[action](Tenant(api, organization_id, tenant.project_id), "xr_" + "A" * 22)
+    assert (answer.status, answer.code) == (404, "organization_not_found")
+
+
+@pytest.mark.parametrize("action", [action for action in ACTS if action not in {"project.create", "project.list"}])
+async def test_a_code_of_another_organisation_is_not_there(api: Api, action: Action) -> None:
+    """Both organisations are the caller's own: what separates them is the question, not the membership."""
+    one, other = await api.given_tenant(), await api.given_tenant()
+    code = await other.given_code()
+    if action == "code.issue":
+        answer = await api.post("/v1/codes", json=one.wanted_code(project_id=other.project_id))
+        assert (answer.status, answer.code) == (404, "project_not_found")
+    elif action == "code.list":
+        assert (await ACTS[action](one, "")).json["data"] == []
+    else:
+        answer = await ACTS[action](one, code["xr_id"])
+        assert (answer.status, answer.code) == (404, "code_not_found")
+        assert await status_of(other, code["xr_id"]) == "active"
+
+
+async def status_of(tenant: Tenant, xr_id: str) -> str:
+    answer = await tenant.api.get(f"/v1/codes/{xr_id}", params=tenant.query)
+    return str(answer.json["status"])
+
+
+def _with(api: Api, headers: dict[str, str]) -> Api:
+    """The same caller, who adds these headers to everything."""
+    other = api.other()
+    other._client.headers.update(headers)
+    return other
+
+
+BAD_CREDENTIALS: list[list[tuple[str, str]]] = [
+    [],
+    [("Authorization", "")],
+    [("Authorization", "Bearer")],
+    [("Authorization", "Bearer ")],
+    [("Authorization", OPERATOR_TOKEN)],
+    [("Authorization", f"Basic {OPERATOR_TOKEN}")],
+    [("Authorization", f"Bearer  {OPERATOR_TOKEN}")],
+    [("Authorization", f"Bearer {OPERATOR_TOKEN} ,")],
+    [("Authorization", f"Bearer {OPERATOR_TOKEN}x")],
+    [("Authorization", f"Bearer {OPERATOR_TOKEN[:-1]}")],
+    [("Authorization", f"Bearer {OPERATOR_TOKEN.upper()}")],
+    [("Authorization", "Bearer xop_")],
+    [("Authorization", "Bearer xop_" + "p" * 43)],
+    [("Authorization", "Bearer xak_" + "o" * 43)],
+    [("Authorization", "Bearer eyJhbGciOiJub25lIn0.e30.")],
+    [("Authorization", "Bearer xop_" + "o" * 20_000)],
+    [("Authorization", f"Bearer {OPERATOR_TOKEN}"), ("Authorization", f"Bearer {OPERATOR_TOKEN}")],
+    [("Authorization", f"Bearer {OPERATOR_TOKEN}"), ("Authorization", "Bearer x")],
+]
+
+
+@pytest.mark.parametrize("headers", BAD_CREDENTIALS, ids=lambda headers: str(headers)[:60])
+async def test_another_credential_is_none(api: Api, headers: list[tuple[str, str]]) -> None:
+    answer = await api.other(token=None).get("/v1/organizations", headers=headers)
+    assert (answer.status, answer.code) == (401, "unauthenticated")
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert OPERATOR_TOKEN not in answer.body.decode()
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+async def test_the_name_of_the_scheme_has_no_case(api: Api, scheme: str) -> None:
+    headers = {"Authorization": f"{scheme} {OPERATOR_TOKEN}"}
+    assert (await api.get("/v1/organizations", headers=headers)).status == 200
+
+
+async def test_every_operation_but_the_public_ones_needs_a_credential(api: Api, published: dict[str, Any]) -> None:
+    """Before anything else: a stranger learns nothing about paths, parameters and bodies."""
+    stranger = api.other(token=None)
+    asked = []
+    for template, operations in published["paths"].items():
+        for method, operation in operations.items():
+            path = template.replace("{xr_id}", "xr_1").replace("{broadcast_token}", "brd_1")
+            answer = await stranger.call(method.upper(), path, content=b"{")
+            asked.append(operation["operationId"])
+            if operation["x-svc-access"]["public"]:
+                assert answer.status != 401
+            else:
+                assert (answer.status, answer.code) == (401, "unauthenticated"), operation["operationId"]
+    assert len(asked) == len(POLICY) + 2
+
+
+@pytest.mark.parametrize("peer", ["203.0.113.9", "10.0.0.1", "::", "::ffff:10.0.0.1", "2001:db8::1", "testclient", ""])
+async def test_the_operator_token_is_nothing_from_elsewhere(api: Api, peer: str) -> None:
+    """Not even with a header that claims to come from here."""
+    forwarded = {"X-Forwarded-For": "127.0.0.1", "Forwarded": "for=127.0.0.1", "X-Real-IP": "127.0.0.1"}
+    answer = await api.other(peer=peer).get("/v1/organizations", headers=forwarded)
+    assert (answer.status, answer.code) == (401, "unauthenticated")
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
+async def test_the_operator_token_works_from_this_machine(api: Api, peer: str) -> None:
+    """Whatever a forwarded header says: it is never judged by one."""
+    answer = await api.other(peer=peer).get("/v1/organizations", headers={"X-Forwarded-For": "203.0.113.9"})
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("peer", ["localhost", "127.0.0.1:80", "127.1", "0x7f.0.0.1", "", "unix:"])
+def test_what_is_no_address_is_not_this_machine(peer: str) -> None:
+    assert not is_loopback(peer)
+
+
+async def test_a_core_without_an_operator_token_knows_no_caller(database_url: Secret) -> None:
+    async with running_core(core_settings(database_url, operator_token=None)) as api:
+        assert (await api.get("/v1/organizations")).status == 401
+
+
+async def test_the_operator_is_a_user_like_any_other(api: Api, rival: Rival) -> None:
+    """Contract, section 2: platform administration opens no organisation."""
+    tenant = await api.given_tenant()
+    rows = await rival.rows("SELECT subject_id, email, role FROM members")
+    assert rows == [("operator", "operator@localhost", "owner")]
+    await rival.run("DELETE FROM members")
+    assert (await api.get("/v1/projects", params=tenant.query)).code == "organization_not_found"
+    assert (await api.get("/v1/organizations")).json["data"] == []
