@@ -37,6 +37,7 @@ from soundmark.kit.problems import Problem
 from soundmark.kit.schema_version import is_current
 from soundmark.kit.sealing import Sealer, parse_master_key
 from soundmark.kit.strict_json import Unrepresentable
+from soundmark.kit.tasks import ended
 from soundmark.settings import CoreSettings
 
 _log: Final = structlog.get_logger()
@@ -106,7 +107,7 @@ async def _running(ctx: Context, sealer: Sealer, lookup: BroadcastLookup, limit:
         await ensure_active(ctx.db, sealer, ctx.clock, ctx.entropy)
         await ctx.custody.refresh()
         keeping = asyncio.create_task(ctx.custody.keep_current(), name="custody")
-        stack.callback(keeping.cancel)
+        stack.push_async_callback(ended, keeping)
         lookup.start()
         stack.push_async_callback(lookup.aclose)
         stack.push_async_callback(ctx.audio.aclose)

@@ -1,0 +1,22 @@
+"""Tasks that run beside the requests: how they end."""
+
+import asyncio
+from typing import Any, Final
+
+import structlog
+
+_log: Final = structlog.get_logger()
+
+
+async def ended(task: asyncio.Task[Any]) -> None:
+    """`task` is over, with everything it does on its way out: it is cancelled if it was still running.
+
+    An error of its own is logged and not raised, since whoever stops it has more to stop. Our own cancellation is
+    raised as always.
+    """
+    task.cancel()
+    # Unlike `await task`, this raises CancelledError only where we are cancelled ourselves.
+    await asyncio.wait([task])
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        _log.error("task_failed", task=task.get_name(), error=type(error).__name__, exc_info=error)

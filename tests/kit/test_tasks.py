@@ -1,0 +1,76 @@
+"""How a task that runs beside the requests ends."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from soundmark.kit.tasks import ended
+
+
+async def test_what_a_task_does_on_its_way_out_is_done() -> None:
+    said: list[str] = []
+    running = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            running.set()
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            said.append("closed")
+
+    task = asyncio.create_task(work())
+    await running.wait()
+    await ended(task)
+    assert (said, task.cancelled()) == (["closed"], True)
+
+
+async def test_a_task_that_never_began_ends() -> None:
+    task = asyncio.create_task(asyncio.Event().wait())
+    await ended(task)
+    assert task.cancelled()
+
+
+async def test_a_task_that_is_over_already_stays_as_it_was() -> None:
+    task = asyncio.create_task(asyncio.sleep(0, result=7))
+    await task
+    with capture_logs() as logged:
+        await ended(task)
+    assert (task.result(), logged) == (7, [])
+
+
+async def test_an_error_of_the_task_is_logged_and_does_not_stop_who_ends_it() -> None:
+    async def work() -> None:
+        raise ValueError("of its own")
+
+    task = asyncio.create_task(work(), name="work")
+    await asyncio.wait([task])
+    with capture_logs() as logged:
+        await ended(task)
+    assert [(line["event"], line["task"], line["error"], line["log_level"]) for line in logged] == [
+        ("task_failed", "work", "ValueError", "error")
+    ]
+
+
+async def test_our_own_cancellation_is_not_swallowed() -> None:
+    """Whoever stops us while a task takes its time to end is not told that we went on."""
+    leaving, release = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            leaving.set()
+            await release.wait()
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    ending = asyncio.create_task(ended(task))
+    await leaving.wait()
+    ending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+    release.set()
+    await asyncio.wait([task])
+    assert task.cancelled()
