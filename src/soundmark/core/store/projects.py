@@ -30,14 +30,18 @@ async def insert(tx: Tx, scope: TenantScope, *, project_id: str, name: str, now:
         raise
 
 
-async def exists(tx: Tx, scope: TenantScope, project_id: str) -> bool:
-    """Whether the organisation has this project."""
+async def hold(tx: Tx, scope: TenantScope, project_id: str) -> bool:
+    """Keep a project of the organisation from being deleted until the transaction ends; False if it has none such.
+
+    Lock order: docs/locks.md.
+    """
     found = await tx.value(
         """
         SELECT true
           FROM projects
          WHERE organization_id = %(organization_id)s
            AND id = %(project_id)s
+           FOR KEY SHARE
         """,
         {"organization_id": scope.organization_id, "project_id": project_id},
     )

@@ -53,8 +53,8 @@ async def issue_code(ctx: Context, scope: TenantScope, wanted: Issuance) -> Code
     except NotCanonical as error:
         raise IntentNotCanonical(f"The intent {error}.") from None
     async with ctx.db.transaction() as tx:
-        await _judge_references(tx, scope, wanted)
-        now = ctx.clock.now()
+        await _hold_references(tx, scope, wanted)
+        now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
         if wanted.expires_at <= now:
             raise _PAST
         code, key_id = _sign(ctx, scope, wanted, now)
@@ -120,8 +120,8 @@ async def render_code(
     return code.xr_id, await ctx.audio.render(frame_of(code.broadcast_token), protocol, request_id=request_id)
 
 
-async def _judge_references(tx: Tx, scope: TenantScope, wanted: Issuance) -> None:
-    if not may_be_id(wanted.project_id) or not await projects.exists(tx, scope, wanted.project_id):
+async def _hold_references(tx: Tx, scope: TenantScope, wanted: Issuance) -> None:
+    if not may_be_id(wanted.project_id) or not await projects.hold(tx, scope, wanted.project_id):
         raise ProjectNotFound
     # Neither campaigns nor integrations exist yet, so none that is named can be found.
     if wanted.campaign_id is not None:
