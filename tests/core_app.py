@@ -220,14 +220,30 @@ async def running_core(settings: declared.CoreSettings, clock: FakeClock | None 
         await lifespan
 
 
+class _AnnouncedServer(uvicorn.Server):
+    """uvicorn that says when it listens, or that it never will."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.decided = threading.Event()
+
+    async def startup(self, sockets: list[Any] | None = None) -> None:
+        try:
+            await super().startup(sockets=sockets)
+        finally:
+            self.decided.set()
+
+
 @contextlib.contextmanager
 def served_in_thread(app: Any) -> Iterator[str]:
-    """An ASGI app on a real loopback socket; its address."""
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=2))
+    """An ASGI app on a real loopback socket that takes connections; its address."""
+    server = _AnnouncedServer(uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=2))
     with sockets.shared_socket("127.0.0.1", 0) as sock:
         thread = threading.Thread(target=server.run, args=([sock],), daemon=True)
         thread.start()
         try:
+            assert server.decided.wait(30), "the app must start"
+            assert server.started, "the app refused to start"
             yield f"http://127.0.0.1:{sock.getsockname()[1]}"
         finally:
             server.should_exit = True

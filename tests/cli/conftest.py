@@ -54,7 +54,7 @@ def environ(settings: Mapping[str, str]) -> dict[str, str]:
 class Service:
     """A Core on a real socket, and its operator's client."""
 
-    app: AsgiApp
+    other_app: AsgiApp  # A second Core on the same database, not started: an app lives in one event loop only.
     url: str
     client: httpx.Client
 
@@ -86,7 +86,10 @@ class Service:
 
 @pytest.fixture
 def service(spare_database_url: Secret, audio_url: str) -> Iterator[Service]:
-    app = create_app(core_settings(spare_database_url, audio_url=audio_url))
+    settings = core_settings(spare_database_url, audio_url=audio_url)
     headers = {"authorization": f"Bearer {OPERATOR_TOKEN}"}
-    with served_in_thread(app) as url, httpx.Client(base_url=url, headers=headers, trust_env=False) as client:
-        yield Service(app, url, client)
+    with (
+        served_in_thread(create_app(settings)) as url,
+        httpx.Client(base_url=url, headers=headers, trust_env=False) as client,
+    ):
+        yield Service(create_app(settings), url, client)

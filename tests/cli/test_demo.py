@@ -90,7 +90,7 @@ def test_a_service_that_lies_is_found_out(
     service: Service, tmp_path: Path, path: str, lie: dict[str, Callable[[bytes], bytes]], refusal: str
 ) -> None:
     """The last line of defence is the comparison: an intent that verifies but was never asked for."""
-    with served_in_thread(altering(service.app, path, **lie)) as url:
+    with served_in_thread(altering(service.other_app, path, **lie)) as url:
         done = run_demo(tmp_path, url)
 
     assert refusal in done.refusal
