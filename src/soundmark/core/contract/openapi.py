@@ -91,7 +91,8 @@ def build_openapi(app: FastAPI, base_url: str) -> dict[str, Any]:
 
 def _complete(operation: dict[str, Any], base_url: str, shown: dict[str, Any]) -> None:
     """Add what the operation's declaration implies: credential, problems, example."""
-    access = operation[ACCESS]
+    # The framework leaves out what is None; that no server key may do it is said all the same.
+    access = operation[ACCESS] = PUBLIC[ACCESS] | operation[ACCESS]
     operation["security"] = [] if access["public"] else [{"bearer": []}]
     responses = operation["responses"]
     if "HTTPValidationError" in str(responses.get("422", {}).get("content")):
