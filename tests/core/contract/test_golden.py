@@ -1,0 +1,29 @@
+"""The published contract is what was reviewed: OpenAPI, JSON Schemas and error codes."""
+
+import difflib
+
+import pytest
+from core_app import BASE_URL, Api
+from golden_files import BASE_URL as GOLDEN_BASE_URL
+from golden_files import RENEW, golden_files, published_files
+
+GOLDEN = golden_files()
+
+
+def test_every_published_file_has_its_golden_file_and_no_other() -> None:
+    assert sorted(GOLDEN) == sorted(published_files()), RENEW
+
+
+@pytest.mark.parametrize("name", sorted(GOLDEN))
+def test_the_published_file_is_the_reviewed_one(name: str) -> None:
+    published = published_files().get(name, "")
+    changes = difflib.unified_diff(
+        GOLDEN[name].splitlines(), published.splitlines(), f"tests/golden/{name}", "published now", lineterm="", n=1
+    )
+    assert published == GOLDEN[name], "\n".join([f"{name} has changed; {RENEW}", *changes])
+
+
+@pytest.mark.parametrize("name", sorted(name for name in GOLDEN if name != "problems.json"))
+async def test_core_serves_the_reviewed_file(api: Api, name: str) -> None:
+    assert BASE_URL == GOLDEN_BASE_URL
+    assert (await api.get(f"/{name}")).body.decode() == GOLDEN[name]

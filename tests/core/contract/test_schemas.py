@@ -1,0 +1,180 @@
+"""The published JSON Schemas: valid, closed, and true of what the server really sends."""
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from core_app import BASE_URL, Api
+from jsonschema import Draft202012Validator
+
+NAMES = ["xr-code-v1", "xr-code-issued-v1", "xr-code-detail-v1", "xr-resolution-v1"]
+OPEN = {"resource"}  # The intent's resource is the issuer's: any members.
+OPTIONAL = {("resolution_proof",)}
+
+
+async def schema(api: Api, name: str) -> dict[str, Any]:
+    answer = await api.other(token=None).get(f"/schemas/{name}.json")
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/schema+json")
+    found: dict[str, Any] = answer.json
+    return found
+
+
+async def validator(api: Api, name: str) -> Draft202012Validator:
+    return Draft202012Validator(await schema(api, name), format_checker=Draft202012Validator.FORMAT_CHECKER)
+
+
+async def sent(api: Api) -> list[tuple[str, Any]]:
+    """What the server sends that a schema is published for: the schema's name and the value."""
+    tenant = await api.given_tenant()
+    code, revoked = await tenant.given_code(), await tenant.given_code()
+    token, path = code["broadcast_token"], f"/v1/codes/{code['xr_id']}"
+    active = (await api.get(path, params=tenant.query)).json
+    return [
+        ("xr-code-issued-v1", code),
+        ("xr-code-v1", code["signed_code"]),
+        ("xr-code-v1", active["signed_code"]),
+        ("xr-code-detail-v1", active),
+        ("xr-code-detail-v1", (await tenant.revoke(revoked["xr_id"])).json),
+        ("xr-resolution-v1", (await api.resolve(token)).json),
+        ("xr-resolution-v1", (await api.resolve(token, proof=False)).json),
+    ]
+
+
+def places(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The way to every member of every closed object in `value`."""
+    if isinstance(value, dict) and path[-1:] != ("resource",):
+        for name, member in value.items():
+            yield (*path, name)
+            yield from places(member, (*path, name))
+
+
+def closed_objects(node: Any) -> Iterator[Mapping[str, Any]]:
+    """Every schema of an object, but for the conditions, which only narrow one."""
+    if isinstance(node, list):
+        for child in node:
+            yield from closed_objects(child)
+    elif isinstance(node, dict):
+        if node.get("type") == "object":
+            yield node
+        for name, child in node.items():
+            if name not in OPEN | {"if", "then", "else", "examples"}:
+                yield from closed_objects(child)
+
+
+def changed(value: Any, path: tuple[str, ...], change: Any) -> Any:
+    """A copy of `value` in which `change(parent, name)` was done to one member."""
+    altered = parent = copy.deepcopy(value)
+    for step in path[:-1]:
+        parent = parent[step]
+    change(parent, path[-1])
+    return altered
+
+
+def remove(parent: dict[str, Any], name: str) -> None:
+    del parent[name]
+
+
+def retype(parent: dict[str, Any], name: str) -> None:
+    parent[name] = []  # No member is a list.
+
+
+def add_beside(parent: dict[str, Any], name: str) -> None:
+    parent[f"{name}_of_old"] = parent[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_schema_is_valid_2020_12_and_knows_its_own_address(api: Api, name: str) -> None:
+    published = await schema(api, name)
+    Draft202012Validator.check_schema(published)
+    assert published["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert published["$id"] == f"{BASE_URL}/schemas/{name}.json"
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_every_object_of_a_schema_is_closed(api: Api, name: str) -> None:
+    objects = list(closed_objects(await schema(api, name)))
+    assert len(objects) >= 3
+    assert all(part["additionalProperties"] is False for part in objects)
+
+
+async def test_what_the_server_sends_validates(api: Api) -> None:
+    for name, value in await sent(api):
+        (await validator(api, name)).validate(value)
+
+
+@pytest.mark.parametrize("change", [remove, retype, add_beside], ids=lambda change: change.__name__)
+async def test_what_the_server_would_never_send_is_refused(api: Api, change: Any) -> None:
+    """Every member of every closed object in turn."""
+    for name, value in await sent(api):
+        checks = await validator(api, name)
+        paths = [path for path in places(value) if not (change is remove and path in OPTIONAL)]
+        assert len(paths) > 6
+        accepted = [path for path in paths if checks.is_valid(changed(value, path, change))]
+        assert accepted == [], name
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    [
+        ("xr-code-v1", ("version",), 2),
+        ("xr-code-v1", ("xr_id",), "xr_short"),
+        ("xr-code-v1", ("xr_id",), "XR_" + "a" * 22),
+        ("xr-code-v1", ("expires_at",), "tomorrow"),
+        ("xr-code-v1", ("token_digest",), "a" * 42),
+        ("xr-code-v1", ("signature",), "a" * 85),
+        ("xr-code-v1", ("signature",), "a" * 85 + "="),
+        ("xr-code-v1", ("intent", "type"), ""),
+        ("xr-code-v1", ("intent", "action"), "a" * 161),
+        ("xr-code-v1", ("key_id",), ""),
+        ("xr-code-issued-v1", ("status",), "revoked"),
+        ("xr-code-issued-v1", ("broadcast_frame",), "XRC2:brd_" + "a" * 16),
+        ("xr-code-issued-v1", ("revoked_at",), "2026-11-20T10:00:00.000Z"),
+        ("xr-code-detail-v1", ("status",), "gone"),
+        ("xr-code-detail-v1", ("signed_code", "intent", "resource"), None),
+        ("xr-resolution-v1", ("signature_status",), "unverified"),
+        ("xr-resolution-v1", ("resolution_proof", "version"), 2),
+        ("xr-resolution-v1", ("resolution_proof", "payload"), "a" * 63),
+        ("xr-resolution-v1", ("resolution_proof", "payload"), "a" * 65537),
+        ("xr-resolution-v1", ("resolution_proof", "signature"), "a" * 87),
+        ("xr-resolution-v1", ("resolution_proof",), None),
+        ("xr-resolution-v1", ("policy", "audience_measurement"), True),
+        ("xr-resolution-v1", ("policy", "audience_integration_id"), "int_12345678"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else str(value)[:16],
+)
+async def test_a_value_out_of_its_bounds_is_refused(api: Api, name: str, path: tuple[str, ...], value: Any) -> None:
+    checks = await validator(api, name)
+    good = dict(reversed(await sent(api)))[name]
+    assert checks.is_valid(good)
+    assert not checks.is_valid(changed(good, path, lambda parent, member: parent.update({member: value})))
+
+
+async def test_a_measured_resolution_needs_its_proof_and_the_integration(api: Api) -> None:
+    """The server sends none yet; what it will send is published already."""
+    checks = await validator(api, "xr-resolution-v1")
+    plain = dict(await sent(api))["xr-resolution-v1"]
+    proof = {
+        "proof_id": "prf_" + "p" * 22,
+        "xr_id": plain["xr_id"],
+        "integration_id": "int_12345678",
+        "campaign_id": None,
+        "issued_at": "2026-11-20T10:00:00.000Z",
+        "expires_at": "2026-11-20T10:05:00.000Z",
+        "key_id": "sig_1",
+        "signature": "s" * 86,
+    }
+    policy = {"audience_measurement": True, "audience_integration_id": "int_12345678"}
+    measured = {**plain, "policy": policy, "measurement_proof": proof}
+    assert checks.is_valid(measured)
+    without_id = {name: value for name, value in proof.items() if name != "proof_id"}
+    assert checks.is_valid({**measured, "measurement_proof": without_id})
+    assert not checks.is_valid({**plain, "policy": policy})
+    assert not checks.is_valid({**plain, "measurement_proof": proof})
+    assert not checks.is_valid({**measured, "policy": {**policy, "audience_integration_id": None}})
+    assert not checks.is_valid({**measured, "measurement_proof": {**proof, "country": "TN"}})
+    assert not checks.is_valid({**measured, "measurement_proof": {**proof, "proof_id": None}})
+
+
+async def test_an_unknown_schema_is_not_found(api: Api) -> None:
+    assert (await api.get("/schemas/xr-code-v2.json")).code == "not_found"
