@@ -13,7 +13,7 @@ from soundmark.core.access.policy import POLICY, Action
 from soundmark.core.context import Context
 from soundmark.core.domain.scope import TenantScope, User
 from soundmark.kit.http import ACCESS
-from soundmark.kit.paging import LIMIT_DEFAULT, LIMIT_MAX
+from soundmark.kit.paging import CURSOR_CHARS_MAX, LIMIT_DEFAULT, LIMIT_MAX
 from soundmark.kit.problems import Problem, Unauthenticated
 
 
@@ -34,7 +34,11 @@ OrganizationHeader = Annotated[
     str | None, Header(alias="X-Svc-Organization-Id", max_length=160, description="The organisation to act in.")
 ]
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description=f"Entries on a page; {LIMIT_DEFAULT} unless told.")]
-CursorText = Annotated[str | None, Query(max_length=1024, description="`next_cursor` of the page before.")]
+# Published, not judged here: a text that is too long is `invalid_cursor` like every other one that we did not write.
+CursorText = Annotated[
+    str | None,
+    Query(description="`next_cursor` of the page before.", json_schema_extra={"maxLength": CURSOR_CHARS_MAX}),
+]
 
 
 async def authenticate(request: Request) -> User:

@@ -14,8 +14,8 @@ from soundmark.kit.timestamps import format_timestamp, parse_timestamp
 
 LIMIT_DEFAULT: Final = 50
 LIMIT_MAX: Final = 100
+CURSOR_CHARS_MAX: Final = 1024
 _MAC_BYTES: Final = 16
-_TEXT_CHARS_MAX: Final = 1024
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -72,7 +72,7 @@ class Cursors:
         if text is None:
             return None
         try:
-            if len(text) > _TEXT_CHARS_MAX:
+            if len(text) > CURSOR_CHARS_MAX:
                 raise InvalidCursor
             data = base64url.decode(text)
         except ValueError:
