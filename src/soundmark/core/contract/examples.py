@@ -35,13 +35,14 @@ def example_code() -> Code:
         "expires_at": ISSUED_AT + timedelta(days=42),
         "audience_integration_id": None,
         "broadcast_token": "brd_bm9yZGxpY2h0LWV4",
+        "key_id": EXAMPLE_KEY.key_id,
     }
     intent = {
         "type": "link",
         "action": "open",
         "resource": {"url": "https://example.org/tonight", "title": "Tonight's programme"},
     }
-    payload = payload_of(**facts, intent=intent, key_id=EXAMPLE_KEY.key_id)
+    payload = payload_of(**facts, intent=intent)
     return Code(**facts, revoked_at=None, payload=payload, signature=EXAMPLE_KEY.sign(payload))
 
 

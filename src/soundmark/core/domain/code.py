@@ -32,6 +32,7 @@ class Code:
     expires_at: datetime
     broadcast_token: str
     audience_integration_id: str | None
+    key_id: str
     revoked_at: datetime | None
     payload: bytes
     signature: bytes

@@ -1,5 +1,6 @@
 """What a signed Code says of itself, read back from the bytes that were signed."""
 
+from datetime import datetime
 from typing import Final, Literal
 
 import msgspec
@@ -44,8 +45,10 @@ def agree(facts: SignedFacts, code: Code) -> bool:
         and facts.project_id == code.project_id
         and facts.campaign_id == code.campaign_id
         and facts.issuer == code.issuer
-        and facts.issued_at == format_timestamp(code.issued_at)
-        and facts.expires_at == format_timestamp(code.expires_at)
+        and _names(facts.issued_at, code.issued_at)
+        and _names(facts.expires_at, code.expires_at)
+        and facts.key_id == code.key_id
+        and code.broadcast_token.isascii()
         and facts.token_digest == digest_of(code.broadcast_token)
         and msgspec.json.decode(facts.policy)
         == {
@@ -53,3 +56,8 @@ def agree(facts: SignedFacts, code: Code) -> bool:
             "audience_integration_id": code.audience_integration_id,
         }
     )
+
+
+def _names(text: str, moment: datetime) -> bool:
+    """Whether `text` is this very moment; a signed text has no room for less than a millisecond."""
+    return text == format_timestamp(moment) and moment.microsecond % 1000 == 0

@@ -8,7 +8,7 @@ from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Tx
 
 
-async def insert(tx: Tx, scope: TenantScope, code: Code, *, key_id: str) -> None:
+async def insert(tx: Tx, scope: TenantScope, code: Code) -> None:
     """Record a new Code, whose broadcast is recorded already."""
     await tx.run(
         """
@@ -27,7 +27,7 @@ async def insert(tx: Tx, scope: TenantScope, code: Code, *, key_id: str) -> None
             "expires_at": code.expires_at,
             "broadcast_token": code.broadcast_token,
             "audience_integration_id": code.audience_integration_id,
-            "key_id": key_id,
+            "key_id": code.key_id,
         },
     )
 
@@ -38,7 +38,7 @@ async def find(tx: Tx, scope: TenantScope, xr_id: str, *, project_id: str | None
         Code,
         """
         SELECT c.xr_id, c.organization_id, c.project_id, c.campaign_id, c.issuer, c.issued_at, c.expires_at,
-               c.broadcast_token, c.audience_integration_id, c.revoked_at, b.payload, b.signature
+               c.broadcast_token, c.audience_integration_id, c.key_id, c.revoked_at, b.payload, b.signature
           FROM codes c
           JOIN broadcasts b ON b.token = c.broadcast_token
          WHERE c.organization_id = %(organization_id)s
@@ -55,7 +55,7 @@ async def lock(tx: Tx, scope: TenantScope, xr_id: str) -> Code | None:
         Code,
         """
         SELECT c.xr_id, c.organization_id, c.project_id, c.campaign_id, c.issuer, c.issued_at, c.expires_at,
-               c.broadcast_token, c.audience_integration_id, c.revoked_at, b.payload, b.signature
+               c.broadcast_token, c.audience_integration_id, c.key_id, c.revoked_at, b.payload, b.signature
           FROM codes c
           JOIN broadcasts b ON b.token = c.broadcast_token
          WHERE c.organization_id = %(organization_id)s

@@ -57,9 +57,9 @@ async def issue_code(ctx: Context, scope: TenantScope, wanted: Issuance) -> Code
         now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
         if wanted.expires_at <= now:
             raise _PAST
-        code, key_id = _sign(ctx, scope, wanted, now)
+        code = _sign(ctx, scope, wanted, now)
         await broadcasts.insert(tx, token=code.broadcast_token, payload=code.payload, signature=code.signature)
-        await codes.insert(tx, scope, code, key_id=key_id)
+        await codes.insert(tx, scope, code)
     return code
 
 
@@ -130,7 +130,7 @@ async def _hold_references(tx: Tx, scope: TenantScope, wanted: Issuance) -> None
         raise IntegrationNotFound
 
 
-def _sign(ctx: Context, scope: TenantScope, wanted: Issuance, now: datetime) -> tuple[Code, str]:
+def _sign(ctx: Context, scope: TenantScope, wanted: Issuance, now: datetime) -> Code:
     key = ctx.custody.keyring.active
     xr_id = mint(ctx.entropy, "xr_")
     token = mint(ctx.entropy, TOKEN_PREFIX, TOKEN_RANDOM_CHARS)
@@ -147,7 +147,7 @@ def _sign(ctx: Context, scope: TenantScope, wanted: Issuance, now: datetime) -> 
         broadcast_token=token,
         key_id=key.key_id,
     )
-    code = Code(
+    return Code(
         xr_id=xr_id,
         organization_id=scope.organization_id,
         project_id=wanted.project_id,
@@ -157,11 +157,11 @@ def _sign(ctx: Context, scope: TenantScope, wanted: Issuance, now: datetime) -> 
         expires_at=wanted.expires_at,
         broadcast_token=token,
         audience_integration_id=wanted.integration_id,
+        key_id=key.key_id,
         revoked_at=None,
         payload=payload,
         signature=key.sign(payload),
     )
-    return code, key.key_id
 
 
 async def _verified(ctx: Context, code: Code | None) -> Code:
