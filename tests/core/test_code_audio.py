@@ -1,0 +1,77 @@
+"""`GET /v1/codes/{xr_id}/audio`: which Codes are rendered and how that is asked. tests/audio judges the sound."""
+
+from typing import Any
+
+import pytest
+from core_app import Answer, Api, Rival, Tenant
+
+
+@pytest.fixture
+async def tenant(api: Api) -> Tenant:
+    return await api.given_tenant()
+
+
+async def render(tenant: Tenant, code: dict[str, Any], **query: Any) -> Answer:
+    return await tenant.api.get(f"/v1/codes/{code['xr_id']}/audio", params={**tenant.query, **query})
+
+
+async def test_the_sound_is_that_of_the_stored_frame(tenant: Tenant) -> None:
+    """The same each time, and another for another Code and for another protocol; 4 unless told."""
+    one, other = await tenant.given_code(), await tenant.given_code()
+    heard = {protocol: (await render(tenant, one, protocol=protocol)).body for protocol in "345"}
+    assert len(set(heard.values())) == 3
+    assert (await render(tenant, one)).body == heard["4"]
+    assert (await render(tenant, other)).body != heard["4"]
+
+
+async def test_the_answer_is_a_file_that_nobody_keeps(tenant: Tenant) -> None:
+    code = await tenant.given_code()
+    answer = await render(tenant, code)
+    assert (answer.status, answer.headers["content-type"]) == (200, "audio/wav")
+    assert answer.headers["content-disposition"] == f'attachment; filename="{code["xr_id"]}.wav"'
+    assert answer.headers["content-length"] == str(len(answer.body))
+    assert answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("protocol", ["0", "1", "2", "6", "34", "", "04", "+4", " 4", "4.0", "-4", "fast", "４", "\0"])
+async def test_another_protocol_is_refused(tenant: Tenant, protocol: str) -> None:
+    answer = await render(tenant, await tenant.given_code(), protocol=protocol)
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert [(error["location"], error["pointer"]) for error in answer.json["errors"]] == [("query", "/protocol")]
+
+
+async def test_a_code_is_rendered_until_the_millisecond_it_expires(api: Api, tenant: Tenant) -> None:
+    api.clock.freeze()
+    code = await tenant.given_code(lifetime_s=60)
+    api.clock.advance(seconds=59.999)
+    assert (await render(tenant, code)).status == 200
+    api.clock.advance(seconds=0.001)
+    answer = await render(tenant, code)
+    assert (answer.status, answer.code) == (409, "code_not_active")
+
+
+async def test_a_revoked_code_is_not_rendered(api: Api, tenant: Tenant) -> None:
+    """Neither before nor after its own time is over."""
+    code = await tenant.given_code(lifetime_s=60)
+    await tenant.revoke(code["xr_id"])
+    for seconds in (0, 61):
+        api.clock.advance(seconds=seconds)
+        answer = await render(tenant, code)
+        assert (answer.status, answer.code) == (409, "code_not_active")
+
+
+async def test_expiry_is_judged_after_the_code_was_read(api: Api, tenant: Tenant, rival: Rival) -> None:
+    code = await tenant.given_code(lifetime_s=60)
+    async with rival.holding("LOCK TABLE codes IN ACCESS EXCLUSIVE MODE"):
+        rendering = await rival.while_waiting(render(tenant, code))
+        api.clock.advance(seconds=61)
+    assert (await rendering).code == "code_not_active"
+
+
+async def test_an_organisation_is_required_in_the_query(api: Api, tenant: Tenant) -> None:
+    """The header of listing and revoking names none here."""
+    code = await tenant.given_code()
+    headers = {"X-Svc-Organization-Id": tenant.organization_id}
+    answer = await api.get(f"/v1/codes/{code['xr_id']}/audio", headers=headers)
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert [error["pointer"] for error in answer.json["errors"]] == ["/organization_id"]
