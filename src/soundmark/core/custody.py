@@ -1,7 +1,6 @@
 """The keyring of a running process: read from the database, kept current, never behind what others may have signed."""
 
 import asyncio
-import contextlib
 from typing import Final
 
 import structlog
@@ -46,27 +45,43 @@ class Custody:
 
         Raises: DatabaseUnavailable; kit.sealing.SealBroken for another master key than the one that sealed the keys.
         """
-        async with self._db.transaction() as tx:
-            records = await signing_keys.list_all(tx)
-        active = next(record for record in records if record.status == "active")
-        keys = {record.key_id: PublicKey(record.key_id, record.public_key, record.status) for record in records}
-        self._keyring = Keyring(keys, self._open(active))
+        async with self._refreshing:
+            await self._read()
 
     async def keyring_with(self, key_id: str) -> Keyring:
         """The keyring, read anew first where `key_id` is not in it and that was not tried just now."""
         if key_id not in self.keyring.keys:
             async with self._refreshing:
                 if self._clock.monotonic_s() - self._asked_at_s >= _UNKNOWN_KEY_REFRESH_S:
-                    await self.refresh()
+                    await self._read()
                     self._asked_at_s = self._clock.monotonic_s()
         return self.keyring
 
     async def keep_current(self) -> None:
-        """Refresh until cancelled. Without the database the last keys stay."""
+        """Refresh until cancelled. Where that fails the last keys stay, and it is tried again."""
+        known_trouble: type[Exception] | None = None
         while True:
             await asyncio.sleep(REFRESH_S)
-            with contextlib.suppress(DatabaseUnavailable):
+            try:
                 await self.refresh()
+                known_trouble = None
+            except DatabaseUnavailable:
+                pass  # Readiness and every request say so.
+            except Exception as error:  # noqa: BLE001 - whatever it was, we must not sign with a replaced key for ever
+                # Once and not twice a second, for as long as it stays the same.
+                if type(error) is not known_trouble:
+                    known_trouble = type(error)
+                    _log.error("signing_keys_not_refreshed", error=known_trouble.__name__, exc_info=error)
+
+    async def _read(self) -> None:
+        # Under the lock only: of two readings at once, the older could be kept and hide a key that was asked for.
+        assert self._refreshing.locked(), "one reading at a time"
+        async with self._db.transaction() as tx:
+            records = await signing_keys.list_all(tx)
+        active = next((record for record in records if record.status == "active"), None)
+        assert active is not None, "there is an active key since the first start"
+        keys = {record.key_id: PublicKey(record.key_id, record.public_key, record.status) for record in records}
+        self._keyring = Keyring(keys, self._open(active))
 
     def _open(self, active: SigningKeyRecord) -> SigningKey:
         if active.key_id not in self._opened:

@@ -1,0 +1,217 @@
+"""The keyring of a running process: kept current through every kind of trouble."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+from core_app import MASTER_KEY, FakeClock, Rival, core_settings, running_core
+from structlog.testing import capture_logs
+from structlog.typing import EventDict
+
+from soundmark.core import custody as custody_module
+from soundmark.core.custody import Custody
+from soundmark.core.features.signing_keys import service
+from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.postgres import Database, Tx
+from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
+from soundmark.kit.secret import Secret
+from soundmark.kit.tasks import ended
+
+SEALER = Sealer(parse_master_key(MASTER_KEY), SystemEntropy())
+_READ = "LOCK TABLE signing_keys IN ACCESS EXCLUSIVE MODE"
+
+
+class Watched(Custody):
+    """The production custody, which tells how each reading ended, and fails as it is told to."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db, SEALER, FakeClock())
+        self.failure: Exception | None = None
+        self.outcomes: asyncio.Queue[str] = asyncio.Queue()
+
+    async def refresh(self) -> None:
+        try:
+            await self._refresh()
+        except Exception as error:
+            self.outcomes.put_nowait(type(error).__name__)
+            raise
+        self.outcomes.put_nowait("read")
+
+    async def _refresh(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        await super().refresh()
+
+    async def until(self, *outcomes: str) -> None:
+        """The next readings end like this, one after the other; those before them do not count."""
+        async with asyncio.timeout(10):
+            for outcome in outcomes:
+                while await self.outcomes.get() != outcome:
+                    pass
+
+
+@pytest.fixture
+async def db(spare_database_url: Secret) -> AsyncIterator[Database]:
+    """A database with one active key."""
+    opened = Database(spare_database_url, pool_size=4, application_name="tests")
+    await opened.open()
+    await service.ensure_active(opened, SEALER, FakeClock(), SystemEntropy())
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def custody(db: Database, monkeypatch: pytest.MonkeyPatch) -> Watched:
+    monkeypatch.setattr(custody_module, "REFRESH_S", 0.001)
+    return Watched(db)
+
+
+@pytest.fixture
+def rival(spare_database_url: Secret) -> Rival:
+    return Rival(spare_database_url)
+
+
+@contextlib.asynccontextmanager
+async def keeping(custody: Watched) -> AsyncIterator[None]:
+    await custody.refresh()
+    task = asyncio.create_task(custody.keep_current())
+    try:
+        yield
+        assert not task.done()
+    finally:
+        await ended(task)
+
+
+async def rotated(db: Database) -> str:
+    """The id of the new active key."""
+    staged = await service.stage(db, SEALER, FakeClock(), SystemEntropy())
+    await service.activate(db, FakeClock(), staged.key_id)
+    return staged.key_id
+
+
+def errors(logged: list[EventDict]) -> list[tuple[str, str]]:
+    return [(line["event"], line["error"]) for line in logged if line["log_level"] == "error"]
+
+
+async def test_a_key_that_another_process_activated_is_taken_up(custody: Watched, db: Database) -> None:
+    async with keeping(custody):
+        new = await rotated(db)
+        await custody.until("read", "read")
+        assert custody.keyring.active.key_id == new
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [SealBroken("sealed under another master key"), RuntimeError("a mistake of ours"), AssertionError("another")],
+    ids=lambda failure: type(failure).__name__,
+)
+async def test_no_failure_ends_the_refreshing(custody: Watched, db: Database, failure: Exception) -> None:
+    """A process that stopped to look would sign with a replaced key until it is retired, and fail every receiver."""
+    with capture_logs() as logged:
+        async with keeping(custody):
+            before = custody.keyring
+            custody.failure = failure
+            new = await rotated(db)
+            await custody.until(*[type(failure).__name__] * 3)
+            assert custody.keyring is before
+            assert errors(logged) == [("signing_keys_not_refreshed", type(failure).__name__)]
+            custody.failure = None
+            await custody.until("read")
+            assert custody.keyring.active.key_id == new
+
+
+async def test_trouble_that_comes_back_is_logged_again(custody: Watched) -> None:
+    with capture_logs() as logged:
+        async with keeping(custody):
+            for _ in range(2):
+                custody.failure = RuntimeError("a mistake of ours")
+                await custody.until("RuntimeError", "RuntimeError")
+                custody.failure = None
+                await custody.until("read")
+    assert errors(logged) == [("signing_keys_not_refreshed", "RuntimeError")] * 2
+
+
+async def test_a_database_that_is_away_is_no_error_of_ours(custody: Watched) -> None:
+    with capture_logs() as logged:
+        async with keeping(custody):
+            before = custody.keyring
+            custody.failure = DatabaseUnavailable()
+            await custody.until("DatabaseUnavailable", "DatabaseUnavailable")
+            assert custody.keyring is before
+    assert errors(logged) == []
+
+
+async def test_a_new_key_that_does_not_open_leaves_the_old_one_signing(
+    custody: Watched, db: Database, rival: Rival
+) -> None:
+    """The row of the new key was altered, or another master key sealed it."""
+    with capture_logs() as logged:
+        async with keeping(custody):
+            before = custody.keyring.active.key_id
+            staged = await service.stage(db, SEALER, FakeClock(), SystemEntropy())
+            await rival.run("UPDATE signing_keys SET sealed_seed = '\\x01' WHERE status = 'next'")
+            await service.activate(db, FakeClock(), staged.key_id)
+            await custody.until("SealBroken")
+            assert custody.keyring.active.key_id == before
+    assert errors(logged) == [("signing_keys_not_refreshed", "SealBroken")]
+
+
+class CountingDatabase(Database):
+    begun_count = 0
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Tx]:
+        self.begun_count += 1
+        async with super().transaction() as tx:
+            yield tx
+
+
+@pytest.mark.usefixtures("db")
+async def test_an_older_reading_never_replaces_a_newer_one(spare_database_url: Secret, rival: Rival) -> None:
+    """It would hide a key that was asked for: a genuine Code would be taken for a forged one."""
+    counting = CountingDatabase(spare_database_url, pool_size=2, application_name="tests")
+    await counting.open()
+    custody = Custody(counting, SEALER, FakeClock())
+    await custody.refresh()
+    async with rival.holding(_READ):
+        first = await rival.while_waiting(custody.refresh())
+        second = asyncio.create_task(custody.keyring_with("sig_unknown"))
+        await asyncio.sleep(0)
+        # The second begins when the first has ended.
+        assert (counting.begun_count, second.done()) == (2, False)
+    await asyncio.gather(first, second)
+    assert counting.begun_count == 3
+    await counting.close()
+
+
+async def test_an_unknown_key_is_looked_for_at_once_but_not_for_every_question(db: Database, rival: Rival) -> None:
+    clock = FakeClock()
+    custody = Custody(db, SEALER, clock)
+    await custody.refresh()
+    new = await rotated(db)
+    assert new not in custody.keyring.keys
+    assert new in (await custody.keyring_with(new)).keys
+    async with rival.holding(_READ):
+        # Just asked: this is answered without the database, which could not answer now.
+        assert "sig_forged" not in (await custody.keyring_with("sig_forged")).keys
+    later = await rotated(db)
+    clock.advance(seconds=0.2)
+    assert (await custody.keyring_with(later)).active.key_id == later
+
+
+async def test_the_refreshing_is_over_when_the_app_has_stopped(
+    spare_database_url: Secret, rival: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped in the middle of a reading, it leaves neither a task nor a connection behind."""
+    monkeypatch.setattr(custody_module, "REFRESH_S", 0.001)
+    async with contextlib.AsyncExitStack() as held:
+        async with running_core(core_settings(spare_database_url)):
+            await held.enter_async_context(rival.holding(_READ))
+            await rival.until_someone_waits()
+        assert "custody" not in {task.get_name() for task in asyncio.all_tasks() if not task.done()}
+    left = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'soundmark-core' AND datname = current_database()"
+    async with asyncio.timeout(10):
+        while await rival.rows(left):  # noqa: ASYNC110 - the backend's end happens in PostgreSQL
+            await asyncio.sleep(0.005)
