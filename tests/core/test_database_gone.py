@@ -1,0 +1,136 @@
+"""The database away, for every published operation: told as it is, over when it is over."""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from core_app import Answer, Api, Rival, Tenant, core_settings, running_core
+from published import PROBLEM_TYPE
+
+from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.secret import Secret
+
+
+@pytest.fixture
+def superuser(cluster: RunningCluster) -> Rival:
+    return Rival(cluster.superuser_url)
+
+
+@pytest.fixture
+async def api(spare_database_url: Secret, audio_url: str) -> AsyncIterator[Api]:
+    """A Core of its own, on the database that is taken away."""
+    async with running_core(core_settings(spare_database_url, audio_url=audio_url)) as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def outage(superuser: Rival) -> AsyncIterator[None]:
+    """The database takes no connection and has none, as when its machine is gone."""
+    await superuser.run("ALTER DATABASE core_spare ALLOW_CONNECTIONS false")
+    try:
+        await superuser.run("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = 'core_spare'")
+        yield
+    finally:
+        await superuser.run("ALTER DATABASE core_spare ALLOW_CONNECTIONS true")
+
+
+async def operations(api: Api) -> list[tuple[str, str, dict[str, Any]]]:
+    """Method, path template and description of every published operation, those that only read first."""
+    paths = (await api.published()).document["paths"]
+    found = [(method, path, operation) for path, methods in paths.items() for method, operation in methods.items()]
+    return sorted(found, key=lambda each: each[0] != "get")
+
+
+async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> Answer:
+    """The answer of an operation to a question that is in order.
+
+    Ids of what exists are put into path, query and body by their names; what a body needs besides is its example.
+    """
+    known = {
+        "organization_id": tenant.organization_id,
+        "project_id": tenant.project_id,
+        "xr_id": code["xr_id"],
+        "broadcast_token": code["broadcast_token"],
+    }
+    names = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
+    options: dict[str, Any] = {"params": {name: known[name] for name in sorted(names & known.keys())}}
+    if "requestBody" in operation:
+        schema = operation["requestBody"]["content"]["application/json"]["schema"]
+        schemas = (await tenant.api.published()).document["components"]["schemas"]
+        example = schemas[schema["$ref"].rpartition("/")[2]]["examples"][0]
+        options["json"] = {name: known.get(name, value) for name, value in example.items()}
+    filled = re.sub(r"\{(\w+)\}", lambda name: known[name[1]], path)
+    return await tenant.api.call(method.upper(), filled, **options)
+
+
+async def ask_everything(tenant: Tenant, code: dict[str, Any]) -> dict[str, Answer]:
+    """The answer of every operation, by its id, all asked at once."""
+    asked = await operations(tenant.api)
+    answers = await asyncio.gather(*(ask(tenant, code, *each) for each in asked))
+    return {operation["operationId"]: answer for (_, _, operation), answer in zip(asked, answers, strict=True)}
+
+
+async def test_every_operation_says_that_the_database_is_away_and_works_again_without_a_restart(
+    api: Api, superuser: Rival
+) -> None:
+    organization_id = await api.given_organization()
+    tenant = Tenant(api, organization_id, await api.given_project(organization_id, "Evening show"))
+    code = await tenant.given_code()
+
+    async with outage(superuser):
+        away = await ask_everything(tenant, code)
+    said = {name: (answer.status, answer.code) for name, answer in away.items()}
+    assert said == dict.fromkeys(said, (503, "database_unavailable"))
+    assert {answer.headers["cache-control"] for answer in away.values()} == {"no-store"}
+
+    async with asyncio.timeout(30):
+        while (await api.get("/readyz")).status != 200 or (await api.resolve(code["broadcast_token"])).status == 503:
+            pass
+    for method, path, operation in await operations(api):
+        answer = await ask(tenant, code, method, path, operation)
+        assert answer.status in {200, 201}, (operation["operationId"], answer.body)
+
+
+async def test_every_operation_publishes_that_the_database_may_be_away(api: Api) -> None:
+    def published(operation: dict[str, Any]) -> bool:
+        answer = operation["responses"].get("503", {"content": {}})
+        return "database_unavailable" in answer["content"].get(PROBLEM_TYPE, {"examples": {}})["examples"]
+
+    assert [operation["operationId"] for _, _, operation in await operations(api) if not published(operation)] == []
+
+
+async def test_nothing_was_written_while_the_database_was_away(api: Api, superuser: Rival) -> None:
+    """An answer of 503 means that nothing was changed: what was asked then was not done later either."""
+    tenant = await api.given_tenant()
+    code = await tenant.given_code()
+    async with outage(superuser):
+        refused = await asyncio.gather(
+            tenant.revoke(code["xr_id"]),
+            api.post("/v1/codes", json=tenant.wanted_code()),
+            api.post("/v1/projects", json={"organization_id": tenant.organization_id, "name": "Evening show"}),
+            api.post("/v1/organizations", json={"name": "Radio Suedlicht"}),
+        )
+    assert {(answer.status, answer.code) for answer in refused} == {(503, "database_unavailable")}
+    listed: dict[str, list[Any]] = {}
+    async with asyncio.timeout(30):
+        for path in ("/v1/codes", "/v1/projects", "/v1/organizations"):
+            params = {} if path == "/v1/organizations" else tenant.query
+            while (answer := await api.get(path, params=params)).status == 503:
+                pass
+            listed[path] = answer.json["data"]
+    assert [entry["status"] for entry in listed["/v1/codes"]] == ["active"]
+    assert [len(entries) for entries in listed.values()] == [1, 1, 1]
+
+
+async def test_a_process_says_that_it_is_up_but_not_ready(api: Api, superuser: Rival) -> None:
+    """So that it is taken out of service and not restarted."""
+    async with outage(superuser):
+        assert (await api.get("/healthz")).status == 200
+        answer = await api.get("/readyz")
+        assert (answer.status, answer.json) == (503, {"status": "not_ready", "unavailable": ["database"]})
+    async with asyncio.timeout(30):
+        while (await api.get("/readyz")).status != 200:
+            pass
