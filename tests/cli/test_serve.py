@@ -148,3 +148,27 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
             assert (health.status_code, health.json()) == (200, {"status": "ok"})
             superuser.execute(f"ALTER ROLE {name} LOGIN".encode())
         until(lambda: answer() == (200, {"status": "ready"}), 30)
+
+
+def test_a_component_that_cannot_start_ends_with_status_1_and_says_why(cluster: RunningCluster) -> None:
+    url = cluster.create_role_and_database("never_migrated").reveal()
+    core = {
+        "SOUNDMARK_BASE_URL": "http://core.test",
+        "SOUNDMARK_CORE_DATABASE_URL": url,
+        "SOUNDMARK_MASTER_KEY": "A" * 43,
+        "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
+        "SOUNDMARK_AUDIO_CREDENTIAL": "a-credential-of-audio",
+    }
+    with reserve_port("127.0.0.1", 0) as held:
+        port = str(held.getsockname()[1])
+    done = subprocess.run(
+        [*SOUNDMARK, "serve", "core", "--port", port],
+        check=False,
+        env=clean_environ(core),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 1
+    assert "run `soundmark migrate core`" in done.stderr

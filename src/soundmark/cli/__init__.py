@@ -77,7 +77,8 @@ def _soundmark() -> None:
 def main() -> None:
     """Run the command that the command line names.
 
-    Exit status: 0 done, 1 refused or failed with one line on standard error, 2 wrong usage.
+    Exit status: 0 done, 1 refused or failed, 2 wrong usage. Whatever is refused says why in one line on standard
+    error; a component that cannot start says it in its log.
     """
     try:
         _app(prog_name="soundmark")

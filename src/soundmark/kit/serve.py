@@ -79,7 +79,9 @@ async def _serve(app: Any, listen: Listen) -> None:
 
 async def _until_stopped(server: uvicorn.Server, sock: Any, stop: Any) -> None:
     try:
-        await server.serve(sockets=[sock])
+        # uvicorn ends the process with a status of its own when start-up fails; which one it is, `_serve` says.
+        with contextlib.suppress(SystemExit):
+            await server.serve(sockets=[sock])
     finally:
         stop()
 
