@@ -1,0 +1,120 @@
+"""What the documents point to exists: files, headings, commands, metrics, problems; every dependency has its reason."""
+
+import importlib
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from prometheus_client import REGISTRY
+
+from soundmark import cli
+from soundmark.kit import problems as kit_problems
+from soundmark.kit.problems import Kind, Problem
+
+ROOT: Final = Path(__file__).parent.parent
+DOCUMENTS: Final = sorted(
+    path
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("sdk/**/*.md"), *ROOT.glob("bench/**/*.md"))
+    if ".venv" not in path.parts
+)
+OPERATING: Final = (ROOT / "docs" / "guides" / "operating.md").read_text(encoding="utf-8")
+
+_CODE: Final = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
+_LINK: Final = re.compile(r"!?\[[^\]]*\]\(([^()\s]+)\)")
+# A file that a sentence names: `docs/sound.md`, `CONTRIBUTING.md`, `docs/adr/`.
+_NAMED: Final = re.compile(r"`((?:docs|sdk|src|tests|bench|requirements|scripts)/[\w./-]*|[A-Z]+\.md|[\w-]+\.toml)`")
+
+
+def prose(path: Path) -> str:
+    return _CODE.sub("", path.read_text(encoding="utf-8"))
+
+
+def anchors(path: Path) -> set[str]:
+    """What a link may name behind `#`: each heading as a reader's program turns it into an anchor."""
+    headings = re.findall(r"^#+ (.*)$", prose(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def broken_links(path: Path) -> Iterator[str]:
+    for link in _LINK.findall(prose(path)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        file = path.parent / target if target else path
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            yield link
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_every_link_leads_somewhere(path: Path) -> None:
+    assert list(broken_links(path)) == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_every_file_that_is_named_exists(path: Path) -> None:
+    named = set(_NAMED.findall(prose(path)))
+    assert {file for file in named if not any((base / file).exists() for base in (ROOT, path.parent))} == set()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_every_command_that_is_named_exists(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    commands = set(re.findall(r"(?:`|^ *|bin/)soundmark ([a-z]+)", text, re.MULTILINE))
+    targets = set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE))
+    assert commands <= set(cli._COMMANDS)
+    assert targets <= set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def test_the_guide_names_every_metric_and_no_other() -> None:
+    for module in ("soundmark.core.app", "soundmark.audio.app"):
+        importlib.import_module(module)
+    # The client names a counter without the `_total` that it is read with.
+    known = {
+        metric.name + ("_total" if metric.type == "counter" else "")
+        for metric in REGISTRY.collect()
+        if metric.name.startswith("soundmark_")
+    }
+    assert set(re.findall(r"`(soundmark_(?!core|audience)\w+)`", OPERATING)) == known
+
+
+def test_the_guide_names_every_503() -> None:
+    importlib.import_module("soundmark.core.problems")
+    core = {problem for problem in Problem.__subclasses__() if problem.__module__ == "soundmark.core.problems"}
+    every = {*core, kit_problems.DatabaseUnavailable}
+    unavailable = {problem.code for problem in every if problem.kind is Kind.UNAVAILABLE}
+    assert set(re.findall(r"^\| 503 `(\w+)` \|", OPERATING, re.MULTILINE)) == unavailable
+
+
+def dependencies() -> set[str]:
+    """Every package that we ask for by name: at run time, in tests, and to build."""
+    wanted: list[str] = []
+    for file in (ROOT / "pyproject.toml", ROOT / "sdk" / "python" / "pyproject.toml"):
+        declared = tomllib.loads(file.read_text(encoding="utf-8"))
+        wanted += declared["build-system"]["requires"] + declared["project"]["dependencies"]
+        for extra in declared["project"].get("optional-dependencies", {}).values():
+            wanted += extra
+    for file in (ROOT / "requirements" / "test.in", ROOT / "requirements" / "build.in"):
+        wanted += [line for line in file.read_text(encoding="utf-8").splitlines() if re.match(r"[a-z]", line)]
+    return {re.split(r"[\[<>=~!; ]", one)[0] for one in wanted} - {"soundmark-sdk"}
+
+
+def test_every_dependency_has_its_reason() -> None:
+    (record,) = (ROOT / "docs" / "adr").glob("*-what-we-depend-on.md")
+    reasons = re.findall(r"^- `([\w-]+)`: \S", record.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(set(reasons)) == sorted(reasons), "a dependency stands twice"
+    assert set(reasons) == dependencies()
+
+
+def test_decisions_are_numbered_without_gaps() -> None:
+    records = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    numbers = [int(path.name[:4]) for path in records]
+    assert numbers == list(range(1, len(records) + 1))
+    for number, path in zip(numbers, records, strict=True):
+        assert path.read_text(encoding="utf-8").startswith(f"# {number}. ")
