@@ -46,6 +46,9 @@ class FakeClock(SystemClock):
     def now(self) -> datetime:
         return (self.frozen_at or super().now()) + self.shift
 
+    def unix_s(self) -> float:
+        return self.now().timestamp()
+
     def monotonic_s(self) -> float:
         return super().monotonic_s() + self._monotonic_shift_s
 

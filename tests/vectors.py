@@ -11,7 +11,7 @@ from soundmark.core.contract.examples import EXAMPLE_KEY, ISSUED_AT, example_cod
 from soundmark.core.domain.code import digest_of, payload_of
 from soundmark.core.domain.signed_facts import read_facts
 from soundmark.core.features.resolution.wire import verification_key
-from soundmark.core.hot.verification import PROOF_LIFE, answer_body, seal_envelope
+from soundmark.core.hot.envelope import PROOF_LIFE, Seal, answer_body
 from soundmark.kit import base64url
 from soundmark.kit.canonical import canonicalize
 from soundmark.kit.signing import SigningKey
@@ -143,12 +143,7 @@ def _resolution(code: Signed, name: str | None = None, *, now: datetime = _ANSWE
     facts = read_facts(code.payload)
     assert facts is not None, "a vector is a signed Code"
     # Whoever signed the Code, the key that is active now signs the answer.
-    envelope = seal_envelope(
-        facts,
-        EXAMPLE_KEY,
-        issued_at=format_timestamp(_ANSWERED_AT),
-        expires_at=format_timestamp(_ANSWERED_AT + PROOF_LIFE),
-    )
+    envelope = Seal(EXAMPLE_KEY, _ANSWERED_AT).envelope(facts)
     answer = json.loads(answer_body(facts, envelope))
     return {
         "name": name or code.name,

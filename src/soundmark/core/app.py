@@ -21,6 +21,7 @@ from soundmark.core.features.projects import routes as projects
 from soundmark.core.features.resolution import routes as resolution
 from soundmark.core.features.signing_keys.service import ensure_active
 from soundmark.core.hot.address import AddressDigest, AddressReader
+from soundmark.core.hot.answers import Answers
 from soundmark.core.hot.lookup import BroadcastLookup
 from soundmark.core.hot.rate_limit import LocalRateLimit, RateLimit, SharedRateLimit
 from soundmark.core.hot.resolve import PATH_PREFIX, Resolve
@@ -48,7 +49,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     sealer = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
     ctx = _context(settings, sealer, clock, entropy)
-    lookup = BroadcastLookup(ctx.db)
+    lookup = BroadcastLookup(ctx.db, Answers(ctx.custody, ctx.clock, entropy))
     limit = _rate_limit(settings, clock)
     resolve = _resolve(settings, sealer, ctx, lookup, limit)
 
@@ -156,7 +157,6 @@ def _resolve(
         base_url=settings.base_url,
         clock=ctx.clock,
         entropy=ctx.entropy,
-        custody=ctx.custody,
         lookup=lookup,
         limit=limit,
         addresses=AddressReader(settings.trusted_proxies),

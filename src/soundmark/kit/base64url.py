@@ -2,11 +2,19 @@
 
 import base64
 import binascii
+from typing import Final
+
+_TO_URL: Final = bytes.maketrans(b"+/", b"-_")
 
 
 def encode(data: bytes) -> str:
     """`data` in `A-Za-z0-9_-`, without padding."""
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+    return encode_to_bytes(data).decode("ascii")
+
+
+def encode_to_bytes(data: bytes) -> bytes:
+    """`encode`, for a text that goes on as ASCII bytes."""
+    return binascii.b2a_base64(data, newline=False).rstrip(b"=").translate(_TO_URL)
 
 
 def decode(text: str) -> bytes:

@@ -11,9 +11,8 @@ from soundmark.core.features.codes.wire import CodePage, detail_view, issued_vie
 from soundmark.core.features.organizations.wire import OrganizationPage, organization_view
 from soundmark.core.features.projects.wire import ProjectPage, project_view
 from soundmark.core.features.resolution.wire import KeySet, verification_key
-from soundmark.core.hot.verification import PROOF_LIFE, answer_body, seal_envelope
+from soundmark.core.hot.envelope import Seal, answer_body
 from soundmark.kit.signing import SigningKey
-from soundmark.kit.timestamps import format_timestamp
 
 # The secret half of the example key is public: it signs nothing but examples and test vectors.
 EXAMPLE_KEY: Final = SigningKey.from_seed("sig_c2lnbmluZy1rZXktZXhh", bytes(range(32)))
@@ -51,10 +50,7 @@ def example_resolution() -> dict[str, Any]:
     facts = read_facts(example_code().payload)
     assert facts is not None, "the example is a signed Code"
     now = ISSUED_AT + timedelta(hours=1)
-    envelope = seal_envelope(
-        facts, EXAMPLE_KEY, issued_at=format_timestamp(now), expires_at=format_timestamp(now + PROOF_LIFE)
-    )
-    resolution: dict[str, Any] = json.loads(answer_body(facts, envelope))
+    resolution: dict[str, Any] = json.loads(answer_body(facts, Seal(EXAMPLE_KEY, now).envelope(facts)))
     return resolution
 
 

@@ -1,9 +1,7 @@
 """Whose request it is, for the rate limit: the address, and its digest, which nobody can turn back."""
 
-import hashlib
 import hmac
 from collections.abc import Iterable
-from datetime import datetime
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
@@ -23,11 +21,11 @@ class AddressReader:
     def __init__(self, trusted_proxies: Iterable[Network]) -> None:
         self._trusted: Final = tuple(trusted_proxies)
 
-    def subject(self, peer: str | None, forwarded_for: Iterable[str]) -> str:
+    def subject(self, peer: str | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
         """What is counted for a request: an IPv4 address, or the /64 of an IPv6 address.
 
-        `forwarded_for` are the values of `X-Forwarded-For` in order; they count only where the socket's peer is a
-        trusted proxy, and then the rightmost address that is no trusted proxy.
+        `X-Forwarded-For` counts only where the socket's peer is a trusted proxy, and then the rightmost address that
+        is no trusted proxy.
         """
         if peer is None:
             return "unknown"
@@ -36,7 +34,8 @@ class AddressReader:
         address = _parse(peer)
         if address is None or not self._is_trusted(address):
             return _subject(address, peer)
-        for text in reversed([part.strip() for value in forwarded_for for part in value.split(",")]):
+        forwarded = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
+        for text in reversed([part.strip() for value in forwarded for part in value.split(",")]):
             hop = _parse(text)
             if hop is None:
                 break  # What stands left of a text that is no address was written by somebody we know nothing of.
@@ -62,17 +61,17 @@ class AddressDigest:
         self._hour: int | None = None
         self._key = b""
 
-    def of(self, subject: str, now: datetime) -> bytes:
-        """The digest that stands for `subject` during this hour."""
-        hour = int(now.timestamp()) // _KEY_LIFE_S
+    def of(self, subject: str, now_s: float) -> bytes:
+        """The digest that stands for `subject` during the hour of `now_s`, which is seconds since 1970."""
+        hour = int(now_s) // _KEY_LIFE_S
         if hour != self._hour:
             self._hour = hour
             self._key = (
                 self._entropy.take(32)
                 if self._shared_key is None
-                else hmac.digest(self._shared_key, str(hour).encode(), hashlib.sha256)
+                else hmac.digest(self._shared_key, str(hour).encode(), "sha256")
             )
-        return hmac.digest(self._key, subject.encode(), hashlib.sha256)[:_DIGEST_BYTES]
+        return hmac.digest(self._key, subject.encode(), "sha256")[:_DIGEST_BYTES]
 
 
 def _parse(text: str) -> Address | None:
