@@ -1,0 +1,120 @@
+"""Every operation keeps to the OpenAPI document, whatever it is sent: schemathesis against the production app."""
+
+import json
+import zlib
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from core_app import INTENT, OPERATOR_TOKEN, core_settings, served_in_thread
+from golden_files import golden_files
+from schemathesis.checks import not_a_server_error
+from schemathesis.config import SchemathesisConfig
+from schemathesis.specs.openapi import checks
+
+from soundmark.core.app import create_app
+from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.migrations import migrate
+
+# The served app runs in a thread beside, and its libraries may draw from `random` while a case is drawn.
+pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
+CHECKS = [
+    not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+    checks.negative_data_rejection,
+    checks.missing_required_header,
+    checks.unsupported_method,
+    checks.allow_header_conformance,
+    checks.ignored_auth,
+]
+ID_CHARS_MAX = 160  # What is longer was drawn to be refused.
+AUTHORIZATION = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
+CONFIG = {
+    "generation": {
+        "deterministic": True,
+        "max-examples": 100,
+        "database": "none",
+        # Every case is sent by the operator; `ignored_auth` sends some again without and with a false credential.
+        "with-security-parameters": False,
+    },
+    # What was answered must not choose what is sent: ids are drawn anew in each run.
+    "phases": {
+        "examples": {"extra-data-sources": {"responses": False}},
+        "coverage": {"extra-data-sources": {"responses": False}},
+        "fuzzing": {"extra-data-sources": {"responses": False}, "error-feedback": {"enabled": False}},
+    },
+}
+DOCUMENT = json.loads(golden_files()["openapi.json"])  # Held by test_golden.py to what Core serves.
+SCHEMA = schemathesis.openapi.from_dict(DOCUMENT, config=SchemathesisConfig.from_dict(CONFIG))
+OPERATIONS = [
+    (method, path, operation["operationId"])
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A Core on a real socket, with one tenant and one Code in it."""
+
+    url: str
+    ids: dict[str, str]
+
+    def make_some_ids_real(self, case: schemathesis.Case) -> None:
+        """Replace ids that nobody has by ones that exist, in most cases: what is found is answered otherwise.
+
+        Only where a text is wanted and a text was drawn: what was drawn to be refused stays as it is.
+        """
+        drawn = [case.path_parameters, case.query, case.headers, case.body]
+        containers = [part for part in drawn if isinstance(part, MutableMapping)]
+        if zlib.crc32(repr([dict(part) for part in containers]).encode("utf-8", "backslashreplace")) % 4 == 0:
+            return
+        for container in containers:
+            for name in container.keys() & self.ids.keys():
+                if isinstance(container[name], str) and 0 < len(container[name]) <= ID_CHARS_MAX:
+                    container[name] = self.ids[name]
+
+
+@pytest.fixture(scope="module")
+def target(cluster: RunningCluster, audio_url: str) -> Iterator[Target]:
+    url = cluster.create_role_and_database("core_of_conformance")
+    migrate(url, "soundmark.core")
+    with (
+        served_in_thread(create_app(core_settings(url, audio_url=audio_url))) as served,
+        httpx.Client(base_url=served, headers=AUTHORIZATION, trust_env=False) as client,
+    ):
+
+        def make(path: str, **body: Any) -> Any:
+            return client.post(path, json=body).raise_for_status().json()
+
+        organization_id = make("/v1/organizations", name="Radio Nordlicht")["id"]
+        project_id = make("/v1/projects", organization_id=organization_id, name="Morning show")["id"]
+        tenant = {"organization_id": organization_id, "project_id": project_id}
+        wanted = {**tenant, "issuer": "Radio", "expires_at": "2999-01-01T00:00:00.000Z", "intent": INTENT}
+        # Two: one is revoked on the way.
+        ids = {"xr_id": make("/v1/codes", **wanted)["xr_id"]}
+        ids |= {"broadcast_token": make("/v1/codes", **wanted)["broadcast_token"]}
+        yield Target(served, {**tenant, **ids, "X-Svc-Organization-Id": organization_id})
+
+
+def answers_are_known(label: str) -> Any:
+    """The test of one operation: every answer is one that the document knows."""
+
+    @SCHEMA.include(name=label).parametrize()
+    def test(case: schemathesis.Case, target: Target) -> None:
+        target.make_some_ids_real(case)
+        response = case.call(base_url=target.url, headers=AUTHORIZATION)
+        case.validate_response(response, checks=CHECKS, headers=AUTHORIZATION)
+
+    return test
+
+
+# A name for each: pytest gives all that schemathesis makes of one function the same id, and xdist would run only one.
+for method, path, operation in OPERATIONS:
+    vars()[f"test_{operation}_answers_as_documented"] = answers_are_known(f"{method.upper()} {path}")
