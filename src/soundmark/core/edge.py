@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, Header, Query
 from fastapi.exceptions import RequestValidationError
+from pydantic import WithJsonSchema
 from starlette.requests import Request
 
 from soundmark.core.access.authorise import authorise, authorise_user
@@ -35,10 +36,8 @@ OrganizationHeader = Annotated[
 ]
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description=f"Entries on a page; {LIMIT_DEFAULT} unless told.")]
 # Published, not judged here: a text that is too long is `invalid_cursor` like every other one that we did not write.
-CursorText = Annotated[
-    str | None,
-    Query(description="`next_cursor` of the page before.", json_schema_extra={"maxLength": CURSOR_CHARS_MAX}),
-]
+_OpaqueCursor = Annotated[str, WithJsonSchema({"type": "string", "maxLength": CURSOR_CHARS_MAX})]
+CursorText = Annotated[_OpaqueCursor | None, Query(description="`next_cursor` of the page before.")]
 
 
 async def authenticate(request: Request) -> User:
