@@ -118,3 +118,13 @@ def test_decisions_are_numbered_without_gaps() -> None:
     assert numbers == list(range(1, len(records) + 1))
     for number, path in zip(numbers, records, strict=True):
         assert path.read_text(encoding="utf-8").startswith(f"# {number}. ")
+
+
+def test_every_lock_has_its_rank() -> None:
+    ranked = set(re.findall(r"`(\w+\.(?:lock|hold)\w*)`", (ROOT / "docs" / "locks.md").read_text(encoding="utf-8")))
+    found = {
+        f"{path.stem}.{function}"
+        for path in (ROOT / "src" / "soundmark" / "core" / "store").glob("*.py")
+        for function in re.findall(r"^async def ((?:lock|hold)\w*)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert ranked == found
