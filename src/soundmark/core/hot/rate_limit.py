@@ -89,11 +89,15 @@ class SharedRateLimit:
         key = b"soundmark:resolve:" + subject.hex().encode()
         try:
             async with asyncio.timeout(_SHARED_TIMEOUT_S), self._client.pipeline(transaction=True) as pipeline:
-                # The first request of a subject opens its window; all three are one step, so no window lacks an end.
+                # The first request of a subject opens its window; all three are one step.
                 pipeline.set(key, 0, px=self._window_ms, nx=True)
                 pipeline.incr(key)
                 pipeline.pttl(key)
                 _, used, left_ms = await pipeline.execute()
+                if left_ms < 0:
+                    # A server before Redis 7 can end a window within that step; the count after it would never end.
+                    await self._client.pexpire(key, self._window_ms)
+                    left_ms = self._window_ms
         except (RedisError, OSError, TimeoutError) as error:
             _log.warning("shared_rate_limit_unavailable", error=type(error).__name__)
             return self._alone.count(subject)
