@@ -1,0 +1,254 @@
+"""The rate limit that several processes share: a real redis-server, and what happens when it is not well."""
+
+import asyncio
+import contextlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from core_app import FakeClock, core_settings, running_core
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from soundmark.core.hot import rate_limit
+from soundmark.core.hot.address import AddressDigest
+from soundmark.core.hot.rate_limit import LocalRateLimit, SharedRateLimit
+from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.secret import Secret
+from soundmark.kit.sockets import reserve_port
+
+QUOTA, WINDOW_S = 3, 10
+SUBJECT, OTHER = b"\x01" * 16, b"\x02" * 16
+ADDRESS = "127.0.0.1"
+HOUR_S = 3600.0 * 494_000  # Some full hour.
+UNKNOWN = "brd_" + "u" * 16
+HANGING_S_MAX = 2  # The limit waits 0.25 s; the rest is for a machine that is busy.
+
+
+class RedisServer:
+    """A redis-server that keeps nothing, on one loopback port; it can be ended, started again and hung."""
+
+    def __init__(self, port: int, folder: Path) -> None:
+        self.port = port
+        self.url = f"redis://127.0.0.1:{port}/0"
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    async def start(self) -> None:
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        options += ["--dir", str(self._folder)]
+        self._process = subprocess.Popen(  # noqa: ASYNC220 - it is started, not waited for
+            ["redis-server", *options], stdout=subprocess.DEVNULL
+        )
+        async with asyncio.timeout(10), self.client() as client:
+            while True:
+                with contextlib.suppress(RedisError, OSError):
+                    await client.ping()
+                    return
+                assert self._process.poll() is None, "redis-server must start"
+                await asyncio.sleep(0.01)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+            self._process = None
+
+    @contextlib.contextmanager
+    def hanging(self) -> Iterator[None]:
+        """It takes what it is sent, and answers when the block is over."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+    def client(self) -> Redis:
+        return Redis.from_url(self.url, socket_timeout=5)
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RedisServer]:
+    # A quarter of a second may pass on a busy machine; what is not about waiting waits longer.
+    monkeypatch.setattr(rate_limit, "_SHARED_TIMEOUT_S", 10)
+    assert shutil.which("redis-server"), "redis-server is needed: `make test-tools` installs it"
+    with tempfile.TemporaryDirectory() as folder, reserve_port("127.0.0.1", 0) as reserved:
+        port = reserved.getsockname()[1]
+        reserved.close()
+        found = RedisServer(port, Path(folder))
+        try:
+            await found.start()
+            yield found
+        finally:
+            found.stop()
+
+
+@contextlib.asynccontextmanager
+async def limiter(url: str, clock: FakeClock | None = None) -> AsyncIterator[SharedRateLimit]:
+    alone = LocalRateLimit(QUOTA, WINDOW_S, clock or FakeClock())
+    limit = SharedRateLimit(Secret(url), QUOTA, WINDOW_S, alone)
+    try:
+        yield limit
+    finally:
+        await limit.aclose()
+
+
+async def remaining(*limits: SharedRateLimit) -> list[int]:
+    return [(await limit.hit(SUBJECT)).remaining for limit in limits]
+
+
+async def test_two_processes_count_together(server: RedisServer) -> None:
+    async with limiter(server.url) as one, limiter(server.url) as other:
+        verdicts = [await limit.hit(SUBJECT) for limit in (one, other, one, other, one)]
+        assert [verdict.is_allowed for verdict in verdicts] == [True, True, True, False, False]
+        assert [verdict.remaining for verdict in verdicts] == [2, 1, 0, 0, 0]
+        assert all(1 <= verdict.reset_s <= WINDOW_S for verdict in verdicts)
+        assert await other.hit(OTHER) == (True, 2, WINDOW_S)
+
+
+async def test_many_at_once_are_each_counted_once(server: RedisServer) -> None:
+    async with limiter(server.url) as one, limiter(server.url) as other:
+        verdicts = await asyncio.gather(*(limit.hit(SUBJECT) for limit in [one, other] * 10))
+        assert sum(verdict.is_allowed for verdict in verdicts) == QUOTA
+
+
+async def test_a_window_ends_and_the_next_request_opens_a_new_one(server: RedisServer) -> None:
+    async with limiter(server.url) as limit, server.client() as client:
+        assert await remaining(limit, limit, limit, limit) == [2, 1, 0, 0]
+        (key,) = await client.keys()
+        assert 0 < await client.pttl(key) <= WINDOW_S * 1000
+        # What Redis does when the window's time is over.
+        await client.pexpire(key, 0)
+        assert await limit.hit(SUBJECT) == (True, 2, WINDOW_S)
+
+
+async def test_a_request_does_not_prolong_its_window(server: RedisServer) -> None:
+    """Else a steady receiver would never be let in again."""
+    async with limiter(server.url) as limit, server.client() as client:
+        await limit.hit(SUBJECT)
+        (key,) = await client.keys()
+        await client.pexpire(key, 1500)
+        assert (await limit.hit(SUBJECT)).reset_s <= 2
+        assert await client.pttl(key) <= 1500
+
+
+async def test_a_count_that_lost_its_end_still_ends(server: RedisServer) -> None:
+    """A count without an end, as a foreign hand could leave one, must not shut a receiver out for ever."""
+    async with limiter(server.url) as limit, server.client() as client:
+        await limit.hit(SUBJECT)
+        (key,) = await client.keys()
+        await client.persist(key)
+        await limit.hit(SUBJECT)
+        assert 0 < await client.pttl(key) <= WINDOW_S * 1000
+
+
+async def test_when_the_server_dies_this_process_counts_alone_and_joins_again(server: RedisServer) -> None:
+    async with limiter(server.url) as one, limiter(server.url) as other:
+        assert await remaining(one, other) == [2, 1]
+        server.stop()
+        # Neither stops resolution, and neither lifts the limit.
+        assert await remaining(one, one, one, one, other) == [2, 1, 0, 0, 2]
+        assert not (await one.hit(SUBJECT)).is_allowed
+        await server.start()
+        assert await remaining(one, other, one, other) == [2, 1, 0, 0]
+
+
+async def test_a_server_that_restarts_is_found_again_by_the_next_request(server: RedisServer) -> None:
+    """The connection of before is broken; that costs no request its place in the shared count."""
+    async with limiter(server.url) as limit, server.client() as client:
+        await limit.hit(SUBJECT)
+        server.stop()
+        await server.start()
+        assert await remaining(limit, limit) == [2, 1]
+        (key,) = await client.keys()
+        assert await client.get(key) == b"2"
+
+
+async def test_an_answer_that_came_too_late_is_not_taken_for_the_next_one(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with limiter(server.url) as limit:
+        assert await remaining(limit, limit) == [2, 1]
+        with server.hanging(), monkeypatch.context() as hurry:
+            hurry.setattr(rate_limit, "_SHARED_TIMEOUT_S", 0.01)
+            assert await limit.hit(OTHER) == (True, 2, WINDOW_S)
+        verdict = await limit.hit(SUBJECT)
+        assert (verdict.is_allowed, verdict.remaining) == (True, 0)
+        assert not (await limit.hit(SUBJECT)).is_allowed
+
+
+@contextlib.contextmanager
+def silent_server() -> Iterator[str]:
+    """What takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"redis://127.0.0.1:{listening.getsockname()[1]}/0"
+
+
+async def test_a_server_that_hangs_delays_by_its_timeout_at_most() -> None:
+    with silent_server() as url:
+        async with limiter(url) as limit:
+            async with asyncio.timeout(HANGING_S_MAX):
+                verdict = await limit.hit(SUBJECT)
+            assert verdict == (True, 2, WINDOW_S)
+
+
+async def test_a_server_that_hangs_delays_many_at_once_no_longer_than_one() -> None:
+    with silent_server() as url:
+        async with limiter(url) as limit, asyncio.timeout(HANGING_S_MAX):
+            verdicts = await asyncio.gather(*(limit.hit(SUBJECT) for _ in range(50)))
+        assert sum(verdict.is_allowed for verdict in verdicts) == QUOTA
+
+
+async def test_a_server_that_refuses_what_it_is_asked_is_one_that_is_away(server: RedisServer) -> None:
+    async with server.client() as client:
+        await client.config_set("requirepass", "a-password")
+        async with limiter(server.url) as stranger:
+            assert await remaining(stranger, stranger, stranger, stranger) == [2, 1, 0, 0]
+
+
+async def test_addresses_never_reach_the_server(server: RedisServer, migrated_url: Secret, audio_url: str) -> None:
+    """Everything that Core says to the server, read word for word."""
+    settings = core_settings(
+        migrated_url,
+        audio_url=audio_url,
+        rate_limit_url=server.url,
+        resolve_rate_limit="2",
+        trusted_proxies="10.0.0.0/8",
+    )
+    async with server.client() as client, client.monitor() as monitor:
+        async with running_core(settings) as one, running_core(settings) as other:
+            forwarded = {"X-Forwarded-For": "203.0.113.77"}
+            by_proxy = [api.other(peer="10.0.0.1") for api in (one, other, one)]
+            statuses = [(await api.resolve(UNKNOWN, headers=forwarded)).status for api in by_proxy]
+            assert statuses == [404, 404, 429], "two Cores of one master key count together"
+            assert (await one.other(peer="2001:db8:7::1").resolve(UNKNOWN)).status == 404
+        keys = await client.keys()
+        assert len(keys) == 2
+        await client.echo("the end")
+        said = []
+        while (command := (await monitor.next_command())["command"]) != "ECHO the end":
+            said.append(command)
+    told = "\n".join(said)
+    assert all(key.decode() in told for key in keys)
+    for part in ("203.0.113", "10.0.0.1", "2001:db8", "2001", UNKNOWN, b"203.0.113.77".hex()):
+        assert part not in told
+    assert all(key.startswith(b"soundmark:resolve:") and len(key) == len(b"soundmark:resolve:") + 32 for key in keys)
+
+
+def test_a_digest_is_shared_within_an_hour_and_no_longer() -> None:
+    one, other = (AddressDigest(SystemEntropy(), b"k" * 32) for _ in range(2))
+    assert one.of(ADDRESS, HOUR_S) == other.of(ADDRESS, HOUR_S) == other.of(ADDRESS, HOUR_S + 3599)
+    assert one.of(ADDRESS, HOUR_S) != one.of(ADDRESS, HOUR_S + 3600)
+    assert AddressDigest(SystemEntropy(), b"j" * 32).of(ADDRESS, HOUR_S) != other.of(ADDRESS, HOUR_S)
+
+
+def test_alone_a_digest_means_nothing_to_another_process() -> None:
+    one, other = AddressDigest(SystemEntropy()), AddressDigest(SystemEntropy())
+    assert one.of(ADDRESS, HOUR_S) == one.of(ADDRESS, HOUR_S)
+    assert one.of(ADDRESS, HOUR_S) != other.of(ADDRESS, HOUR_S)
