@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
+from soundmark.kit import tasks
 from soundmark.kit.tasks import ended
 
 
@@ -30,6 +31,28 @@ async def test_a_task_that_never_began_ends() -> None:
     task = asyncio.create_task(asyncio.Event().wait())
     await ended(task)
     assert task.cancelled()
+
+
+async def test_a_task_that_loses_a_cancellation_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one does that waits for a connection of the pool, and is given it at the same moment."""
+    monkeypatch.setattr(tasks, "_AGAIN_S", 0.001)
+    lost_count = 0
+
+    async def work() -> None:
+        nonlocal lost_count
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if lost_count == 2:
+                    raise
+                lost_count += 1
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        await ended(task)
+    assert (task.cancelled(), lost_count) == (True, 2)
 
 
 async def test_a_task_that_is_over_already_stays_as_it_was() -> None:

@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import structlog
 
+_AGAIN_S: Final = 1.0
+
 _log: Final = structlog.get_logger()
 
 
@@ -14,9 +16,12 @@ async def ended(task: asyncio.Task[Any]) -> None:
     An error of its own is logged and not raised, since whoever stops it has more to stop. Our own cancellation is
     raised as always.
     """
-    task.cancel()
-    # Unlike `await task`, this raises CancelledError only where we are cancelled ourselves.
-    await asyncio.wait([task])
+    while not task.done():
+        # More than once: a wait for a connection of the pool loses a cancellation that comes together with the
+        # connection (psycopg_pool, WaitingClient.wait; asyncio.wait_for of Python 3.11).
+        task.cancel()
+        # Unlike `await task`, this raises CancelledError only where we are cancelled ourselves.
+        await asyncio.wait([task], timeout=_AGAIN_S)
     error = None if task.cancelled() else task.exception()
     if error is not None:
         _log.error("task_failed", task=task.get_name(), error=type(error).__name__, exc_info=error)
