@@ -4,13 +4,14 @@ import contextlib
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import httpx
 import psutil
 import psycopg
 import pytest
+from core_app import MASTER_KEY
 from up_process import SOUNDMARK, clean_environ, has_ended, status_of, until
 
 from soundmark.embedded.postgres import RunningCluster
@@ -32,7 +33,12 @@ class Serving:
 
 
 @contextlib.contextmanager
-def serving(component: str, environ: Mapping[str, str], *arguments: str) -> Iterator[Serving]:
+def serving(
+    component: str,
+    environ: Mapping[str, str],
+    *arguments: str,
+    is_ready: Callable[[Serving], bool] = Serving.is_ready,
+) -> Iterator[Serving]:
     # Held while the component serves, as `up` does: nobody else gets the ports meanwhile.
     with reserve_port("127.0.0.1", 0) as public, reserve_port("127.0.0.1", 0) as metrics:
         port, metrics_port = public.getsockname()[1], metrics.getsockname()[1]
@@ -43,7 +49,7 @@ def serving(component: str, environ: Mapping[str, str], *arguments: str) -> Iter
         ) as process:
             try:
                 found = Serving(process, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{metrics_port}/metrics")
-                until(found.is_ready, 30)
+                until(lambda: is_ready(found), 30)
                 yield found
             finally:
                 process.terminate()
@@ -108,6 +114,37 @@ def test_several_processes_share_a_port_and_add_up_their_metrics() -> None:
         audio.process.terminate()
         assert audio.process.wait(30) == 0
         assert all(has_ended(child) for child in children)
+
+
+def test_resolutions_of_several_core_processes_add_up(cluster: RunningCluster) -> None:
+    url = cluster.create_role_and_database("core_of_serve")
+    migrate(url, "soundmark.core")
+    environ = {
+        "SOUNDMARK_BASE_URL": "http://core.test",
+        "SOUNDMARK_CORE_DATABASE_URL": url.reveal(),
+        "SOUNDMARK_MASTER_KEY": MASTER_KEY,
+        "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
+        **AUDIO,
+    }
+
+    def resolutions() -> dict[str, float]:
+        lines = httpx.get(core.metrics_url, trust_env=False).text.splitlines()
+        samples = [line.split() for line in lines if line.startswith("soundmark_resolutions_total{")]
+        return {name.split('"')[1]: float(value) for name, value in samples if float(value)}
+
+    def resolve(method: str, token: str) -> int:
+        # A connection of its own each time: the kernel gives it to either process.
+        return httpx.request(method, f"{core.url}/v1/resolve/{token}", trust_env=False).status_code
+
+    with serving(
+        "core", environ, "--workers", "2", is_ready=lambda found: status_of(f"{found.url}/healthz") == 200
+    ) as core:
+        parent = psutil.Process(core.process.pid)
+        until(lambda: len(_listening(parent)) == 2, 30)
+        assert {resolve("GET", f"brd_{number:016}") for number in range(24)} == {404}
+        assert {resolve("DELETE", "brd_") for _ in range(8)} == {405}
+        assert resolutions() == {"code_unavailable": 24, "refused": 8}
+        assert status_of(f"{core.url}/metrics") == 404
 
 
 def _listening(parent: psutil.Process) -> list[psutil.Process]:
