@@ -45,6 +45,11 @@ def token_of(number: int) -> str:
     return "brd_" + base64url.encode(hashlib.sha256(f"bench {number}".encode()).digest())[:16]
 
 
+def xr_id_of(number: int) -> str:
+    """The id of the `number`-th seeded Code."""
+    return f"xr_{number:022d}"
+
+
 def seed_codes(url: Secret, key: SigningKey, numbers: range) -> None:
     """The Codes with these numbers exist."""
     now = datetime.now(UTC).replace(microsecond=0)
@@ -58,6 +63,12 @@ def seed_codes(url: Secret, key: SigningKey, numbers: range) -> None:
             " ON CONFLICT DO NOTHING",
             (ORGANIZATION_ID, PROJECT_ID, now),
         )
+        # The operator's own, so that the tenant's routes can be measured too.
+        connection.execute(
+            "INSERT INTO members (organization_id, subject_id, email, role, created_at)"
+            " VALUES (%s, 'operator', 'operator@localhost', 'owner', %s) ON CONFLICT DO NOTHING",
+            (ORGANIZATION_ID, now),
+        )
         rows = list(_rows(key, numbers, now))
         with connection.cursor() as cursor:
             with cursor.copy("COPY broadcasts (token, payload, signature) FROM STDIN (FORMAT BINARY)") as copy:
@@ -70,6 +81,11 @@ def seed_codes(url: Secret, key: SigningKey, numbers: range) -> None:
             ) as copy:
                 for token, xr_id, _ in rows:
                     copy.write_row((ORGANIZATION_ID, xr_id, PROJECT_ID, "Bench", now, now + _LIFE, token, key.key_id))
+
+
+def settle(url: Secret) -> None:
+    """The database is as it would be some time after it was filled."""
+    with psycopg.connect(url.reveal(), autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE broadcasts")
         connection.execute("VACUUM ANALYZE codes")
 
@@ -96,6 +112,6 @@ def _rows(key: SigningKey, numbers: range, now: datetime) -> Iterator[tuple[str,
     before, _, rest = template.partition(digest_of(token_slot).encode())
     between, _, after = rest.partition(xr_slot.encode())
     for number in numbers:
-        token, xr_id = token_of(number), f"xr_{number:022d}"
+        token, xr_id = token_of(number), xr_id_of(number)
         payload = b"".join((before, digest_of(token).encode(), between, xr_id.encode(), after))
         yield token, xr_id, payload

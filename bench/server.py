@@ -1,11 +1,11 @@
 """Core in one process, with two references beside it on the same server: a constant answer and the naive route.
 
-Run as `python -m bench.server PORT CONSTANT_BYTES`, configured by the environment like Core itself.
+Run as `python -m bench.server PORT`, configured by the environment like Core itself. `/constant/N` answers N bytes.
 """
 
 import os
 import sys
-from typing import Any
+from typing import Any, Final
 
 from bench.naive import naive_app
 from soundmark import settings as declared
@@ -13,31 +13,38 @@ from soundmark.core.app import create_app
 from soundmark.kit import log
 from soundmark.kit.serve import Listen, run
 
-_START = {
-    "type": "http.response.start",
-    "status": 200,
-    "headers": [(b"content-type", b"application/json")],
-}
+CONSTANT: Final = "/constant/"
 
 
 def main() -> None:
+    """Serve until SIGTERM."""
     settings = declared.read(declared.CoreSettings, os.environ)
     log.configure(level="warning", log_format="text", component="bench")
     core, naive = create_app(settings), naive_app(settings)
-    body = b"x" * int(sys.argv[2])
-    start = {**_START, "headers": [*_START["headers"], (b"content-length", str(len(body)).encode())]}
-    answer = {"type": "http.response.body", "body": body}
+    made: dict[str, Any] = {}
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and scope["path"] == "/constant":
-            await send(start)
-            await send(answer)
-        elif scope["type"] == "http" and scope["path"].startswith("/naive/"):
+        if scope["type"] != "http":
+            await core(scope, receive, send)
+        elif scope["path"].startswith(CONSTANT):
+            if scope["path"] not in made:
+                made[scope["path"]] = _constant(int(scope["path"].removeprefix(CONSTANT)))
+            for message in made[scope["path"]]:
+                await send(message)
+        elif scope["path"].startswith("/naive/"):
             await naive(scope, receive, send)
         else:
             await core(scope, receive, send)
 
     run(app, Listen("127.0.0.1", int(sys.argv[1])))
+
+
+def _constant(size: int) -> list[dict[str, Any]]:
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % size)]
+    return [
+        {"type": "http.response.start", "status": 200, "headers": headers},
+        {"type": "http.response.body", "body": b"x" * size},
+    ]
 
 
 if __name__ == "__main__":

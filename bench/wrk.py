@@ -14,11 +14,18 @@ local requests, n = {}, 0
 function init(args)
   for path in io.lines(args[1]) do
     n = n + 1
-    requests[n] = wrk.format("GET", path, {["Host"] = "bench", ["X-Svc-Resolution-Proof"] = "ed25519-v1"})
+    local headers = {["Host"] = "bench", ["X-Svc-Resolution-Proof"] = "ed25519-v1"}
+    if args[3] ~= "" then headers["Authorization"] = args[3] end
+    requests[n] = wrk.format("GET", path, headers)
   end
-  math.randomseed(tonumber(args[2]))
+  is_drawn = args[2] ~= "in order"
+  math.randomseed(is_drawn and tonumber(args[2]) or 0)
+  last = 0
 end
-function request() return requests[math.random(n)] end
+function request()
+  last = is_drawn and math.random(n) or last % n + 1
+  return requests[last]
+end
 function done(summary, latency, _)
   local e = summary.errors
   io.write(string.format('RESULT {"requests":%d,"duration_us":%d,"p50_us":%d,"p99_us":%d,"bytes":%d,"errors":%d}\\n',
@@ -38,22 +45,30 @@ class Load:
     p99_ms: float
 
 
-def run(base_url: str, paths: Sequence[str], *, seconds: float, connections: int = CONNECTIONS, seed: int = 1) -> Load:
-    """Ask for uniformly drawn `paths` over `connections` for `seconds`. Any answer but a success ends the benchmark."""
+@dataclass(frozen=True)
+class Demand:
+    """What to ask for."""
+
+    paths: Sequence[str]
+    connections: int = CONNECTIONS
+    authorization: str = ""
+    is_in_order: bool = False  # Each path once before the first comes again, instead of drawn uniformly.
+
+
+def run(base_url: str, demand: Demand, *, seconds: float, seed: int = 1) -> Load:
+    """Ask for `demand` as fast as it is answered, for `seconds`. Any answer but a success ends the benchmark."""
+    order = "in order" if demand.is_in_order else str(seed)
     with tempfile.TemporaryDirectory() as folder:
         script, listing = Path(folder, "draw.lua"), Path(folder, "paths")
         script.write_text(_SCRIPT)
-        listing.write_text("\n".join(paths))
-        done = subprocess.run(
-            ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", script, base_url, "--", listing, str(seed)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        listing.write_text("\n".join(demand.paths))
+        options = ["-t1", f"-c{demand.connections}", f"-d{seconds:.0f}s", "--timeout", "10s", "-s", script]
+        command = ["wrk", *options, base_url, "--", listing, order, demand.authorization]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
     line = next(line for line in done.stdout.splitlines() if line.startswith("RESULT "))
     measured = json.loads(line.removeprefix("RESULT "))
     if measured["errors"] or not measured["requests"]:
-        raise RuntimeError(f"{measured['errors']} of {measured['requests']} requests to {paths[0]} failed")
+        raise RuntimeError(f"{measured['errors']} of {measured['requests']} requests to {demand.paths[0]} failed")
     return Load(
         requests=measured["requests"],
         requests_per_s=measured["requests"] / (measured["duration_us"] / 1e6),

@@ -1,0 +1,248 @@
+"""`make bench`: measure what the issue of each part asked for, print the table, keep it in `bench/RESULTS.md`."""
+
+import argparse
+import contextlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import httpx
+from rich.console import Console
+
+from bench import seed, wrk
+from bench.figures import Figure, keep, ratio_of_rounds, show
+from bench.server import CONSTANT
+from bench.service import OPERATOR_TOKEN, PROOF, Seeded, Service, audio, core, seeded
+from bench.wrk import Demand, Load
+from soundmark.audio.render import Renderer
+from soundmark.embedded.postgres import RunningCluster
+from soundmark.embedded.throwaway import throwaway_cluster
+
+_ROUNDS: Final = 5
+_ROUND_S: Final = 4.0
+_WARM_S: Final = 4.0
+_SOUND_CONNECTIONS: Final = 4
+_UP_READY_MAX_S: Final = 60.0
+_say: Final = Console(stderr=True, highlight=False).print
+
+
+def resolution(cluster: RunningCluster) -> list[Figure]:
+    """One process, 100,000 Codes: resolution, the stadium, and both references, in turns."""
+    database = seeded(cluster, 100_000)
+    with core(database) as service:
+        size = len(httpx.get(service.base_url + database.paths(1)[0], headers=PROOF).content)
+        constant, everything = Demand([f"{CONSTANT}{size}"]), Demand(database.paths())
+        stadium, naive = Demand(database.paths(1)), Demand(database.paths(1000, "/naive/"))
+        _once_each(service, database)
+        loads = _rounds([(service, demand) for demand in (constant, everything, stadium, naive)])
+    constants, resolved, crowd, naives = loads
+    p50, p99 = median(load.p50_ms for load in resolved), median(load.p99_ms for load in resolved)
+    return [
+        _ratio("Resolve with envelope, 100,000 Codes", resolved, constants, "constant answer of the same size", 0.33),
+        _ratio("Resolve against the naive route", resolved, naives, "naive route (bench/naive.py)", 5),
+        Figure("Resolve: p99 over p50", f"p99 {p99:.1f} ms", f"p50 {p50:.1f} ms", p99 / p50, "at most", 2),
+        _ratio("One token heard by everybody", crowd, constants, "constant answer of the same size", 0.5),
+    ]
+
+
+def growth(cluster: RunningCluster) -> list[Figure]:
+    """A million Codes against ten thousand, each in its own process and database, in turns; and the memory for it."""
+    small, large = seeded(cluster, 10_000), seeded(cluster, 1_000_000)
+    with core(small) as of_small, core(large) as of_large:
+        _once_each(of_small, small)
+        first_load = _once_each(of_large, large)
+        smalls, larges = _rounds([(of_small, Demand(small.paths())), (of_large, Demand(large.paths()))])
+        resident_mib = of_large.resident_mib()
+    return [
+        _ratio("Resolve, 1,000,000 Codes", larges, smalls, "10,000 Codes", 0.9),
+        Figure(
+            "Core's resident memory, each of 1,000,000 Codes answered",
+            f"{resident_mib:.0f} MiB; {first_load.requests_per_s:,.0f}/s for the first answers, each verified",
+            "",
+            resident_mib,
+            "at most",
+            150 / 1.048576,
+            " MiB",
+        ),
+    ]
+
+
+def processes(cluster: RunningCluster) -> list[Figure]:
+    """Two processes against one, on the same cores as the load generator and PostgreSQL."""
+    database = seeded(cluster, 50_000)
+    with core(database) as one, core(database, processes=2) as two:
+        for service in (one, two, two):
+            _once_each(service, database)
+        spread: list[int] = []
+        ones, twos = _rounds(
+            [(one, Demand(database.paths())), (two, Demand(database.paths()))],
+            meanwhile=lambda: spread.append(min(two.connection_counts(two.port))),
+        )
+    return [
+        _ratio("Two Core processes", twos, ones, "one process", 1.4),
+        Figure(
+            "Connections of the process that has fewer",
+            f"{', '.join(map(str, spread))} of {wrk.CONNECTIONS}",
+            "",
+            median(spread),
+            "at least",
+            wrk.CONNECTIONS / 4,
+        ),
+    ]
+
+
+def sound(cluster: RunningCluster) -> list[Figure]:
+    """WAVs through Core's API against a bare loop over the encoder in one process."""
+    database = seeded(cluster, 1_000)
+    paths = [
+        f"/v1/codes/{seed.xr_id_of(number)}/audio?organization_id={seed.ORGANIZATION_ID}" for number in range(1_000)
+    ]
+    demand = Demand(paths, _SOUND_CONNECTIONS, f"Bearer {OPERATOR_TOKEN}")
+    bare_rates: list[float] = []
+    loads: list[Load] = []
+    with audio() as audio_url, core(database, audio_url=audio_url) as service:
+        wrk.run(service.base_url, demand, seconds=_WARM_S)
+        for number in range(_ROUNDS):
+            bare_rates.append(_bare_renders_per_s())
+            loads.append(wrk.run(service.base_url, demand, seconds=_ROUND_S, seed=number))
+    rates = [load.requests_per_s for load in loads]
+    return [
+        Figure(
+            "WAVs through Core",
+            f"{median(rates):,.0f}/s",
+            f"bare encode and WAV in a loop: {median(bare_rates):,.0f}/s",
+            ratio_of_rounds(rates, bare_rates),
+            "at least",
+            0.7,
+        )
+    ]
+
+
+def up(_: RunningCluster) -> list[Figure]:
+    """From the command to ready, on a data directory that was used before."""
+    # Where an ordinary user can reach it: PostgreSQL does not run as root.
+    folder = Path(tempfile.mkdtemp(prefix="soundmark-bench-"))
+    folder.chmod(0o755)
+    try:
+        _up_ready_s(folder / "data")
+        times_s = [_up_ready_s(folder / "data") for _ in range(_ROUNDS)]
+    finally:
+        shutil.rmtree(folder)
+    return [
+        Figure(
+            "`soundmark up` ready again",
+            f"{', '.join(f'{time_s:.1f}' for time_s in times_s)} s",
+            "",
+            median(times_s),
+            "at most",
+            5,
+            " s",
+        )
+    ]
+
+
+PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
+    "resolution": resolution,
+    "growth": growth,
+    "processes": processes,
+    "sound": sound,
+    "up": up,
+}
+
+
+def _rounds(
+    demands: Sequence[tuple[Service, Demand]], *, meanwhile: Callable[[], object] | None = None
+) -> list[list[Load]]:
+    """For each demand its loads, one in each round; `meanwhile` is called while the last demand of a round runs."""
+    loads: list[list[Load]] = [[] for _ in demands]
+    for number in range(_ROUNDS):
+        for place, (service, demand) in enumerate(demands):
+            if meanwhile is not None and place == len(demands) - 1:
+                loads[place].append(_watched(service, demand, number, meanwhile))
+            else:
+                loads[place].append(wrk.run(service.base_url, demand, seconds=_ROUND_S, seed=number))
+    return loads
+
+
+def _watched(service: Service, demand: Demand, number: int, meanwhile: Callable[[], object]) -> Load:
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(wrk.run, service.base_url, demand, seconds=_ROUND_S, seed=number)
+        time.sleep(_ROUND_S / 2)
+        meanwhile()
+        return running.result()
+
+
+def _once_each(service: Service, database: Seeded) -> Load:
+    """Ask for every Code about once, so that what follows is measured as it is for the rest of the process's life."""
+    demand = Demand(database.paths(), is_in_order=True)
+    seconds = max(_WARM_S, database.count / 6_000)
+    return wrk.run(service.base_url, demand, seconds=seconds)
+
+
+def _ratio(name: str, loads: Sequence[Load], references: Sequence[Load], reference: str, target: float) -> Figure:
+    rates, reference_rates = ([load.requests_per_s for load in some] for some in (loads, references))
+    return Figure(
+        name,
+        f"{median(rates):,.0f}/s",
+        f"{reference}: {median(reference_rates):,.0f}/s",
+        ratio_of_rounds(rates, reference_rates),
+        "at least",
+        target,
+    )
+
+
+def _bare_renders_per_s() -> float:
+    renderer = Renderer()
+    frames = [f"XRC1:{seed.token_of(number)}" for number in range(1_000)]
+    try:
+        began_s, count = time.perf_counter(), 0
+        while (taken_s := time.perf_counter() - began_s) < _ROUND_S:
+            renderer.render(frames[count % len(frames)], 4)
+            count += 1
+    finally:
+        renderer.close()
+    return count / taken_s
+
+
+def _up_ready_s(data_dir: Path) -> float:
+    began_s = time.perf_counter()
+    command = [sys.executable, "-m", "soundmark", "up", "--data-dir", str(data_dir), "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        while time.perf_counter() - began_s < _UP_READY_MAX_S:
+            with contextlib.suppress(FileNotFoundError, json.JSONDecodeError, httpx.ConnectError):
+                where = json.loads((data_dir / "up.json").read_text())
+                if where["pid"] == process.pid and httpx.get(where["base_url"] + "/readyz").status_code == 200:
+                    return time.perf_counter() - began_s
+            time.sleep(0.02)
+        raise TimeoutError(f"`soundmark up` was not ready after {_UP_READY_MAX_S} s")
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def main() -> None:
+    """Measure the named parts, or all of them."""
+    parser = argparse.ArgumentParser(prog="python -m bench")
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="which parts to measure; all unless named")
+    wanted = parser.parse_args().parts or list(PARTS)
+    figures = []
+    with throwaway_cluster() as cluster:
+        for part in wanted:
+            _say(f"measuring {part} ...")
+            figures += PARTS[part](cluster)
+    show(figures)
+    if len(wanted) == len(PARTS):
+        keep(figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""A measured figure beside what it must reach, and the page that keeps them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Final, Literal
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from bench.machine import described
+
+PAGE: Final = Path(__file__).parent / "RESULTS.md"
+_BEGIN: Final = "<!-- measured: begin (written by python -m bench) -->"
+_END: Final = "<!-- measured: end -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One row: what was measured, in words and as the number that is held against `target`."""
+
+    name: str
+    measured: str
+    reference: str
+    value: float
+    bound: Literal["at least", "at most"]
+    target: float
+    unit: str = ""
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether it is what was asked for."""
+        return self.value >= self.target if self.bound == "at least" else self.value <= self.target
+
+    def cells(self) -> tuple[str, ...]:
+        """The texts of its row."""
+        return (
+            self.name,
+            self.measured,
+            self.reference,
+            f"{self.value:.2f}{self.unit}",
+            f"{self.bound} {self.target:g}{self.unit}",
+            "yes" if self.is_reached else "NO",
+        )
+
+
+HEADINGS: Final = ("Figure", "Measured", "Reference in the same run", "Value", "Wanted", "Reached")
+
+
+def ratio_of_rounds(numerators: Sequence[float], denominators: Sequence[float]) -> float:
+    """The median of the rounds' own ratios: a slow moment of the machine slows both parts of a round."""
+    return median(one / other for one, other in zip(numerators, denominators, strict=True))
+
+
+def show(figures: Sequence[Figure]) -> None:
+    """Print the table."""
+    table = Table(*HEADINGS)
+    for figure in figures:
+        table.add_row(*map(escape, figure.cells()))
+    Console(width=160).print(table)
+
+
+def keep(figures: Sequence[Figure]) -> None:
+    """Put the table and the machine's name into `RESULTS.md`; what people wrote around them stays."""
+    before, _, rest = PAGE.read_text().partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    rows = [HEADINGS, ("---",) * len(HEADINGS), *(figure.cells() for figure in figures)]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    PAGE.write_text(f"{before}{_BEGIN}\n{described()}\n\n{table}\n{_END}{after}")

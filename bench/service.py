@@ -1,0 +1,143 @@
+"""Services to measure: a seeded database, and processes of Core on it."""
+
+import asyncio
+import base64
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import httpx
+import psutil
+
+from bench import seed
+from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.migrations import migrate
+from soundmark.kit.secret import Secret
+from soundmark.kit.sockets import reserve_port
+
+PROOF: Final = {"X-Svc-Resolution-Proof": "ed25519-v1"}
+AUDIO_CREDENTIAL: Final = "audio-credential-of-the-benchmark"
+OPERATOR_TOKEN: Final = "xop_" + "b" * 43
+_MASTER_KEY: Final = bytes(range(32))
+_START_S: Final = 30
+_SEEDED_AT_ONCE: Final = 100_000
+_ROOT: Final = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Seeded:
+    """A database with `count` Codes."""
+
+    url: Secret
+    count: int
+
+    def paths(self, count: int | None = None, prefix: str = "/v1/resolve/") -> list[str]:
+        """What a receiver of each of the first `count` Codes asks for."""
+        return [prefix + seed.token_of(number) for number in range(self.count if count is None else count)]
+
+
+def seeded(cluster: RunningCluster, count: int) -> Seeded:
+    """A new database with `count` genuine Codes in it."""
+    url = cluster.create_role_and_database(f"codes_{count}")
+    migrate(url, "soundmark.core")
+    key = asyncio.run(seed.first_key(url, _MASTER_KEY))
+    for begin in range(0, count, _SEEDED_AT_ONCE):
+        seed.seed_codes(url, key, range(begin, min(count, begin + _SEEDED_AT_ONCE)))
+    seed.settle(url)
+    return Seeded(url, count)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Processes that answer at one address."""
+
+    base_url: str
+    processes: tuple[psutil.Process, ...]
+
+    def resident_mib(self) -> float:
+        """The memory of its first process."""
+        rss: int = self.processes[0].memory_info().rss
+        return rss / 2**20
+
+    def connection_counts(self, port: int) -> list[int]:
+        """How many connections each process holds."""
+        return [
+            sum(
+                1
+                for connection in process.net_connections("tcp")
+                if connection.status == psutil.CONN_ESTABLISHED and connection.laddr.port == port
+            )
+            for process in self.processes
+        ]
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.base_url.rpartition(":")[2])
+
+
+@contextlib.contextmanager
+def core(database: Seeded, *, processes: int = 1, audio_url: str = "http://127.0.0.1:9") -> Iterator[Service]:
+    """Core in `processes` processes on one port, each with the references beside it (bench/server.py)."""
+    environ = {
+        **os.environ,
+        "SOUNDMARK_BASE_URL": "http://127.0.0.1",
+        "SOUNDMARK_CORE_DATABASE_URL": database.url.reveal(),
+        "SOUNDMARK_MASTER_KEY": base64.urlsafe_b64encode(_MASTER_KEY).decode().rstrip("="),
+        "SOUNDMARK_AUDIO_URL": audio_url,
+        "SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL,
+        "SOUNDMARK_OPERATOR_TOKEN": OPERATOR_TOKEN,
+        "SOUNDMARK_RESOLVE_RATE_LIMIT": "1000000000",
+    }
+    with _free_port() as port:
+        command = [sys.executable, "-m", "bench.server", str(port)]
+        with contextlib.ExitStack() as stack:
+            started = tuple(stack.enter_context(_process(command, environ)) for _ in range(processes))
+            service = Service(f"http://127.0.0.1:{port}", started)
+            _wait(lambda: httpx.get(service.base_url + database.paths(1)[0], headers=PROOF).status_code == 200)
+            yield service
+
+
+@contextlib.contextmanager
+def audio() -> Iterator[str]:
+    """The audio component; its address."""
+    environ = {**os.environ, "SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL, "SOUNDMARK_LOG_LEVEL": "warning"}
+    with _free_port() as port:
+        command = [sys.executable, "-m", "soundmark", "serve", "audio", "--port", str(port), "--beside-others"]
+        with _process(command, environ):
+            base_url = f"http://127.0.0.1:{port}"
+            _wait(lambda: httpx.get(base_url + "/readyz").status_code == 200)
+            yield base_url
+
+
+@contextlib.contextmanager
+def _free_port() -> Iterator[int]:
+    """A port that nobody else takes meanwhile, and that several processes may share."""
+    with reserve_port("127.0.0.1", 0) as sock:
+        yield sock.getsockname()[1]
+
+
+@contextlib.contextmanager
+def _process(command: list[str], environ: dict[str, str]) -> Iterator[psutil.Process]:
+    process = subprocess.Popen(command, env=environ, cwd=_ROOT)
+    try:
+        yield psutil.Process(process.pid)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _wait(is_there: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + _START_S
+    while time.monotonic() < deadline_s:
+        with contextlib.suppress(httpx.ConnectError):
+            if is_there():
+                return
+        time.sleep(0.05)
+    raise TimeoutError(f"a service did not start within {_START_S} s")
