@@ -207,7 +207,10 @@ def core_settings(database_url: Secret, **changes: Any) -> declared.CoreSettings
 
 @contextlib.asynccontextmanager
 async def running_core(settings: declared.CoreSettings, clock: FakeClock | None = None) -> AsyncIterator[Api]:
-    """The production app with its lifespan running, and a client that is the operator."""
+    """The production app with its lifespan running, and a client that is the operator.
+
+    Raises: what the app refuses to start with.
+    """
     clock = clock or FakeClock()
     app = create_app(settings, clock=clock)
     to_app: asyncio.Queue[dict[str, str]] = asyncio.Queue()
@@ -215,6 +218,8 @@ async def running_core(settings: declared.CoreSettings, clock: FakeClock | None 
     lifespan = asyncio.create_task(app({"type": "lifespan", "asgi": {}, "state": {}}, to_app.get, from_app.put))  # type: ignore[arg-type]  # the protocol's loose dicts
     await to_app.put({"type": "lifespan.startup"})
     started = await from_app.get()
+    if started["type"] == "lifespan.startup.failed":
+        await lifespan  # Raises why.
     assert started["type"] == "lifespan.startup.complete", started
     try:
         yield Api(app, clock)
