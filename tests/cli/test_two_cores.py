@@ -1,0 +1,149 @@
+"""Two real Core processes on one port and one database: what one has answered, both have."""
+
+import asyncio
+import contextlib
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from core_app import AUDIO_CREDENTIAL, INTENT, MASTER_KEY, OPERATOR_TOKEN, PROOF
+from soundmark_sdk import read_key_set, verify_answer
+from up_process import SOUNDMARK, clean_environ, until
+
+from soundmark.kit.secret import Secret
+from soundmark.kit.sockets import reserve_port
+from soundmark.kit.timestamps import format_timestamp
+
+CONNECTIONS = 40
+ASKED_EACH = 25
+
+
+@dataclass(frozen=True)
+class Cores:
+    """Processes that share a port; the kernel decides for each connection which of them serves it."""
+
+    url: str
+    pids: frozenset[int]
+
+    def serving(self) -> Counter[int]:
+        """How many connections from outside each process holds."""
+        port = httpx.URL(self.url).port
+        return Counter(
+            {
+                pid: sum(
+                    connection.status == psutil.CONN_ESTABLISHED and connection.laddr.port == port
+                    for connection in psutil.Process(pid).net_connections("tcp")
+                )
+                for pid in self.pids
+            }
+        )
+
+
+def _listens(process: subprocess.Popen[bytes], port: int) -> bool:
+    assert process.poll() is None, "it must start"
+    found = psutil.Process(process.pid).net_connections("tcp")
+    return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in found)
+
+
+@pytest.fixture
+def cores(spare_database_url: Secret) -> Iterator[Cores]:
+    environ = {
+        "SOUNDMARK_BASE_URL": "http://core.test",
+        "SOUNDMARK_CORE_DATABASE_URL": spare_database_url.reveal(),
+        "SOUNDMARK_MASTER_KEY": MASTER_KEY,
+        "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
+        "SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL,
+        "SOUNDMARK_OPERATOR_TOKEN": OPERATOR_TOKEN,
+        "SOUNDMARK_RESOLVE_RATE_LIMIT": "1000000",
+    }
+    with contextlib.ExitStack() as stack:
+        port = stack.enter_context(reserve_port("127.0.0.1", 0)).getsockname()[1]
+        command = [*SOUNDMARK, "serve", "core", "--port", str(port), "--beside-others"]
+        started = [
+            stack.enter_context(subprocess.Popen(command, env=clean_environ(environ), stderr=subprocess.DEVNULL))
+            for _ in range(2)
+        ]
+        try:
+            until(lambda: all(_listens(process, port) for process in started), 30)
+            yield Cores(f"http://127.0.0.1:{port}", frozenset(process.pid for process in started))
+        finally:
+            for process in started:
+                process.terminate()
+        assert [process.wait(30) for process in started] == [0, 0]
+
+
+async def given_code(operator: httpx.AsyncClient) -> dict[str, Any]:
+    async def post(path: str, body: dict[str, Any]) -> dict[str, Any]:
+        made: dict[str, Any] = (await operator.post(path, json=body)).raise_for_status().json()
+        return made
+
+    organization_id = (await post("/v1/organizations", {"name": "Radio Nordlicht"}))["id"]
+    project = await post("/v1/projects", {"organization_id": organization_id, "name": "Morning show"})
+    wanted = {
+        "organization_id": organization_id,
+        "project_id": project["id"],
+        "issuer": "Radio Nordlicht",
+        "expires_at": format_timestamp(datetime.now(UTC) + timedelta(hours=1)),
+        "intent": INTENT,
+    }
+    return await post("/v1/codes", wanted)
+
+
+async def test_no_resolution_that_starts_after_a_revoke_returns_the_intent(cores: Cores) -> None:
+    """A thousand resolutions over forty connections to two processes, while one of these answers the revoke.
+
+    Each connection is opened before the race, so which process serves it is known and both are asked throughout.
+    """
+    limits = httpx.Limits(max_connections=1, max_keepalive_connections=1)
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def client(**options: Any) -> httpx.AsyncClient:
+            made = httpx.AsyncClient(base_url=cores.url, limits=limits, trust_env=False, timeout=30, **options)
+            return await stack.enter_async_context(made)
+
+        operator = await client(headers={"Authorization": f"Bearer {OPERATOR_TOKEN}"})
+        code = await given_code(operator)
+        path, token = f"/v1/resolve/{code['broadcast_token']}", code["broadcast_token"]
+        keys = read_key_set((await operator.get("/v1/keys")).content)
+        # The kernel gives a connection to either process by chance: of forty, all to one is 2 in 10¹².
+        receivers = [await client(headers=PROOF) for _ in range(CONNECTIONS)]
+        assert {(await receiver.get(path)).status_code for receiver in receivers} == {200}
+        served = cores.serving()
+        assert min(served.values()) > 1, served  # One of them is the operator's.
+        assert sum(served.values()) == CONNECTIONS + 1
+
+        many, revoked = asyncio.Event(), asyncio.Event()
+        early: list[int] = []
+        late: list[int] = []
+
+        async def ask(receiver: httpx.AsyncClient) -> None:
+            for _ in range(ASKED_EACH):
+                is_late = revoked.is_set()
+                answer = await receiver.get(path)
+                (late if is_late else early).append(answer.status_code)
+                if answer.status_code == 200:
+                    verify_answer(answer.content, token, keys, datetime.now(UTC))
+                if len(early) == 100:
+                    many.set()
+
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            for receiver in receivers:
+                tasks.create_task(ask(receiver))
+            await many.wait()
+            query = {"organization_id": code["organization_id"]}
+            answer = await operator.post(f"/v1/codes/{code['xr_id']}/revoke", params=query)
+            revoked.set()
+        assert answer.status_code == 200
+        # Nobody reconnected: every connection was to the same process from the first question to the last.
+        assert cores.serving() == served
+        # Once more over each connection, so that neither process can have escaped by being asked early only.
+        late += [(await receiver.get(path)).status_code for receiver in receivers]
+
+    assert (len(early) + len(late), set(late)) == (CONNECTIONS * (ASKED_EACH + 1), {404})
+    assert (set(early[:100]), set(early) <= {200, 404}) == ({200}, True)
