@@ -120,7 +120,9 @@ def test_a_worker_that_loses_its_database_says_so_and_ends(
                 superuser.execute("ALTER ROLE jobs_under_test LOGIN")
         _, said = process.communicate()
     assert process.returncode == 1
-    assert b"soundmark: the jobs of audience stopped" in said.splitlines()[-1]
+    # A job that was under way (the housekeeping of the minute, often) is reported when the process forgets it, after
+    # the command has said why it ends.
+    assert [line for line in said.splitlines() if line.startswith(b"soundmark: the jobs of audience stopped")] != []
 
 
 def test_a_worker_without_a_database_is_refused_in_one_line() -> None:
