@@ -10,8 +10,10 @@ from typing import Any, Final
 
 import uvicorn
 import uvloop
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from soundmark.kit import sockets
+from soundmark.kit.gathering import GatheringTransport
 from soundmark.kit.metrics import metrics_app
 
 GRACE_S: Final = 10
@@ -25,6 +27,13 @@ class Listen:
     host: str
     port: int
     metrics_port: int | None = None
+
+
+class _Protocol(HttpToolsProtocol):
+    """uvicorn's HTTP/1.1 with each answer in one piece."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own type
+        super().connection_made(GatheringTransport(transport, self.loop))
 
 
 class _Server(uvicorn.Server):
@@ -90,7 +99,7 @@ def _server(app: Any, *, lifespan: Any) -> uvicorn.Server:
     return _Server(
         uvicorn.Config(
             app,
-            http="httptools",
+            http=_Protocol,
             ws="none",
             lifespan=lifespan,
             # A forwarded header is judged where it is used, against the configured proxies, and nowhere else.
