@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
@@ -89,9 +89,11 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
 def _front(resolve: Resolve, rest: AsgiApp) -> AsgiApp:
     """Resolution first, then the framework with everything else."""
 
-    def front(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        is_resolution = scope["type"] == "http" and scope["path"].startswith(PATH_PREFIX)
-        return (resolve if is_resolution else rest)(scope, receive, send)
+    async def front(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith(PATH_PREFIX):
+            await resolve(scope, receive, send)
+        else:
+            await rest(scope, receive, send)
 
     return front
 
