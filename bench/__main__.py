@@ -234,14 +234,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench")
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="which parts to measure; all unless named")
     wanted = parser.parse_args().parts or list(PARTS)
-    figures = []
     with throwaway_cluster() as cluster:
         for part in wanted:
             _say(f"measuring {part} ...")
-            figures += PARTS[part](cluster)
-    show(figures)
-    if len(wanted) == len(PARTS):
-        keep(figures)
+            figures = PARTS[part](cluster)
+            show(figures)
+            keep(part, figures)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,6 @@ from rich.table import Table
 from bench.machine import described
 
 PAGE: Final = Path(__file__).parent / "RESULTS.md"
-_BEGIN: Final = "<!-- measured: begin (written by python -m bench) -->"
-_END: Final = "<!-- measured: end -->"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +60,12 @@ def show(figures: Sequence[Figure]) -> None:
     Console(width=160).print(table)
 
 
-def keep(figures: Sequence[Figure]) -> None:
-    """Put the table and the machine's name into `RESULTS.md`; what people wrote around them stays."""
-    before, _, rest = PAGE.read_text().partition(_BEGIN)
-    _, _, after = rest.partition(_END)
+def keep(part: str, figures: Sequence[Figure]) -> None:
+    """Put one part's table and the machine's name into `RESULTS.md`; the other parts and what people wrote stay."""
+    begin, end = f"<!-- measured: {part} (written by python -m bench) -->", f"<!-- measured: {part} ends -->"
+    before, _, rest = PAGE.read_text().partition(begin)
+    assert rest, f"{PAGE.name} has a place for {part}"
+    _, _, after = rest.partition(end)
     rows = [HEADINGS, ("---",) * len(HEADINGS), *(figure.cells() for figure in figures)]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    PAGE.write_text(f"{before}{_BEGIN}\n{described()}\n\n{table}\n{_END}{after}")
+    PAGE.write_text(f"{before}{begin}\n{described()}\n\n{table}\n{end}{after}")
