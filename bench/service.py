@@ -47,9 +47,11 @@ def seeded(cluster: RunningCluster, count: int) -> Seeded:
     url = cluster.create_role_and_database(f"codes_{count}")
     migrate(url, "soundmark.core")
     key = asyncio.run(seed.first_key(url, _MASTER_KEY))
+    # Row-level security has no COPY.
+    everything = cluster.superuser_url_of(f"codes_{count}")
     for begin in range(0, count, _SEEDED_AT_ONCE):
-        seed.seed_codes(url, key, range(begin, min(count, begin + _SEEDED_AT_ONCE)))
-    seed.settle(url)
+        seed.seed_codes(everything, key, range(begin, min(count, begin + _SEEDED_AT_ONCE)))
+    seed.settle(everything)
     return Seeded(url, count)
 
 

@@ -89,8 +89,9 @@ def clock(session_clock: FakeClock) -> Iterator[FakeClock]:
 
 
 @pytest.fixture
-def rival(database_url: Secret) -> Rival:
-    return Rival(database_url)
+def rival(database_url: Secret, cluster: RunningCluster) -> Rival:
+    assert database_url is not None, "the database is empty"
+    return Rival(cluster.superuser_url_of("core_under_test"))
 
 
 @pytest.fixture

@@ -267,7 +267,7 @@ def audio_component() -> contextlib.AbstractContextManager[str]:
 
 
 class Rival:
-    """A plain second connection: alters rows, holds locks, and knows who waits for them."""
+    """A second connection of somebody who may everything: alters rows, holds locks, and knows who waits for them."""
 
     def __init__(self, url: Secret) -> None:
         self._url = url

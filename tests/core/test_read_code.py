@@ -156,7 +156,7 @@ ALTERATIONS = {
 
 
 def broken_count() -> float:
-    return REGISTRY.get_sample_value("soundmark_integrity_failures_total", {"path": "tenant"}) or 0.0
+    return REGISTRY.get_sample_value("soundmark_integrity_failures_total", {"reader": "tenant"}) or 0.0
 
 
 @pytest.mark.parametrize("alteration", ALTERATIONS)

@@ -165,7 +165,7 @@ async def test_an_altered_row_is_never_answered(api: Api, rival: Rival, alterati
 
 def broken_count() -> float:
     """What the error metric of this process says."""
-    return REGISTRY.get_sample_value("soundmark_integrity_failures_total", {"path": "resolution"}) or 0.0
+    return REGISTRY.get_sample_value("soundmark_integrity_failures_total", {"reader": "resolution"}) or 0.0
 
 
 async def test_a_token_moved_to_another_code_is_never_answered(api: Api, rival: Rival) -> None:

@@ -10,7 +10,9 @@ import structlog
 from fastapi import FastAPI
 
 import soundmark
+from soundmark.core.access.credentials import Credentials
 from soundmark.core.access.operator import OperatorAccess
+from soundmark.core.access.server_keys import ServerKeyAccess
 from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.context import Context
 from soundmark.core.custody import Custody
@@ -60,7 +62,8 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
 
     app = bare_app(lifespan)
     app.state.context = ctx
-    app.state.operator = OperatorAccess(settings.operator_token)
+    keys = ServerKeyAccess(ctx.db, clock)
+    app.state.credentials = Credentials(OperatorAccess(settings.operator_token), keys, tokens=None)
     app.state.authenticate = authenticate
     install_problem_handlers(app, settings.base_url, refine=_refine)
     app.router.routes.extend(publication_routes(app, settings.base_url))

@@ -2,17 +2,16 @@
 
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, Header, Query
+from fastapi import Depends, Header, Path, Query
 from fastapi.exceptions import RequestValidationError
 from pydantic import WithJsonSchema
 from starlette.requests import Request
 
 from soundmark.core.access.authorise import authorise, authorise_user
-from soundmark.core.access.operator import PREFIX as OPERATOR_PREFIX
-from soundmark.core.access.operator import OperatorAccess
+from soundmark.core.access.credentials import Credentials
 from soundmark.core.access.policy import POLICY, Action
 from soundmark.core.context import Context
-from soundmark.core.domain.scope import TenantScope, User
+from soundmark.core.domain.scope import Caller, TenantScope, User
 from soundmark.kit.http import ACCESS
 from soundmark.kit.paging import CURSOR_CHARS_MAX, LIMIT_DEFAULT, LIMIT_MAX
 from soundmark.kit.problems import Problem, Unauthenticated
@@ -30,6 +29,9 @@ def _request_id(request: Request) -> str:
 
 Ctx = Annotated[Context, Depends(_context)]
 RequestId = Annotated[str, Depends(_request_id)]
+OrganizationPath = Annotated[
+    str, Path(max_length=160, description="The organisation's id.", examples=["org_b2xkLXJhZGlvLWV4YW1wbA"])
+]
 OrganizationQuery = Annotated[str, Query(max_length=160, description="The organisation to act in.")]
 OrganizationHeader = Annotated[
     str | None, Header(alias="X-Svc-Organization-Id", max_length=160, description="The organisation to act in.")
@@ -40,25 +42,23 @@ _OpaqueCursor = Annotated[str, WithJsonSchema({"type": "string", "maxLength": CU
 CursorText = Annotated[_OpaqueCursor | None, Query(description="`next_cursor` of the page before.")]
 
 
-async def authenticate(request: Request) -> User:
+async def authenticate(request: Request) -> Caller:
     """The caller behind the one `Authorization` header.
 
-    Raises: Unauthenticated for no, two, malformed and unknown credentials alike.
+    Raises: Unauthenticated for no, two, malformed and unknown credentials alike; EmailNotVerified;
+        IdentityProviderUnavailable.
     """
     headers = request.headers.getlist("authorization")
     if len(headers) != 1:
         raise Unauthenticated
     scheme, _, credential = headers[0].partition(" ")
-    if scheme.lower() != "bearer" or not credential.startswith(OPERATOR_PREFIX):
+    if scheme.lower() != "bearer":
         raise Unauthenticated
-    operator: OperatorAccess = request.app.state.operator
-    user = operator.user_of(credential, request.client.host if request.client else None)
-    if user is None:
-        raise Unauthenticated
-    return user
+    credentials: Credentials = request.app.state.credentials
+    return await credentials.caller_of(credential, request.client.host if request.client else None)
 
 
-class Caller:
+class CallerOf:
     """Dependency: the caller of a route that happens in no organisation."""
 
     def __init__(self, action: Action) -> None:
@@ -75,6 +75,16 @@ class TenantInQuery:
         self.action = action
 
     async def __call__(self, request: Request, ctx: Ctx, organization_id: OrganizationQuery) -> TenantScope:
+        return await authorise(ctx, request.state.caller, self.action, organization_id)
+
+
+class TenantInPath:
+    """Dependency: the scope of a route whose organisation stands in the path."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    async def __call__(self, request: Request, ctx: Ctx, organization_id: OrganizationPath) -> TenantScope:
         return await authorise(ctx, request.state.caller, self.action, organization_id)
 
 
@@ -132,12 +142,15 @@ def needs(action: Action) -> dict[str, Any]:
             "public": False,
             "roles": sorted(rule.roles) if rule.roles is not None else [],
             "mfa": rule.mfa,
-            "key_scope": None,
+            "key_scope": rule.key_scope,
+            "platform": rule.is_platform,
         }
     }
 
 
-PUBLIC: Final[dict[str, Any]] = {ACCESS: {"action": None, "public": True, "roles": [], "mfa": False, "key_scope": None}}
+PUBLIC: Final[dict[str, Any]] = {
+    ACCESS: {"action": None, "public": True, "roles": [], "mfa": False, "key_scope": None, "platform": False}
+}
 
 
 def problems(*classes: type[Problem]) -> dict[int | str, dict[str, Any]]:

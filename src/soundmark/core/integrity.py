@@ -5,19 +5,19 @@ from typing import Final, Literal, get_args
 import structlog
 from prometheus_client import Counter
 
-Path = Literal["resolution", "tenant"]
+Reader = Literal["resolution", "tenant"]
 
 _log: Final = structlog.get_logger()
 _failures: Final = Counter(
     "soundmark_integrity_failures_total",
     "Stored Codes whose signature or facts did not verify; anything above zero means that the database was altered.",
-    ["path"],
+    ["reader"],
 )
-for _path in get_args(Path):
-    _failures.labels(_path)  # Zero is a figure too: an alarm on a metric that is not there yet would be none.
+for _reader in get_args(Reader):
+    _failures.labels(_reader)  # Zero is a figure too: an alarm on a metric that is not there yet would be none.
 
 
-def report_broken(path: Path, **identity: str | None) -> None:
+def report_broken(reader: Reader, **identity: str | None) -> None:
     """Count and log one stored Code that does not verify. `identity` holds ids, never a token."""
-    _failures.labels(path).inc()
-    _log.error("stored_code_does_not_verify", path=path, **identity)
+    _failures.labels(reader).inc()
+    _log.error("stored_code_does_not_verify", reader=reader, **identity)

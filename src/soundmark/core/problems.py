@@ -39,10 +39,28 @@ class CodeUnavailable(Problem):
     kind, code, title = Kind.MISSING, "code_unavailable", "No Code can be answered for this token."
 
 
+class EmailNotVerified(Problem):
+    """The identity provider has not verified the caller's e-mail address."""
+
+    kind, code, title = Kind.FORBIDDEN, "email_not_verified", "Your e-mail address is not verified."
+
+
 class Forbidden(Problem):
     """The caller's role does not allow the act."""
 
     kind, code, title = Kind.FORBIDDEN, "forbidden", "Your role does not allow this."
+
+
+class IdentityProviderUnavailable(Problem):
+    """The identity provider does not answer and its keys were never read."""
+
+    kind, code, title = Kind.UNAVAILABLE, "identity_provider_unavailable", "Logins cannot be checked right now."
+
+
+class InsufficientScope(Problem):
+    """The server key was not made for the act."""
+
+    kind, code, title = Kind.FORBIDDEN, "insufficient_scope", "This key has not the scope that this needs."
 
 
 class IntegrationNotFound(Problem):
@@ -69,6 +87,12 @@ class OrganizationNotFound(Problem):
     kind, code, title = Kind.MISSING, "organization_not_found", "There is no such organisation here."
 
 
+class PlatformAdminRequired(Problem):
+    """The act is for those who run the platform."""
+
+    kind, code, title = Kind.FORBIDDEN, "platform_admin_required", "This is for administrators of the platform."
+
+
 class ProjectNameConflict(Problem):
     """Another project of the organisation has this name."""
 
@@ -85,3 +109,9 @@ class RateLimited(Problem):
     """Too many requests from one address in the window."""
 
     kind, code, title = Kind.LIMITED, "rate_limited", "Too many requests; try again later."
+
+
+class UserTokenRequired(Problem):
+    """Only a person may do this; a server key may not."""
+
+    kind, code, title = Kind.FORBIDDEN, "user_token_required", "This needs a person's login, not a server key."

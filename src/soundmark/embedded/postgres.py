@@ -257,7 +257,11 @@ class RunningCluster:
     @property
     def superuser_url(self) -> Secret:
         """Where the superuser connects."""
-        return self.cluster.superuser_url(self.port)
+        return self.superuser_url_of("postgres")
+
+    def superuser_url_of(self, database: str) -> Secret:
+        """Where the superuser, whom row-level security does not concern, connects to one database."""
+        return self.cluster.superuser_url(self.port, database)
 
     def create_role_and_database(self, name: str) -> Secret:
         """The URL of a database `name` that only the role `name` can connect to."""

@@ -6,11 +6,14 @@ from contextvars import ContextVar
 from typing import Any, Final, LiteralString, TypeVar
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import class_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.secret import Secret
+
+EVERY_TENANT: Final = "*"  # For an operator's question that is about all of them; few tables answer it.
 
 Params = Mapping[str, Any]
 R = TypeVar("R")
@@ -107,23 +110,29 @@ class Database:
         await self._pool.close()
 
     @contextlib.asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Tx]:
+    async def transaction(
+        self, *, tenant: str | None = None, subject: str | None = None, credential: bytes | None = None
+    ) -> AsyncIterator[Tx]:
         """One read-committed transaction: committed when the block ends, rolled back when it raises.
 
+        Row-level security shows it the rows of `tenant`, what the person `subject` may see before it chose one, and
+        what the holder of a `credential` with this digest may see of itself; without them no tenant's row is there.
         Never nested, never open across a call to another component; both are assertion failures.
 
         Raises: DatabaseUnavailable.
         """
-        async with self._begun("BEGIN ISOLATION LEVEL READ COMMITTED") as tx:
+        async with self._begun(_begin("READ COMMITTED", tenant, subject, credential)) as tx:
             yield tx
 
     @contextlib.asynccontextmanager
-    async def snapshot(self) -> AsyncIterator[Tx]:
+    async def snapshot(self, *, tenant: str | None = None, subject: str | None = None) -> AsyncIterator[Tx]:
         """A repeatable-read, read-only transaction: everything in it is read as of one moment.
+
+        `tenant` and `subject` as in `transaction`.
 
         Raises: DatabaseUnavailable.
         """
-        async with self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as tx:
+        async with self._begun(_begin("REPEATABLE READ READ ONLY", tenant, subject, None)) as tx:
             yield tx
 
     async def is_ready(self) -> bool:
@@ -147,7 +156,7 @@ class Database:
             raise DatabaseUnavailable from None
 
     @contextlib.asynccontextmanager
-    async def _begun(self, begin: LiteralString) -> AsyncIterator[Tx]:
+    async def _begun(self, begin: sql.Composed) -> AsyncIterator[Tx]:
         assert_no_transaction("a transaction")
         connection = await self._acquire(begin)
         token = _open_transaction.set(True)
@@ -167,7 +176,7 @@ class Database:
             _open_transaction.reset(token)
             await self._pool.putconn(connection)
 
-    async def _acquire(self, begin: LiteralString) -> psycopg.AsyncConnection[Any]:
+    async def _acquire(self, begin: sql.Composed) -> psycopg.AsyncConnection[Any]:
         """A connection whose transaction has begun.
 
         After a restart of the server the pool holds connections that are dead and do not know it. BEGIN finds out
@@ -190,3 +199,17 @@ class Database:
             else:
                 return connection
         raise DatabaseUnavailable
+
+
+def _begin(isolation: LiteralString, tenant: str | None, subject: str | None, credential: bytes | None) -> sql.Composed:
+    """What begins a transaction and says for whom, in one round trip. The settings end with the transaction."""
+    statements: list[sql.Composable] = [sql.SQL("BEGIN ISOLATION LEVEL ") + sql.SQL(isolation)]
+    settings = {
+        "soundmark.tenant": tenant,
+        "soundmark.subject": subject,
+        "soundmark.credential": credential and credential.hex(),
+    }
+    for name, value in settings.items():
+        if value is not None:
+            statements.append(sql.SQL("SELECT set_config({}, {}, true)").format(name, value))
+    return sql.SQL("; ").join(statements)

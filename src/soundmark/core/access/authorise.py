@@ -1,42 +1,84 @@
 """The one function that opens a tenant to a caller."""
 
-from soundmark.core.access.policy import POLICY, Action
+from soundmark.core.access.policy import POLICY, Action, Rule
 from soundmark.core.context import Context
-from soundmark.core.domain.scope import TenantScope, User
-from soundmark.core.problems import Forbidden, MfaRequired, OrganizationNotFound
-from soundmark.core.store import organizations
+from soundmark.core.domain.scope import Actor, Caller, Role, ServerKey, TenantScope, User
+from soundmark.core.problems import (
+    Forbidden,
+    InsufficientScope,
+    MfaRequired,
+    OrganizationNotFound,
+    PlatformAdminRequired,
+    UserTokenRequired,
+)
+from soundmark.core.store import members
 from soundmark.kit.ids import may_be_id
 
 
-def authorise_user(user: User, action: Action) -> User:
-    """The user, for an act that happens in no organisation.
+def authorise_user(caller: Caller, action: Action) -> User:
+    """The person, for an act that happens in no organisation.
 
-    Raises: MfaRequired.
+    Raises: UserTokenRequired; PlatformAdminRequired; MfaRequired.
     """
     rule = POLICY[action]
     assert rule.roles is None, f"{action} happens inside an organisation"
-    if rule.mfa and not user.has_mfa:
+    if not isinstance(caller, User):
+        raise UserTokenRequired
+    if rule.is_platform and not caller.is_platform_admin:
+        raise PlatformAdminRequired
+    if rule.mfa and not caller.has_mfa:
         raise MfaRequired
-    return user
+    return caller
 
 
-async def authorise(ctx: Context, user: User, action: Action, organization_id: str) -> TenantScope:
-    """The scope in which `user` may do `action`.
+async def authorise(ctx: Context, caller: Caller, action: Action, organization_id: str) -> TenantScope:
+    """The scope in which `caller` may do `action`.
 
     Raises: OrganizationNotFound for a stranger, exactly as for an organisation that does not exist; Forbidden;
-        MfaRequired.
+        InsufficientScope; UserTokenRequired; MfaRequired.
     Source: contract, sections 1 and 2.
     """
     rule = POLICY[action]
     assert rule.roles is not None, f"{action} happens in no organisation"
     if not may_be_id(organization_id):
         raise OrganizationNotFound
-    async with ctx.db.transaction() as tx:
-        role = await organizations.find_role(tx, organization_id=organization_id, subject_id=user.subject_id)
+    if isinstance(caller, ServerKey):
+        return _scope_of_key(caller, rule, organization_id)
+    async with ctx.db.transaction(tenant=organization_id) as tx:
+        role = await members.find_role(tx, organization_id=organization_id, subject_id=caller.subject_id)
     if role is None:
         raise OrganizationNotFound
+    return _scope_of_user(caller, rule, organization_id, role)
+
+
+def _scope_of_key(key: ServerKey, rule: Rule, organization_id: str) -> TenantScope:
+    if key.organization_id != organization_id:
+        raise OrganizationNotFound
+    if rule.key_scope is None:
+        raise UserTokenRequired
+    if rule.key_scope not in key.scopes:
+        raise InsufficientScope
+    return TenantScope(
+        organization_id=organization_id,
+        project_id=key.project_id,
+        actor=Actor("api_key", key.id),
+        caller=key,
+        role=None,
+        allowed_roles=rule.roles or frozenset(),
+    )
+
+
+def _scope_of_user(user: User, rule: Rule, organization_id: str, role: Role) -> TenantScope:
+    assert rule.roles is not None, "judged by the caller"
     if role not in rule.roles:
         raise Forbidden
     if rule.mfa and not user.has_mfa:
         raise MfaRequired
-    return TenantScope(organization_id=organization_id, user=user, role=role)
+    return TenantScope(
+        organization_id=organization_id,
+        project_id=None,
+        actor=Actor("user", user.subject_id),
+        caller=user,
+        role=role,
+        allowed_roles=rule.roles or frozenset(),
+    )

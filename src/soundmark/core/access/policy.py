@@ -1,16 +1,18 @@
-"""One table from what may be done to who may do it. Data, and nothing else."""
+"""One table from what may be done to who may do it. Data, and nothing else. `docs/policy.md` is printed from it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from soundmark.core.domain.scope import Role
+from soundmark.core.domain.scope import KeyScope, Role
 
 Action = Literal[
     "organization.create",
     "organization.list",
+    "organization.update",
     "project.create",
     "project.list",
+    "project.update",
     "code.issue",
     "code.list",
     "code.read",
@@ -21,10 +23,16 @@ Action = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who may: members with one of `roles`, with a second factor where `mfa`. No roles: every verified user."""
+    """Who may.
+
+    People: members with one of `roles`, with a second factor where `mfa`; without `roles` every verified person, who
+    must administer the platform where `is_platform`. Keys: those with `key_scope`, none where it is None.
+    """
 
     roles: frozenset[Role] | None
     mfa: bool = False
+    key_scope: KeyScope | None = None
+    is_platform: bool = False
 
 
 _EVERY_MEMBER: Final[frozenset[Role]] = frozenset({"owner", "admin", "member", "billing"})
@@ -35,11 +43,13 @@ _ADMINS: Final[frozenset[Role]] = frozenset({"owner", "admin"})
 POLICY: Final[Mapping[Action, Rule]] = {
     "organization.create": Rule(roles=None, mfa=True),
     "organization.list": Rule(roles=None),
+    "organization.update": Rule(roles=_ADMINS, mfa=True),
     "project.create": Rule(roles=_ADMINS),
     "project.list": Rule(roles=_EVERY_MEMBER),
-    "code.issue": Rule(roles=_ADMINS),
-    "code.list": Rule(roles=_READERS),
-    "code.read": Rule(roles=_READERS),
-    "code.revoke": Rule(roles=_ADMINS),
-    "code.render": Rule(roles=_READERS),
+    "project.update": Rule(roles=_ADMINS, mfa=True),
+    "code.issue": Rule(roles=_ADMINS, key_scope="codes:write"),
+    "code.list": Rule(roles=_READERS, key_scope="codes:read"),
+    "code.read": Rule(roles=_READERS, key_scope="codes:read"),
+    "code.revoke": Rule(roles=_ADMINS, key_scope="codes:write"),
+    "code.render": Rule(roles=_READERS, key_scope="codes:read"),
 }

@@ -66,8 +66,10 @@ def examples() -> dict[str, Any]:
     organization, project = organization_view(_ORGANIZATION), project_view(_PROJECT)
     answers = {
         "create_organization": organization,
+        "rename_organization": organization,
         "list_organizations": OrganizationPage(data=[organization], next_cursor=None),
         "create_project": project,
+        "rename_project": project,
         "list_projects": ProjectPage(data=[project], next_cursor=None),
         "issue_code": issued_view(code),
         "list_codes": CodePage(data=[summary_view(listed, ISSUED_AT)], next_cursor=None),

@@ -114,8 +114,12 @@ def _implied(operation: dict[str, Any]) -> Iterable[str]:
     yield from ("internal_error", "database_unavailable")
     if not access["public"]:
         yield "unauthenticated"
+        yield from ("email_not_verified", "identity_provider_unavailable")
+        yield "insufficient_scope" if access["key_scope"] else "user_token_required"
     if access["roles"]:
         yield from ("organization_not_found", "forbidden")
+    if access["platform"]:
+        yield "platform_admin_required"
     if access["mfa"]:
         yield "mfa_required"
     if "requestBody" in operation:

@@ -33,7 +33,7 @@ async def insert(tx: Tx, scope: TenantScope, code: Code) -> None:
 
 
 async def find(tx: Tx, scope: TenantScope, xr_id: str, *, project_id: str | None = None) -> Code | None:
-    """One Code of the organisation, and of the project where one is named."""
+    """One Code of the organisation, of the project where one is named, and of the one the caller is confined to."""
     return await tx.one_or_none(
         Code,
         """
@@ -43,9 +43,15 @@ async def find(tx: Tx, scope: TenantScope, xr_id: str, *, project_id: str | None
           JOIN broadcasts b ON b.token = c.broadcast_token
          WHERE c.organization_id = %(organization_id)s
            AND (%(project_id)s::text IS NULL OR c.project_id = %(project_id)s)
+           AND (%(confined_to)s::text IS NULL OR c.project_id = %(confined_to)s)
            AND c.xr_id = %(xr_id)s
         """,
-        {"organization_id": scope.organization_id, "project_id": project_id, "xr_id": xr_id},
+        {
+            "organization_id": scope.organization_id,
+            "project_id": project_id,
+            "confined_to": scope.project_id,
+            "xr_id": xr_id,
+        },
     )
 
 
@@ -59,10 +65,11 @@ async def lock(tx: Tx, scope: TenantScope, xr_id: str) -> Code | None:
           FROM codes c
           JOIN broadcasts b ON b.token = c.broadcast_token
          WHERE c.organization_id = %(organization_id)s
+           AND (%(confined_to)s::text IS NULL OR c.project_id = %(confined_to)s)
            AND c.xr_id = %(xr_id)s
            FOR NO KEY UPDATE
         """,
-        {"organization_id": scope.organization_id, "xr_id": xr_id},
+        {"organization_id": scope.organization_id, "confined_to": scope.project_id, "xr_id": xr_id},
     )
 
 
@@ -81,7 +88,7 @@ async def revoke(tx: Tx, scope: TenantScope, xr_id: str, *, now: datetime) -> No
 
 
 async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | None, limit: int) -> list[ListedCode]:
-    """Up to `limit` Codes of the organisation, newest first."""
+    """Up to `limit` Codes of the organisation, and of the one project that the caller is confined to, newest first."""
     return await tx.all(
         ListedCode,
         """
@@ -89,6 +96,7 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
                audience_integration_id, revoked_at
           FROM codes
          WHERE organization_id = %(organization_id)s
+           AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
            AND (%(before_at)s::timestamptz IS NULL
                 OR (issued_at, xr_id) < (%(before_at)s::timestamptz, %(before_id)s::text))
          ORDER BY issued_at DESC, xr_id DESC
@@ -96,6 +104,7 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
         """,
         {
             "organization_id": scope.organization_id,
+            "confined_to": scope.project_id,
             "before_at": before and before.created_at,
             "before_id": before and before.id,
             "limit": limit,

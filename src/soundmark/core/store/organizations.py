@@ -1,9 +1,9 @@
-"""The tables `organizations` and `members`."""
+"""The table `organizations`."""
 
 from datetime import datetime
 
 from soundmark.core.domain.organization import Organization
-from soundmark.core.domain.scope import Role
+from soundmark.core.domain.scope import TenantScope
 from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Tx
 
@@ -19,31 +19,20 @@ async def insert(tx: Tx, *, organization_id: str, name: str, now: datetime) -> N
     )
 
 
-async def insert_member(  # noqa: PLR0913 - one argument for each column
-    tx: Tx, *, organization_id: str, subject_id: str, email: str, role: Role, now: datetime
-) -> None:
-    """Record a new member."""
-    await tx.run(
+async def rename(tx: Tx, scope: TenantScope, *, name: str) -> Organization:
+    """Give the organisation another name; the organisation as its caller sees it."""
+    renamed = await tx.one_or_none(
+        Organization,
         """
-        INSERT INTO members (organization_id, subject_id, email, role, created_at)
-        VALUES (%(organization_id)s, %(subject_id)s, %(email)s, %(role)s, %(now)s)
+        UPDATE organizations
+           SET name = %(name)s
+         WHERE id = %(organization_id)s
+        RETURNING id, name, %(role)s::text AS role, created_at, deletion_requested_at
         """,
-        {"organization_id": organization_id, "subject_id": subject_id, "email": email, "role": role, "now": now},
+        {"organization_id": scope.organization_id, "name": name, "role": scope.role},
     )
-
-
-async def find_role(tx: Tx, *, organization_id: str, subject_id: str) -> Role | None:
-    """The role of one person in one organisation; None for a stranger and for an organisation that is not there."""
-    role: Role | None = await tx.value(
-        """
-        SELECT role
-          FROM members
-         WHERE organization_id = %(organization_id)s
-           AND subject_id = %(subject_id)s
-        """,
-        {"organization_id": organization_id, "subject_id": subject_id},
-    )
-    return role
+    assert renamed is not None, "its member is held, so it is there"
+    return renamed
 
 
 async def list_of_subject(tx: Tx, *, subject_id: str, before: Position | None, limit: int) -> list[Organization]:

@@ -30,6 +30,29 @@ async def insert(tx: Tx, scope: TenantScope, *, project_id: str, name: str, now:
         raise
 
 
+async def rename(tx: Tx, scope: TenantScope, project_id: str, *, name: str) -> Project | None:
+    """Give a project another name; None if the organisation has none such.
+
+    Raises: ProjectNameConflict.
+    """
+    try:
+        return await tx.one_or_none(
+            Project,
+            """
+            UPDATE projects
+               SET name = %(name)s
+             WHERE organization_id = %(organization_id)s
+               AND id = %(project_id)s
+            RETURNING id, organization_id, name, created_at, deletion_requested_at
+            """,
+            {"organization_id": scope.organization_id, "project_id": project_id, "name": name},
+        )
+    except psycopg.errors.UniqueViolation as error:
+        if error.diag.constraint_name == "projects_name_key":
+            raise ProjectNameConflict from None
+        raise
+
+
 async def hold(tx: Tx, scope: TenantScope, project_id: str) -> bool:
     """Keep a project of the organisation from being deleted until the transaction ends; False if it has none such.
 

@@ -19,6 +19,8 @@ from soundmark.core.problems import (
     IntentNotCanonical,
     ProjectNotFound,
 )
+from soundmark.core.steps import audit
+from soundmark.core.steps.authority import hold_authority
 from soundmark.core.store import broadcasts, codes, projects
 from soundmark.kit.canonical import NotCanonical, canonicalize
 from soundmark.kit.ids import may_be_id, mint
@@ -52,7 +54,8 @@ async def issue_code(ctx: Context, scope: TenantScope, wanted: Issuance) -> Code
         canonicalize(wanted.intent)
     except NotCanonical as error:
         raise IntentNotCanonical(f"The intent {error}.") from None
-    async with ctx.db.transaction() as tx:
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await hold_authority(tx, scope)
         await _hold_references(tx, scope, wanted)
         now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
         if wanted.expires_at <= now:
@@ -60,6 +63,15 @@ async def issue_code(ctx: Context, scope: TenantScope, wanted: Issuance) -> Code
         code = _sign(ctx, scope, wanted, now)
         await broadcasts.insert(tx, token=code.broadcast_token, payload=code.payload, signature=code.signature)
         await codes.insert(tx, scope, code)
+        await audit.record(
+            tx,
+            scope,
+            ctx.entropy,
+            action="code.issued",
+            now=now,
+            project_id=code.project_id,
+            metadata={"xr_id": code.xr_id},
+        )
     return code
 
 
@@ -70,7 +82,9 @@ async def get_code(ctx: Context, scope: TenantScope, xr_id: str, *, project_id: 
     """
     if not may_be_id(xr_id) or not (project_id is None or may_be_id(project_id)):
         raise CodeNotFound
-    async with ctx.db.transaction() as tx:
+    if project_id is not None and not scope.reaches(project_id):
+        raise ProjectNotFound
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         code = await codes.find(tx, scope, xr_id, project_id=project_id)
     return await _verified(ctx, code)
 
@@ -79,7 +93,7 @@ async def list_codes(
     ctx: Context, scope: TenantScope, *, before: Position | None, limit: int
 ) -> tuple[Page[ListedCode], datetime]:
     """The Codes of the organisation, newest first, and the moment at which their states are to be judged."""
-    async with ctx.db.transaction() as tx:
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         rows = await codes.list_newest_first(tx, scope, before=before, limit=limit + 1)
     return cut_page(rows, limit, lambda row: Position(row.issued_at, row.xr_id)), ctx.clock.now()
 
@@ -94,7 +108,8 @@ async def revoke_code(ctx: Context, scope: TenantScope, xr_id: str) -> Code:
     """
     if not may_be_id(xr_id):
         raise CodeNotFound
-    async with ctx.db.transaction() as tx:
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await hold_authority(tx, scope)
         code = await codes.lock(tx, scope, xr_id)
         if code is None:
             raise CodeNotFound
@@ -102,6 +117,15 @@ async def revoke_code(ctx: Context, scope: TenantScope, xr_id: str) -> Code:
         if code.status(now) == "active":
             await codes.revoke(tx, scope, xr_id, now=now)
             await broadcasts.revoke(tx, token=code.broadcast_token, now=now)
+            await audit.record(
+                tx,
+                scope,
+                ctx.entropy,
+                action="code.revoked",
+                now=now,
+                project_id=code.project_id,
+                metadata={"xr_id": xr_id},
+            )
             code = replace(code, revoked_at=now)
     return await _verified(ctx, code)
 
@@ -121,7 +145,11 @@ async def render_code(
 
 
 async def _hold_references(tx: Tx, scope: TenantScope, wanted: Issuance) -> None:
-    if not may_be_id(wanted.project_id) or not await projects.hold(tx, scope, wanted.project_id):
+    if (
+        not scope.reaches(wanted.project_id)
+        or not may_be_id(wanted.project_id)
+        or not await projects.hold(tx, scope, wanted.project_id)
+    ):
         raise ProjectNotFound
     # Neither campaigns nor integrations exist yet, so none that is named can be found.
     if wanted.campaign_id is not None:

@@ -5,13 +5,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from soundmark.core.domain.scope import User
-from soundmark.core.edge import Caller, Ctx, CursorText, Limit, needs, problems
+from soundmark.core.domain.scope import TenantScope, User
+from soundmark.core.edge import CallerOf, Ctx, CursorText, Limit, TenantInPath, needs, problems
 from soundmark.core.features.organizations import service
 from soundmark.core.features.organizations.wire import (
     CreateOrganization,
     OrganizationPage,
     OrganizationView,
+    RenameOrganization,
     organization_view,
 )
 from soundmark.kit.http import StrictRoute
@@ -22,16 +23,26 @@ router = APIRouter(route_class=StrictRoute, tags=["Organisations"])
 
 @router.post("/v1/organizations", status_code=HTTPStatus.CREATED, openapi_extra=needs("organization.create"))
 async def create_organization(
-    ctx: Ctx, user: Annotated[User, Depends(Caller("organization.create"))], body: CreateOrganization
+    ctx: Ctx, user: Annotated[User, Depends(CallerOf("organization.create"))], body: CreateOrganization
 ) -> OrganizationView:
     """Create an organisation that the caller owns."""
     return organization_view(await service.create_organization(ctx, user, name=body.name))
 
 
+@router.patch("/v1/organizations/{organization_id}", openapi_extra=needs("organization.update"))
+async def rename_organization(
+    ctx: Ctx,
+    scope: Annotated[TenantScope, Depends(TenantInPath("organization.update"))],
+    body: RenameOrganization,
+) -> OrganizationView:
+    """Give an organisation another name."""
+    return organization_view(await service.rename_organization(ctx, scope, name=body.name))
+
+
 @router.get("/v1/organizations", responses=problems(InvalidCursor), openapi_extra=needs("organization.list"))
 async def list_organizations(
     ctx: Ctx,
-    user: Annotated[User, Depends(Caller("organization.list"))],
+    user: Annotated[User, Depends(CallerOf("organization.list"))],
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> OrganizationPage:

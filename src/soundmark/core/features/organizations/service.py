@@ -2,8 +2,10 @@
 
 from soundmark.core.context import Context
 from soundmark.core.domain.organization import Organization
-from soundmark.core.domain.scope import User
-from soundmark.core.store import organizations
+from soundmark.core.domain.scope import Actor, TenantScope, User
+from soundmark.core.steps import audit
+from soundmark.core.steps.authority import hold_authority
+from soundmark.core.store import members, organizations
 from soundmark.kit.ids import mint
 from soundmark.kit.paging import Page, Position, cut_page
 
@@ -14,17 +16,32 @@ async def create_organization(ctx: Context, user: User, *, name: str) -> Organiz
     Source: API v1, "Organisations and projects".
     """
     organization_id = mint(ctx.entropy, "org_")
-    async with ctx.db.transaction() as tx:
+    async with ctx.db.transaction(tenant=organization_id) as tx:
         now = ctx.clock.now()
         await organizations.insert(tx, organization_id=organization_id, name=name, now=now)
-        await organizations.insert_member(
+        await members.insert(
             tx, organization_id=organization_id, subject_id=user.subject_id, email=user.email, role="owner", now=now
         )
+        actor = Actor("user", user.subject_id)
+        await audit.record_as(tx, organization_id, actor, ctx.entropy, action="organization.created", now=now)
     return Organization(id=organization_id, name=name, role="owner", created_at=now, deletion_requested_at=None)
+
+
+async def rename_organization(ctx: Context, scope: TenantScope, *, name: str) -> Organization:
+    """The organisation has another name; its id and everything in it stay.
+
+    Source: API v1, "Organisations and projects".
+    """
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await hold_authority(tx, scope)
+        now = ctx.clock.now()
+        renamed = await organizations.rename(tx, scope, name=name)
+        await audit.record(tx, scope, ctx.entropy, action="organization.updated", now=now, metadata={"name": name})
+    return renamed
 
 
 async def list_organizations(ctx: Context, user: User, *, before: Position | None, limit: int) -> Page[Organization]:
     """The organisations that the caller belongs to, newest first."""
-    async with ctx.db.transaction() as tx:
+    async with ctx.db.transaction(subject=user.subject_id) as tx:
         rows = await organizations.list_of_subject(tx, subject_id=user.subject_id, before=before, limit=limit + 1)
     return cut_page(rows, limit, lambda row: Position(row.created_at, row.id))

@@ -16,6 +16,14 @@ class CreateOrganization(Wire):
     name: Name
 
 
+class RenameOrganization(Wire):
+    """Another name for an organisation."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Radio Südlicht"}]})
+
+    name: Name
+
+
 class OrganizationView(Wire):
     """An organisation, as one of its members sees it."""
 

@@ -3,17 +3,21 @@
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Path
 
 from soundmark.core.domain.scope import TenantScope
 from soundmark.core.edge import Ctx, CursorText, Limit, TenantInBody, TenantInQuery, needs, problems
 from soundmark.core.features.projects import service
-from soundmark.core.features.projects.wire import CreateProject, ProjectPage, ProjectView, project_view
-from soundmark.core.problems import ProjectNameConflict
+from soundmark.core.features.projects.wire import CreateProject, ProjectPage, ProjectView, RenameProject, project_view
+from soundmark.core.problems import ProjectNameConflict, ProjectNotFound
 from soundmark.kit.http import StrictRoute
 from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
 
 router = APIRouter(route_class=StrictRoute, tags=["Projects"])
+
+ProjectIdPath = Annotated[
+    str, Path(max_length=160, description="The project's id.", examples=["prj_bW9ybmluZy1zaG93LWV4YW"])
+]
 
 
 @router.post(
@@ -27,6 +31,21 @@ async def create_project(
 ) -> ProjectView:
     """Create a project in an organisation."""
     return project_view(await service.create_project(ctx, scope, name=body.name))
+
+
+@router.patch(
+    "/v1/projects/{project_id}",
+    responses=problems(ProjectNotFound, ProjectNameConflict),
+    openapi_extra=needs("project.update"),
+)
+async def rename_project(
+    ctx: Ctx,
+    scope: Annotated[TenantScope, Depends(TenantInQuery("project.update"))],
+    project_id: ProjectIdPath,
+    body: RenameProject,
+) -> ProjectView:
+    """Give a project another name."""
+    return project_view(await service.rename_project(ctx, scope, project_id, name=body.name))
 
 
 @router.get("/v1/projects", responses=problems(InvalidCursor), openapi_extra=needs("project.list"))

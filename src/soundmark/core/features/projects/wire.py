@@ -17,6 +17,14 @@ class CreateProject(Wire):
     name: Name
 
 
+class RenameProject(Wire):
+    """Another name for a project."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Evening show"}]})
+
+    name: Name
+
+
 class ProjectView(Wire):
     """A project."""
 

@@ -9,7 +9,7 @@ from soundmark.core.store import codes, signing_keys
 from soundmark.kit.clock import Clock
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.ids import mint
-from soundmark.kit.postgres import Database, Tx
+from soundmark.kit.postgres import EVERY_TENANT, Database, Tx
 from soundmark.kit.sealing import Sealer
 from soundmark.kit.signing import SEED_BYTES, KeyStatus, SigningKey
 
@@ -76,7 +76,7 @@ async def retire(db: Database, clock: Clock, key_id: str) -> None:
     Raises: KeyRefused while an unexpired Code, or possibly a proof, carries its signature.
     Source: contract, section 3, `GET /v1/keys`.
     """
-    async with db.transaction() as tx:
+    async with db.transaction(tenant=EVERY_TENANT) as tx:
         key = _pick(await signing_keys.lock_all(tx), key_id)
         if key.status == "retired":
             return

@@ -1,0 +1,50 @@
+"""Server keys as credentials."""
+
+import hashlib
+import re
+from datetime import timedelta
+from typing import Final
+
+from soundmark.core.domain.scope import ServerKey
+from soundmark.core.store import api_keys
+from soundmark.kit.clock import Clock
+from soundmark.kit.postgres import Database
+from soundmark.kit.problems import Unauthenticated
+
+_SECRET: Final = re.compile(r"xak_[A-Za-z0-9_-]{43}", re.ASCII)  # Contract, section 1.
+_NOTED_EVERY: Final = timedelta(minutes=1)  # Contract, section 2.
+
+
+def digest_of_secret(secret: str) -> bytes:
+    """What is stored of a secret with 256 random bits: its SHA-256 digest."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
+class ServerKeyAccess:
+    """Knows the keys by the digests of their secrets, and notes at most once a minute that one is used.
+
+    The database is asked for each request: a secret that was rotated on one process is wrong on every other at once.
+    """
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db: Final = db
+        self._clock: Final = clock
+
+    async def key_of(self, secret: str) -> ServerKey:
+        """The key, neither revoked nor expired.
+
+        Raises: Unauthenticated; DatabaseUnavailable.
+        """
+        if _SECRET.fullmatch(secret) is None:
+            raise Unauthenticated
+        digest = digest_of_secret(secret)
+        async with self._db.transaction(credential=digest) as tx:
+            found = await api_keys.find_by_digest(tx, digest)
+        now = self._clock.now()
+        if found is None or found.status(now) != "active":
+            raise Unauthenticated
+        key = ServerKey(found.id, found.organization_id, found.project_id, frozenset(found.scopes))
+        if found.last_used_at is None or found.last_used_at <= now - _NOTED_EVERY:
+            async with self._db.transaction(tenant=key.organization_id) as tx:
+                await api_keys.touch(tx, key, now=now, used_before=now - _NOTED_EVERY)
+        return key

@@ -1,0 +1,43 @@
+"""What the audit log tells."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from soundmark.core.domain.scope import ActorType
+
+# API v1, "Tenant audit actions", and contract, section 3; a part that comes later adds its own here.
+AuditAction = Literal[
+    "api_key.created",
+    "api_key.revoked",
+    "api_key.secret_rotated",
+    "code.issued",
+    "code.revoked",
+    "invitation.accepted",
+    "invitation.created",
+    "invitation.revoked",
+    "member.removed",
+    "member.role_changed",
+    "organization.created",
+    "organization.updated",
+    "project.created",
+    "project.updated",
+]
+Outcome = Literal["requested", "completed", "failed"]
+Stage = Literal["requested", "final"]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One entry. `metadata` is canonical JSON; `finalised_at` is None while the outcome is `requested`."""
+
+    id: str
+    organization_id: str
+    project_id: str | None
+    action: str
+    actor_type: ActorType
+    actor_id: str
+    outcome: Outcome
+    metadata: str
+    created_at: datetime
+    finalised_at: datetime | None

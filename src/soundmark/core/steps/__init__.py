@@ -1,0 +1,1 @@
+"""Pieces of a transaction that several commands share. A step takes an open transaction and opens none."""

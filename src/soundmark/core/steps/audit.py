@@ -1,0 +1,67 @@
+"""Writing the audit log, in the transaction of what it tells of."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from soundmark.core.domain.audit import AuditAction, AuditEntry
+from soundmark.core.domain.scope import Actor, TenantScope
+from soundmark.core.store import audit
+from soundmark.kit.canonical import canonicalize
+from soundmark.kit.entropy import Entropy
+from soundmark.kit.ids import mint
+from soundmark.kit.postgres import Tx
+
+
+async def record(  # noqa: PLR0913 - one argument for each member of an entry
+    tx: Tx,
+    scope: TenantScope,
+    entropy: Entropy,
+    *,
+    action: AuditAction,
+    now: datetime,
+    project_id: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> AuditEntry:
+    """The log tells that the caller did `action`, from the commit on.
+
+    `metadata` holds ids, counts, names and states; never a secret, a token or an intent.
+    """
+    return await record_as(
+        tx,
+        scope.organization_id,
+        scope.actor,
+        entropy,
+        action=action,
+        now=now,
+        project_id=project_id,
+        metadata=metadata,
+    )
+
+
+async def record_as(  # noqa: PLR0913 - one argument for each member of an entry
+    tx: Tx,
+    organization_id: str,
+    actor: Actor,
+    entropy: Entropy,
+    *,
+    action: AuditAction,
+    now: datetime,
+    project_id: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> AuditEntry:
+    """`record`, for what is done in an organisation by somebody who has no scope in it (yet)."""
+    entry = AuditEntry(
+        id=mint(entropy, "aud_"),
+        organization_id=organization_id,
+        project_id=project_id,
+        action=action,
+        actor_type=actor.type,
+        actor_id=actor.id,
+        outcome="completed",
+        metadata=canonicalize(metadata or {}).decode(),
+        created_at=now,
+        finalised_at=now,
+    )
+    await audit.insert(tx, entry, stage="final")
+    return entry
