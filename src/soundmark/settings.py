@@ -8,12 +8,16 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from soundmark.kit import settings as kit
+from soundmark.kit.addresses import check_email, check_host
 from soundmark.kit.sealing import parse_master_key
 from soundmark.kit.secret import Secret
 
 Component = Literal["core", "audience", "audio"]
 
 _CREDENTIAL_CHARS_MIN: Final = 16
+# What the platform settings take under the same names.
+_FROM_NAME_CHARS_MAX: Final = 120
+_SMTP_SECRET_CHARS_MAX: Final = 4096
 
 
 def _http_url(text: str) -> str:
@@ -79,6 +83,18 @@ def _master_key(text: str) -> Secret:
     return Secret(text.strip())
 
 
+def _from_name(text: str) -> str:
+    if not text.strip() or len(text.strip()) > _FROM_NAME_CHARS_MAX or not text.isprintable():
+        raise ValueError(f"must be a text of 1 to {_FROM_NAME_CHARS_MAX} printable characters")
+    return text.strip()
+
+
+def _smtp_secret(text: str) -> Secret:
+    if len(text) > _SMTP_SECRET_CHARS_MAX:
+        raise ValueError(f"must have at most {_SMTP_SECRET_CHARS_MAX} characters")
+    return Secret(text)
+
+
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 DatabaseUrl = Annotated[Secret, BeforeValidator(_database_url)]
 Credentials = Annotated[tuple[Secret, ...], BeforeValidator(_credentials)]
@@ -94,7 +110,19 @@ class ProcessSettings(kit.Settings):
     metrics_port: Port | None = None
 
 
-class CoreSettings(ProcessSettings):
+class SmtpSettings(kit.Settings):
+    """What every process takes that reads the platform settings: what holds where the database says nothing."""
+
+    smtp_host: Annotated[str, AfterValidator(check_host)] | None = None
+    smtp_port: Port | None = None
+    smtp_secure: bool | None = None
+    smtp_from_email: Annotated[str, AfterValidator(check_email)] | None = None
+    smtp_from_name: Annotated[str, AfterValidator(_from_name)] | None = None
+    smtp_username: Annotated[Secret, BeforeValidator(_smtp_secret)] | None = None
+    smtp_password: Annotated[Secret, BeforeValidator(_smtp_secret)] | None = None
+
+
+class CoreSettings(ProcessSettings, SmtpSettings):
     """Core: the public control plane."""
 
     base_url: HttpUrl

@@ -14,6 +14,7 @@ from soundmark.core.access.credentials import Credentials
 from soundmark.core.access.operator import OperatorAccess
 from soundmark.core.access.server_keys import ServerKeyAccess
 from soundmark.core.channel.audio import AudioChannel
+from soundmark.core.configuration import Configuration, from_environment
 from soundmark.core.context import Context
 from soundmark.core.custody import Custody
 from soundmark.core.edge import authenticate
@@ -140,6 +141,7 @@ def _context(settings: CoreSettings, sealer: Sealer, clock: Clock, entropy: Entr
         clock=clock,
         entropy=entropy,
         custody=Custody(db, sealer, clock),
+        configuration=Configuration(db, sealer, from_environment(dict(settings))),
         cursors=Cursors(sealer.derive("cursors")),
         audio=AudioChannel(channel),
     )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from soundmark.core.channel.audio import AudioChannel
+from soundmark.core.configuration import Configuration
 from soundmark.core.custody import Custody
 from soundmark.kit.clock import Clock
 from soundmark.kit.entropy import Entropy
@@ -19,5 +20,6 @@ class Context:
     clock: Clock
     entropy: Entropy
     custody: Custody
+    configuration: Configuration
     cursors: Cursors
     audio: AudioChannel
