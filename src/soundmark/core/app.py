@@ -11,6 +11,7 @@ from fastapi import FastAPI
 
 import soundmark
 from soundmark.core.access.credentials import Credentials
+from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.access.operator import OperatorAccess
 from soundmark.core.access.server_keys import ServerKeyAccess
 from soundmark.core.channel.audio import AudioChannel
@@ -20,6 +21,7 @@ from soundmark.core.custody import Custody
 from soundmark.core.edge import authenticate
 from soundmark.core.features.codes import routes as codes
 from soundmark.core.features.organizations import routes as organizations
+from soundmark.core.features.platform import routes as platform
 from soundmark.core.features.projects import routes as projects
 from soundmark.core.features.resolution import routes as resolution
 from soundmark.core.features.signing_keys.service import ensure_active
@@ -54,17 +56,22 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     ctx = _context(settings, sealer, clock, entropy)
     lookup = BroadcastLookup(ctx.db, Answers(ctx.custody, ctx.clock, entropy))
     limit = _rate_limit(settings, clock)
+    tokens = _access_tokens(settings, clock)
     resolve = _resolve(settings, sealer, ctx, lookup, limit)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with _running(ctx, sealer, lookup, limit):
-            yield
+            try:
+                yield
+            finally:
+                if tokens is not None:
+                    await tokens.aclose()
 
     app = bare_app(lifespan)
     app.state.context = ctx
     keys = ServerKeyAccess(ctx.db, clock)
-    app.state.credentials = Credentials(OperatorAccess(settings.operator_token), keys, tokens=None)
+    app.state.credentials = Credentials(OperatorAccess(settings.operator_token), keys, tokens)
     app.state.authenticate = authenticate
     install_problem_handlers(app, settings.base_url, refine=_refine)
     app.router.routes.extend(publication_routes(app, settings.base_url))
@@ -85,7 +92,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         # A path and the same path with a slash are two; nothing is answered twice.
         redirect_slashes=False,
     )
-    for feature in (organizations, projects, codes, resolution):
+    for feature in (organizations, projects, codes, platform, resolution):
         app.include_router(feature.router)
     return app
 
@@ -145,6 +152,12 @@ def _context(settings: CoreSettings, sealer: Sealer, clock: Clock, entropy: Entr
         cursors=Cursors(sealer.derive("cursors")),
         audio=AudioChannel(channel),
     )
+
+
+def _access_tokens(settings: CoreSettings, clock: Clock) -> OidcAccess | None:
+    if settings.oidc_issuer is None or settings.oidc_client_id is None:
+        return None
+    return OidcAccess(settings.oidc_issuer, settings.oidc_client_id, clock)
 
 
 def _rate_limit(settings: CoreSettings, clock: Clock) -> RateLimit:

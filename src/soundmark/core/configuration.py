@@ -108,9 +108,9 @@ class Configuration:
             values=self._effective(stored),
         )
 
-    def seal(self, name: SecretName, value: str) -> bytes:
+    def seal(self, name: SecretName, value: Secret) -> bytes:
         """The stored form of a credential, which opens under no other name."""
-        return self._sealer.seal(value.encode(), table="platform_secrets", column="sealed", row=name)
+        return self._sealer.seal(value.reveal().encode(), table="platform_secrets", column="sealed", row=name)
 
     async def _read(self) -> tuple[list[StoredSecret], list[StoredValue]]:
         async with self._db.snapshot() as tx:

@@ -27,7 +27,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     for method, operation in methods.items()
 }
 # Answered before any operation is chosen, so no operation lists them.
-OF_NO_OPERATION = {"method_not_allowed", "not_acceptable", "not_found"}
+OF_NO_OPERATION = {"method_not_allowed", "not_acceptable"}
 
 _NOT_IMPORTED = re.compile(r"\.alembic\b|\.migrations\.|\.__main__$")
 

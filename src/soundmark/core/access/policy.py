@@ -18,6 +18,8 @@ Action = Literal[
     "code.read",
     "code.revoke",
     "code.render",
+    "platform.read",
+    "platform.change",
 ]
 
 
@@ -52,4 +54,6 @@ POLICY: Final[Mapping[Action, Rule]] = {
     "code.read": Rule(roles=_READERS, key_scope="codes:read"),
     "code.revoke": Rule(roles=_ADMINS, key_scope="codes:write"),
     "code.render": Rule(roles=_READERS, key_scope="codes:read"),
+    "platform.read": Rule(roles=None, mfa=True, is_platform=True),
+    "platform.change": Rule(roles=None, mfa=True, is_platform=True),
 }

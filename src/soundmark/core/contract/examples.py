@@ -4,11 +4,14 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from soundmark.core.configuration import Everything
 from soundmark.core.domain.code import Code, ListedCode, payload_of
 from soundmark.core.domain.organization import Organization, Project
+from soundmark.core.domain.platform import CONFIGURATION_NAMES, SECRET_NAMES, Effective, SecretStatus, default_of
 from soundmark.core.domain.signed_facts import read_facts
 from soundmark.core.features.codes.wire import CodePage, detail_view, issued_view, summary_view
 from soundmark.core.features.organizations.wire import OrganizationPage, organization_view
+from soundmark.core.features.platform.wire import setting_view, settings_view
 from soundmark.core.features.projects.wire import ProjectPage, project_view
 from soundmark.core.features.resolution.wire import KeySet, verification_key
 from soundmark.core.hot.envelope import Seal, answer_body
@@ -20,6 +23,8 @@ ISSUED_AT: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 
 _ORGANIZATION: Final = Organization("org_b2xkLXJhZGlvLWV4YW1wbA", "Radio Nordlicht", "owner", ISSUED_AT, None)
 _PROJECT: Final = Project("prj_bW9ybmluZy1zaG93LWV4YW", _ORGANIZATION.id, "Morning show", ISSUED_AT, None)
+
+_MAIL_HOST: Final = Effective("mail.example.org", "database", ISSUED_AT)
 
 
 def example_code() -> Code:
@@ -59,6 +64,15 @@ def example_keys() -> KeySet:
     return KeySet(keys=[verification_key(EXAMPLE_KEY.key_id, EXAMPLE_KEY.public_key, "active")])
 
 
+def _platform() -> Everything:
+    """A platform with a mail server, and nothing else that anybody set."""
+    secrets = {name: SecretStatus(is_configured=False, updated_at=None) for name in SECRET_NAMES}
+    values = {name: Effective(default_of(name, is_implicit_tls=True), "default", None) for name in CONFIGURATION_NAMES}
+    mail = {name: SecretStatus(is_configured=True, updated_at=ISSUED_AT) for name in SECRET_NAMES if "smtp" in name}
+    sender = Effective("codes@example.org", "environment", None)
+    return Everything({**secrets, **mail}, {**values, "smtp_host": _MAIL_HOST, "smtp_from_email": sender})
+
+
 def examples() -> dict[str, Any]:
     """The successful answer of each operation, by operation id."""
     code = example_code()
@@ -75,6 +89,8 @@ def examples() -> dict[str, Any]:
         "list_codes": CodePage(data=[summary_view(listed, ISSUED_AT)], next_cursor=None),
         "get_code": detail_view(code, ISSUED_AT),
         "revoke_code": detail_view(code, ISSUED_AT),
+        "get_platform_settings": settings_view(_platform()),
+        "put_platform_configuration": setting_view(_MAIL_HOST),
         "list_keys": example_keys(),
     }
     shown = {name: answer.model_dump(mode="json") for name, answer in answers.items()}

@@ -22,11 +22,17 @@ hears the frame, resolves its token here, and verifies the signed answer by itse
 
 Tenant routes take `Authorization: Bearer …`; every failure is an RFC 9457 problem document whose `code` is stable.
 """
+_CREDENTIALS: Final = (
+    "A person's access token (JWT) from the identity provider, or a server key (`xak_…`). Where no identity provider is "
+    "configured, the operator token (`xop_…`) from the machine itself stands for a person. `x-svc-access` says for each "
+    "operation who may carry it out."
+)
 _TAGS: Final = [
     {"name": "Receivers", "description": "What whoever hears a Code asks. No credential, no account, no device id."},
     {"name": "Organisations", "description": "Tenants."},
     {"name": "Projects", "description": "Parts of an organisation that Codes belong to."},
     {"name": "Codes", "description": "Issue, read, revoke and render XR Codes."},
+    {"name": "Platform", "description": "What the administrators of the platform set while everything runs."},
 ]
 _PROBLEM_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
@@ -77,7 +83,7 @@ def build_openapi(app: FastAPI, base_url: str) -> dict[str, Any]:
         components.pop(name, None)
     components["Problem"] = _PROBLEM_SCHEMA
     document["components"]["securitySchemes"] = {
-        "bearer": {"type": "http", "scheme": "bearer", "description": "An operator token (`xop_…`)."}
+        "bearer": {"type": "http", "scheme": "bearer", "description": _CREDENTIALS}
     }
     document["paths"]["/v1/resolve/{broadcast_token}"] = {"get": _resolve_operation(components)}
     document["paths"] = dict(sorted(document["paths"].items()))
