@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from soundmark.kit import settings as kit
 from soundmark.kit.addresses import check_email, check_host
+from soundmark.kit.guarded_url import is_guarded_url
 from soundmark.kit.sealing import parse_master_key
 from soundmark.kit.secret import Secret
 
@@ -78,6 +79,13 @@ def _operator_token(text: str) -> Secret:
     return Secret(text)
 
 
+def _oidc_issuer(text: str) -> str:
+    # Kept to the letter, a slash at its end included: tokens name it so.
+    if not is_guarded_url(text) or "?" in text:
+        raise ValueError("must be an https URL, or http on a loopback address, without credentials, query or fragment")
+    return text
+
+
 def _master_key(text: str) -> Secret:
     parse_master_key(text)
     return Secret(text.strip())
@@ -134,6 +142,8 @@ class CoreSettings(ProcessSettings, SmtpSettings):
     audio_credential: Credentials
     private_timeout_s: Annotated[float, Field(ge=1, le=60)] = 5
     private_response_bytes_max: Annotated[int, Field(ge=1024, le=16 * 1024 * 1024)] = 8 * 1024 * 1024
+    oidc_issuer: Annotated[str, AfterValidator(_oidc_issuer)] | None = None
+    oidc_client_id: Annotated[str, Field(max_length=255)] | None = None
     operator_token: Annotated[Secret, BeforeValidator(_operator_token)] | None = None
     trusted_proxies: Networks = ()
     resolve_rate_limit: Annotated[int, Field(ge=1)] = 120
@@ -143,6 +153,12 @@ class CoreSettings(ProcessSettings, SmtpSettings):
     @model_validator(mode="after")
     def _databases_differ(self) -> "CoreSettings":
         _refuse_shared_database(self.core_database_url, self.audience_database_url)
+        return self
+
+    @model_validator(mode="after")
+    def _oidc_is_whole(self) -> "CoreSettings":
+        if (self.oidc_issuer is None) != (self.oidc_client_id is None):
+            raise ValueError("SOUNDMARK_OIDC_ISSUER and SOUNDMARK_OIDC_CLIENT_ID must both be set, or neither")
         return self
 
 

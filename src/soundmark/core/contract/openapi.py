@@ -23,9 +23,9 @@ hears the frame, resolves its token here, and verifies the signed answer by itse
 Tenant routes take `Authorization: Bearer …`; every failure is an RFC 9457 problem document whose `code` is stable.
 """
 _CREDENTIALS: Final = (
-    "A person's access token (JWT) from the identity provider, or a server key (`xak_…`). Where no identity provider is "
-    "configured, the operator token (`xop_…`) from the machine itself stands for a person. `x-svc-access` says for each "
-    "operation who may carry it out."
+    "A person's access token (JWT) from the identity provider, or a server key (`xak_…`). Without an identity provider "
+    "the operator token (`xop_…`), from the machine itself, stands for a person. `x-svc-access` says for each operation "
+    "who may carry it out."
 )
 _TAGS: Final = [
     {"name": "Receivers", "description": "What whoever hears a Code asks. No credential, no account, no device id."},
