@@ -184,6 +184,32 @@ class Tenant:
         code: dict[str, Any] = answer.json
         return code
 
+    def wanted_key(self, **changes: Any) -> dict[str, Any]:
+        """A valid body for a server key, but for `changes`."""
+        return {
+            "organization_id": self.organization_id,
+            "project_id": self.project_id,
+            "scopes": ["codes:read", "codes:write"],
+            **changes,
+        }
+
+    async def given_key(self, **changes: Any) -> dict[str, Any]:
+        answer = await self.api.post("/v1/api-keys", json=self.wanted_key(**changes))
+        assert answer.status == 201, answer.body
+        key: dict[str, Any] = answer.json
+        return key
+
+    async def given_member(self, rival: "Rival", subject_id: str, role: str) -> None:
+        """A person with a role, as if by an invitation."""
+        await rival.run(
+            "INSERT INTO members (organization_id, subject_id, email, role, created_at) VALUES (%s, %s, %s, %s, %s)",
+            self.organization_id,
+            subject_id,
+            f"{subject_id}@example.org",
+            role,
+            self.api.clock.now(),
+        )
+
     async def revoke(self, xr_id: str) -> Answer:
         return await self.api.post(f"/v1/codes/{xr_id}/revoke", params=self.query)
 

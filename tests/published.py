@@ -1,5 +1,6 @@
 """What the server publishes about itself, held against what it really answers."""
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,6 +9,7 @@ import httpx
 from jsonschema import Draft202012Validator
 
 PROBLEM_TYPE: Final = "application/problem+json"
+LINES_TYPE: Final = "application/x-ndjson"
 
 
 class Published:
@@ -31,12 +33,18 @@ class Published:
         declared = operation["responses"].get(str(response.status_code))
         seen = f"{operation['operationId']} answered {response.status_code}: {response.text[:300]}"
         assert declared is not None, f"not documented: {seen}"
+        if "content" not in declared:
+            assert not response.content, f"a body is not documented: {seen}"
+            return
         media_type = response.headers["content-type"].partition(";")[0]
         content = declared["content"].get(media_type)
         assert content is not None, f"{media_type} is not documented: {seen}"
         if media_type == PROBLEM_TYPE:
             assert response.json()["code"] in content["examples"], f"the code is not documented: {seen}"
-        if media_type.endswith("json"):
+        if media_type == LINES_TYPE:
+            for line in response.text.splitlines():
+                self.validator(self._entry_schema(operation)).validate(json.loads(line))
+        elif media_type.endswith("json"):
             self.validator(content["schema"]).validate(response.json())
 
     def validator(self, schema: Mapping[str, Any]) -> Draft202012Validator:
@@ -48,6 +56,12 @@ class Published:
                 format_checker=Draft202012Validator.FORMAT_CHECKER,
             )
         return self._validators[key]
+
+    def _entry_schema(self, operation: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What each line of a download is: an entry of the page that is answered as JSON."""
+        page = operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        entry: Mapping[str, Any] = self.document["components"]["schemas"][page]["properties"]["data"]["items"]
+        return entry
 
     def _operation(self, method: str, path: str) -> Mapping[str, Any] | None:
         for pattern, operations in self._templates:

@@ -14,12 +14,16 @@ from soundmark.core.access.credentials import Credentials
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.access.operator import OperatorAccess
 from soundmark.core.access.server_keys import ServerKeyAccess
+from soundmark.core.audit_chain import AuditChain
 from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.configuration import Configuration, from_environment
 from soundmark.core.context import Context
 from soundmark.core.custody import Custody
 from soundmark.core.edge import authenticate
+from soundmark.core.features.api_keys import routes as api_keys
+from soundmark.core.features.audit_log import routes as audit_log
 from soundmark.core.features.codes import routes as codes
+from soundmark.core.features.members import routes as members
 from soundmark.core.features.organizations import routes as organizations
 from soundmark.core.features.platform import routes as platform
 from soundmark.core.features.projects import routes as projects
@@ -36,6 +40,7 @@ from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.entropy import Entropy, SystemEntropy
 from soundmark.kit.health import health_routes
 from soundmark.kit.http import AsgiApp, Edge, Receive, Scope, Send, install_problem_handlers
+from soundmark.kit.jobs import Queue
 from soundmark.kit.paging import Cursors
 from soundmark.kit.postgres import Database
 from soundmark.kit.private_call import PrivateChannel
@@ -92,7 +97,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         # A path and the same path with a slash are two; nothing is answered twice.
         redirect_slashes=False,
     )
-    for feature in (organizations, projects, codes, platform, resolution):
+    for feature in (organizations, members, projects, api_keys, codes, platform, resolution):
         app.include_router(feature.router)
     return app
 
@@ -118,8 +123,11 @@ async def _running(ctx: Context, sealer: Sealer, lookup: BroadcastLookup, limit:
         await _require_schema(ctx.db)
         await ensure_active(ctx.db, sealer, ctx.clock, ctx.entropy)
         await ctx.custody.refresh()
+        await ctx.chain.open()
         keeping = asyncio.create_task(ctx.custody.keep_current(), name="custody")
         stack.push_async_callback(ended, keeping)
+        sealing = asyncio.create_task(ctx.chain.keep_sealing(), name="audit-chain")
+        stack.push_async_callback(ended, sealing)
         lookup.start()
         stack.push_async_callback(lookup.aclose)
         stack.push_async_callback(ctx.audio.aclose)
@@ -148,9 +156,12 @@ def _context(settings: CoreSettings, sealer: Sealer, clock: Clock, entropy: Entr
         clock=clock,
         entropy=entropy,
         custody=Custody(db, sealer, clock),
+        chain=AuditChain(db, sealer, clock, entropy),
         configuration=Configuration(db, sealer, from_environment(dict(settings))),
         cursors=Cursors(sealer.derive("cursors")),
         audio=AudioChannel(channel),
+        sealer=sealer,
+        queue=Queue(),
     )
 
 

@@ -3,6 +3,18 @@
 from soundmark.kit.problems import Kind, Problem
 
 
+class ApiKeyNotActive(Problem):
+    """The act needs an active, unexpired server key."""
+
+    kind, code, title = Kind.CONFLICT, "api_key_not_active", "This key is revoked or expired."
+
+
+class ApiKeyNotFound(Problem):
+    """No such server key in this organisation."""
+
+    kind, code, title = Kind.MISSING, "api_key_not_found", "There is no such key here."
+
+
 class AudioUnavailable(Problem):
     """The audio component is down, late, busy, or answered what is no WAV."""
 
@@ -73,6 +85,18 @@ class IntentNotCanonical(Problem):
     """The intent has no canonical form, or one beyond the limits."""
 
     kind, code, title = Kind.INVALID, "intent_not_canonical", "The intent cannot be written as canonical JSON."
+
+
+class LastOwner(Problem):
+    """The organisation would have no owner any more."""
+
+    kind, code, title = Kind.CONFLICT, "last_owner", "An organisation keeps at least one owner."
+
+
+class MemberNotFound(Problem):
+    """No such member in this organisation."""
+
+    kind, code, title = Kind.MISSING, "member_not_found", "There is no such member here."
 
 
 class MfaRequired(Problem):

@@ -22,6 +22,7 @@ CREATE TABLE members (
 
 -- "Which organisations am I in" comes without an organisation.
 CREATE INDEX members_by_subject ON members (subject_id, organization_id);
+CREATE INDEX members_newest_first ON members (organization_id, created_at DESC, subject_id DESC);
 
 CREATE TABLE projects (
     organization_id       text        NOT NULL,
@@ -207,10 +208,12 @@ CREATE TABLE audit_seals (
 CREATE TABLE audit_heads (
     organization_id text   NOT NULL,
     position        bigint NOT NULL,
+    entry_id        text,
     seal            bytea  NOT NULL,
     CONSTRAINT audit_heads_pkey PRIMARY KEY (organization_id),
     CONSTRAINT audit_heads_organization_fkey FOREIGN KEY (organization_id)
-        REFERENCES organizations (id) ON DELETE CASCADE
+        REFERENCES organizations (id) ON DELETE CASCADE,
+    CONSTRAINT audit_heads_entry_check CHECK ((entry_id IS NULL) = (position = 0))
 );
 
 -- The operator's own: no tenant's.

@@ -43,7 +43,7 @@ class ServerKeyAccess:
         now = self._clock.now()
         if found is None or found.status(now) != "active":
             raise Unauthenticated
-        key = ServerKey(found.id, found.organization_id, found.project_id, frozenset(found.scopes))
+        key = ServerKey(found.id, found.organization_id, found.project_id, frozenset(found.scopes), digest)
         if found.last_used_at is None or found.last_used_at <= now - _NOTED_EVERY:
             async with self._db.transaction(tenant=key.organization_id) as tx:
                 await api_keys.touch(tx, key, now=now, used_before=now - _NOTED_EVERY)

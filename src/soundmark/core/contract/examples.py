@@ -1,30 +1,65 @@
 """Examples that are true: made by the code that makes the answers, under a key that everybody knows."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from soundmark.core.configuration import Everything
+from soundmark.core.domain.api_key import ApiKey
+from soundmark.core.domain.audit import AuditEntry
+from soundmark.core.domain.audit_chain import Verification
 from soundmark.core.domain.code import Code, ListedCode, payload_of
+from soundmark.core.domain.member import Member
 from soundmark.core.domain.organization import Organization, Project
 from soundmark.core.domain.platform import CONFIGURATION_NAMES, SECRET_NAMES, Effective, SecretStatus, default_of
 from soundmark.core.domain.signed_facts import read_facts
+from soundmark.core.features.api_keys.wire import ApiKeyPage, api_key_view, api_key_with_secret
+from soundmark.core.features.audit_log.wire import AuditEntryPage, entry_view, verification_view
 from soundmark.core.features.codes.wire import CodePage, detail_view, issued_view, summary_view
+from soundmark.core.features.members.wire import MemberPage, member_view
 from soundmark.core.features.organizations.wire import OrganizationPage, organization_view
 from soundmark.core.features.platform.wire import setting_view, settings_view
 from soundmark.core.features.projects.wire import ProjectPage, project_view
 from soundmark.core.features.resolution.wire import KeySet, verification_key
 from soundmark.core.hot.envelope import Seal, answer_body
+from soundmark.kit.secret import Secret
 from soundmark.kit.signing import SigningKey
 
 # The secret half of the example key is public: it signs nothing but examples and test vectors.
 EXAMPLE_KEY: Final = SigningKey.from_seed("sig_c2lnbmluZy1rZXktZXhh", bytes(range(32)))
 ISSUED_AT: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+_LATER: Final = ISSUED_AT + timedelta(hours=2, minutes=30)
 
 _ORGANIZATION: Final = Organization("org_b2xkLXJhZGlvLWV4YW1wbA", "Radio Nordlicht", "owner", ISSUED_AT, None)
 _PROJECT: Final = Project("prj_bW9ybmluZy1zaG93LWV4YW", _ORGANIZATION.id, "Morning show", ISSUED_AT, None)
 
 _MAIL_HOST: Final = Effective("mail.example.org", "database", ISSUED_AT)
+_MEMBER: Final = Member("6f1c3f0e-5d0b-4c1e-9a57-2f6e0c1d7b42", "ada@example.org", "admin", ISSUED_AT)
+_API_KEY: Final = ApiKey(
+    id="key_cGxheW91dC1zZXJ2ZXItZX",
+    organization_id=_ORGANIZATION.id,
+    project_id=_PROJECT.id,
+    scopes=["codes:read", "codes:write"],
+    created_at=ISSUED_AT,
+    expires_at=ISSUED_AT + timedelta(days=90),
+    last_used_at=None,
+    secret_rotated_at=None,
+    revoked_at=None,
+)
+_API_KEY_SECRET: Final = Secret("xak_" + "ZXhhbXBsZS1vZi1hLXNlY3JldC10aGF0LW9wZW5zLW4")
+_AUDIT_ENTRY: Final = AuditEntry(
+    id="aud_cmVuYW1lZC1hLXByb2plY3",
+    organization_id=_ORGANIZATION.id,
+    project_id=_PROJECT.id,
+    action="project.updated",
+    actor_type="user",
+    actor_id="6f1c3f0e-5d0b-4c1e-9a57-2f6e0c1d7b42",
+    outcome="completed",
+    metadata='{"name":"Morning show"}',
+    created_at=ISSUED_AT,
+    finalised_at=ISSUED_AT,
+)
 
 
 def example_code() -> Code:
@@ -85,6 +120,16 @@ def examples() -> dict[str, Any]:
         "create_project": project,
         "rename_project": project,
         "list_projects": ProjectPage(data=[project], next_cursor=None),
+        "list_members": MemberPage(data=[member_view(_MEMBER)], next_cursor=None),
+        "change_member": member_view(_MEMBER),
+        "create_api_key": api_key_with_secret(_API_KEY, _API_KEY_SECRET, ISSUED_AT),
+        "list_api_keys": ApiKeyPage(data=[api_key_view(_API_KEY, ISSUED_AT)], next_cursor=None),
+        "revoke_api_key": api_key_view(replace(_API_KEY, revoked_at=_LATER), _LATER),
+        "rotate_api_key_secret": api_key_with_secret(
+            replace(_API_KEY, secret_rotated_at=_LATER), _API_KEY_SECRET, _LATER
+        ),
+        "list_audit_entries": AuditEntryPage(data=[entry_view(_AUDIT_ENTRY)], next_cursor=None),
+        "verify_audit_log": verification_view(Verification(True, entries=41, unsealed=1, first_broken=None)),
         "issue_code": issued_view(code),
         "list_codes": CodePage(data=[summary_view(listed, ISSUED_AT)], next_cursor=None),
         "get_code": detail_view(code, ISSUED_AT),

@@ -24,13 +24,16 @@ Tenant routes take `Authorization: Bearer …`; every failure is an RFC 9457 pro
 """
 _CREDENTIALS: Final = (
     "A person's access token (JWT) from the identity provider, or a server key (`xak_…`). Without an identity provider "
-    "the operator token (`xop_…`), from the machine itself, stands for a person. `x-svc-access` says for each operation "
+    "the operator token (`xop_…`), from the machine itself, stands for a person; `x-svc-access` says for each route "
     "who may carry it out."
 )
 _TAGS: Final = [
     {"name": "Receivers", "description": "What whoever hears a Code asks. No credential, no account, no device id."},
     {"name": "Organisations", "description": "Tenants."},
     {"name": "Projects", "description": "Parts of an organisation that Codes belong to."},
+    {"name": "Members", "description": "People and what they may do in an organisation."},
+    {"name": "API keys", "description": "Credentials of servers: of one project, for what their scopes say."},
+    {"name": "Audit", "description": "What was done in an organisation, and the proof that it is all."},
     {"name": "Codes", "description": "Issue, read, revoke and render XR Codes."},
     {"name": "Platform", "description": "What the administrators of the platform set while everything runs."},
 ]

@@ -1,6 +1,6 @@
 """Who asks, and inside which tenant."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Role = Literal["owner", "admin", "member", "billing"]
@@ -20,12 +20,16 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class ServerKey:
-    """A machine behind a key that is neither revoked nor expired: of one project, for what `scopes` say."""
+    """A machine behind a key that is neither revoked nor expired: of one project, for what `scopes` say.
+
+    `digest` is that of the secret which it came with: another secret makes it another credential.
+    """
 
     id: str
     organization_id: str
     project_id: str
     scopes: frozenset[KeyScope]
+    digest: bytes = field(repr=False)
 
 
 Caller: TypeAlias = User | ServerKey

@@ -1,9 +1,14 @@
 """The table `members`."""
 
 from datetime import datetime
+from typing import Final
 
+from soundmark.core.domain.member import Member
 from soundmark.core.domain.scope import Role, TenantScope
+from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Tx
+
+_ROLES_LOCK: Final = 1  # Kind of advisory lock: docs/locks.md.
 
 
 async def insert(  # noqa: PLR0913 - one argument for each column
@@ -49,3 +54,98 @@ async def hold_role(tx: Tx, scope: TenantScope, subject_id: str) -> Role | None:
         {"organization_id": scope.organization_id, "subject_id": subject_id},
     )
     return role
+
+
+async def lock_roles(tx: Tx, scope: TenantScope) -> None:
+    """Nobody else changes or removes members of the organisation until the transaction ends.
+
+    Two who change each other would hold their own rows and wait for the other's, and two owners who leave would each
+    count the other. Lock order: docs/locks.md.
+    """
+    await tx.run(
+        "SELECT pg_advisory_xact_lock(%(kind)s, hashtext(%(organization_id)s))",
+        {"kind": _ROLES_LOCK, "organization_id": scope.organization_id},
+    )
+
+
+async def lock(tx: Tx, scope: TenantScope, subject_id: str) -> Member | None:
+    """Lock one member until the transaction ends. Lock order: docs/locks.md."""
+    return await tx.one_or_none(
+        Member,
+        """
+        SELECT subject_id, email, role, created_at
+          FROM members
+         WHERE organization_id = %(organization_id)s
+           AND subject_id = %(subject_id)s
+           FOR NO KEY UPDATE
+        """,
+        {"organization_id": scope.organization_id, "subject_id": subject_id},
+    )
+
+
+async def hold_owner_beside(tx: Tx, scope: TenantScope, subject_id: str) -> bool:
+    """Whether the organisation has an owner beside this one, who stays one until the transaction ends.
+
+    Lock order: docs/locks.md.
+    """
+    found = await tx.all(
+        Member,
+        """
+        SELECT subject_id, email, role, created_at
+          FROM members
+         WHERE organization_id = %(organization_id)s
+           AND subject_id <> %(subject_id)s
+           AND role = 'owner'
+         ORDER BY subject_id
+           FOR SHARE
+        """,
+        {"organization_id": scope.organization_id, "subject_id": subject_id},
+    )
+    return bool(found)
+
+
+async def update_role(tx: Tx, scope: TenantScope, subject_id: str, *, role: Role) -> None:
+    """Give one member another role."""
+    await tx.run(
+        """
+        UPDATE members
+           SET role = %(role)s
+         WHERE organization_id = %(organization_id)s
+           AND subject_id = %(subject_id)s
+        """,
+        {"organization_id": scope.organization_id, "subject_id": subject_id, "role": role},
+    )
+
+
+async def delete(tx: Tx, scope: TenantScope, subject_id: str) -> None:
+    """Forget one member."""
+    await tx.run(
+        """
+        DELETE FROM members
+         WHERE organization_id = %(organization_id)s
+           AND subject_id = %(subject_id)s
+        """,
+        {"organization_id": scope.organization_id, "subject_id": subject_id},
+    )
+
+
+async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | None, limit: int) -> list[Member]:
+    """Up to `limit` members of the organisation, newest first; those of one moment by their subject, last first."""
+    return await tx.all(
+        Member,
+        """
+        SELECT subject_id, email, role, created_at
+          FROM members
+         WHERE organization_id = %(organization_id)s
+           AND (%(before_at)s::timestamptz IS NULL
+                OR (created_at, subject_id) < (%(before_at)s::timestamptz, %(before_id)s::text))
+         ORDER BY created_at DESC, subject_id DESC
+         LIMIT %(limit)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "before_at": before and before.created_at,
+            "before_id": before and before.id,
+            "limit": limit,
+        },
+    )

@@ -1,6 +1,7 @@
 """The table `projects`."""
 
 from datetime import datetime
+from typing import Final
 
 import psycopg
 
@@ -9,6 +10,8 @@ from soundmark.core.domain.scope import TenantScope
 from soundmark.core.problems import ProjectNameConflict
 from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Tx
+
+_NAMES_LOCK: Final = 2  # Kind of advisory lock: docs/locks.md.
 
 
 async def insert(tx: Tx, scope: TenantScope, *, project_id: str, name: str, now: datetime) -> None:
@@ -28,6 +31,17 @@ async def insert(tx: Tx, scope: TenantScope, *, project_id: str, name: str, now:
         if error.diag.constraint_name == "projects_name_key":
             raise ProjectNameConflict from None
         raise
+
+
+async def lock_names(tx: Tx, scope: TenantScope) -> None:
+    """Nobody else renames projects of the organisation until the transaction ends.
+
+    Of two that swap their names, each would wait for the other to free its own. Lock order: docs/locks.md.
+    """
+    await tx.run(
+        "SELECT pg_advisory_xact_lock(%(kind)s, hashtext(%(organization_id)s))",
+        {"kind": _NAMES_LOCK, "organization_id": scope.organization_id},
+    )
 
 
 async def rename(tx: Tx, scope: TenantScope, project_id: str, *, name: str) -> Project | None:
@@ -51,6 +65,20 @@ async def rename(tx: Tx, scope: TenantScope, project_id: str, *, name: str) -> P
         if error.diag.constraint_name == "projects_name_key":
             raise ProjectNameConflict from None
         raise
+
+
+async def find(tx: Tx, scope: TenantScope, project_id: str) -> Project | None:
+    """One project of the organisation, or None."""
+    return await tx.one_or_none(
+        Project,
+        """
+        SELECT id, organization_id, name, created_at, deletion_requested_at
+          FROM projects
+         WHERE organization_id = %(organization_id)s
+           AND id = %(project_id)s
+        """,
+        {"organization_id": scope.organization_id, "project_id": project_id},
+    )
 
 
 async def hold(tx: Tx, scope: TenantScope, project_id: str) -> bool:

@@ -76,7 +76,7 @@ async def list_codes(
     cursor: CursorText = None,
 ) -> CodePage:
     """List the Codes of an organisation, newest first."""
-    bound_to = {"organization_id": scope.organization_id}
+    bound_to = {"organization_id": scope.organization_id, "project_id": scope.project_id}
     before = ctx.cursors.read(cursor, route="codes", bound_to=bound_to)
     page, now = await service.list_codes(ctx, scope, before=before, limit=limit)
     return CodePage(
@@ -85,7 +85,7 @@ async def list_codes(
     )
 
 
-@router.get("/v1/codes/{xr_id}", responses=problems(CodeNotFound), openapi_extra=needs("code.read"))
+@router.get("/v1/codes/{xr_id}", responses=problems(CodeNotFound, ProjectNotFound), openapi_extra=needs("code.read"))
 async def get_code(
     ctx: Ctx,
     scope: Annotated[TenantScope, Depends(TenantInQuery("code.read"))],

@@ -38,6 +38,7 @@ async def rename_project(ctx: Context, scope: TenantScope, project_id: str, *, n
         raise ProjectNotFound
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await hold_authority(tx, scope)
+        await projects.lock_names(tx, scope)
         now = ctx.clock.now()
         renamed = await projects.rename(tx, scope, project_id, name=name)
         if renamed is None:

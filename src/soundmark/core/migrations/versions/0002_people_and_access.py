@@ -8,6 +8,8 @@ revision = "0002"
 down_revision = "0001"
 
 _TABLES: Final = """
+CREATE INDEX members_newest_first ON members (organization_id, created_at DESC, subject_id DESC);
+
 CREATE TABLE api_keys (
     organization_id   text        NOT NULL,
     id                text        NOT NULL,
@@ -125,10 +127,12 @@ CREATE TABLE audit_seals (
 CREATE TABLE audit_heads (
     organization_id text   NOT NULL,
     position        bigint NOT NULL,
+    entry_id        text,
     seal            bytea  NOT NULL,
     CONSTRAINT audit_heads_pkey PRIMARY KEY (organization_id),
     CONSTRAINT audit_heads_organization_fkey FOREIGN KEY (organization_id)
-        REFERENCES organizations (id) ON DELETE CASCADE
+        REFERENCES organizations (id) ON DELETE CASCADE,
+    CONSTRAINT audit_heads_entry_check CHECK ((entry_id IS NULL) = (position = 0))
 );
 
 CREATE TABLE platform_secrets (

@@ -1,0 +1,1 @@
+"""Server API keys."""

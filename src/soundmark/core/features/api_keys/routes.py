@@ -1,0 +1,87 @@
+"""The routes of server keys."""
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from soundmark.core.domain.scope import TenantScope
+from soundmark.core.edge import Ctx, CursorText, Limit, TenantInBody, TenantInQuery, needs, problems
+from soundmark.core.features.api_keys import service
+from soundmark.core.features.api_keys.wire import (
+    ApiKeyPage,
+    ApiKeyView,
+    ApiKeyWithSecret,
+    CreateApiKey,
+    api_key_view,
+    api_key_with_secret,
+)
+from soundmark.core.problems import ApiKeyNotActive, ApiKeyNotFound, ProjectNotFound
+from soundmark.kit.http import StrictRoute
+from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
+
+router = APIRouter(route_class=StrictRoute, tags=["API keys"])
+
+ApiKeyIdPath = Annotated[
+    str, Path(max_length=160, description="The key's id.", examples=["key_cGxheW91dC1zZXJ2ZXItZX"])
+]
+
+
+@router.post(
+    "/v1/api-keys",
+    status_code=HTTPStatus.CREATED,
+    responses=problems(ProjectNotFound),
+    openapi_extra=needs("api_key.create"),
+)
+async def create_api_key(
+    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInBody("api_key.create"))], body: CreateApiKey
+) -> ApiKeyWithSecret:
+    """Create a server key of one project. Its secret is in this answer and nowhere else."""
+    key, secret = await service.create_api_key(
+        ctx, scope, project_id=body.project_id, scopes=body.scopes, lifetime_days=body.expires_in_days
+    )
+    return api_key_with_secret(key, secret, key.created_at)
+
+
+@router.get("/v1/api-keys", responses=problems(ProjectNotFound, InvalidCursor), openapi_extra=needs("api_key.list"))
+async def list_api_keys(
+    ctx: Ctx,
+    scope: Annotated[TenantScope, Depends(TenantInQuery("api_key.list"))],
+    project_id: Annotated[
+        str | None, Query(max_length=160, description="Only keys of this project; without it, all.")
+    ] = None,
+    limit: Limit = LIMIT_DEFAULT,
+    cursor: CursorText = None,
+) -> ApiKeyPage:
+    """List the server keys of an organisation or of one of its projects, in every state, newest first."""
+    bound_to = {"organization_id": scope.organization_id, "project_id": project_id}
+    before = ctx.cursors.read(cursor, route="api_keys", bound_to=bound_to)
+    page, now = await service.list_api_keys(ctx, scope, project_id=project_id, before=before, limit=limit)
+    return ApiKeyPage(
+        data=[api_key_view(key, now) for key in page.entries],
+        next_cursor=ctx.cursors.write(page.next_position, route="api_keys", bound_to=bound_to),
+    )
+
+
+@router.post(
+    "/v1/api-keys/{api_key_id}/revoke", responses=problems(ApiKeyNotFound), openapi_extra=needs("api_key.revoke")
+)
+async def revoke_api_key(
+    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInQuery("api_key.revoke"))], api_key_id: ApiKeyIdPath
+) -> ApiKeyView:
+    """Revoke a server key: no request that begins after the answer is carried out with it."""
+    key, now = await service.revoke_api_key(ctx, scope, api_key_id)
+    return api_key_view(key, now)
+
+
+@router.post(
+    "/v1/api-keys/{api_key_id}/secret",
+    responses=problems(ApiKeyNotFound, ApiKeyNotActive),
+    openapi_extra=needs("api_key.rotate"),
+)
+async def rotate_api_key_secret(
+    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInQuery("api_key.rotate"))], api_key_id: ApiKeyIdPath
+) -> ApiKeyWithSecret:
+    """Give an active server key another secret, which is in this answer and nowhere else; the old one is void."""
+    key, secret, now = await service.rotate_secret(ctx, scope, api_key_id)
+    return api_key_with_secret(key, secret, now)
