@@ -1,0 +1,165 @@
+"""An OpenID Connect issuer on a real socket: it mints keys and tokens, and misbehaves on command."""
+
+import asyncio
+import base64
+import contextlib
+import functools
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import jwt
+from core_app import FakeClock
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
+from misbehaving import Behaviour, answer
+
+CLIENT_ID = "console"
+REALM = "/realms/soundmark"
+DISCOVERY = f"{REALM}/.well-known/openid-configuration"
+JWKS = f"{REALM}/certs"
+
+
+@dataclass(frozen=True)
+class IssuerKey:
+    """A key pair as an issuer holds it; `alg` is what it signs with."""
+
+    kid: str
+    alg: str
+    private: Any = field(repr=False)
+
+    @property
+    def jwk(self) -> dict[str, Any]:
+        """Its public half, as issuers publish it."""
+        public = self.private.public_key()
+        kind = {"RS256": RSAAlgorithm, "PS256": RSAAlgorithm, "ES256": ECAlgorithm, "EdDSA": OKPAlgorithm}[self.alg]
+        members: dict[str, Any] = kind.to_jwk(public, as_dict=True)  # type: ignore[attr-defined]  # each has it
+        members.pop("key_ops", None)
+        return {**members, "kid": self.kid, "alg": self.alg, "use": "sig"}
+
+
+@functools.cache
+def _rsa(number: int, bits: int = 2048) -> rsa.RSAPrivateKey:
+    assert number >= 0, "another number is another key"
+    return rsa.generate_private_key(65537, bits)
+
+
+def key(kid: str, alg: str = "RS256", number: int = 0) -> IssuerKey:
+    """A key pair; RSA ones are made once for each `number`, because that takes long."""
+    if alg in {"RS256", "PS256"}:
+        return IssuerKey(kid, alg, _rsa(number))
+    private = ec.generate_private_key(ec.SECP256R1()) if alg == "ES256" else ed25519.Ed25519PrivateKey.generate()
+    return IssuerKey(kid, alg, private)
+
+
+class Issuer:
+    """What it publishes, what it signs with, and how it behaves, all to be changed while it runs."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+        self.url = ""
+        self.keys = [key("first")]
+        self.jwks: dict[str, Any] | None = None  # Published in place of what `keys` say.
+        self.discovery: dict[str, Any] = {}  # Published beside, or in place of, what is right.
+        self.behaviour: dict[str, Behaviour] = {}  # By path, in place of an answer.
+        self.asked: list[str] = []
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    def reset(self) -> None:
+        """Behave well, with the key that there was first."""
+        self.keys, self.jwks, self.discovery, self.behaviour = [key("first")], None, {}, {}
+        self.asked.clear()
+
+    def claims(self, subject_id: str = "alice", **changes: Any) -> dict[str, Any]:
+        """What an access token says that the console is given by a login with a second factor; None takes out."""
+        now = int(self.clock.unix_s())
+        claims = {
+            "iss": self.url,
+            "sub": subject_id,
+            "azp": CLIENT_ID,
+            "aud": "account",
+            "typ": "Bearer",
+            "iat": now,
+            "exp": now + 300,
+            "acr": "2",
+            "email": f"{subject_id}@example.org",
+            "email_verified": True,
+            **changes,
+        }
+        return {name: value for name, value in claims.items() if value is not None}
+
+    def token(self, subject_id: str = "alice", *, by: IssuerKey | None = None, **changes: Any) -> str:
+        """An access token, signed with the newest key, or another."""
+        return self.signed(self.claims(subject_id, **changes), by=by)
+
+    def signed(self, claims: Any, *, by: IssuerKey | None = None, **header: Any) -> str:
+        """Any claims, or the bytes that stand for them, signed; a header of None is left out."""
+        by = by or self.keys[-1]
+        headers = {name: value for name, value in {"kid": by.kid, **header}.items() if value is not None}
+        payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
+        return jwt.PyJWS().encode(payload, by.private, by.alg, headers=headers)
+
+    @property
+    def readings_count(self) -> int:
+        """How often its keys were asked for."""
+        return self.asked.count(JWKS)
+
+    async def start(self) -> None:
+        port = int(self.url.partition("//")[2].partition("/")[0].partition(":")[2]) if self.url else 0
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}{REALM}"
+
+    async def stop(self) -> None:
+        assert self._server is not None, "it was started"
+        self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._server.wait_closed()
+
+    @contextlib.asynccontextmanager
+    async def down(self) -> AsyncIterator[None]:
+        """Nobody listens, until the block ends."""
+        await self.stop()
+        yield
+        await self.start()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "a connection is served by a task"
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            path = head.split(b" ", 2)[1].decode()
+            self.asked.append(path)
+            await (self.behaviour.get(path) or self._proper(path))(reader, writer)
+        writer.close()
+
+    def _proper(self, path: str) -> Behaviour:
+        documents = {
+            DISCOVERY: {"issuer": self.url, "jwks_uri": self.url.removesuffix(REALM) + JWKS, **self.discovery},
+            JWKS: self.jwks if self.jwks is not None else {"keys": [one.jwk for one in self.keys]},
+        }
+        if path not in documents:
+            return answer(b"{}", status="404 Not Found")
+        return answer(json.dumps(documents[path]).encode())
+
+
+def unsigned(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"") -> str:
+    """A token put together by hand."""
+    parts = [json.dumps(header).encode(), json.dumps(claims).encode(), signature]
+    return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
+
+
+@contextlib.asynccontextmanager
+async def running_issuer(clock: FakeClock) -> AsyncIterator[Issuer]:
+    """An issuer that answers."""
+    issuer = Issuer(clock)
+    await issuer.start()
+    try:
+        yield issuer
+    finally:
+        await issuer.stop()
