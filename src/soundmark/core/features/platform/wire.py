@@ -20,7 +20,7 @@ class PutSecret(Wire):
 class PutConfiguration(Wire):
     """An override; null removes it, and what the environment or the default says holds again."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"value": "mail.example.org"}, {"value": None}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"value": "mail.example.org"}]})
 
     value: Annotated[str, StringConstraints(max_length=_TEXT_CHARS_MAX)] | int | float | bool | None
 
