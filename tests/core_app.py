@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import json
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from dataclasses import dataclass, field
@@ -133,6 +134,15 @@ class Api:
     async def post(self, path: str, **options: Any) -> Answer:
         return await self.call("POST", path, **options)
 
+    async def patch(self, path: str, **options: Any) -> Answer:
+        return await self.call("PATCH", path, **options)
+
+    async def put(self, path: str, **options: Any) -> Answer:
+        return await self.call("PUT", path, **options)
+
+    async def delete(self, path: str, **options: Any) -> Answer:
+        return await self.call("DELETE", path, **options)
+
     async def given_organization(self, name: str = "Radio Nordlicht") -> str:
         answer = await self.post("/v1/organizations", json={"name": name})
         assert answer.status == 201, answer.body
@@ -198,6 +208,20 @@ class Tenant:
         assert answer.status == 201, answer.body
         key: dict[str, Any] = answer.json
         return key
+
+    def wanted_invitation(self, **changes: Any) -> dict[str, Any]:
+        """A valid invitation body, but for `changes`."""
+        return {"organization_id": self.organization_id, "email": "ada@example.org", "role": "member", **changes}
+
+    async def given_invitation(self, **changes: Any) -> dict[str, Any]:
+        answer = await self.api.post("/v1/member-invitations", json=self.wanted_invitation(**changes))
+        assert answer.status == 201, answer.body
+        invitation: dict[str, Any] = answer.json
+        return invitation
+
+    def with_key(self, key: dict[str, Any]) -> "Tenant":
+        """The same tenant, as the server with this key sees it."""
+        return Tenant(self.api.other(token=key["secret"], peer="203.0.113.9"), self.organization_id, self.project_id)
 
     async def given_member(self, rival: "Rival", subject_id: str, role: str) -> None:
         """A person with a role, as if by an invitation."""
@@ -324,6 +348,17 @@ class Rival:
             await connection.execute(statement.encode(), params)
             yield
             await connection.commit()
+
+    async def end_whoever_waits(self) -> None:
+        """Cut the connection of the one who waits for a lock, as if its process had died."""
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND {}"
+        assert await self.run(ended.format("wait_event_type = 'Lock'")) == 1
+
+    async def audited(self, action: str) -> list[tuple[str, str | None, dict[str, Any]]]:
+        """Who did `action`, in which project and with what metadata, oldest first."""
+        statement = "SELECT actor_type, actor_id, project_id, metadata FROM audit_entries WHERE action = %s ORDER BY {}"
+        rows = await self.rows(statement.format("created_at"), action)
+        return [(f"{kind} {actor}", project_id, json.loads(metadata)) for kind, actor, project_id, metadata in rows]
 
     async def while_waiting(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """The task of `work`, once it waits for a lock."""

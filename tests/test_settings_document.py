@@ -15,7 +15,8 @@ PAGE: Final = (Path(__file__).parent.parent / "docs" / "settings.md").read_text(
 # The words by which the page names those who read settings.
 READERS: Final[Mapping[str, type[settings.ProcessSettings]]] = {
     **settings.COMPONENTS,
-    "core jobs": settings.CoreDatabaseSettings,
+    "core jobs": settings.CoreJobsSettings,
+    "core database": settings.CoreDatabaseSettings,
     "audience jobs": settings.AudienceDatabaseSettings,
     "keys": settings.KeysSettings,
     "contract": settings.ContractSettings,

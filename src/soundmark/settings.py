@@ -188,6 +188,14 @@ class CoreDatabaseSettings(ProcessSettings):
     core_database_url: DatabaseUrl
 
 
+class CoreJobsSettings(CoreDatabaseSettings, SmtpSettings):
+    """What `soundmark work core` takes."""
+
+    base_url: HttpUrl
+    database_pool_size: Annotated[int, Field(ge=2, le=200)] = 10
+    master_key: Annotated[Secret, BeforeValidator(_master_key)]
+
+
 class AudienceDatabaseSettings(ProcessSettings):
     """What a command that only touches Audience's database takes."""
 
@@ -210,6 +218,11 @@ COMPONENTS: Final[Mapping[Component, type[ProcessSettings]]] = {
     "core": CoreSettings,
     "audience": AudienceSettings,
     "audio": AudioSettings,
+}
+
+JOBS: Final[Mapping[Component, type[ProcessSettings]]] = {
+    "core": CoreJobsSettings,
+    "audience": AudienceDatabaseSettings,
 }
 
 # Settings of the private channel to Audience, which Core takes once it speaks to it.

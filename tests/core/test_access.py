@@ -23,6 +23,7 @@ class Given:
 
     xr_id: str
     api_key_id: str
+    invitation_id: str
 
 
 Act = Callable[[Tenant, Given], Awaitable[Answer]]
@@ -52,6 +53,13 @@ ACTS: dict[Action, Act] = {
         "PUT", f"/v1/members/{COLLEAGUE}", params=tenant.query, json={"role": "billing"}
     ),
     "member.remove": lambda tenant, _: tenant.api.call("DELETE", f"/v1/members/{COLLEAGUE}", params=tenant.query),
+    "invitation.create": lambda tenant, _: tenant.api.post("/v1/member-invitations", json=tenant.wanted_invitation()),
+    "invitation.list": lambda tenant, _: tenant.api.get("/v1/member-invitations", params=tenant.query),
+    "invitation.revoke": lambda tenant, given: tenant.api.post(
+        f"/v1/member-invitations/{given.invitation_id}/revoke", params=tenant.query
+    ),
+    "audit_log.read": lambda tenant, _: tenant.api.get("/v1/audit-log", params=tenant.query),
+    "audit_log.verify": lambda tenant, _: tenant.api.get("/v1/audit-log/verification", params=tenant.query),
     "code.issue": lambda tenant, _: tenant.api.post("/v1/codes", json=tenant.wanted_code()),
     "code.list": lambda tenant, _: tenant.api.get("/v1/codes", params=tenant.query),
     "code.read": lambda tenant, given: tenant.api.get(f"/v1/codes/{given.xr_id}", params=tenant.query),
@@ -72,6 +80,11 @@ ALLOWED: dict[Action, set[str]] = {
     "member.list": {"owner", "admin"},
     "member.update": {"owner", "admin"},
     "member.remove": {"owner", "admin"},  # Others than oneself.
+    "invitation.create": {"owner", "admin"},
+    "invitation.list": {"owner", "admin"},
+    "invitation.revoke": {"owner", "admin"},
+    "audit_log.read": {"owner", "admin"},
+    "audit_log.verify": {"owner", "admin"},
     "code.issue": {"owner", "admin"},
     "code.list": {"owner", "admin", "member"},
     "code.read": {"owner", "admin", "member"},
@@ -83,7 +96,13 @@ ALLOWED: dict[Action, set[str]] = {
 def test_every_action_is_held_to_the_table() -> None:
     inside = {action for action, rule in POLICY.items() if rule.roles is not None}
     assert inside == set(ACTS) == set(ALLOWED)
-    assert set(POLICY) - inside == {"organization.create", "organization.list", "platform.read", "platform.change"}
+    assert set(POLICY) - inside == {
+        "invitation.accept",
+        "organization.create",
+        "organization.list",
+        "platform.read",
+        "platform.change",
+    }
 
 
 def test_every_operation_names_its_action(published: dict[str, Any]) -> None:
@@ -132,7 +151,7 @@ async def test_a_role_in_one_organisation_is_none_in_another(api: Api, rival: Ri
 @pytest.mark.parametrize("action", ACTS)
 async def test_what_is_no_organisation_is_not_found(api: Api, action: Action, organization_id: str) -> None:
     tenant = await api.given_tenant()
-    given = Given(xr_id="xr_" + "A" * 22, api_key_id="key_" + "A" * 22)
+    given = Given(xr_id="xr_" + "A" * 22, api_key_id="key_" + "A" * 22, invitation_id="inv_" + "A" * 22)
     answer = await ACTS[action](Tenant(api, organization_id, tenant.project_id), given)
     # A path that ends before the id is another path.
     is_path = action != "organization.update" or organization_id
@@ -159,7 +178,8 @@ async def given_content(tenant: Tenant, rival: Rival) -> Given:
     """Something of everything in the organisation."""
     code, key = await tenant.given_code(), await tenant.given_key()
     await tenant.given_member(rival, COLLEAGUE, "member")
-    return Given(code["xr_id"], key["id"])
+    invitation = await tenant.given_invitation()
+    return Given(code["xr_id"], key["id"], invitation["id"])
 
 
 async def status_of(tenant: Tenant, xr_id: str) -> str:

@@ -20,7 +20,11 @@ DataDir = Annotated[
     typer.Option("--data-dir", metavar="DIR", help="The data dir of a running `soundmark up`; the environment wins."),
 ]
 
-_FROM_UP_FILE: Final = {"core_database_url": "CORE_DATABASE_URL", "audience_database_url": "AUDIENCE_DATABASE_URL"}
+_FROM_UP_FILE: Final = {
+    "audience_database_url": "AUDIENCE_DATABASE_URL",
+    "base_url": "BASE_URL",
+    "core_database_url": "CORE_DATABASE_URL",
+}
 
 S = TypeVar("S", bound=settings.ProcessSettings)
 

@@ -1,12 +1,14 @@
 """`soundmark work`: run the background jobs of one component."""
 
 import asyncio
-from typing import Annotated
+import importlib
+from typing import Annotated, Any
 
 import typer
 
-from soundmark.cli.databases import WithDatabase, database_settings
-from soundmark.cli.deployment import DataDir
+from soundmark import settings
+from soundmark.cli.databases import WithDatabase
+from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.outcome import Refused
 from soundmark.kit import log
 from soundmark.kit.jobs import WorkerFailed, jobs_app, run_worker
@@ -23,9 +25,18 @@ def work(
 
     Ends with status 1 when the database goes away: whoever supervises it starts it again.
     """
-    url, settings = database_settings(component, data_dir)
-    log.configure(level=settings.log_level, log_format=settings.log_format, component=f"{component}-jobs")
+    given = read_settings(settings.JOBS[component], data_dir)
+    log.configure(level=given.log_level, log_format=given.log_format, component=f"{component}-jobs")
     try:
-        asyncio.run(run_worker(jobs_app(url, application_name=f"soundmark-{component}-jobs")))
+        asyncio.run(_run(component, given))
     except WorkerFailed as failed:
         raise Refused(f"the jobs of {component} stopped: {failed}") from None
+
+
+async def _run(component: WithDatabase, given: Any) -> None:
+    if component == "core":
+        # Imported by name when it is needed: a process holds its own component and no other.
+        await importlib.import_module("soundmark.core.worker").run(given)
+    else:
+        # Audience has no jobs of its own yet.
+        await run_worker(jobs_app(given.audience_database_url, application_name="soundmark-audience-jobs"))

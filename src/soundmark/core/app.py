@@ -23,6 +23,7 @@ from soundmark.core.edge import authenticate
 from soundmark.core.features.api_keys import routes as api_keys
 from soundmark.core.features.audit_log import routes as audit_log
 from soundmark.core.features.codes import routes as codes
+from soundmark.core.features.invitations import routes as invitations
 from soundmark.core.features.members import routes as members
 from soundmark.core.features.organizations import routes as organizations
 from soundmark.core.features.platform import routes as platform
@@ -97,7 +98,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         # A path and the same path with a slash are two; nothing is answered twice.
         redirect_slashes=False,
     )
-    for feature in (organizations, members, projects, api_keys, codes, platform, resolution):
+    for feature in (organizations, members, invitations, projects, api_keys, audit_log, codes, platform, resolution):
         app.include_router(feature.router)
     return app
 

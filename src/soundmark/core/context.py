@@ -2,24 +2,42 @@
 
 from dataclasses import dataclass
 
+from soundmark.core.audit_chain import AuditChain
 from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.configuration import Configuration
 from soundmark.core.custody import Custody
 from soundmark.kit.clock import Clock
 from soundmark.kit.entropy import Entropy
+from soundmark.kit.jobs import Queue
 from soundmark.kit.paging import Cursors
 from soundmark.kit.postgres import Database
+from soundmark.kit.sealing import Sealer
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The running process's parts, wired once in `app`."""
+    """What a command may reach: the running process's parts, wired once in `app`."""
 
     base_url: str
     db: Database
     clock: Clock
     entropy: Entropy
     custody: Custody
+    chain: AuditChain
     configuration: Configuration
     cursors: Cursors
     audio: AudioChannel
+    sealer: Sealer
+    queue: Queue
+
+
+@dataclass(frozen=True, slots=True)
+class WorkContext:
+    """What a background job may reach: the parts of a worker, wired once in `worker`."""
+
+    base_url: str
+    db: Database
+    clock: Clock
+    entropy: Entropy
+    sealer: Sealer
+    configuration: Configuration

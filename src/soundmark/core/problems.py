@@ -3,6 +3,12 @@
 from soundmark.kit.problems import Kind, Problem
 
 
+class AlreadyAMember(Problem):
+    """Whoever accepts the invitation belongs to the organisation already; the role stays."""
+
+    kind, code, title = Kind.CONFLICT, "already_a_member", "You are a member of this organisation already."
+
+
 class ApiKeyNotActive(Problem):
     """The act needs an active, unexpired server key."""
 
@@ -85,6 +91,24 @@ class IntentNotCanonical(Problem):
     """The intent has no canonical form, or one beyond the limits."""
 
     kind, code, title = Kind.INVALID, "intent_not_canonical", "The intent cannot be written as canonical JSON."
+
+
+class InvitationInvalid(Problem):
+    """Unknown, expired, revoked, used or for another address: whoever asks cannot tell which."""
+
+    kind, code, title = Kind.MALFORMED, "invitation_invalid", "This invitation cannot be accepted."
+
+
+class InvitationNotFound(Problem):
+    """No such invitation in this organisation."""
+
+    kind, code, title = Kind.MISSING, "invitation_not_found", "There is no such invitation here."
+
+
+class InvitationNotPending(Problem):
+    """The invitation is accepted, expired or revoked."""
+
+    kind, code, title = Kind.CONFLICT, "invitation_not_pending", "This invitation is not pending any more."
 
 
 class LastOwner(Problem):

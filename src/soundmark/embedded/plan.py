@@ -79,10 +79,8 @@ class Plan:
 
     def settings_of(self, component: settings.Component) -> dict[str, str]:
         """The settings of one component: those that it takes, and no other component's secret."""
-        values = {**self._made(), **self.given, "METRICS_PORT": str(self.ports.metrics[component])}
-        taken = {name.upper() for name in settings.COMPONENTS[component].model_fields}
-        foreign = {f"{name.upper()}_DATABASE_URL" for name in DATABASES if name != component}
-        return {PREFIX + name: value for name, value in values.items() if name in taken - foreign}
+        port = str(self.ports.metrics[component])
+        return {**self._taken(component, settings.COMPONENTS[component]), f"{PREFIX}METRICS_PORT": port}
 
     def database_setting_of(self, component: settings.Component) -> dict[str, str]:
         """The settings of a process that only touches the database of `component`."""
@@ -100,7 +98,15 @@ class Plan:
     def working(self, component: settings.Component) -> Program:
         """The process that runs the background jobs of `component`."""
         argv = soundmark("work", component)
-        return Program(f"{component} jobs", argv, {**foreign_environ(), **self.database_setting_of(component)})
+        taken = self._taken(component, settings.JOBS[component])
+        return Program(f"{component} jobs", argv, {**foreign_environ(), **taken})
+
+    def _taken(self, component: settings.Component, model: type[settings.ProcessSettings]) -> dict[str, str]:
+        """What a process of `component` takes, which is no other component's secret."""
+        taken = {name.upper() for name in model.model_fields}
+        foreign = {f"{name.upper()}_DATABASE_URL" for name in DATABASES if name != component}
+        values = {**self._made(), **self.given}
+        return {PREFIX + name: value for name, value in values.items() if name in taken - foreign}
 
     def _made(self) -> dict[str, str]:
         return {

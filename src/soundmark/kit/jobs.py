@@ -3,13 +3,16 @@
 import asyncio
 import contextlib
 import signal
+from datetime import datetime
 from typing import Final
 
-from procrastinate import App, JobContext, PsycopgConnector
+import structlog
+from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
 from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import Job
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from soundmark.kit.postgres import CONNECT_TIMEOUT_S, connect_options
+from soundmark.kit.postgres import CONNECT_TIMEOUT_S, Tx, connect_options
 from soundmark.kit.secret import Secret
 
 KEPT_DAYS: Final = 7
@@ -21,10 +24,62 @@ _HEARTBEAT_S: Final = 10
 _STALLED_AFTER_S: Final = 30  # Three heartbeats.
 # A machine that was off at the hour of a daily task makes up for it when it is on again.
 _OVERDUE_MAX_S: Final = 24 * 60 * 60
+_TROUBLE_PAUSE_S: Final = 5
+_TROUBLE_PAUSE_MAX_S: Final = 600
+_DOUBLINGS_MAX: Final = 10
+
+_log: Final = structlog.get_logger()
 
 
 class WorkerFailed(Exception):  # noqa: N818 - named for what happened
     """The worker lost its database, or never had it; whoever supervises it starts it again."""
+
+
+class Later(Exception):  # noqa: N818 - named for what it asks for
+    """Raised by a task of `UNTIL_DONE`: nothing is wrong, and it is to be run again at `at`."""
+
+    def __init__(self, at: datetime) -> None:
+        super().__init__("to be run again")
+        self.at: Final = at
+
+
+class _UntilDone(BaseRetryStrategy):
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:
+        if isinstance(exception, Later):
+            return RetryDecision(retry_at=exception.at)
+        if isinstance(exception, asyncio.CancelledError):
+            return RetryDecision()  # This worker stops; the next one may begin at once.
+        pause_s = min(_TROUBLE_PAUSE_S * 2 ** min(job.attempts, _DOUBLINGS_MAX), _TROUBLE_PAUSE_MAX_S)
+        # Its name only: what a library says in an error may hold an address, or worse.
+        _log.warning(
+            "job_failed", task=job.task_name, job_id=job.id, error=type(exception).__name__, again_in_s=pause_s
+        )
+        return RetryDecision(retry_in={"seconds": pause_s})
+
+
+# For a task that decides by itself when it is over, which it says by ending without an error.
+UNTIL_DONE: Final = _UntilDone()
+
+
+class Queue:
+    """Defers jobs in the transaction that decides them: they are there when it commits, and never were otherwise."""
+
+    def __init__(self) -> None:
+        # Never opened: it speaks on the connections of its callers' transactions and has none of its own.
+        self._app: Final = App(connector=PsycopgConnector())
+
+    async def defer(self, tx: Tx, task: str, *, lock: str, **ids: str) -> None:
+        """Have `task` run with `ids` once the transaction has committed.
+
+        Of the jobs of one `lock`, one runs at a time. A job is told ids and never facts: it reads the facts when it
+        runs.
+        """
+        deferrer = self._app.configure_task(task, lock=lock, connection=tx.connection)
+        try:
+            await deferrer.defer_async(**ids)
+        except ConnectorException as error:
+            # What went wrong in the transaction is for the transaction to judge.
+            raise error.__cause__ or error from None
 
 
 class _Pool(AsyncConnectionPool):

@@ -47,6 +47,11 @@ class Tx:
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self._connection: Final = connection
 
+    @property
+    def connection(self) -> psycopg.AsyncConnection[Any]:
+        """The connection itself, for a library that takes part in the transaction; nobody commits on it."""
+        return self._connection
+
     async def all(self, record: type[R], statement: LiteralString, params: Params | None = None) -> list[R]:
         """Every row as a `record`, whose fields are named like the columns."""
         async with self._connection.cursor(row_factory=class_row(record)) as cursor:

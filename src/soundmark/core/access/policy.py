@@ -20,6 +20,10 @@ Action = Literal[
     "member.list",
     "member.update",
     "member.remove",
+    "invitation.accept",
+    "invitation.create",
+    "invitation.list",
+    "invitation.revoke",
     "audit_log.read",
     "audit_log.verify",
     "code.issue",
@@ -32,18 +36,28 @@ Action = Literal[
 ]
 
 
+CredentialKind = Literal["user", "api_key"]
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """Who may.
 
     People: members with one of `roles`, with a second factor where `mfa`; without `roles` every verified person, who
-    must administer the platform where `is_platform`. Keys: those with `key_scope`, none where it is None.
+    must administer the platform where `is_platform`. Keys: those with `key_scope`, none where it is None. `note` says
+    what is judged besides, by the command itself.
     """
 
     roles: frozenset[Role] | None
     mfa: bool = False
     key_scope: KeyScope | None = None
     is_platform: bool = False
+    note: str | None = None
+
+    @property
+    def credentials(self) -> tuple[CredentialKind, ...]:
+        """The kinds of callers that there are for it."""
+        return ("user",) if self.key_scope is None else ("user", "api_key")
 
 
 _EVERY_MEMBER: Final[frozenset[Role]] = frozenset({"owner", "admin", "member", "billing"})
@@ -63,9 +77,17 @@ POLICY: Final[Mapping[Action, Rule]] = {
     "api_key.revoke": Rule(roles=_ADMINS),
     "api_key.rotate": Rule(roles=_ADMINS),
     "member.list": Rule(roles=_ADMINS),
-    "member.update": Rule(roles=_ADMINS),
-    # Everybody may leave. That others are removed by owners and administrators only is judged where it is done.
-    "member.remove": Rule(roles=_EVERY_MEMBER),
+    "member.update": Rule(roles=_ADMINS, note="only an owner changes, or makes, owners and administrators"),
+    "member.remove": Rule(
+        roles=_EVERY_MEMBER,
+        note="everybody removes themselves; owners and administrators remove others, and only an owner owners and "
+        "administrators",
+    ),
+    # That an administrator needs a second factor, and is invited by an owner, is judged where it is done.
+    "invitation.accept": Rule(roles=None),
+    "invitation.create": Rule(roles=_ADMINS),
+    "invitation.list": Rule(roles=_ADMINS),
+    "invitation.revoke": Rule(roles=_ADMINS),
     "audit_log.read": Rule(roles=_ADMINS),
     "audit_log.verify": Rule(roles=_ADMINS),
     "code.issue": Rule(roles=_ADMINS, key_scope="codes:write"),

@@ -10,6 +10,7 @@ from soundmark.core.domain.api_key import ApiKey
 from soundmark.core.domain.audit import AuditEntry
 from soundmark.core.domain.audit_chain import Verification
 from soundmark.core.domain.code import Code, ListedCode, payload_of
+from soundmark.core.domain.invitation import Invitation
 from soundmark.core.domain.member import Member
 from soundmark.core.domain.organization import Organization, Project
 from soundmark.core.domain.platform import CONFIGURATION_NAMES, SECRET_NAMES, Effective, SecretStatus, default_of
@@ -17,6 +18,8 @@ from soundmark.core.domain.signed_facts import read_facts
 from soundmark.core.features.api_keys.wire import ApiKeyPage, api_key_view, api_key_with_secret
 from soundmark.core.features.audit_log.wire import AuditEntryPage, entry_view, verification_view
 from soundmark.core.features.codes.wire import CodePage, detail_view, issued_view, summary_view
+from soundmark.core.features.invitations.service import Invited, Joined
+from soundmark.core.features.invitations.wire import InvitationPage, created_view, invitation_view, joined_view
 from soundmark.core.features.members.wire import MemberPage, member_view
 from soundmark.core.features.organizations.wire import OrganizationPage, organization_view
 from soundmark.core.features.platform.wire import setting_view, settings_view
@@ -48,6 +51,18 @@ _API_KEY: Final = ApiKey(
     revoked_at=None,
 )
 _API_KEY_SECRET: Final = Secret("xak_" + "ZXhhbXBsZS1vZi1hLXNlY3JldC10aGF0LW9wZW5zLW4")
+_INVITATION: Final = Invitation(
+    id="inv_YWRhLWlzLWludml0ZWQtZX",
+    organization_id=_ORGANIZATION.id,
+    email="ada@example.org",
+    role="member",
+    created_at=ISSUED_AT,
+    expires_at=ISSUED_AT + timedelta(days=7),
+    accepted_at=None,
+    revoked_at=None,
+    delivery_status="pending",
+)
+_INVITATION_SECRET: Final = Secret("xin_" + "ZXhhbXBsZS1vZi1hLXNlY3JldC10aGF0LWludml0ZXM")
 _AUDIT_ENTRY: Final = AuditEntry(
     id="aud_cmVuYW1lZC1hLXByb2plY3",
     organization_id=_ORGANIZATION.id,
@@ -122,6 +137,12 @@ def examples() -> dict[str, Any]:
         "list_projects": ProjectPage(data=[project], next_cursor=None),
         "list_members": MemberPage(data=[member_view(_MEMBER)], next_cursor=None),
         "change_member": member_view(_MEMBER),
+        "create_invitation": created_view(Invited(_INVITATION, _INVITATION_SECRET)),
+        "list_invitations": InvitationPage(data=[invitation_view(_INVITATION, ISSUED_AT)], next_cursor=None),
+        "revoke_invitation": invitation_view(
+            replace(_INVITATION, revoked_at=_LATER, delivery_status="cancelled"), _LATER
+        ),
+        "accept_invitation": joined_view(Joined(_INVITATION.organization_id, _INVITATION.role)),
         "create_api_key": api_key_with_secret(_API_KEY, _API_KEY_SECRET, ISSUED_AT),
         "list_api_keys": ApiKeyPage(data=[api_key_view(_API_KEY, ISSUED_AT)], next_cursor=None),
         "revoke_api_key": api_key_view(replace(_API_KEY, revoked_at=_LATER), _LATER),

@@ -24,6 +24,21 @@ async def insert(  # noqa: PLR0913 - one argument for each column
     )
 
 
+async def insert_if_new(  # noqa: PLR0913 - one argument for each column
+    tx: Tx, *, organization_id: str, subject_id: str, email: str, role: Role, now: datetime
+) -> bool:
+    """Record a new member; False, and nothing is changed, where the person is one already."""
+    touched = await tx.run(
+        """
+        INSERT INTO members (organization_id, subject_id, email, role, created_at)
+        VALUES (%(organization_id)s, %(subject_id)s, %(email)s, %(role)s, %(now)s)
+        ON CONFLICT ON CONSTRAINT members_pkey DO NOTHING
+        """,
+        {"organization_id": organization_id, "subject_id": subject_id, "email": email, "role": role, "now": now},
+    )
+    return touched == 1
+
+
 async def find_role(tx: Tx, *, organization_id: str, subject_id: str) -> Role | None:
     """The role of one person in one organisation; None for a stranger and for an organisation that is not there."""
     role: Role | None = await tx.value(

@@ -35,6 +35,24 @@ async def rename(tx: Tx, scope: TenantScope, *, name: str) -> Organization:
     return renamed
 
 
+async def hold_open(tx: Tx, organization_id: str) -> bool:
+    """Keep an organisation open until the transaction ends; False if there is none such or its deletion is requested.
+
+    Lock order: docs/locks.md.
+    """
+    # The state is judged on the row that the lock was granted for, not on the one that was waited for.
+    found = await tx.value(
+        """
+        SELECT deletion_requested_at IS NULL
+          FROM organizations
+         WHERE id = %(organization_id)s
+           FOR SHARE
+        """,
+        {"organization_id": organization_id},
+    )
+    return bool(found)
+
+
 async def list_of_subject(tx: Tx, *, subject_id: str, before: Position | None, limit: int) -> list[Organization]:
     """Up to `limit` organisations that one person belongs to, newest first."""
     return await tx.all(

@@ -1,0 +1,48 @@
+"""The composition root of Core's background jobs: settings → WorkContext → tasks. Beside `app`, nobody else wires."""
+
+from soundmark.core.configuration import Configuration, from_environment
+from soundmark.core.context import WorkContext
+from soundmark.core.features.invitations import jobs as invitations
+from soundmark.kit.clock import SystemClock
+from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.jobs import WorkerFailed, jobs_app, run_worker
+from soundmark.kit.postgres import Database
+from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.kit.sealing import Sealer, parse_master_key
+from soundmark.settings import CoreJobsSettings
+
+_NAME = "soundmark-core-jobs"
+
+
+async def run(settings: CoreJobsSettings) -> None:
+    """Run Core's jobs until SIGTERM or SIGINT.
+
+    Raises: WorkerFailed.
+    """
+    ctx = work_context(settings)
+    app = jobs_app(settings.core_database_url, application_name=_NAME)
+    for feature in (invitations,):
+        feature.add_tasks(app, ctx)
+    try:
+        await ctx.db.open()
+    except DatabaseUnavailable:
+        raise WorkerFailed("the database cannot be reached") from None
+    try:
+        await run_worker(app)
+    finally:
+        await ctx.db.close()
+
+
+def work_context(settings: CoreJobsSettings) -> WorkContext:
+    """What the jobs reach; its database is not open yet."""
+    entropy = SystemEntropy()
+    sealer = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
+    db = Database(settings.core_database_url, pool_size=settings.database_pool_size, application_name=_NAME)
+    return WorkContext(
+        base_url=settings.base_url,
+        db=db,
+        clock=SystemClock(),
+        entropy=entropy,
+        sealer=sealer,
+        configuration=Configuration(db, sealer, from_environment(dict(settings))),
+    )
