@@ -140,16 +140,27 @@ def needs(action: Action) -> dict[str, Any]:
         ACCESS: {
             "action": action,
             "public": False,
+            "credentials": list(rule.credentials),
             "roles": sorted(rule.roles) if rule.roles is not None else [],
             "mfa": rule.mfa,
             "key_scope": rule.key_scope,
             "platform": rule.is_platform,
+            "note": rule.note,
         }
     }
 
 
 PUBLIC: Final[dict[str, Any]] = {
-    ACCESS: {"action": None, "public": True, "roles": [], "mfa": False, "key_scope": None, "platform": False}
+    ACCESS: {
+        "action": None,
+        "public": True,
+        "credentials": [],
+        "roles": [],
+        "mfa": False,
+        "key_scope": None,
+        "platform": False,
+        "note": None,
+    }
 }
 
 

@@ -135,7 +135,7 @@ def test_a_credential_is_asked_for_exactly_where_it_is_needed(name: str) -> None
 def test_every_operation_says_all_of_what_it_needs(name: str) -> None:
     """What is null is said too: a reader must not take it for forgotten."""
     access = OPERATIONS[name]["x-svc-access"]
-    assert list(access) == ["action", "public", "roles", "mfa", "key_scope", "platform"]
+    assert list(access) == ["action", "public", "credentials", "roles", "mfa", "key_scope", "platform", "note"]
 
 
 def test_every_action_of_the_policy_has_its_operation() -> None:

@@ -84,8 +84,8 @@ POLICY: Final[Mapping[Action, Rule]] = {
         "administrators",
     ),
     # That an administrator needs a second factor, and is invited by an owner, is judged where it is done.
-    "invitation.accept": Rule(roles=None),
-    "invitation.create": Rule(roles=_ADMINS),
+    "invitation.accept": Rule(roles=None, note="an invitation to be an administrator needs a second factor"),
+    "invitation.create": Rule(roles=_ADMINS, note="only an owner invites an administrator"),
     "invitation.list": Rule(roles=_ADMINS),
     "invitation.revoke": Rule(roles=_ADMINS),
     "audit_log.read": Rule(roles=_ADMINS),

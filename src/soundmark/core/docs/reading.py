@@ -145,6 +145,8 @@ def _needs(access: Json) -> Iterator[str]:
         yield f"or a server key with {access['key_scope']}"
     elif "key_scope" in access:
         yield "people only, no server key"
+    if access.get("note"):
+        yield access["note"]
 
 
 def _either(names: Sequence[str]) -> str:

@@ -1,0 +1,117 @@
+"""docs/policy.md, printed from the policy table and the operations that name its actions.
+
+After a change on purpose: `.venv/bin/python tests/policy_page.py`, then read the diff.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from soundmark.core.access.policy import POLICY, Rule
+from soundmark.core.app import bare_app
+from soundmark.core.contract.openapi import build_openapi
+
+PAGE: Final = Path(__file__).parent.parent / "docs" / "policy.md"
+RENEW: Final = "if it was changed on purpose, run `.venv/bin/python tests/policy_page.py` and review the diff"
+
+_ROLES: Final = ("owner", "admin", "member", "billing")
+_HEAD: Final = """\
+# Who may do what
+
+Printed from `src/soundmark/core/access/policy.py`; a test fails when the two differ. The sweep in
+`tests/core/test_sweep.py` carries out every operation below as every kind of caller, and holds the answers to this
+table. OpenAPI states the same for each operation in `x-svc-access`.
+
+Credentials are told apart by how they begin: `xak_…` is a server key, `xop_…` the operator token (only where no
+identity provider is configured, only from the machine itself, and then a person like any other), anything else a
+person's access token. Whoever has none, or one that is expired, revoked or made for another, is `401 unauthenticated`;
+a person whose e-mail address is not verified is `403 email_not_verified`. Everything in an organisation is `404
+organization_not_found` for whoever has no part in it, and everything in another project is not there for a server key,
+which belongs to one.
+"""
+_INSIDE: Final = """
+## Inside an organisation
+
+A member whose role is not named is `403 forbidden`, one without a second factor where it is needed `403 mfa_required`;
+a key without the scope is `403 insufficient_scope`, and any key is `403 user_token_required` where no scope is named.
+"""
+_OUTSIDE: Final = """
+## In no organisation
+
+Any person with a verified address, or administrators of the platform alone (`403 platform_admin_required` for the
+others); no server key. To administer the platform opens no organisation.
+"""
+_PUBLIC: Final = """
+## For everybody
+
+No credential is asked for, and none is looked at.
+"""
+
+Operations = Mapping[str | None, list[str]]
+
+
+def printed() -> str:
+    """The page as the code has it now."""
+    operations = _operations(build_openapi(bare_app(), "http://core.test"))
+    inside = {action: rule for action, rule in POLICY.items() if rule.roles is not None}
+    outside = {action: rule for action, rule in POLICY.items() if rule.roles is None}
+    parts = [
+        _HEAD,
+        _INSIDE,
+        _table(("action", "operation", *_ROLES, "second factor", "server key"), _inside(inside, operations)),
+        _notes(inside),
+        _OUTSIDE,
+        _table(("action", "operation", "who", "second factor"), _outside(outside, operations)),
+        _notes(outside),
+        _PUBLIC,
+        _table(("operation",), ((f"`{operation}`",) for operation in operations[None])),
+    ]
+    return "".join(parts)
+
+
+def _operations(document: Mapping[str, Any]) -> Operations:
+    """The operations of each action; those of None are public."""
+    found: dict[str | None, list[str]] = {}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            found.setdefault(operation["x-svc-access"]["action"], []).append(f"{method.upper()} {path}")
+    return found
+
+
+def _inside(rules: Mapping[Any, Rule], operations: Operations) -> Iterator[tuple[str, ...]]:
+    for action, rule in rules.items():
+        may = ("yes" if role in (rule.roles or ()) else "–" for role in _ROLES)
+        yield (*_what(action, operations), *may, _yes(rule.mfa), f"`{rule.key_scope}`" if rule.key_scope else "–")
+
+
+def _outside(rules: Mapping[Any, Rule], operations: Operations) -> Iterator[tuple[str, ...]]:
+    for action, rule in rules.items():
+        who = "administrators of the platform" if rule.is_platform else "every verified person"
+        yield (*_what(action, operations), who, _yes(rule.mfa))
+
+
+def _what(action: str, operations: Operations) -> tuple[str, str]:
+    return f"`{action}`", "<br>".join(f"`{operation}`" for operation in operations.get(action, ()))
+
+
+def _yes(holds: bool) -> str:
+    return "yes" if holds else "–"
+
+
+def _notes(rules: Mapping[Any, Rule]) -> str:
+    noted = [f"- `{action}`: {rule.note}.\n" for action, rule in rules.items() if rule.note]
+    return "".join(["\nBesides, judged by the command itself:\n\n", *noted]) if noted else ""
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def renew() -> None:
+    """Make the page what the code has now."""
+    PAGE.write_text(printed(), "utf-8")
+
+
+if __name__ == "__main__":
+    renew()
