@@ -1,11 +1,14 @@
 """What all tests share: one PostgreSQL, one audio component and one Core for each worker, no content for each test."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import psycopg
 import pytest
 from core_app import Api, FakeClock, Rival, audio_component, core_settings, running_core
+from issuer import CLIENT_ID, running_issuer
+from people import People
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.embedded.throwaway import throwaway_cluster
@@ -13,7 +16,7 @@ from soundmark.kit.migrations import migrate
 from soundmark.kit.secret import Secret
 
 # What a running Core needs to find again is put back as it was, not emptied.
-_KEPT = {"alembic_version", "signing_keys"}
+_KEPT = {"alembic_version", "instance_secrets", "signing_keys"}
 
 
 @pytest.fixture(scope="session")
@@ -63,14 +66,10 @@ def session_keys(migrated_url: Secret, session_api: Api) -> list[Any]:
 
 
 @pytest.fixture
-def database_url(migrated_url: Secret, session_keys: list[Any]) -> Secret:
-    """The shared Core's database without any content but its signing keys."""
-    with psycopg.connect(migrated_url.reveal(), autocommit=True) as connection:
-        _empty(connection, kept=_KEPT)
-        if connection.execute("SELECT * FROM signing_keys").fetchall() != session_keys:
-            connection.execute("DELETE FROM signing_keys")
-            for row in session_keys:
-                connection.execute("INSERT INTO signing_keys VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", row)
+async def database_url(migrated_url: Secret, session_keys: list[Any]) -> Secret:
+    """The shared Core's database without any content but its keys."""
+    # In a thread: the shared Core may be in the middle of a transaction and has to go on to end it.
+    await asyncio.to_thread(_restore, migrated_url, session_keys)
     return migrated_url
 
 
@@ -101,7 +100,42 @@ def api(session_api: Api, database_url: Secret, clock: FakeClock) -> Api:
     return Api(session_api.app, clock)
 
 
+@pytest.fixture(scope="session")
+async def session_people(migrated_url: Secret, session_api: Api, session_clock: FakeClock) -> AsyncIterator[People]:
+    """A second Core on the same database, where people sign in and the operator is nobody."""
+    assert session_api is not None, "the signing keys are there"
+    async with running_issuer(session_clock) as issuer:
+        settings = core_settings(migrated_url, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID)
+        async with running_core(settings, session_clock) as client:
+            yield People(client.other(token=None), issuer)
+
+
+@pytest.fixture
+def people(session_people: People, api: Api) -> People:
+    """The people of a Core without content; `api` is another Core on the same database."""
+    assert api is not None, "the database is empty"
+    return session_people
+
+
+def _restore(migrated_url: Secret, session_keys: list[Any]) -> None:
+    with psycopg.connect(migrated_url.reveal(), autocommit=True) as connection:
+        _empty(connection, kept=_KEPT)
+        if connection.execute("SELECT * FROM signing_keys").fetchall() != session_keys:
+            connection.execute("DELETE FROM signing_keys")
+            for row in session_keys:
+                connection.execute("INSERT INTO signing_keys VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", row)
+
+
 def _empty(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:
     names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
     tables = ", ".join(f'"{name}"' for (name,) in names if name not in kept and not name.startswith("procrast"))
-    connection.execute(f"TRUNCATE {tables}".encode())
+    # A running Core may be sealing audit entries, and holds some of these tables while it waits for others.
+    connection.execute("SET lock_timeout = '100ms'")
+    for attempt in range(50):
+        try:
+            connection.execute(f"TRUNCATE {tables}".encode())
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+            assert attempt < 49, "somebody holds a table for ever"
+        else:
+            break
+    connection.execute("RESET lock_timeout")

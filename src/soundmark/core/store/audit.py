@@ -1,8 +1,11 @@
-"""The tables of the audit log."""
+"""The table `audit_entries`."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import datetime
 
-from soundmark.core.domain.audit import AuditEntry, Stage
+from soundmark.core.domain.audit import AuditAction, AuditEntry, Stage
+from soundmark.core.domain.scope import TenantScope
+from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Tx
 
 
@@ -21,4 +24,47 @@ async def insert(tx: Tx, entry: AuditEntry, *, stage: Stage) -> None:
         VALUES (%(organization_id)s, %(id)s, %(stage)s, %(created_at)s)
         """,
         {**asdict(entry), "stage": stage},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which entries to list; None leaves a matter open. From `from_at` on, and before `to_at`."""
+
+    action: AuditAction | None = None
+    actor_id: str | None = None
+    from_at: datetime | None = None
+    to_at: datetime | None = None
+
+
+async def list_newest_first(
+    tx: Tx, scope: TenantScope, wanted: Wanted, *, before: Position | None, limit: int
+) -> list[AuditEntry]:
+    """Up to `limit` wanted entries of the organisation, newest first."""
+    return await tx.all(
+        AuditEntry,
+        """
+        SELECT id, organization_id, project_id, action, actor_type, actor_id, outcome, metadata, created_at,
+               finalised_at
+          FROM audit_entries
+         WHERE organization_id = %(organization_id)s
+           AND (%(action)s::text IS NULL OR action = %(action)s)
+           AND (%(actor_id)s::text IS NULL OR actor_id = %(actor_id)s)
+           AND (%(from_at)s::timestamptz IS NULL OR created_at >= %(from_at)s)
+           AND (%(to_at)s::timestamptz IS NULL OR created_at < %(to_at)s)
+           AND (%(before_at)s::timestamptz IS NULL
+                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
+         ORDER BY created_at DESC, id DESC
+         LIMIT %(limit)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "action": wanted.action,
+            "actor_id": wanted.actor_id,
+            "from_at": wanted.from_at,
+            "to_at": wanted.to_at,
+            "before_at": before and before.created_at,
+            "before_id": before and before.id,
+            "limit": limit,
+        },
     )

@@ -1,0 +1,164 @@
+"""The audit chain of a running process: entries that were committed are sealed soon after, whoever wrote them."""
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from soundmark.core.domain.audit_chain import CHAIN_KEY_BYTES, ChainKey, Head, Seal, Waiting
+from soundmark.core.store import audit_chain, instance_secrets
+from soundmark.kit.clock import Clock
+from soundmark.kit.entropy import Entropy
+from soundmark.kit.postgres import Database, Tx
+from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.kit.sealing import Sealer
+
+SEAL_EVERY_S: Final = 0.25  # An entry is sealed within a second of its commit (docs/adr/0008); this leaves room.
+SEALED_AT_ONCE: Final = 500
+_TENANTS_AT_ONCE: Final = 100
+_KEY_NAME: Final = "audit_chain_key"
+
+_log: Final = structlog.get_logger()
+
+
+class ChainBroken(Exception):  # noqa: N818 - named for what was found
+    """The end of a chain is not what its head says. Nothing is sealed on top of that: it would blur the place."""
+
+
+class AuditChain:
+    """Seals whatever waits, four times a second, beside any number of processes that do the same."""
+
+    def __init__(self, db: Database, sealer: Sealer, clock: Clock, entropy: Entropy) -> None:
+        self._db: Final = db
+        self._sealer: Final = sealer
+        self._clock: Final = clock
+        self._entropy: Final = entropy
+        self._key: ChainKey | None = None
+        self._known_trouble: dict[str, type[Exception]] = {}  # By organisation; "" is the sweep itself.
+
+    @property
+    def key(self) -> ChainKey:
+        """What makes and checks seals."""
+        assert self._key is not None, "the chain is asked before it was opened"
+        return self._key
+
+    async def open(self) -> None:
+        """The key of the chain is known: the one that the database keeps, or a new one on the very first start.
+
+        Safe in many processes.
+
+        Raises: DatabaseUnavailable; kit.sealing.SealBroken where it was sealed under another master key.
+        """
+        async with self._db.transaction() as tx:
+            sealed = await instance_secrets.find(tx, _KEY_NAME)
+            if sealed is None:
+                fresh = seal_chain_key(self._entropy.take(CHAIN_KEY_BYTES), self._sealer)
+                await instance_secrets.insert_if_absent(tx, _KEY_NAME, sealed=fresh, now=self._clock.now())
+                # Another process may have been first.
+                sealed = await instance_secrets.find(tx, _KEY_NAME)
+        assert sealed is not None, "there is one now"
+        self._key = _unseal_chain_key(sealed, self._sealer)
+
+    async def keep_sealing(self) -> None:
+        """Seal until cancelled. What fails is tried again, and what fails for one organisation stops no other's."""
+        while True:
+            await asyncio.sleep(SEAL_EVERY_S)
+            try:
+                await self.seal_waiting()
+            except DatabaseUnavailable:
+                pass  # Readiness and every request say so.
+            except Exception as error:  # noqa: BLE001 - whatever it was, entries must not stay unsealed for ever
+                self._report("", error)
+            else:
+                self._known_trouble.pop("", None)
+
+    async def seal_waiting(self) -> None:
+        """Everything that waited when this began is sealed, by us or by whoever was sealing it just then.
+
+        Raises: DatabaseUnavailable.
+        """
+        last = ""
+        while True:
+            async with self._db.transaction() as tx:
+                tenants = await audit_chain.list_waiting_tenants(tx, after=last, limit=_TENANTS_AT_ONCE)
+            for organization_id in tenants:
+                await self._seal_all_of(organization_id)
+            if len(tenants) < _TENANTS_AT_ONCE:
+                return
+            last = tenants[-1]
+
+    async def _seal_all_of(self, organization_id: str) -> None:
+        try:
+            while await self._seal_some_of(organization_id) == SEALED_AT_ONCE:
+                pass
+        except DatabaseUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - one organisation's trouble is no other's
+            self._report(organization_id, error)
+        else:
+            self._known_trouble.pop(organization_id, None)
+
+    async def _seal_some_of(self, organization_id: str) -> int:
+        """How many stages no longer wait. All of it happens or nothing does."""
+        async with self._db.transaction(tenant=organization_id) as tx:
+            if not await audit_chain.hold_tenant(tx, organization_id):
+                return 0
+            head = await self._lock_head(tx, organization_id)
+            if head is None:
+                return 0
+            waiting = await audit_chain.list_waiting(tx, organization_id, limit=SEALED_AT_ONCE)
+            seals = self._links(head, [entry for entry in waiting if not entry.is_sealed])
+            await audit_chain.append(tx, organization_id, seals, waiting)
+        return len(waiting)
+
+    async def _lock_head(self, tx: Tx, organization_id: str) -> Head | None:
+        """The head, made if there was none; None where another process has it.
+
+        Raises: ChainBroken.
+        """
+        head = await audit_chain.lock_head(tx, organization_id)
+        if head is None:
+            await audit_chain.insert_head(tx, organization_id, genesis=self.key.genesis(organization_id))
+            head = await audit_chain.lock_head(tx, organization_id)
+        if head is not None:
+            last = await audit_chain.find_last_seal(tx, organization_id)
+            expected = (0, None, self.key.genesis(organization_id))
+            if (head.position, head.entry_id, head.seal) != (
+                (last.position, last.entry_id, last.seal) if last is not None else expected
+            ):
+                raise ChainBroken
+        return head
+
+    def _links(self, head: Head, waiting: list[Waiting]) -> list[Seal]:
+        links: list[Seal] = []
+        previous = head.seal
+        for position, entry in enumerate(waiting, head.position + 1):
+            previous = self.key.seal(previous, position, entry.content, entry.stage)
+            links.append(Seal(position, entry.content.id, entry.stage, previous))
+        return links
+
+    def _report(self, organization_id: str, error: Exception) -> None:
+        """Once and not four times a second, for as long as it stays the same."""
+        if self._known_trouble.get(organization_id) is not type(error):
+            self._known_trouble[organization_id] = type(error)
+            _log.error(
+                "audit_entries_not_sealed", organization_id=organization_id, error=type(error).__name__, exc_info=error
+            )
+
+
+async def read_chain_key(tx: Tx, sealer: Sealer) -> ChainKey | None:
+    """The key of the chain, for who only looks; None before Core's first start.
+
+    Raises: kit.sealing.SealBroken where it was sealed under another master key.
+    """
+    sealed = await instance_secrets.find(tx, _KEY_NAME)
+    return None if sealed is None else _unseal_chain_key(sealed, sealer)
+
+
+def seal_chain_key(key: bytes, sealer: Sealer) -> bytes:
+    """The stored form of a chain key."""
+    return sealer.seal(key, table="instance_secrets", column="sealed", row=_KEY_NAME)
+
+
+def _unseal_chain_key(sealed: bytes, sealer: Sealer) -> ChainKey:
+    return ChainKey(sealer.unseal(sealed, table="instance_secrets", column="sealed", row=_KEY_NAME))

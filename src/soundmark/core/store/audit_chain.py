@@ -1,0 +1,265 @@
+"""The tables `audit_unsealed`, `audit_seals` and `audit_heads`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from soundmark.core.domain.audit import Outcome, Stage
+from soundmark.core.domain.audit_chain import Content, Head, Seal, Waiting
+from soundmark.core.domain.scope import ActorType
+from soundmark.kit.postgres import Tx
+
+
+async def list_waiting_tenants(tx: Tx, *, after: str, limit: int) -> list[str]:
+    """Up to `limit` organisations behind `after` that have something to be sealed. Of no tenant; ids only."""
+    rows = await tx.all(
+        _Tenant,
+        """
+        SELECT DISTINCT organization_id
+          FROM audit_unsealed
+         WHERE organization_id > %(after)s
+         ORDER BY organization_id
+         LIMIT %(limit)s
+        """,
+        {"after": after, "limit": limit},
+    )
+    return [row.organization_id for row in rows]
+
+
+async def hold_tenant(tx: Tx, organization_id: str) -> bool:
+    """Whether the organisation is there and stays until the transaction ends; never waits for who has it locked."""
+    held = await tx.value(
+        "SELECT 1 FROM organizations WHERE id = %(organization_id)s FOR KEY SHARE SKIP LOCKED",
+        {"organization_id": organization_id},
+    )
+    return held is not None
+
+
+async def insert_head(tx: Tx, organization_id: str, *, genesis: bytes) -> None:
+    """The chain has its beginning, unless it has a head."""
+    await tx.run(
+        """
+        INSERT INTO audit_heads (organization_id, position, entry_id, seal)
+        VALUES (%(organization_id)s, 0, NULL, %(genesis)s)
+            ON CONFLICT (organization_id) DO NOTHING
+        """,
+        {"organization_id": organization_id, "genesis": genesis},
+    )
+
+
+async def lock_head(tx: Tx, organization_id: str) -> Head | None:
+    """The head, ours to change; None where there is none or another process has it. Never waits."""
+    return await tx.one_or_none(
+        Head,
+        """
+        SELECT position, entry_id, seal
+          FROM audit_heads
+         WHERE organization_id = %(organization_id)s
+           FOR NO KEY UPDATE SKIP LOCKED
+        """,
+        {"organization_id": organization_id},
+    )
+
+
+async def find_head(tx: Tx, organization_id: str) -> Head | None:
+    """The head of the chain."""
+    return await tx.one_or_none(
+        Head,
+        "SELECT position, entry_id, seal FROM audit_heads WHERE organization_id = %(organization_id)s",
+        {"organization_id": organization_id},
+    )
+
+
+async def find_last_seal(tx: Tx, organization_id: str) -> Seal | None:
+    """The link with the highest position."""
+    return await tx.one_or_none(
+        Seal,
+        """
+        SELECT position, entry_id, stage, seal
+          FROM audit_seals
+         WHERE organization_id = %(organization_id)s
+         ORDER BY position DESC
+         LIMIT 1
+        """,
+        {"organization_id": organization_id},
+    )
+
+
+async def list_waiting(tx: Tx, organization_id: str, *, limit: int) -> list[Waiting]:
+    """Up to `limit` stages that are to be sealed, in about the order in which they were written."""
+    rows = await tx.all(
+        _WaitingRow,
+        """
+        SELECT e.organization_id, e.id, e.project_id, e.action, e.actor_type, e.actor_id, e.outcome, e.metadata,
+               EXTRACT(epoch FROM e.created_at)::text AS created_s,
+               EXTRACT(epoch FROM e.finalised_at)::text AS finalised_s,
+               u.stage,
+               EXISTS (
+                   SELECT
+                     FROM audit_seals s
+                    WHERE s.organization_id = u.organization_id AND s.entry_id = u.entry_id AND s.stage = u.stage
+               ) AS is_sealed
+          FROM audit_unsealed u
+          JOIN audit_entries e ON e.organization_id = u.organization_id AND e.id = u.entry_id
+         WHERE u.organization_id = %(organization_id)s
+         ORDER BY u.created_at, u.entry_id, u.stage DESC
+         LIMIT %(limit)s
+        """,
+        {"organization_id": organization_id, "limit": limit},
+    )
+    return [Waiting(row.content(), row.stage, row.is_sealed) for row in rows]
+
+
+async def append(tx: Tx, organization_id: str, seals: Sequence[Seal], done: Sequence[Waiting]) -> None:
+    """The links are the end of the chain, and nothing of `done` waits any longer."""
+    await tx.run(
+        """
+        WITH links AS (
+            INSERT INTO audit_seals (organization_id, position, entry_id, stage, seal)
+            SELECT %(organization_id)s, link.position, link.entry_id, link.stage, link.seal
+              FROM unnest(%(positions)s::bigint[], %(entry_ids)s::text[], %(stages)s::text[], %(seals)s::bytea[])
+                   AS link (position, entry_id, stage, seal)
+            RETURNING position, entry_id, seal
+        ), head AS (
+            UPDATE audit_heads
+               SET position = last.position, entry_id = last.entry_id, seal = last.seal
+              FROM (SELECT position, entry_id, seal FROM links ORDER BY position DESC LIMIT 1) AS last
+             WHERE organization_id = %(organization_id)s
+        )
+        DELETE FROM audit_unsealed u
+         USING unnest(%(done_ids)s::text[], %(done_stages)s::text[]) AS done (entry_id, stage)
+         WHERE u.organization_id = %(organization_id)s
+           AND u.entry_id = done.entry_id
+           AND u.stage = done.stage
+        """,
+        {
+            "organization_id": organization_id,
+            "positions": [seal.position for seal in seals],
+            "entry_ids": [seal.entry_id for seal in seals],
+            "stages": [seal.stage for seal in seals],
+            "seals": [seal.seal for seal in seals],
+            "done_ids": [waiting.content.id for waiting in done],
+            "done_stages": [waiting.stage for waiting in done],
+        },
+    )
+
+
+async def list_links(tx: Tx, organization_id: str, *, after: int, limit: int) -> list[tuple[Seal, Content | None]]:
+    """Up to `limit` links behind position `after`, in order, each with its entry; None where that is gone."""
+    rows = await tx.all(
+        _LinkRow,
+        """
+        SELECT s.organization_id, s.entry_id AS id, e.project_id, e.action, e.actor_type, e.actor_id, e.outcome,
+               e.metadata,
+               EXTRACT(epoch FROM e.created_at)::text AS created_s,
+               EXTRACT(epoch FROM e.finalised_at)::text AS finalised_s,
+               s.stage, s.position, s.seal, e.id IS NOT NULL AS is_there
+          FROM audit_seals s
+          LEFT JOIN audit_entries e ON e.organization_id = s.organization_id AND e.id = s.entry_id
+         WHERE s.organization_id = %(organization_id)s
+           AND s.position > %(after)s
+         ORDER BY s.position
+         LIMIT %(limit)s
+        """,
+        {"organization_id": organization_id, "after": after, "limit": limit},
+    )
+    return [(Seal(row.position, row.id, row.stage, row.seal), row.content() if row.is_there else None) for row in rows]
+
+
+async def count(tx: Tx, organization_id: str) -> tuple[int, int]:
+    """How many entries the organisation has, and how many of them wait to be sealed."""
+    counts = await tx.one_or_none(
+        _Counts,
+        """
+        SELECT (SELECT count(*) FROM audit_entries WHERE organization_id = %(organization_id)s) AS entries,
+               (SELECT count(DISTINCT entry_id) FROM audit_unsealed WHERE organization_id = %(organization_id)s)
+               AS unsealed
+        """,
+        {"organization_id": organization_id},
+    )
+    assert counts is not None, "a count is always answered"
+    return counts.entries, counts.unsealed
+
+
+async def find_unaccounted(tx: Tx, organization_id: str) -> str | None:
+    """The oldest entry that, as it is now, neither has a seal nor waits for one."""
+    entry_id: str | None = await tx.value(
+        """
+        SELECT e.id
+          FROM audit_entries e
+          LEFT JOIN audit_seals s
+                 ON s.organization_id = e.organization_id AND s.entry_id = e.id
+                AND s.stage = CASE e.outcome WHEN 'requested' THEN 'requested' ELSE 'final' END
+          LEFT JOIN audit_unsealed u
+                 ON u.organization_id = e.organization_id AND u.entry_id = e.id
+                AND u.stage = CASE e.outcome WHEN 'requested' THEN 'requested' ELSE 'final' END
+         WHERE e.organization_id = %(organization_id)s
+           AND s.entry_id IS NULL
+           AND u.entry_id IS NULL
+         ORDER BY e.created_at, e.id
+         LIMIT 1
+        """,
+        {"organization_id": organization_id},
+    )
+    return entry_id
+
+
+async def has_tenant(tx: Tx, organization_id: str) -> bool:
+    """Whether there is such an organisation."""
+    return (
+        await tx.value(
+            "SELECT 1 FROM organizations WHERE id = %(organization_id)s", {"organization_id": organization_id}
+        )
+        is not None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tenant:
+    organization_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    entries: int
+    unsealed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    organization_id: str
+    id: str
+    project_id: str | None
+    action: str
+    actor_type: ActorType
+    actor_id: str
+    outcome: Outcome
+    metadata: str
+    created_s: str
+    finalised_s: str | None
+    stage: Stage
+
+    def content(self) -> Content:
+        return Content(
+            organization_id=self.organization_id,
+            id=self.id,
+            project_id=self.project_id,
+            action=self.action,
+            actor_type=self.actor_type,
+            actor_id=self.actor_id,
+            outcome=self.outcome,
+            metadata=self.metadata,
+            created_s=self.created_s,
+            finalised_s=self.finalised_s,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WaitingRow(_Row):
+    is_sealed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LinkRow(_Row):
+    position: int
+    seal: bytes
+    is_there: bool
