@@ -1,13 +1,23 @@
 """Commands that touch nothing of a component but its database."""
 
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from soundmark.cli.deployment import read_settings
+from soundmark.cli.outcome import Refused
+from soundmark.kit import log
+from soundmark.kit.postgres import Database
+from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.kit.schema_version import is_current
 from soundmark.kit.secret import Secret
 from soundmark.settings import AudienceDatabaseSettings, CoreDatabaseSettings, ProcessSettings
 
 WithDatabase = Literal["core", "audience"]
+
+T = TypeVar("T")
 
 
 def database_settings(component: WithDatabase, data_dir: Path | None) -> tuple[Secret, ProcessSettings]:
@@ -20,3 +30,30 @@ def database_settings(component: WithDatabase, data_dir: Path | None) -> tuple[S
         return core.core_database_url, core
     audience = read_settings(AudienceDatabaseSettings, data_dir)
     return audience.audience_database_url, audience
+
+
+def run_on_core(given: CoreDatabaseSettings, name: str, command: Callable[[Database], Awaitable[T]]) -> T:
+    """What `command` returns, on Core's database; `name` is what the log calls us.
+
+    Raises: Refused where the database does not answer or has another schema; whatever `command` raises.
+    """
+    log.configure(level=given.log_level, log_format=given.log_format, component=name)
+    # The one line that we say on failure is enough; the pool would put its own beside it.
+    logging.getLogger("psycopg").setLevel(logging.CRITICAL)
+    try:
+        return asyncio.run(_on_core(given, name, command))
+    except DatabaseUnavailable:
+        raise Refused("Core's database does not answer") from None
+
+
+async def _on_core(given: CoreDatabaseSettings, name: str, command: Callable[[Database], Awaitable[T]]) -> T:
+    db = Database(given.core_database_url, pool_size=2, application_name=f"soundmark-{name}")
+    await db.open()
+    try:
+        async with db.snapshot() as tx:
+            current = await is_current(tx, "soundmark.core")
+        if not current:
+            raise Refused("the database is not at the schema of this release: run `soundmark migrate core`")
+        return await command(db)
+    finally:
+        await db.close()

@@ -1,8 +1,6 @@
 """`soundmark keys`: Core's signing keys, `next` → `active` → `retiring` → retired."""
 
-import asyncio
 import json
-import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
@@ -16,17 +14,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.outcome import Refused
 from soundmark.core.domain.signing_key import SigningKeyRecord
 from soundmark.core.features.signing_keys import service
 from soundmark.core.features.signing_keys.service import PUBLISHED_AHEAD_S, KeyRefused
-from soundmark.kit import log
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.entropy import Entropy, SystemEntropy
 from soundmark.kit.postgres import Database
-from soundmark.kit.problems import DatabaseUnavailable
-from soundmark.kit.schema_version import is_current
 from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.timestamps import format_timestamp
 from soundmark.settings import CoreDatabaseSettings, KeysSettings
@@ -154,30 +150,12 @@ def _run(given: CoreDatabaseSettings, command: Callable[[Database], Awaitable[T]
 
     Raises: Refused.
     """
-    log.configure(level=given.log_level, log_format=given.log_format, component="keys")
-    # The one line that we say on failure is enough; the pool would put its own beside it.
-    logging.getLogger("psycopg").setLevel(logging.CRITICAL)
     try:
-        return asyncio.run(_on_database(given, command))
+        return run_on_core(given, "keys", command)
     except KeyRefused as refused:
         raise Refused(str(refused)) from None
-    except DatabaseUnavailable:
-        raise Refused("Core's database does not answer") from None
     except SealBroken as broken:
         raise Refused(f"this master key does not open the stored signing keys: {broken}") from None
-
-
-async def _on_database(given: CoreDatabaseSettings, command: Callable[[Database], Awaitable[T]]) -> T:
-    db = Database(given.core_database_url, pool_size=2, application_name="soundmark-keys")
-    await db.open()
-    try:
-        async with db.snapshot() as tx:
-            current = await is_current(tx, "soundmark.core")
-        if not current:
-            raise Refused("the database is not at the schema of this release: run `soundmark migrate core`")
-        return await command(db)
-    finally:
-        await db.close()
 
 
 def _shown(record: SigningKeyRecord) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from soundmark.kit.secret import Secret
 
 UP_FILE: Final = "up.json"
 MASTER_KEY_FILE: Final = "master.key"
+OLD_MASTER_KEY_FILE: Final = "master.key.old"
 _LOCK_FILE: Final = "lock"
 
 
@@ -97,6 +98,36 @@ def master_key(path: Path, *, given: str | None, cluster_exists: bool, entropy: 
     made = base64url.encode(entropy.take(MASTER_KEY_BYTES))
     write_private(file, made + "\n")
     return Secret(made)
+
+
+def kept_master_keys(path: Path) -> tuple[Secret | None, Secret | None]:
+    """The master key in the data dir, and the one that it took the place of last.
+
+    Raises: DataDirRefused for what is no key.
+    """
+    return _kept_key(path / MASTER_KEY_FILE), _kept_key(path / OLD_MASTER_KEY_FILE)
+
+
+def replace_master_key(path: Path, key: Secret) -> None:
+    """`key` is the master key of the data dir; the one before stays beside it. Safe to repeat."""
+    kept, _ = kept_master_keys(path)
+    if kept is not None and kept.reveal() != key.reveal():
+        # First: whatever kills us between the two, both keys are somewhere.
+        write_private(path / OLD_MASTER_KEY_FILE, kept.reveal() + "\n")
+    write_private(path / MASTER_KEY_FILE, key.reveal() + "\n")
+
+
+def _kept_key(file: Path) -> Secret | None:
+    try:
+        text = file.read_text(encoding="utf-8").strip()
+        parse_master_key(text)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DataDirRefused(f"{file} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise DataDirRefused(f"{file} {error}") from None
+    return Secret(text)
 
 
 def write_up_file(path: Path, up: Mapping[str, Any]) -> None:

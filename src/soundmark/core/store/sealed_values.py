@@ -1,0 +1,87 @@
+"""Every column that holds what a master key sealed, for the one operation that changes the master key."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, LiteralString
+
+from soundmark.kit.postgres import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class SealedColumn:
+    """Where sealed values are, and how they are read and replaced there."""
+
+    table: str
+    column: str
+    listing: LiteralString
+    replacing: LiteralString
+
+
+@dataclass(frozen=True, slots=True)
+class SealedValue:
+    """One value: `row` is what it is sealed to, `organization_id` empty where it is no tenant's."""
+
+    organization_id: str
+    row: str
+    sealed: bytes = field(repr=False)
+
+
+# Held by tests/core/test_reseal.py to whatever schema.sql calls sealed.
+SEALED_COLUMNS: Final[Sequence[SealedColumn]] = (
+    SealedColumn(
+        "signing_keys",
+        "sealed_seed",
+        """
+        SELECT '' AS organization_id, key_id AS "row", sealed_seed AS sealed
+          FROM signing_keys
+         WHERE sealed_seed IS NOT NULL
+         ORDER BY key_id
+        """,
+        "UPDATE signing_keys SET sealed_seed = %(sealed)s WHERE key_id = %(row)s",
+    ),
+    SealedColumn(
+        "platform_secrets",
+        "sealed",
+        """SELECT '' AS organization_id, name AS "row", sealed FROM platform_secrets ORDER BY name""",
+        "UPDATE platform_secrets SET sealed = %(sealed)s WHERE name = %(row)s",
+    ),
+    SealedColumn(
+        "instance_secrets",
+        "sealed",
+        """SELECT '' AS organization_id, name AS "row", sealed FROM instance_secrets ORDER BY name""",
+        "UPDATE instance_secrets SET sealed = %(sealed)s WHERE name = %(row)s",
+    ),
+    SealedColumn(
+        "invitations",
+        "sealed_secret",
+        """
+        SELECT organization_id, id AS "row", sealed_secret AS sealed
+          FROM invitations
+         WHERE sealed_secret IS NOT NULL
+         ORDER BY organization_id, id
+        """,
+        """
+        UPDATE invitations
+           SET sealed_secret = %(sealed)s
+         WHERE organization_id = %(organization_id)s
+           AND id = %(row)s
+        """,
+    ),
+)
+
+
+async def lock_all(tx: Tx) -> None:
+    """Nobody else changes a sealed value, or locks its row, until the transaction ends. Lock order: docs/locks.md."""
+    await tx.run("LOCK TABLE signing_keys, platform_secrets, instance_secrets, invitations IN EXCLUSIVE MODE")
+
+
+async def list_all(tx: Tx, column: SealedColumn) -> list[SealedValue]:
+    """Every value of one column, of every tenant where the transaction is for `EVERY_TENANT`."""
+    return await tx.all(SealedValue, column.listing)
+
+
+async def replace_all(tx: Tx, column: SealedColumn, values: Sequence[SealedValue]) -> None:
+    """Put each of `values` in the place of what its row had."""
+    if values:
+        rows = [{"organization_id": one.organization_id, "row": one.row, "sealed": one.sealed} for one in values]
+        await tx.run_many(column.replacing, rows)
