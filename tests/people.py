@@ -1,0 +1,28 @@
+"""A Core that people sign in to with an identity provider."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from core_app import Api, Rival, Tenant
+from issuer import Issuer
+
+
+@dataclass(frozen=True)
+class People:
+    """Whoever the issuer knows, as callers of one Core."""
+
+    api: Api
+    issuer: Issuer
+
+    def person(self, subject_id: str, **claims: Any) -> Api:
+        """One person after a login with a second factor just now, but for `claims`."""
+        return self.api.other(token=self.issuer.token(subject_id, **claims))
+
+    async def tenant_of(self, subject_id: str) -> Tenant:
+        """A new organisation with one project that the person owns."""
+        return await self.person(subject_id).given_tenant()
+
+    async def member(self, tenant: Tenant, rival: Rival, subject_id: str, role: str) -> Tenant:
+        """The organisation as a person sees it who has this role there from now on."""
+        await tenant.given_member(rival, subject_id, role)
+        return Tenant(self.person(subject_id), tenant.organization_id, tenant.project_id)
