@@ -101,11 +101,13 @@ def api(session_api: Api, database_url: Secret, clock: FakeClock) -> Api:
 
 
 @pytest.fixture(scope="session")
-async def session_people(migrated_url: Secret, session_api: Api, session_clock: FakeClock) -> AsyncIterator[People]:
+async def session_people(
+    migrated_url: Secret, audio_url: str, session_api: Api, session_clock: FakeClock
+) -> AsyncIterator[People]:
     """A second Core on the same database, where people sign in and the operator is nobody."""
     assert session_api is not None, "the signing keys are there"
     async with running_issuer(session_clock) as issuer:
-        settings = core_settings(migrated_url, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID)
+        settings = core_settings(migrated_url, audio_url=audio_url, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID)
         async with running_core(settings, session_clock) as client:
             yield People(client.other(token=None), issuer)
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from operations import every_operation
+
 from soundmark.core.access.policy import POLICY, Rule
-from soundmark.core.app import bare_app
-from soundmark.core.contract.openapi import build_openapi
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "policy.md"
 RENEW: Final = "if it was changed on purpose, run `.venv/bin/python tests/policy_page.py` and review the diff"
@@ -52,7 +52,7 @@ Operations = Mapping[str | None, list[str]]
 
 def printed() -> str:
     """The page as the code has it now."""
-    operations = _operations(build_openapi(bare_app(), "http://core.test"))
+    operations = _operations()
     inside = {action: rule for action, rule in POLICY.items() if rule.roles is not None}
     outside = {action: rule for action, rule in POLICY.items() if rule.roles is None}
     parts = [
@@ -69,12 +69,11 @@ def printed() -> str:
     return "".join(parts)
 
 
-def _operations(document: Mapping[str, Any]) -> Operations:
+def _operations() -> Operations:
     """The operations of each action; those of None are public."""
     found: dict[str | None, list[str]] = {}
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            found.setdefault(operation["x-svc-access"]["action"], []).append(f"{method.upper()} {path}")
+    for operation in every_operation():
+        found.setdefault(operation.access["action"], []).append(str(operation))
     return found
 
 

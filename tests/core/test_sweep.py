@@ -1,0 +1,397 @@
+"""Every operation as every kind of caller. One that is not in the table here fails the suite."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, get_args
+
+import pytest
+from core_app import OPERATOR_TOKEN, Answer, Rival, Tenant
+from issuer import key as issuer_key
+from operations import Operation, every_operation
+from people import People
+
+from soundmark.core.domain.scope import KeyScope, Role
+
+OPERATIONS = {operation.id: operation for operation in every_operation()}
+ROLES: tuple[Role, ...] = get_args(Role)
+KEY_SCOPES: tuple[KeyScope, ...] = get_args(KeyScope)
+PASSWORD_ONLY = {"acr": "1"}
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Somebody who asks, and what is true of them in the organisation that they ask about."""
+
+    name: str
+    credential: str | None = field(repr=False)
+    refused: str | None = None  # The problem that the credential alone causes.
+    subject_id: str = "nobody"
+    role: Role | None = None
+    has_mfa: bool = False
+    is_platform_admin: bool = False
+    key_of: str | None = None  # This project, another project, or another organisation.
+    scopes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class World:
+    """An organisation with members of every role and two projects, and a second one of somebody else."""
+
+    people: People
+    rival: Rival
+    tenant: Tenant
+    elsewhere: Tenant
+
+    async def member(self, subject_id: str, role: Role) -> str:
+        """Somebody who has this role from now on, whatever was before."""
+        await self.rival.run(
+            "DELETE FROM members WHERE organization_id = %s AND subject_id = %s",
+            self.tenant.organization_id,
+            subject_id,
+        )
+        await self.tenant.given_member(self.rival, subject_id, role)
+        return subject_id
+
+
+@dataclass(frozen=True)
+class Request:
+    """A call that succeeds for whoever may make it. `path` are the values of the path's parameters."""
+
+    path: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
+    json: Any = None
+
+
+def anything(**request: Any) -> "Prepare":
+    """Nothing has to be there for it."""
+
+    async def prepare(_: World, __: Caller) -> Request:
+        return Request(**request)
+
+    return prepare
+
+
+async def in_tenant(world: World, _: Caller) -> Request:
+    return Request(params=world.tenant.query)
+
+
+async def the_organization(world: World, _: Caller) -> Request:
+    return Request(path={"organization_id": world.tenant.organization_id}, json={"name": "Radio Südlicht"})
+
+
+async def a_project(world: World, _: Caller) -> Request:
+    projects = await world.rival.rows("SELECT count(*) FROM projects")
+    name = f"Show {projects[0][0]}"
+    return Request(json={"organization_id": world.tenant.organization_id, "name": name})
+
+
+async def the_project(world: World, _: Caller) -> Request:
+    return Request(path={"project_id": world.tenant.project_id}, params=world.tenant.query, json={"name": "Night show"})
+
+
+async def a_new_code(world: World, _: Caller) -> Request:
+    return Request(json=world.tenant.wanted_code())
+
+
+async def a_code(world: World, _: Caller) -> Request:
+    code = await world.tenant.given_code()
+    return Request(path={"xr_id": code["xr_id"]}, params=world.tenant.query)
+
+
+async def a_token(world: World, _: Caller) -> Request:
+    code = await world.tenant.given_code()
+    return Request(path={"broadcast_token": code["broadcast_token"]})
+
+
+async def a_new_key(world: World, _: Caller) -> Request:
+    return Request(json=world.tenant.wanted_key())
+
+
+async def a_key(world: World, _: Caller) -> Request:
+    key = await world.tenant.given_key()
+    return Request(path={"api_key_id": key["id"]}, params=world.tenant.query)
+
+
+async def a_changed_member(world: World, _: Caller) -> Request:
+    subject_id = await world.member("changed", "member")
+    return Request(path={"subject_id": subject_id}, params=world.tenant.query, json={"role": "billing"})
+
+
+async def a_leaving_member(world: World, caller: Caller) -> Request:
+    """Who may not remove others leaves."""
+    if caller.role in {"member", "billing"}:
+        subject_id = await world.member(caller.subject_id, caller.role)
+    else:
+        subject_id = await world.member("leaving", "member")
+    return Request(path={"subject_id": subject_id}, params=world.tenant.query)
+
+
+async def a_new_invitation(world: World, caller: Caller) -> Request:
+    return Request(json=world.tenant.wanted_invitation(email=f"{caller.subject_id}-friend@example.org"))
+
+
+async def an_invitation(world: World, _: Caller) -> Request:
+    invitation = await world.tenant.given_invitation()
+    return Request(path={"invitation_id": invitation["id"]}, params=world.tenant.query)
+
+
+async def an_invitation_elsewhere(world: World, caller: Caller) -> Request:
+    """For the caller's own address, to an organisation that they are not in."""
+    host = await world.people.tenant_of("host")
+    invitation = await host.given_invitation(email=f"{caller.subject_id}@example.org")
+    return Request(json={"token": invitation["secret"]})
+
+
+Prepare = Callable[[World, Caller], Awaitable[Request]]
+
+# One for each operation, by its id: how to call it so that it succeeds for whoever may.
+CALLS: dict[str, Prepare] = {
+    "accept_invitation": an_invitation_elsewhere,
+    "change_member": a_changed_member,
+    "create_api_key": a_new_key,
+    "create_invitation": a_new_invitation,
+    "create_organization": anything(json={"name": "Radio Westwind"}),
+    "create_project": a_project,
+    "get_code": a_code,
+    "get_platform_settings": anything(),
+    "issue_code": a_new_code,
+    "list_api_keys": in_tenant,
+    "list_audit_entries": in_tenant,
+    "list_codes": in_tenant,
+    "list_invitations": in_tenant,
+    "list_keys": anything(),
+    "list_members": in_tenant,
+    "list_organizations": anything(),
+    "list_projects": in_tenant,
+    # Null changes nothing: the Core under test is everybody's.
+    "put_platform_configuration": anything(path={"name": "smtp_host"}, json={"value": None}),
+    "put_platform_secret": anything(path={"name": "smtp_password"}, json={"value": "a secret of the sweep"}),
+    "remove_member": a_leaving_member,
+    "rename_organization": the_organization,
+    "rename_project": the_project,
+    "render_code": a_code,
+    "resolve": a_token,
+    "revoke_api_key": a_key,
+    "revoke_code": a_code,
+    "revoke_invitation": an_invitation,
+    "rotate_api_key_secret": a_key,
+    "verify_audit_log": in_tenant,
+}
+
+# What a key of another project of the organisation is told; it is shown an empty list where it may ask for one.
+TO_ANOTHER_PROJECT: dict[str, str | None] = {
+    "get_code": "code_not_found",
+    "issue_code": "project_not_found",
+    "list_codes": None,
+    "render_code": "code_not_found",
+    "revoke_code": "code_not_found",
+}
+
+
+def expected(caller: Caller, operation: Operation) -> str | None:
+    """The problem that the caller must be answered; None where the call must succeed.
+
+    Source: contract, sections 1 and 2, as the operation itself publishes them.
+    """
+    access = operation.access
+    if access["public"]:
+        return None
+    if caller.refused is not None:
+        return caller.refused
+    if caller.key_of is not None:
+        return _expected_of_key(caller, operation)
+    if not access["roles"]:
+        return _first(
+            (access["platform"] and not caller.is_platform_admin, "platform_admin_required"), _mfa(caller, access)
+        )
+    return _first(
+        (caller.role is None, "organization_not_found"),
+        (caller.role not in access["roles"], "forbidden"),
+        _mfa(caller, access),
+    )
+
+
+def _expected_of_key(caller: Caller, operation: Operation) -> str | None:
+    scope = operation.access["key_scope"]
+    return _first(
+        (not operation.access["roles"], "user_token_required"),
+        (caller.key_of == "another organisation", "organization_not_found"),
+        (scope is None, "user_token_required"),
+        (scope not in caller.scopes, "insufficient_scope"),
+        (caller.key_of == "another project", TO_ANOTHER_PROJECT.get(operation.id)),
+    )
+
+
+def _mfa(caller: Caller, access: Mapping[str, Any]) -> tuple[bool, str]:
+    return access["mfa"] and not caller.has_mfa, "mfa_required"
+
+
+def _first(*judgements: tuple[bool, str | None]) -> str | None:
+    return next((problem for holds, problem in judgements if holds), None)
+
+
+async def a_world(people: People, rival: Rival) -> World:
+    tenant, elsewhere = await people.tenant_of("owner"), await people.tenant_of("stranger")
+    for role in ROLES[1:]:
+        await tenant.given_member(rival, role, role)
+    await tenant.given_code()
+    return World(people, rival, tenant, elsewhere)
+
+
+def everybody(world: World, keys: list[Caller]) -> list[Caller]:
+    """Everybody who could ask."""
+    token = world.people.issuer.token
+    now = int(world.people.issuer.clock.unix_s())
+    none = "unauthenticated"
+    return [
+        Caller("anonymous", None, none),
+        Caller("the operator", OPERATOR_TOKEN, none),
+        Caller("an expired token", token("owner", exp=now - 61), none),
+        Caller("a token of the future", token("owner", nbf=now + 120), none),
+        Caller("a token of another client", token("owner", azp="other"), none),
+        Caller("an ID token", token("owner", typ="ID"), none),
+        Caller("a token of another issuer", token("owner", iss="https://other.example"), none),
+        Caller("a token by another's key", token("owner", by=issuer_key("first", number=1)), none),
+        Caller("an unverified address", token("owner", email_verified=False), "email_not_verified"),
+        *(Caller(role, token(role), subject_id=role, role=role, has_mfa=True) for role in ROLES),
+        *(Caller(f"{role}, password only", token(role, **PASSWORD_ONLY), subject_id=role, role=role) for role in ROLES),
+        Caller("a member of another organisation", token("stranger"), subject_id="stranger", has_mfa=True),
+        Caller("the same, password only", token("stranger", **PASSWORD_ONLY), subject_id="stranger"),
+        *platform_admins(world),
+        *keys,
+    ]
+
+
+def platform_admins(world: World) -> list[Caller]:
+    """Members of nothing."""
+    access = {"realm_access": {"roles": ["svc_platform_admin"]}}
+    token = world.people.issuer.token
+    facts: dict[str, Any] = {"subject_id": "root", "is_platform_admin": True}
+    return [
+        Caller("a platform administrator", token("root", **access), has_mfa=True, **facts),
+        Caller("the same, password only", token("root", **access, **PASSWORD_ONLY), **facts),
+    ]
+
+
+async def server_keys(world: World, operation: Operation) -> list[Caller]:
+    """A key as it should be, and one for each thing that can be wrong with one."""
+    tenant, every = world.tenant, frozenset(KEY_SCOPES)
+    other_project = await tenant.api.given_project(tenant.organization_id, "Other show")
+    too_few = every - {operation.access["key_scope"]}
+
+    async def given(name: str, of: Tenant = tenant, key_of: str = "this project", **facts: Any) -> Caller:
+        scopes = facts.pop("scopes", every)
+        key = await of.given_key(scopes=sorted(scopes), **facts.pop("body", {}))
+        facts = {"refused": None, **facts}
+        return Caller(name, key["secret"], key_of=key_of, scopes=scopes, subject_id=key["id"], **facts)
+
+    revoked = await given("a revoked key", refused="unauthenticated")
+    await tenant.api.post(f"/v1/api-keys/{revoked.subject_id}/revoke", params=tenant.query)
+    rotated = await given("a secret that was replaced", refused="unauthenticated")
+    await tenant.api.post(f"/v1/api-keys/{rotated.subject_id}/secret", params=tenant.query)
+    expired = await given("an expired key", refused="unauthenticated")
+    now = tenant.api.clock.now()
+    times = (now - timedelta(days=2), now - timedelta(seconds=1), expired.subject_id)
+    await world.rival.run("UPDATE api_keys SET created_at = %s, expires_at = %s WHERE id = %s", *times)
+    return [
+        await given("a key"),
+        await given("a key without the scope", scopes=too_few),
+        await given("a key of another project", key_of="another project", body={"project_id": other_project}),
+        await given("a key of another organisation", world.elsewhere, "another organisation"),
+        revoked,
+        rotated,
+        expired,
+        Caller("a key that never was", "xak_" + "A" * 43, "unauthenticated"),
+    ]
+
+
+async def ask(world: World, caller: Caller, operation: Operation, request: Request) -> Answer:
+    path = operation.path.format(**request.path)
+    options = {"json": request.json} if request.json is not None else {}
+    api = world.people.api.other(token=caller.credential, peer="127.0.0.1")
+    return await api.call(operation.method, path, params=request.params, **options)
+
+
+# What a running Core does in its own time, whoever asks; and that a key was used, which it was.
+_ON_ITS_OWN = {"alembic_version", "audit_unsealed", "audit_seals", "audit_heads"}
+
+
+async def content(rival: Rival) -> list[Any]:
+    """Everything that is stored, condensed."""
+    names = await rival.rows("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")
+    tables = [name for (name,) in names if name not in _ON_ITS_OWN and not name.startswith("procrastinate_")]
+    parts = [
+        f"SELECT '{name}', count(*), md5(string_agg(row::text, ',' ORDER BY row::text)) "  # noqa: S608 - our own names
+        f"FROM (SELECT to_jsonb(t) - 'last_used_at' AS row FROM {name} t) AS rows"
+        for name in tables
+    ]
+    return await rival.rows(" UNION ALL ".join(parts))
+
+
+@pytest.mark.parametrize("operation_id", OPERATIONS)
+async def test_every_caller_gets_what_the_policy_says(people: People, rival: Rival, operation_id: str) -> None:
+    operation = OPERATIONS[operation_id]
+    assert operation_id in CALLS, f"the sweep does not know how to call `{operation_id}`: add it to CALLS"
+    world = await a_world(people, rival)
+    callers = everybody(world, await server_keys(world, operation))
+    wrong: dict[str, str] = {}
+    is_tenants = bool(operation.access["roles"])
+
+    async def judge(caller: Caller, request: Request) -> None:
+        answer = await ask(world, caller, operation, request)
+        problem = expected(caller, operation)
+        seen = f"{answer.status} {'' if answer.status < 400 else answer.code}".strip()
+        if problem is None and answer.status >= 300:
+            wrong[caller.name] = f"{seen} instead of success"
+        elif problem is not None and (answer.status < 400 or answer.code != problem):
+            wrong[caller.name] = f"{seen} instead of {problem}"
+        elif problem is None and is_tenants and caller.key_of == "another project" and answer.json["data"] != []:
+            wrong[caller.name] = "it is shown what is in another project"
+
+    refused = [caller for caller in callers if expected(caller, operation) is not None]
+    prepared = [(caller, await CALLS[operation_id](world, caller)) for caller in refused]
+    before = await content(rival)
+    for caller, request in prepared:
+        await judge(caller, request)
+    changed = [old[0] for old, new in zip(before, await content(rival), strict=True) if old != new]
+    for caller in callers:
+        if caller not in refused:
+            await judge(caller, await CALLS[operation_id](world, caller))
+    assert wrong == {}
+    assert changed == [], "who is refused changes nothing"
+    assert operation.access["public"] or len(refused) < len(callers), "somebody may do it"
+
+
+async def test_an_organisation_that_is_not_there_looks_like_one_that_is_somebody_elses(
+    people: People, rival: Rival
+) -> None:
+    """Byte for byte, for each operation inside an organisation."""
+    world = await a_world(people, rival)
+    stranger = next(caller for caller in everybody(world, []) if caller.subject_id == "stranger")
+    unknown = "org_" + "A" * 22
+    differing = []
+    for operation_id, operation in OPERATIONS.items():
+        if operation.access["roles"]:
+            there = await CALLS[operation_id](world, stranger)
+            nowhere = Request(
+                *(_replaced(part, world.tenant.organization_id, unknown) for part in vars(there).values())
+            )
+            answers = [await ask(world, stranger, operation, request) for request in (there, nowhere)]
+            if len({_without_request_id(answer) for answer in answers}) != 1 or answers[0].status != 404:
+                differing.append(operation_id)
+    assert differing == []
+
+
+def _replaced(part: Any, old: str, new: str) -> Any:
+    return {name: new if value == old else value for name, value in part.items()} if part else part
+
+
+def _without_request_id(answer: Answer) -> str:
+    return answer.body.decode().replace(answer.headers["x-request-id"], "")
+
+
+def test_the_sweep_knows_every_operation_and_no_other() -> None:
+    assert sorted(CALLS) == sorted(OPERATIONS), "each operation has its row in CALLS"
+    open_to_keys = {name for name, operation in OPERATIONS.items() if operation.access["key_scope"]}
+    assert sorted(TO_ANOTHER_PROJECT) == sorted(open_to_keys), "each that keys may call, its row in TO_ANOTHER_PROJECT"

@@ -1,0 +1,45 @@
+"""Every operation that Core's routes carry out, also what the published document leaves out."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi.routing import iter_route_contexts
+
+from soundmark.core.app import bare_app
+from soundmark.core.contract.openapi import build_openapi
+from soundmark.kit.http import ACCESS
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One method on one path, and what it says it needs of its caller."""
+
+    id: str
+    method: str
+    path: str
+    access: Mapping[str, Any] = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+def every_operation() -> list[Operation]:
+    """In the order of their paths."""
+    app = bare_app()
+    document = build_openapi(app, "http://core.test")
+    found = {
+        **{
+            (path, method.upper()): Operation(operation["operationId"], method.upper(), path, operation[ACCESS])
+            for path, methods in document["paths"].items()
+            for method, operation in methods.items()
+        },
+        **{(operation.path, operation.method): operation for operation in _routed(app)},
+    }
+    return [found[place] for place in sorted(found)]
+
+
+def _routed(app: Any) -> Iterator[Operation]:
+    for route in iter_route_contexts(app.routes):
+        for method in route.methods or ():
+            yield Operation(str(route.name), method, str(route.path_format), (route.openapi_extra or {})[ACCESS])
