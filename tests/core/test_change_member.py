@@ -1,0 +1,271 @@
+"""`PUT /v1/members/{subject_id}`: only an owner makes, changes or unmakes owners and administrators."""
+
+import asyncio
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from core_app import Answer, Api, Rival, Tenant
+from people import People
+
+ROLES = ("owner", "admin", "member", "billing")
+MIGHTY = {"owner", "admin"}
+
+
+@pytest.fixture
+async def tenant(people: People) -> Tenant:
+    """Alice owns it."""
+    return await people.tenant_of("alice")
+
+
+async def change(tenant: Tenant, subject_id: str, role: Any) -> Answer:
+    return await tenant.api.put(f"/v1/members/{quote(subject_id)}", params=tenant.query, json={"role": role})
+
+
+async def roles(rival: Rival) -> dict[str, str]:
+    return dict(await rival.rows("SELECT subject_id, role FROM members"))
+
+
+@pytest.mark.parametrize("after", ROLES)
+@pytest.mark.parametrize("before", ROLES)
+@pytest.mark.parametrize("caller", ["owner", "admin"])
+async def test_who_may_change_whom(  # noqa: PLR0913, PLR0917 - the table's three dimensions
+    people: People, tenant: Tenant, rival: Rival, caller: str, before: str, after: str
+) -> None:
+    acting = await people.member(tenant, rival, "acting", caller)
+    await tenant.given_member(rival, "bob", before)
+    answer = await change(acting, "bob", after)
+    if caller == "owner" or not {before, after} & MIGHTY:
+        assert (answer.status, answer.json["role"]) == (200, after)
+        assert (await roles(rival))["bob"] == after
+        changed = {"subject_id": "bob", "previous_role": before, "role": after}
+        expected = [] if before == after else [("user acting", None, changed)]
+        assert await rival.audited("member.role_changed") == expected
+    else:
+        assert (answer.status, answer.code) == (403, "forbidden")
+        assert (await roles(rival))["bob"] == before
+        assert await rival.audited("member.role_changed") == []
+
+
+async def test_the_answer_is_the_member(tenant: Tenant, rival: Rival) -> None:
+    await tenant.given_member(rival, "bob", "member")
+    answer = await change(tenant, "bob", "billing")
+    listed = await tenant.api.get("/v1/members", params=tenant.query)
+    assert answer.json in listed.json["data"]
+    assert (answer.json["subject_id"], answer.json["email"]) == ("bob", "bob@example.org")
+
+
+@pytest.mark.parametrize("role", ["member", "billing"])
+async def test_nobody_else_changes_a_role(people: People, tenant: Tenant, rival: Rival, role: str) -> None:
+    """Not even their own."""
+    acting = await people.member(tenant, rival, "bob", role)
+    for subject_id in ("alice", "bob", "nobody"):
+        answer = await change(acting, subject_id, "member")
+        assert (answer.status, answer.code) == (403, "forbidden")
+
+
+async def test_an_administrator_cannot_rise_or_step_down(people: People, tenant: Tenant, rival: Rival) -> None:
+    """An administrator may leave; a change of one is an owner's."""
+    acting = await people.member(tenant, rival, "bob", "admin")
+    for role in ("owner", "member"):
+        assert (await change(acting, "bob", role)).code == "forbidden"
+    assert (await roles(rival))["bob"] == "admin"
+
+
+@pytest.mark.parametrize("role", ["admin", "member", "billing"])
+async def test_the_last_owner_stays_one(tenant: Tenant, rival: Rival, role: str) -> None:
+    """Others there may be; an owner of another organisation does not count."""
+    await tenant.given_member(rival, "bob", "admin")
+    answer = await change(tenant, "alice", role)
+    assert (answer.status, answer.code) == (409, "last_owner")
+    assert await roles(rival) == {"alice": "owner", "bob": "admin"}
+    assert await rival.audited("member.role_changed") == []
+
+
+async def test_an_owner_of_another_organisation_does_not_count(people: People, tenant: Tenant) -> None:
+    await people.tenant_of("bob")
+    assert (await change(tenant, "alice", "member")).code == "last_owner"
+
+
+async def test_the_last_owner_may_be_made_an_owner(tenant: Tenant) -> None:
+    """It is one already."""
+    assert (await change(tenant, "alice", "owner")).status == 200
+
+
+async def test_an_owner_may_step_down_beside_another(tenant: Tenant, rival: Rival) -> None:
+    await tenant.given_member(rival, "bob", "owner")
+    assert (await change(tenant, "alice", "member")).json["role"] == "member"
+    assert (await change(tenant, "bob", "member")).code == "forbidden"
+
+
+@pytest.mark.parametrize("subject_id", ["nobody", "ALICE", " alice", "x" * 255, "a\0b", "", "a/b", "..."])
+async def test_who_is_no_member_is_not_found(tenant: Tenant, subject_id: str) -> None:
+    answer = await change(tenant, subject_id, "member")
+    assert (answer.status, answer.code) == (404, "member_not_found")
+
+
+async def test_a_subject_is_at_most_255_characters(tenant: Tenant) -> None:
+    answer = await change(tenant, "x" * 256, "member")
+    assert (answer.code, answer.json["errors"][0]["location"]) == ("validation_failed", "path")
+
+
+@pytest.mark.parametrize("subject_id", ["auth0|5f7c", "https://id.example.org/ada", "ä ö", "a%2Fb", "x?y#z", "+"])
+async def test_a_subject_may_hold_anything(tenant: Tenant, rival: Rival, subject_id: str) -> None:
+    await tenant.given_member(rival, subject_id, "member")
+    assert (await change(tenant, subject_id, "billing")).json["subject_id"] == subject_id
+    path = f"/v1/members/{quote(subject_id, safe='')}"
+    assert (await tenant.api.delete(path, params=tenant.query)).status == 204
+
+
+async def test_a_member_of_another_organisation_is_not_found(people: People, tenant: Tenant, rival: Rival) -> None:
+    """Alice owns both."""
+    other = await people.tenant_of("alice")
+    await other.given_member(rival, "bob", "member")
+    assert (await change(tenant, "bob", "billing")).code == "member_not_found"
+    assert (await roles(rival))["bob"] == "member"
+
+
+@pytest.mark.parametrize("role", ["Owner", "", "root", "svc_platform_admin", None, 1, ["owner"]], ids=repr)
+async def test_another_role_is_refused(tenant: Tenant, role: Any) -> None:
+    answer = await change(tenant, "alice", role)
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert [error["pointer"] for error in answer.json["errors"]] == ["/role"]
+
+
+@pytest.mark.parametrize("body", [{}, {"role": "member", "email": "x@example.org"}, {"subject_id": "alice"}], ids=str)
+async def test_the_body_is_a_role_and_nothing_else(tenant: Tenant, body: dict[str, str]) -> None:
+    answer = await tenant.api.put("/v1/members/alice", params=tenant.query, json=body)
+    assert (answer.status, answer.code) == (422, "validation_failed")
+
+
+async def test_a_change_holds_for_the_next_request(people: People, tenant: Tenant, rival: Rival) -> None:
+    """On every process: nobody remembers a role."""
+    bob = await people.member(tenant, rival, "bob", "member")
+    assert (await bob.api.get("/v1/members", params=bob.query)).status == 403
+    await change(tenant, "bob", "admin")
+    assert (await bob.api.get("/v1/members", params=bob.query)).status == 200
+    await change(tenant, "bob", "billing")
+    assert (await bob.api.get("/v1/codes", params=bob.query)).status == 403
+
+
+# Two at the same moment. Each test says who comes first by whom it lets wait first.
+
+
+async def test_two_owners_who_demote_each_other_leave_one(people: People, tenant: Tenant, rival: Rival) -> None:
+    """The second finds itself demoted."""
+    bob = await people.member(tenant, rival, "bob", "owner")
+    async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
+        first = await rival.while_waiting(change(tenant, "bob", "member"))
+        second = asyncio.create_task(change(bob, "alice", "member"))
+        await rival.until_someone_waits(2)
+    assert (await first).status == 200
+    assert ((await second).status, (await second).code) == (403, "forbidden")
+    assert await roles(rival) == {"alice": "owner", "bob": "member"}
+
+
+async def test_two_owners_who_step_down_leave_one(people: People, tenant: Tenant, rival: Rival) -> None:
+    bob = await people.member(tenant, rival, "bob", "owner")
+    async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
+        first = await rival.while_waiting(change(tenant, "alice", "admin"))
+        second = asyncio.create_task(change(bob, "bob", "admin"))
+        await rival.until_someone_waits(2)
+    assert (await first).status == 200
+    assert ((await second).status, (await second).code) == (409, "last_owner")
+    assert await roles(rival) == {"alice": "admin", "bob": "owner"}
+
+
+async def test_an_owner_who_goes_by_hand_counts_no_more(tenant: Tenant, rival: Rival) -> None:
+    """Also beside somebody who knows nothing of our locks."""
+    await tenant.given_member(rival, "bob", "owner")
+    async with rival.committing("UPDATE members SET role = 'admin' WHERE subject_id = 'bob'"):
+        stepping_down = await rival.while_waiting(change(tenant, "alice", "member"))
+    assert (await stepping_down).code == "last_owner"
+
+
+async def test_two_changes_of_one_member_are_one_after_the_other(people: People, tenant: Tenant, rival: Rival) -> None:
+    """The log tells both, each from where the other left."""
+    bob = await people.member(tenant, rival, "bob", "owner")
+    await tenant.given_member(rival, "carol", "member")
+    async with rival.holding("SELECT 1 FROM members WHERE subject_id = 'carol' FOR UPDATE"):
+        first = await rival.while_waiting(change(tenant, "carol", "admin"))
+        second = asyncio.create_task(change(bob, "carol", "billing"))
+        await rival.until_someone_waits(2)
+    assert ((await first).status, (await second).status) == (200, 200)
+    told = [(actor, entry["previous_role"], entry["role"]) for actor, _, entry in await _told(rival)]
+    assert told == [("user alice", "member", "admin"), ("user bob", "admin", "billing")]
+
+
+async def _told(rival: Rival) -> list[tuple[str, str | None, dict[str, Any]]]:
+    return sorted(await rival.audited("member.role_changed"), key=lambda entry: entry[0])
+
+
+async def test_other_organisations_do_not_wait(people: People, tenant: Tenant, rival: Rival) -> None:
+    other = await people.tenant_of("bob")
+    await tenant.given_member(rival, "carol", "member")
+    await other.given_member(rival, "carol", "member")
+    holding = "SELECT 1 FROM members WHERE organization_id = %s AND subject_id = 'carol' FOR UPDATE"
+    async with rival.holding(holding, tenant.organization_id):
+        changing = await rival.while_waiting(change(tenant, "carol", "billing"))
+        assert (await change(other, "carol", "billing")).status == 200
+        assert not changing.done()
+    assert (await changing).status == 200
+
+
+async def test_a_change_cut_before_its_commit_changes_nothing(tenant: Tenant, rival: Rival) -> None:
+    await tenant.given_member(rival, "bob", "member")
+    async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
+        changing = await rival.while_waiting(change(tenant, "bob", "admin"))
+        await rival.end_whoever_waits()
+        answer = await changing
+    assert (answer.status, answer.code) == (503, "database_unavailable")
+    assert (await roles(rival))["bob"] == "member"
+    assert (await change(tenant, "bob", "admin")).status == 200
+
+
+async def test_a_server_key_changes_nobody(api: Api, rival: Rival) -> None:
+    tenant = await api.given_tenant()
+    server = tenant.with_key(await tenant.given_key(scopes=["audience:write", "codes:write"]))
+    for answer in (
+        await change(server, "operator", "member"),
+        await server.api.delete("/v1/members/operator", params=tenant.query),
+        await server.api.get("/v1/members", params=tenant.query),
+    ):
+        assert (answer.status, answer.code) == (403, "user_token_required")
+    assert await roles(rival) == {"operator": "owner"}
+
+
+# A demotion against what the demoted is doing.
+
+
+async def test_what_the_demoted_has_under_way_commits_first(people: People, tenant: Tenant, rival: Rival) -> None:
+    """It holds its authority to the end; the demotion waits, and nothing comes after it."""
+    bob = await people.member(tenant, rival, "bob", "admin")
+    async with rival.holding("LOCK TABLE codes IN SHARE MODE"):
+        issuing = await rival.while_waiting(bob.api.post("/v1/codes", json=bob.wanted_code()))
+        demoting = asyncio.create_task(change(tenant, "bob", "member"))
+        await rival.until_someone_waits(2)
+        assert not demoting.done()
+    assert (await issuing).status == 201
+    assert (await demoting).status == 200
+    assert (await bob.api.post("/v1/codes", json=bob.wanted_code())).code == "forbidden"
+
+
+async def test_what_comes_after_a_demotion_is_refused(people: People, tenant: Tenant, rival: Rival) -> None:
+    """The demoted was authorised before, and finds it gone where it would act."""
+    bob = await people.member(tenant, rival, "bob", "admin")
+    async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
+        demoting = await rival.while_waiting(change(tenant, "bob", "member"))
+        issuing = asyncio.create_task(bob.api.post("/v1/codes", json=bob.wanted_code()))
+        await rival.until_someone_waits(2)
+    assert (await demoting).status == 200
+    assert ((await issuing).status, (await issuing).code) == (403, "forbidden")
+    assert await rival.rows("SELECT 1 FROM codes") == []
+
+
+async def test_a_demotion_to_what_suffices_refuses_nothing(people: People, tenant: Tenant, rival: Rival) -> None:
+    bob = await people.member(tenant, rival, "bob", "owner")
+    async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
+        demoting = await rival.while_waiting(change(tenant, "bob", "admin"))
+        issuing = asyncio.create_task(bob.api.post("/v1/codes", json=bob.wanted_code()))
+        await rival.until_someone_waits(2)
+    assert ((await demoting).status, (await issuing).status) == (200, 201)
