@@ -1,9 +1,11 @@
 """The composition root of Core's background jobs: settings → WorkContext → tasks. Beside `app`, nobody else wires."""
 
+from typing import Final
+
 from soundmark.core.configuration import Configuration, from_environment
 from soundmark.core.context import WorkContext
 from soundmark.core.features.invitations import jobs as invitations
-from soundmark.kit.clock import SystemClock
+from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.jobs import WorkerFailed, jobs_app, run_worker
 from soundmark.kit.postgres import Database
@@ -11,7 +13,7 @@ from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.sealing import Sealer, parse_master_key
 from soundmark.settings import CoreJobsSettings
 
-_NAME = "soundmark-core-jobs"
+_NAME: Final = "soundmark-core-jobs"
 
 
 async def run(settings: CoreJobsSettings) -> None:
@@ -33,7 +35,7 @@ async def run(settings: CoreJobsSettings) -> None:
         await ctx.db.close()
 
 
-def work_context(settings: CoreJobsSettings) -> WorkContext:
+def work_context(settings: CoreJobsSettings, *, clock: Clock | None = None) -> WorkContext:
     """What the jobs reach; its database is not open yet."""
     entropy = SystemEntropy()
     sealer = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
@@ -41,7 +43,7 @@ def work_context(settings: CoreJobsSettings) -> WorkContext:
     return WorkContext(
         base_url=settings.base_url,
         db=db,
-        clock=SystemClock(),
+        clock=clock or SystemClock(),
         entropy=entropy,
         sealer=sealer,
         configuration=Configuration(db, sealer, from_environment(dict(settings))),

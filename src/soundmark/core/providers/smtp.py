@@ -108,7 +108,7 @@ def _is_this_machine(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
-        return host.lower().rstrip(".") == "localhost"
+        return host.lower() == "localhost"
 
 
 def _judged(code: int) -> MailRefused | MailNotSent:

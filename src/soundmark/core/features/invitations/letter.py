@@ -79,7 +79,8 @@ def write_letter(delivery: Delivery, token: Secret, *, base_url: str, server: Sm
     )
     message = EmailMessage(policy=SMTP if recipient.isascii() else SMTPUTF8)
     message["From"] = Address(_one_line(server.from_name), addr_spec=server.from_email)
-    message["To"] = Address(addr_spec=recipient)
+    local, _, domain = recipient.rpartition("@")
+    message["To"] = Address(username=local, domain=domain)
     message["Subject"] = subject
     # Of the invitation, not of the attempt.
     message["Date"] = format_datetime(delivery.created_at)
