@@ -123,6 +123,7 @@ CREATE TABLE audit_seals (
     CONSTRAINT audit_seals_once UNIQUE (organization_id, entry_id, stage),
     CONSTRAINT audit_seals_organization_fkey FOREIGN KEY (organization_id)
         REFERENCES organizations (id) ON DELETE CASCADE,
+    CONSTRAINT audit_seals_position_check CHECK (position > 0),
     CONSTRAINT audit_seals_stage_check CHECK (stage IN ('requested', 'final'))
 );
 
