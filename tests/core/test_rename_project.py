@@ -1,0 +1,179 @@
+"""`PATCH /v1/projects/{project_id}`: another name, taken once in an organisation."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from core_app import Answer, Api, Rival, Tenant
+from people import People
+
+
+@pytest.fixture
+async def tenant(api: Api) -> Tenant:
+    """Its project is called "Morning show"."""
+    return await api.given_tenant()
+
+
+async def rename(tenant: Tenant, name: Any = "Night show", project_id: str | None = None, **more: Any) -> Answer:
+    path = f"/v1/projects/{tenant.project_id if project_id is None else project_id}"
+    return await tenant.api.patch(path, params=tenant.query, json={"name": name, **more})
+
+
+async def names(rival: Rival) -> list[str]:
+    return [name for (name,) in await rival.rows("SELECT name FROM projects ORDER BY name")]
+
+
+async def test_the_name_is_another_and_the_rest_stays(api: Api, tenant: Tenant, rival: Rival) -> None:
+    code = await tenant.given_code()
+    server = tenant.with_key(await tenant.given_key())
+    (before,) = (await api.get("/v1/projects", params=tenant.query)).json["data"]
+    api.clock.advance(seconds=1)
+    answer = await rename(tenant)
+    assert (answer.status, answer.json) == (200, {**before, "name": "Night show"})
+    assert (await api.get("/v1/projects", params=tenant.query)).json["data"] == [answer.json]
+    assert (await server.api.get(f"/v1/codes/{code['xr_id']}", params=tenant.query)).json == code
+    assert (await api.resolve(code["broadcast_token"])).status == 200
+    told = [("user operator", tenant.project_id, {"name": "Night show"})]
+    assert await rival.audited("project.updated") == told
+
+
+@pytest.mark.parametrize("name", ["a", "x" * 120, " \t\n" + "x" * 120 + "\u2003", "ÄÖ☃😀"])
+async def test_a_name_has_1_to_120_characters_after_trimming(tenant: Tenant, rival: Rival, name: str) -> None:
+    assert (await rename(tenant, name)).json["name"] == name.strip()
+    assert await names(rival) == [name.strip()]
+
+
+@pytest.mark.parametrize("name", ["", " \t", "x" * 121, "a\0b", "a\nb", "a\x7fb", None, 1, True, [], {}], ids=repr)
+async def test_another_name_is_refused(tenant: Tenant, rival: Rival, name: Any) -> None:
+    answer = await rename(tenant, name)
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert [error["pointer"] for error in answer.json["errors"]] == ["/name"]
+    assert await names(rival) == ["Morning show"]
+
+
+@pytest.mark.parametrize("more", [{"id": "prj_own"}, {"organization_id": "org_other"}], ids=str)
+async def test_nothing_else_can_be_changed(tenant: Tenant, rival: Rival, more: dict[str, Any]) -> None:
+    answer = await rename(tenant, **more)
+    (member,) = more
+    assert (answer.code, answer.json["errors"][0]["pointer"]) == ("validation_failed", f"/{member}")
+    assert await names(rival) == ["Morning show"]
+
+
+@pytest.mark.parametrize("name", ["Evening show", " Evening show "])
+async def test_a_name_is_taken_once_in_an_organisation(api: Api, tenant: Tenant, rival: Rival, name: str) -> None:
+    await api.given_project(tenant.organization_id, "Evening show")
+    answer = await rename(tenant, name)
+    assert (answer.status, answer.code) == (409, "project_name_conflict")
+    assert await names(rival) == ["Evening show", "Morning show"]
+    assert await rival.audited("project.updated") == []
+
+
+async def test_its_own_name_is_no_conflict(tenant: Tenant) -> None:
+    answer = await rename(tenant, " Morning show")
+    assert (answer.status, answer.json["name"]) == (200, "Morning show")
+
+
+async def test_names_that_differ_in_case_are_two(api: Api, tenant: Tenant) -> None:
+    await api.given_project(tenant.organization_id, "Evening show")
+    assert (await rename(tenant, "evening show")).status == 200
+
+
+async def test_a_name_may_be_taken_in_two_organisations(api: Api, tenant: Tenant, rival: Rival) -> None:
+    await api.given_project(await api.given_organization(), "Evening show")
+    assert (await rename(tenant, "Evening show")).status == 200
+    assert await names(rival) == ["Evening show"] * 2
+
+
+async def test_a_name_that_was_given_up_is_free(api: Api, tenant: Tenant) -> None:
+    await rename(tenant)
+    await api.given_project(tenant.organization_id, "Morning show")
+
+
+@pytest.mark.parametrize("project_id", ["prj_" + "A" * 22, "prj_", "x", "prj_%00"])
+async def test_an_unknown_project_is_not_found(tenant: Tenant, project_id: str) -> None:
+    answer = await rename(tenant, project_id=project_id)
+    assert (answer.status, answer.code) == (404, "project_not_found")
+
+
+async def test_a_project_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """Both are the caller's own."""
+    other = await api.given_tenant()
+    answer = await rename(tenant, project_id=other.project_id)
+    assert (answer.status, answer.code) == (404, "project_not_found")
+    assert await names(rival) == ["Morning show"] * 2
+
+
+async def test_the_organisation_is_named(tenant: Tenant) -> None:
+    answer = await tenant.api.patch(f"/v1/projects/{tenant.project_id}", json={"name": "Night show"})
+    assert (answer.status, answer.code) == (422, "validation_failed")
+
+
+async def test_a_second_factor_is_asked_for(people: People, rival: Rival) -> None:
+    """Of owners and administrators; who may not at all is told that."""
+    tenant = await people.tenant_of("alice")
+    await tenant.given_member(rival, "bob", "admin")
+    await tenant.given_member(rival, "carol", "billing")
+    for subject_id, claims, status, code in (
+        ("alice", {"acr": "1"}, 403, "mfa_required"),
+        ("bob", {"acr": None}, 403, "mfa_required"),
+        ("carol", {"acr": "1"}, 403, "forbidden"),
+        ("mallory", {}, 404, "organization_not_found"),
+    ):
+        caller = Tenant(people.person(subject_id, **claims), tenant.organization_id, tenant.project_id)
+        answer = await rename(caller)
+        assert (answer.status, answer.code) == (status, code), (subject_id, claims)
+    assert await names(rival) == ["Morning show"]
+    bob = Tenant(people.person("bob"), tenant.organization_id, tenant.project_id)
+    assert (await rename(bob)).status == 200
+
+
+async def test_of_two_that_take_one_name_at_once_one_is_refused(api: Api, tenant: Tenant, rival: Rival) -> None:
+    other = await api.given_project(tenant.organization_id, "Evening show")
+    async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
+        one = await rival.while_waiting(rename(tenant, "Night show"))
+        two = asyncio.create_task(rename(tenant, "Night show", project_id=other))
+        await rival.until_someone_waits(2)
+    assert ((await one).status, (await two).code) == (200, "project_name_conflict")
+    assert await names(rival) == ["Evening show", "Night show"]
+
+
+async def test_a_name_that_a_new_project_takes_meanwhile_is_taken(tenant: Tenant, rival: Rival) -> None:
+    insert = "INSERT INTO projects (organization_id, id, name, created_at) VALUES (%s, 'prj_r', 'Night show', now())"
+    async with rival.committing(insert, tenant.organization_id):
+        renaming = await rival.while_waiting(rename(tenant))
+    assert ((await renaming).status, (await renaming).code) == (409, "project_name_conflict")
+
+
+async def test_two_that_swap_their_names_are_both_refused(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """One after the other: neither ever finds the other's name free, and neither waits for the other."""
+    other = await api.given_project(tenant.organization_id, "Evening show")
+    async with rival.holding("SELECT 1 FROM projects FOR UPDATE"):
+        one = await rival.while_waiting(rename(tenant, "Evening show"))
+        two = asyncio.create_task(rename(tenant, "Morning show", project_id=other))
+        await rival.until_someone_waits(2)
+    assert ((await one).code, (await two).code) == ("project_name_conflict", "project_name_conflict")
+    assert await names(rival) == ["Evening show", "Morning show"]
+
+
+async def test_a_project_that_goes_while_it_is_waited_for_is_not_found(tenant: Tenant, rival: Rival) -> None:
+    async with rival.committing("DELETE FROM projects"):
+        renaming = await rival.while_waiting(rename(tenant))
+    assert ((await renaming).status, (await renaming).code) == (404, "project_not_found")
+    assert await rival.audited("project.updated") == []
+
+
+async def test_whoever_is_demoted_meanwhile_renames_nothing(tenant: Tenant, rival: Rival) -> None:
+    async with rival.committing("UPDATE members SET role = 'member'"):
+        renaming = await rival.while_waiting(rename(tenant))
+    assert ((await renaming).status, (await renaming).code) == (403, "forbidden")
+    assert await names(rival) == ["Morning show"]
+
+
+async def test_a_rename_cut_before_its_commit_changes_nothing(tenant: Tenant, rival: Rival) -> None:
+    async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
+        renaming = await rival.while_waiting(rename(tenant))
+        await rival.end_whoever_waits()
+        answer = await renaming
+    assert (answer.status, answer.code) == (503, "database_unavailable")
+    assert await names(rival) == ["Morning show"]
+    assert await rival.audited("project.updated") == []
