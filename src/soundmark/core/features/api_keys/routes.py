@@ -69,7 +69,10 @@ async def list_api_keys(
 async def revoke_api_key(
     ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInQuery("api_key.revoke"))], api_key_id: ApiKeyIdPath
 ) -> ApiKeyView:
-    """Revoke a server key: no request that begins after the answer is carried out with it."""
+    """Revoke a server key: no request that begins after the answer is carried out with it.
+
+    A key that is revoked or expired already is answered unchanged.
+    """
     key, now = await service.revoke_api_key(ctx, scope, api_key_id)
     return api_key_view(key, now)
 

@@ -47,7 +47,10 @@ async def change_member(
     subject_id: SubjectPath,
     body: ChangeMember,
 ) -> MemberView:
-    """Give a member a role. Only an owner makes, changes or unmakes owners and administrators."""
+    """Give a member a role. Only an owner makes, changes or unmakes owners and administrators.
+
+    A role that the member has already changes nothing, and the audit log does not tell of it.
+    """
     return member_view(await service.change_role(ctx, scope, subject_id, role=body.role))
 
 
