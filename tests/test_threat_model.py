@@ -1,0 +1,54 @@
+"""docs/threat-model.md claims nothing that no test shows: every test that it names exists."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parent.parent
+PAGE: Final = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+STATES: Final = {"met", "in part", "not met", "elsewhere"}
+_NAMED: Final = re.compile(r"`((?:tests|sdk/python/tests)/[\w/]+\.py)(?:::(\w+))?`")
+
+
+def requirements() -> dict[str, list[str]]:
+    """The rows of the table by their requirement: state, reason, tests."""
+    section = PAGE[PAGE.index("## OWASP ASVS 5.0") : PAGE.index("### Cryptography")]
+    lines = [line for line in section.splitlines() if re.match(r"\| \d", line)]
+    rows = [[cell.strip() for cell in line.strip().strip("|").split(" | ")] for line in lines]
+    return {row[0]: [*row[1:], ""][:3] for row in rows}
+
+
+ROWS: Final = requirements()
+
+
+def test_every_test_that_is_named_exists() -> None:
+    named = _NAMED.findall(PAGE)
+    assert len(named) > 50
+    missing = []
+    for file, function in named:
+        path = ROOT / file
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        if not text or (function and not re.search(rf"^(async )?def {function}\(", text, re.MULTILINE)):
+            missing.append(f"{file}::{function}")
+    assert missing == []
+
+
+@pytest.mark.parametrize("requirement", ROWS)
+def test_a_requirement_is_met_by_a_test_or_says_what_is_missing(requirement: str) -> None:
+    state, reason, tests = ROWS[requirement]
+    assert state in STATES
+    assert reason
+    assert bool(_NAMED.findall(tests)) or state != "met"
+
+
+def test_requirements_stand_once_and_in_order() -> None:
+    numbers = [
+        tuple(map(int, number.split(".")))
+        for requirement in ROWS
+        for number in re.findall(r"\d+\.\d+\.\d+", requirement)
+    ]
+    assert len(set(numbers)) == len(numbers)
+    firsts = [tuple(map(int, requirement.split()[0].strip(",").split("."))) for requirement in ROWS]
+    assert firsts == sorted(firsts)
