@@ -7,11 +7,13 @@ from typing import Any, get_args
 
 import pytest
 from core_app import OPERATOR_TOKEN, Answer, Rival, Tenant
+from fastapi.routing import iter_route_contexts
 from issuer import key as issuer_key
 from operations import Operation, every_operation
 from people import People
 
 from soundmark.core.domain.scope import KeyScope, Role
+from soundmark.kit.http import Edge
 
 OPERATIONS = {operation.id: operation for operation in every_operation()}
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -322,7 +324,7 @@ async def content(rival: Rival) -> list[Any]:
     names = await rival.rows("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")
     tables = [name for (name,) in names if name not in _ON_ITS_OWN and not name.startswith("procrastinate_")]
     parts = [
-        f"SELECT '{name}', count(*), md5(string_agg(row::text, ',' ORDER BY row::text)) "  # noqa: S608 - our own names
+        f"SELECT '{name}', count(*), md5(string_agg(row::text, ',' ORDER BY row::text)) "
         f"FROM (SELECT to_jsonb(t) - 'last_used_at' AS row FROM {name} t) AS rows"
         for name in tables
     ]
@@ -395,3 +397,13 @@ def test_the_sweep_knows_every_operation_and_no_other() -> None:
     assert sorted(CALLS) == sorted(OPERATIONS), "each operation has its row in CALLS"
     open_to_keys = {name for name, operation in OPERATIONS.items() if operation.access["key_scope"]}
     assert sorted(TO_ANOTHER_PROJECT) == sorted(open_to_keys), "each that keys may call, its row in TO_ANOTHER_PROJECT"
+
+
+def test_the_running_core_has_no_other_routes(people: People) -> None:
+    """Beside the operations there are documents and probes, which everybody may read."""
+    parts = [cell.cell_contents for cell in people.api.app.__closure__ or ()]  # type: ignore[attr-defined]  # a function
+    (edge,) = (part for part in parts if isinstance(part, Edge))
+    routed = {route.path_format or route.path for route in iter_route_contexts(edge.app.routes)}  # type: ignore[attr-defined]  # FastAPI's
+    operations = {operation.path for operation in OPERATIONS.values()}
+    documents = {"/", "/docs", "/openapi.json", "/problems/{code}", "/schemas/{name}"}
+    assert routed == (operations - {"/v1/resolve/{broadcast_token}"}) | documents | {"/healthz", "/readyz"}
