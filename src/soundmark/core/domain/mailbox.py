@@ -29,7 +29,7 @@ def read_mailbox(text: str) -> Mailbox | None:
     Whether the domain exists is not asked: that would be a question to somebody else's server, and an answer of today.
     """
     try:
-        found = validate_email(text, check_deliverability=False, globally_deliverable=False)
+        found = validate_email(text, check_deliverability=False, globally_deliverable=False, strict=True)
     except EmailNotValidError:
         return None
     # The domain is compared as the DNS knows it: `xn--…` and what it stands for are one, `straße` and `strasse` two.

@@ -1,0 +1,154 @@
+"""`soundmark work core` as a process of its own: a person is invited, gets a mail, and joins."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core_app import BASE_URL, MASTER_KEY, Api, Rival, Tenant
+from mail_server import PASSWORD, USERNAME, MailServer, make_certificate, running_mail_server
+from people import People
+
+from soundmark.kit.secret import Secret
+
+from .conftest import COMMAND, environ
+
+END_S = 60
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[MailServer]:
+    """A server that takes mail behind STARTTLS only, and from who logs in."""
+    certificate = make_certificate(tmp_path, "127.0.0.1")
+    async with running_mail_server(certificate=certificate, needs_login=True) as running:
+        yield running
+
+
+@pytest.fixture
+async def tenant(api: Api, people: People, server: MailServer, rival: Rival) -> Tenant:
+    """A tenant of a platform that sends through that server."""
+    await rival.run("TRUNCATE procrastinate_jobs, procrastinate_workers, procrastinate_periodic_defers CASCADE")
+    values = {"smtp_host": "127.0.0.1", "smtp_port": server.port, "smtp_secure": False}
+    for name, value in {**values, "smtp_from_email": "codes@example.org"}.items():
+        await put(api, f"configuration/{name}", value)
+    await put(api, "secrets/smtp_username", USERNAME)
+    await put(api, "secrets/smtp_password", PASSWORD)
+    return await people.tenant_of("owner")
+
+
+async def put(api: Api, path: str, value: Any) -> None:
+    answer = await api.call("PUT", f"/v1/platform/settings/{path}", json={"value": value})
+    assert answer.status in {200, 204}, answer.body
+
+
+@dataclass(frozen=True)
+class Worker:
+    """The command, ready to be run, and what all its runs say."""
+
+    settings: Mapping[str, str]
+    log: Path
+
+    @contextlib.asynccontextmanager
+    async def __call__(self) -> AsyncIterator[asyncio.subprocess.Process]:
+        with self.log.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *COMMAND, "work", "core", env=environ(self.settings), stdout=log, stderr=log
+            )
+            try:
+                yield process
+            finally:
+                if process.returncode is None:
+                    process.terminate()
+                await asyncio.wait_for(process.wait(), END_S)
+
+
+@pytest.fixture
+def worker(database_url: Secret, tmp_path: Path) -> Worker:
+    settings = {
+        "BASE_URL": BASE_URL,
+        "CORE_DATABASE_URL": database_url.reveal(),
+        "MASTER_KEY": MASTER_KEY,
+        "LOG_LEVEL": "debug",
+    }
+    return Worker(settings, tmp_path / "log")
+
+
+async def until(rival: Rival, statement: str, *rows: tuple[Any, ...]) -> None:
+    """The database answers exactly these rows."""
+    async with asyncio.timeout(END_S):
+        while await rival.rows(statement) != list(rows):  # noqa: ASYNC110 - it happens in PostgreSQL
+            await asyncio.sleep(0.02)
+
+
+async def until_delivered(rival: Rival, status: str) -> None:
+    await until(rival, "SELECT delivery_status FROM invitations", (status,))
+
+
+async def test_a_person_is_invited_gets_a_mail_and_joins(
+    people: People, tenant: Tenant, server: MailServer, worker: Worker, rival: Rival
+) -> None:
+    async with worker() as process:
+        invitation = await tenant.given_invitation(email="Ada@example.org", role="admin")
+        await until_delivered(rival, "sent")
+        process.terminate()
+        assert await process.wait() == 0
+    (mail,) = server.received
+    assert (mail.had_tls, mail.login, mail.recipient) == (True, USERNAME, "Ada@example.org")
+    assert mail.token == invitation["secret"]
+    assert await rival.rows("SELECT sealed_secret FROM invitations") == [(None,)]
+
+    ada = people.person("ada", email="ada@example.org")
+    joined = await ada.post("/v1/member-invitations/accept", json={"token": mail.token})
+    assert (joined.status, joined.json) == (200, {"organization_id": tenant.organization_id, "role": "admin"})
+    assert (await ada.get("/v1/members", params=tenant.query)).status == 200
+
+    said = worker.log.read_text()
+    assert invitation["id"] in said, "something was logged"
+    for secret in (invitation["secret"].removeprefix("xin_"), PASSWORD, MASTER_KEY, "ada@", "Ada@", "codes@"):
+        assert secret not in said
+
+
+async def test_a_worker_that_is_killed_after_the_mail_loses_nothing(
+    tenant: Tenant, server: MailServer, worker: Worker, rival: Rival
+) -> None:
+    """Between the server's taking it and the row's saying so: it is sent once more, and is seen to be the same."""
+    async with worker() as process:
+        server.on_data = lambda _: os.kill(process.pid, signal.SIGKILL)
+        invitation = await tenant.given_invitation()
+        assert await asyncio.wait_for(process.wait(), END_S) == -signal.SIGKILL
+    server.on_data = None
+    columns = "SELECT delivery_status, delivery_attempts, sealed_secret IS NOT NULL FROM invitations"
+    assert await rival.rows(columns) == [("processing", 1, True)]
+
+    # Time passes: the dead worker is missed, and its lease is over.
+    await rival.run("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'")
+    await rival.run("UPDATE invitations SET delivery_due_at = now()")
+    await rival.run(RETRYING)
+    async with worker():
+        await until_delivered(rival, "sent")
+    one, other = server.received
+    assert one.content == other.content
+    assert one.message["Message-ID"] == f"<{invitation['id']}@core.test>"
+    assert await rival.rows(columns) == [("sent", 2, False)]
+
+
+async def test_a_mail_is_tried_again_by_itself(
+    tenant: Tenant, server: MailServer, worker: Worker, rival: Rival
+) -> None:
+    server.replies["RCPT"] = "451 try again later"
+    async with worker():
+        await tenant.given_invitation()
+        waiting = "SELECT status::text, attempts FROM procrastinate_jobs WHERE task_name = 'deliver_invitation'"
+        await until(rival, waiting, ("todo", 1))
+        pause = "SELECT scheduled_at - now() BETWEEN interval '10 s' AND interval '30 s' FROM procrastinate_jobs"
+        assert (True,) in await rival.rows(f"{pause} WHERE task_name = 'deliver_invitation'")
+        server.replies.clear()
+        await rival.run("UPDATE invitations SET delivery_due_at = now()")
+        await rival.run("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE task_name = 'deliver_invitation'")
+        await until_delivered(rival, "sent")
+    assert len(server.received) == 1
