@@ -19,6 +19,7 @@ from rich.console import Console
 
 from bench import seed, wrk
 from bench.figures import Figure, keep, ratio_of_rounds, show
+from bench.issuer import CLIENT_ID, issuer
 from bench.server import CONSTANT
 from bench.service import OPERATOR_TOKEN, PROOF, Seeded, Service, audio, core, seeded
 from bench.wrk import Demand, Load
@@ -30,6 +31,7 @@ _ROUNDS: Final = 5
 _ROUND_S: Final = 4.0
 _WARM_S: Final = 4.0
 _SOUND_CONNECTIONS: Final = 4
+_LIST_CONNECTIONS: Final = 16
 _UP_READY_MAX_S: Final = 60.0
 _say: Final = Console(stderr=True, highlight=False).print
 
@@ -126,6 +128,56 @@ def sound(cluster: RunningCluster) -> list[Figure]:
     ]
 
 
+def access(cluster: RunningCluster) -> list[Figure]:
+    """What it costs to know who asks: the same list of 50 Codes, asked with each kind of credential and with none.
+
+    The token against the operator token by requests a second of a busy process. The server key against a Core that
+    takes everybody for that key: by the median time of one request after the other on one connection.
+    """
+    database, key = seeded(cluster, 5_000), "xak_" + "b" * 43
+    seed.seed_callers(cluster.superuser_url_of("codes_5000"), key)
+    path = [f"/v1/codes?organization_id={seed.ORGANIZATION_ID}&limit=50"]
+    with issuer() as provider, contextlib.ExitStack() as stack:
+        people = {"SOUNDMARK_OIDC_ISSUER": provider.url, "SOUNDMARK_OIDC_CLIENT_ID": CLIENT_ID}
+        local, signed_in, open_to_all = (
+            stack.enter_context(core(database, more=more)) for more in ({}, people, {"BENCH_OPEN": "1"})
+        )
+        credentials = [
+            (local, OPERATOR_TOKEN, _LIST_CONNECTIONS),
+            (signed_in, provider.token(seed.PERSON), _LIST_CONNECTIONS),
+            (open_to_all, key, 1),
+            (local, key, 1),
+        ]
+        demands = [
+            (service, Demand(path, connections, f"Bearer {credential}"))
+            for service, credential, connections in credentials
+        ]
+        for service, demand in demands:
+            wrk.run(service.base_url, demand, seconds=_WARM_S)
+        operators, tokens, nones, keys = _rounds(demands)
+    token_rates, operator_rates = ([load.requests_per_s for load in loads] for loads in (tokens, operators))
+    added_ms = median(one.p50_ms - none.p50_ms for one, none in zip(keys, nones, strict=True))
+    return [
+        Figure(
+            "List of 50 Codes with an access token, keys cached: cost",
+            f"{median(token_rates):,.0f}/s",
+            f"operator token: {median(operator_rates):,.0f}/s",
+            ratio_of_rounds(operator_rates, token_rates),
+            "at most",
+            1.6,
+        ),
+        Figure(
+            "The same with a server key: time added",
+            f"p50 {median(load.p50_ms for load in keys):.2f} ms",
+            f"no credential judged: p50 {median(load.p50_ms for load in nones):.2f} ms",
+            added_ms,
+            "at most",
+            0.3,
+            " ms",
+        ),
+    ]
+
+
 def up(_: RunningCluster) -> list[Figure]:
     """From the command to ready, on a data directory that was used before."""
     # Where an ordinary user can reach it: PostgreSQL does not run as root.
@@ -154,6 +206,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "growth": growth,
     "processes": processes,
     "sound": sound,
+    "access": access,
     "up": up,
 }
 

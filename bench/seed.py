@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 
+from soundmark.core.access.server_keys import digest_of_secret
 from soundmark.core.custody import unseal_key
 from soundmark.core.domain.code import digest_of, payload_of
 from soundmark.core.features.signing_keys.service import ensure_active, list_keys
@@ -19,6 +20,8 @@ from soundmark.kit.signing import SigningKey
 
 ORGANIZATION_ID = "org_" + "b" * 22
 PROJECT_ID = "prj_" + "b" * 22
+API_KEY_ID = "key_" + "b" * 22
+PERSON = "bench-person"
 INTENT = {
     "type": "link",
     "action": "open",
@@ -91,6 +94,26 @@ def settle(url: Secret) -> None:
 
 
 _LIFE = timedelta(days=30)
+
+
+def seed_callers(url: Secret, secret: str) -> None:
+    """A person who owns the organisation, and a server key with this secret that may read the project's Codes."""
+    now = datetime.now(UTC)
+    with psycopg.connect(url.reveal(), autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO members (organization_id, subject_id, email, role, created_at)"
+            " VALUES (%s, %s, 'bench-person@example.org', 'owner', %s)",
+            (ORGANIZATION_ID, PERSON, now),
+        )
+        connection.execute(
+            "INSERT INTO api_keys (organization_id, id, project_id, scopes, created_at, expires_at)"
+            " VALUES (%s, %s, %s, ARRAY['codes:read'], %s, %s)",
+            (ORGANIZATION_ID, API_KEY_ID, PROJECT_ID, now, now + timedelta(days=1)),
+        )
+        connection.execute(
+            "INSERT INTO api_key_digests (digest, organization_id, api_key_id) VALUES (%s, %s, %s)",
+            (digest_of_secret(secret), ORGANIZATION_ID, API_KEY_ID),
+        )
 
 
 def _rows(key: SigningKey, numbers: range, now: datetime) -> Iterator[tuple[str, str, bytes]]:

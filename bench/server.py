@@ -1,23 +1,41 @@
 """Core in one process, with two references beside it on the same server: a constant answer and the naive route.
 
 Run as `python -m bench.server PORT`, configured by the environment like Core itself. `/constant/N` answers N bytes.
+With `BENCH_OPEN` in the environment every caller is the server key of the seeded project, and no credential is judged.
 """
 
 import os
 import sys
 from typing import Any, Final
 
+from bench import seed
 from bench.naive import naive_app
 from soundmark import settings as declared
+from soundmark.core import app as core_app
 from soundmark.core.app import create_app
+from soundmark.core.domain.scope import ServerKey
 from soundmark.kit import log
 from soundmark.kit.serve import Listen, run
 
 CONSTANT: Final = "/constant/"
 
 
+class _Open:
+    """In the place of `Credentials`: whoever asks is the server key, and nobody is asked for anything."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self._key: Final = ServerKey(
+            seed.API_KEY_ID, seed.ORGANIZATION_ID, seed.PROJECT_ID, frozenset({"codes:read"}), b""
+        )
+
+    async def caller_of(self, *_: object) -> ServerKey:
+        return self._key
+
+
 def main() -> None:
     """Serve until SIGTERM."""
+    if "BENCH_OPEN" in os.environ:
+        core_app.Credentials = _Open  # type: ignore[misc,assignment]  # only here, to measure what judging costs
     settings = declared.read(declared.CoreSettings, os.environ)
     log.configure(level="warning", log_format="text", component="bench")
     core, naive = create_app(settings), naive_app(settings)

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -85,8 +85,17 @@ class Service:
 
 
 @contextlib.contextmanager
-def core(database: Seeded, *, processes: int = 1, audio_url: str = "http://127.0.0.1:9") -> Iterator[Service]:
-    """Core in `processes` processes on one port, each with the references beside it (bench/server.py)."""
+def core(
+    database: Seeded,
+    *,
+    processes: int = 1,
+    audio_url: str = "http://127.0.0.1:9",
+    more: Mapping[str, str] | None = None,
+) -> Iterator[Service]:
+    """Core in `processes` processes on one port, each with the references beside it (bench/server.py).
+
+    `more` is what its environment holds besides.
+    """
     environ = {
         **os.environ,
         "SOUNDMARK_BASE_URL": "http://127.0.0.1",
@@ -96,6 +105,7 @@ def core(database: Seeded, *, processes: int = 1, audio_url: str = "http://127.0
         "SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL,
         "SOUNDMARK_OPERATOR_TOKEN": OPERATOR_TOKEN,
         "SOUNDMARK_RESOLVE_RATE_LIMIT": "1000000000",
+        **(more or {}),
     }
     with _free_port() as port:
         command = [sys.executable, "-m", "bench.server", str(port)]
