@@ -78,6 +78,13 @@ def worker(database_url: Secret, tmp_path: Path) -> Worker:
     return Worker(settings, tmp_path / "log")
 
 
+# What the queue does each minute, at once.
+RETRYING = (
+    "INSERT INTO procrastinate_jobs (queue_name, task_name, args)"
+    " VALUES ('default', 'retry_stalled_jobs', '{\"timestamp\": 0}')"
+)
+
+
 async def until(rival: Rival, statement: str, *rows: tuple[Any, ...]) -> None:
     """The database answers exactly these rows."""
     async with asyncio.timeout(END_S):
