@@ -10,14 +10,16 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 import httpx
+import psycopg
 from rich.console import Console
 
-from bench import seed, wrk
+from bench import seed, unchained, wrk
 from bench.figures import Figure, keep, ratio_of_rounds, show
 from bench.issuer import CLIENT_ID, issuer
 from bench.server import CONSTANT
@@ -30,6 +32,7 @@ from soundmark.embedded.throwaway import throwaway_cluster
 _ROUNDS: Final = 5
 _ROUND_S: Final = 4.0
 _WARM_S: Final = 4.0
+_WRITERS: Final = 16
 _SOUND_CONNECTIONS: Final = 4
 _LIST_CONNECTIONS: Final = 16
 _UP_READY_MAX_S: Final = 60.0
@@ -178,6 +181,48 @@ def access(cluster: RunningCluster) -> list[Figure]:
     ]
 
 
+def audit(cluster: RunningCluster) -> list[Figure]:
+    """16 writers of one organisation, who issue Codes as fast as they can, with the audit chain and without it."""
+    chained, plain = seeded(cluster, 1_000), seeded(cluster, 1_001)
+    body = json.dumps(
+        {
+            "organization_id": seed.ORGANIZATION_ID,
+            "project_id": seed.PROJECT_ID,
+            "issuer": "Bench",
+            "expires_at": "2999-01-01T00:00:00Z",
+            "intent": seed.INTENT,
+        }
+    )
+    demand = Demand(["/v1/codes"], _WRITERS, f"Bearer {OPERATOR_TOKEN}", body)
+    ages_s: list[float] = []
+    with core(chained) as service, core(plain, more={unchained.SETTING: "1"}) as reference:
+        for one in (service, reference):
+            wrk.run(one.base_url, demand, seconds=_WARM_S)
+        references, loads = _rounds(
+            [(reference, demand), (service, demand)], meanwhile=lambda: ages_s.append(_oldest_unsealed_s(cluster))
+        )
+        oldest_s = max(ages_s)
+        _until_all_sealed(cluster)
+        query = {"organization_id": seed.ORGANIZATION_ID}
+        headers = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
+        address = f"{service.base_url}/v1/audit-log/verification"
+        found = httpx.get(address, params=query, headers=headers, timeout=60).json()
+    if not found["verified"]:
+        raise RuntimeError(f"the chain is broken: {found}")
+    return [
+        _ratio("Writing with the audit chain, 16 writers", loads, references, "the same without the chain", 0.95),
+        Figure(
+            "Oldest entry without its seal under this load",
+            f"{', '.join(f'{age_s:.2f}' for age_s in ages_s)} s; then {found['entries']:,} entries verified",
+            "",
+            oldest_s,
+            "at most",
+            1,
+            " s",
+        ),
+    ]
+
+
 def up(_: RunningCluster) -> list[Figure]:
     """From the command to ready, on a data directory that was used before."""
     # Where an ordinary user can reach it: PostgreSQL does not run as root.
@@ -207,6 +252,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "processes": processes,
     "sound": sound,
     "access": access,
+    "audit": audit,
     "up": up,
 }
 
@@ -250,6 +296,22 @@ def _ratio(name: str, loads: Sequence[Load], references: Sequence[Load], referen
         "at least",
         target,
     )
+
+
+def _oldest_unsealed_s(cluster: RunningCluster) -> float:
+    with psycopg.connect(cluster.superuser_url_of("codes_1000").reveal(), autocommit=True) as connection:
+        row = connection.execute("SELECT min(created_at) FROM audit_unsealed").fetchone()
+    oldest_at = row[0] if row is not None else None
+    return 0.0 if oldest_at is None else (datetime.now(UTC) - oldest_at).total_seconds()
+
+
+def _until_all_sealed(cluster: RunningCluster) -> None:
+    deadline_s = time.monotonic() + _WARM_S
+    while time.monotonic() < deadline_s:
+        if _oldest_unsealed_s(cluster) == 0:
+            return
+        time.sleep(0.05)
+    raise TimeoutError("entries were not sealed in time")
 
 
 def _bare_renders_per_s() -> float:

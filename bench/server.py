@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any, Final
 
-from bench import seed
+from bench import seed, unchained
 from bench.naive import naive_app
 from soundmark import settings as declared
 from soundmark.core import app as core_app
@@ -38,6 +38,8 @@ def main() -> None:
         core_app.Credentials = _Open  # type: ignore[misc,assignment]  # only here, to measure what judging costs
     settings = declared.read(declared.CoreSettings, os.environ)
     log.configure(level="warning", log_format="text", component="bench")
+    if os.environ.get(unchained.SETTING):
+        unchained.install()
     core, naive = create_app(settings), naive_app(settings)
     made: dict[str, Any] = {}
 

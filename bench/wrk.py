@@ -16,7 +16,12 @@ function init(args)
     n = n + 1
     local headers = {["Host"] = "bench", ["X-Svc-Resolution-Proof"] = "ed25519-v1"}
     if args[3] ~= "" then headers["Authorization"] = args[3] end
-    requests[n] = wrk.format("GET", path, headers)
+    if args[4] ~= "" then
+      headers["Content-Type"] = "application/json"
+      requests[n] = wrk.format("POST", path, headers, args[4])
+    else
+      requests[n] = wrk.format("GET", path, headers)
+    end
   end
   is_drawn = args[2] ~= "in order"
   math.randomseed(is_drawn and tonumber(args[2]) or 0)
@@ -52,6 +57,7 @@ class Demand:
     paths: Sequence[str]
     connections: int = CONNECTIONS
     authorization: str = ""
+    body: str = ""  # Posted to each path, instead of getting it.
     is_in_order: bool = False  # Each path once before the first comes again, instead of drawn uniformly.
 
 
@@ -63,7 +69,7 @@ def run(base_url: str, demand: Demand, *, seconds: float, seed: int = 1) -> Load
         script.write_text(_SCRIPT)
         listing.write_text("\n".join(demand.paths))
         options = ["-t1", f"-c{demand.connections}", f"-d{seconds:.0f}s", "--timeout", "10s", "-s", script]
-        command = ["wrk", *options, base_url, "--", listing, order, demand.authorization]
+        command = ["wrk", *options, base_url, "--", listing, order, demand.authorization, demand.body]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     line = next(line for line in done.stdout.splitlines() if line.startswith("RESULT "))
     measured = json.loads(line.removeprefix("RESULT "))

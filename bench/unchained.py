@@ -1,0 +1,35 @@
+"""Core without its audit chain, to measure what the chain takes: entries are written, and nothing is to be sealed."""
+
+import asyncio
+from dataclasses import asdict
+from typing import Any, Final
+
+from soundmark.core.audit_chain import AuditChain
+from soundmark.core.domain.audit import AuditEntry
+from soundmark.core.store import audit
+from soundmark.kit.postgres import Tx
+
+SETTING: Final = "BENCH_UNCHAINED"  # Set to anything, it makes `bench.server` serve this.
+
+
+def install() -> None:
+    """From now on this process writes entries without a note for the sealer, and seals none."""
+    audit.insert = _insert
+    AuditChain.keep_sealing = _nothing  # type: ignore[method-assign]  # that is what it is about
+
+
+async def _insert(tx: Tx, entry: AuditEntry, **_: Any) -> None:
+    await tx.run(
+        """
+        INSERT INTO audit_entries
+               (organization_id, id, project_id, action, actor_type, actor_id, outcome, metadata, created_at,
+                finalised_at)
+        VALUES (%(organization_id)s, %(id)s, %(project_id)s, %(action)s, %(actor_type)s, %(actor_id)s,
+                %(outcome)s, %(metadata)s, %(created_at)s, %(finalised_at)s)
+        """,
+        asdict(entry),
+    )
+
+
+async def _nothing(_: AuditChain) -> None:
+    await asyncio.Event().wait()
