@@ -5,19 +5,17 @@ from datetime import datetime
 from soundmark.core.domain.api_key import ApiKey
 from soundmark.core.domain.scope import ServerKey, TenantScope
 from soundmark.kit.paging import Position
-from soundmark.kit.postgres import Tx
+from soundmark.kit.postgres import Database, Tx
 
 
-async def find_by_digest(tx: Tx, digest: bytes) -> ApiKey | None:
-    """The key whose secret has this digest, in whatever state. The transaction is begun for that credential."""
-    return await tx.one_or_none(
+async def find_by_digest(db: Database, digest: bytes) -> ApiKey | None:
+    """The key whose secret has this digest, in whatever state: one statement, in a transaction of its own."""
+    return await db.one_or_none(
         ApiKey,
         """
-        SELECT k.id, k.organization_id, k.project_id, k.scopes, k.created_at, k.expires_at, k.last_used_at,
-               k.secret_rotated_at, k.revoked_at
-          FROM api_key_digests d
-          JOIN api_keys k ON k.organization_id = d.organization_id AND k.id = d.api_key_id
-         WHERE d.digest = %(digest)s
+        SELECT id, organization_id, project_id, scopes, created_at, expires_at, last_used_at, secret_rotated_at,
+               revoked_at
+          FROM api_key_of_credential(%(digest)s)
         """,
         {"digest": digest},
     )

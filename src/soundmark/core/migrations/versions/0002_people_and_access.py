@@ -199,6 +199,19 @@ CREATE POLICY api_keys_of_credential ON api_keys FOR SELECT USING (
     )
 );
 
+-- What a server key is asked for with each request, so in one round trip: for its statement alone, whoever has the
+-- credential is shown the key that it opens.
+CREATE FUNCTION api_key_of_credential(credential bytea) RETURNS SETOF api_keys LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('soundmark.credential', encode(credential, 'hex'), true);
+    RETURN QUERY
+        SELECT k.*
+          FROM api_key_digests d
+          JOIN api_keys k ON k.organization_id = d.organization_id AND k.id = d.api_key_id
+         WHERE d.digest = credential;
+END
+$$;
+
 ALTER TABLE invitations ENABLE ROW LEVEL SECURITY;
 ALTER TABLE invitations FORCE ROW LEVEL SECURITY;
 CREATE POLICY invitations_of_tenant ON invitations USING (organization_id = current_tenant());
