@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 from collections.abc import AsyncIterator, Mapping
@@ -54,10 +55,10 @@ class Worker:
     log: Path
 
     @contextlib.asynccontextmanager
-    async def __call__(self) -> AsyncIterator[asyncio.subprocess.Process]:
+    async def __call__(self, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
         with self.log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                *COMMAND, "work", "core", env=environ(self.settings), stdout=log, stderr=log
+                *COMMAND, "work", "core", *arguments, env=environ(self.settings), stdout=log, stderr=log
             )
             try:
                 yield process
@@ -142,6 +143,19 @@ async def test_a_worker_that_is_killed_after_the_mail_loses_nothing(
     assert one.content == other.content
     assert one.message["Message-ID"] == f"<{invitation['id']}@core.test>"
     assert await rival.rows(columns) == [("sent", 2, False)]
+
+
+async def test_a_data_dir_stands_for_the_settings(
+    tenant: Tenant, server: MailServer, worker: Worker, rival: Rival, tmp_path: Path
+) -> None:
+    """The mail server's own are in the database, so nothing else is needed."""
+    up = {"pid": 1, "base_url": BASE_URL, "core_database_url": worker.settings["CORE_DATABASE_URL"]}
+    (tmp_path / "up.json").write_text(json.dumps(up))
+    (tmp_path / "master.key").write_text(MASTER_KEY)
+    async with Worker({}, worker.log)("--data-dir", str(tmp_path)):
+        await tenant.given_invitation()
+        await until_delivered(rival, "sent")
+    assert BASE_URL in server.received[0].part("plain")
 
 
 async def test_a_mail_is_tried_again_by_itself(

@@ -59,6 +59,12 @@ def test_each_component_is_told_its_own_settings_and_no_other_secret(up: Up) -> 
     assert secrets_of_core <= told["serve core"]
     assert not secrets_of_core & (told["serve audience"] | told["serve audio"] | told["work audience"])
     assert "SOUNDMARK_AUDIENCE_DATABASE_URL" not in told["serve core"] | told["serve audio"] | told["work core"]
+    assert {name for name in told["work core"] if name.startswith("SOUNDMARK_")} == {
+        "SOUNDMARK_BASE_URL",
+        "SOUNDMARK_CORE_DATABASE_URL",
+        "SOUNDMARK_LOG_LEVEL",
+        "SOUNDMARK_MASTER_KEY",
+    }
     assert not [name for name in told[POSTGRES] if name.startswith("SOUNDMARK_")]
 
 
