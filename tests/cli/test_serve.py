@@ -1,6 +1,8 @@
 """`soundmark serve`: one component on its own, as a real deployment runs it, by one process or several."""
 
+import asyncio
 import contextlib
+import json
 import signal
 import socket
 import subprocess
@@ -14,8 +16,14 @@ import pytest
 from core_app import MASTER_KEY
 from up_process import SOUNDMARK, clean_environ, has_ended, status_of, until
 
+from soundmark.core.features.signing_keys.service import ensure_active
 from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.clock import SystemClock
+from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.migrations import migrate
+from soundmark.kit.postgres import Database
+from soundmark.kit.sealing import Sealer, parse_master_key
+from soundmark.kit.secret import Secret
 from soundmark.kit.sockets import reserve_port
 
 AUDIO = {"SOUNDMARK_AUDIO_CREDENTIAL": "a-credential-of-audio"}
@@ -187,25 +195,75 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
         until(lambda: answer() == (200, {"status": "ready"}), 30)
 
 
-def test_a_component_that_cannot_start_ends_with_status_1_and_says_why(cluster: RunningCluster) -> None:
-    url = cluster.create_role_and_database("never_migrated").reveal()
-    core = {
-        "SOUNDMARK_BASE_URL": "http://core.test",
-        "SOUNDMARK_CORE_DATABASE_URL": url,
-        "SOUNDMARK_MASTER_KEY": "A" * 43,
-        "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
-        "SOUNDMARK_AUDIO_CREDENTIAL": "a-credential-of-audio",
-    }
+def starting(component: str, environ: Mapping[str, str]) -> tuple[int, str, list[dict[str, object]]]:
+    """How a component that cannot start ends: its status, all that it said, and which of that are errors."""
     with reserve_port("127.0.0.1", 0) as held:
         port = str(held.getsockname()[1])
     done = subprocess.run(
-        [*SOUNDMARK, "serve", "core", "--port", port],
+        [*SOUNDMARK, "serve", component, "--port", port],
         check=False,
-        env=clean_environ(core),
+        env=clean_environ(environ),
         capture_output=True,
         text=True,
         timeout=60,
     )
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    return done.returncode, done.stderr, [event for event in events if event["level"] == "error"]
 
-    assert done.returncode == 1
-    assert "run `soundmark migrate core`" in done.stderr
+
+def core_environ(url: str, master_key: str = MASTER_KEY) -> dict[str, str]:
+    return {
+        "SOUNDMARK_BASE_URL": "http://core.test",
+        "SOUNDMARK_CORE_DATABASE_URL": url,
+        "SOUNDMARK_MASTER_KEY": master_key,
+        "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
+        **AUDIO,
+    }
+
+
+def test_a_core_whose_database_was_never_migrated_says_so_in_one_line(cluster: RunningCluster) -> None:
+    url = cluster.create_role_and_database("never_migrated").reveal()
+    status, said, (error,) = starting("core", core_environ(url))
+    assert (status, error["event"]) == (1, "cannot_start")
+    assert "run `soundmark migrate core`" in str(error["reason"])
+    assert "Traceback" not in said
+
+
+def test_a_core_under_another_master_key_says_so_in_one_line(cluster: RunningCluster) -> None:
+    url = cluster.create_role_and_database("sealed_by_another_key")
+    migrate(url, "soundmark.core")
+    sealer = Sealer(parse_master_key(MASTER_KEY), SystemEntropy())
+    asyncio.run(_make_keys(url, sealer))
+    another = "A" * 43
+    status, said, (error,) = starting("core", core_environ(url.reveal(), another))
+    assert (status, error["event"]) == (1, "cannot_start")
+    assert error["reason"] == "this master key does not open the stored signing keys: sealed under another master key"
+    assert "Traceback" not in said
+    assert another not in said
+
+
+async def _make_keys(url: Secret, sealer: Sealer) -> None:
+    database = Database(url, pool_size=2, application_name="test")
+    await database.open()
+    try:
+        await ensure_active(database, sealer, SystemClock(), SystemEntropy())
+    finally:
+        await database.close()
+
+
+@pytest.mark.parametrize("component", ["core", "audience"])
+def test_a_component_whose_database_is_away_says_so_in_one_line(component: str) -> None:
+    with reserve_port("127.0.0.1", 0) as held:
+        url = f"postgresql://somebody:confidential@127.0.0.1:{held.getsockname()[1]}/somewhere"
+        environ = {
+            "core": core_environ(url),
+            "audience": {
+                "SOUNDMARK_AUDIENCE_DATABASE_URL": url,
+                "SOUNDMARK_AUDIENCE_CREDENTIAL": "a-credential-of-audience",
+            },
+        }
+        status, said, (error,) = starting(component, environ[component])
+    assert (status, error["event"]) == (1, "cannot_start")
+    assert error["reason"] == f"{component.capitalize()}'s database does not answer"
+    assert "Traceback" not in said
+    assert "confidential" not in said

@@ -4,20 +4,25 @@ import asyncio
 import contextlib
 import gc
 import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+import structlog
 import uvicorn
 import uvloop
+from uvicorn.lifespan.on import LifespanOn, LifespanSendMessage
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from soundmark.kit import sockets
 from soundmark.kit.gathering import GatheringTransport
 from soundmark.kit.metrics import metrics_app
+from soundmark.kit.startup import CannotStart
 
 GRACE_S: Final = 10
 _GC_THRESHOLDS: Final = (50_000, 50, 50)
+_log: Final = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,26 @@ class _Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own type
         super().connection_made(GatheringTransport(transport, self.loop))
+
+
+class _Lifespan(LifespanOn):
+    """uvicorn's, but an app that cannot start says so in one line; only what nobody expected has a traceback."""
+
+    async def startup(self) -> None:
+        self._running = asyncio.get_running_loop().create_task(self.main())
+        await self.receive_queue.put({"type": "lifespan.startup"})
+        await self.startup_event.wait()
+        self.should_exit = self.startup_failed or self.error_occurred
+        if self.should_exit:
+            await self._running
+
+    async def send(self, message: LifespanSendMessage) -> None:
+        # The framework sends a traceback from where it caught the error; the error itself is better to go by.
+        error = sys.exc_info()[1]
+        if message["type"] == "lifespan.startup.failed" and isinstance(error, CannotStart):
+            _log.error("cannot_start", reason=str(error))
+            message = {**message, "message": ""}
+        await super().send(message)
 
 
 class _Server(uvicorn.Server):
@@ -96,17 +121,19 @@ async def _until_stopped(server: uvicorn.Server, sock: Any, stop: Any) -> None:
 
 
 def _server(app: Any, *, lifespan: Any) -> uvicorn.Server:
-    return _Server(
-        uvicorn.Config(
-            app,
-            http=_Protocol,
-            ws="none",
-            lifespan=lifespan,
-            # A forwarded header is judged where it is used, against the configured proxies, and nowhere else.
-            proxy_headers=False,
-            server_header=False,
-            access_log=False,
-            log_config=None,
-            timeout_graceful_shutdown=GRACE_S,
-        )
+    config = uvicorn.Config(
+        app,
+        http=_Protocol,
+        ws="none",
+        lifespan=lifespan,
+        # A forwarded header is judged where it is used, against the configured proxies, and nowhere else.
+        proxy_headers=False,
+        server_header=False,
+        access_log=False,
+        log_config=None,
+        timeout_graceful_shutdown=GRACE_S,
     )
+    config.load()
+    if lifespan == "on":
+        config.lifespan_class = _Lifespan
+    return _Server(config)
