@@ -162,7 +162,8 @@ def _rate_limit(settings: CoreSettings, clock: Clock) -> RateLimit:
     alone = LocalRateLimit(settings.resolve_rate_limit, settings.resolve_rate_window_s, clock)
     if settings.rate_limit_url is None:
         return alone
-    return SharedRateLimit(settings.rate_limit_url, settings.resolve_rate_limit, settings.resolve_rate_window_s, alone)
+    quota, window_s = settings.resolve_rate_limit, settings.resolve_rate_window_s
+    return SharedRateLimit(settings.rate_limit_url, quota, window_s, alone=alone, clock=clock)
 
 
 def _resolve(
