@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match
 
@@ -192,10 +192,14 @@ def install_problem_handlers(
             problem.headers["allow"] = _allowed_methods(app, request)
         return answer(request, problem)
 
+    async def on_gone(_request: Request, _: Exception) -> Response:
+        return Response(status_code=499)  # Nobody reads it.
+
     async def on_mistake(request: Request, _: Exception) -> Response:
         return answer(request, InternalError())
 
     app.add_exception_handler(Exception, on_mistake)
+    app.add_exception_handler(ClientDisconnect, on_gone)
     app.add_exception_handler(Problem, on_problem)
     app.add_exception_handler(RequestValidationError, on_invalid)
     app.add_exception_handler(HTTPException, on_framework)
