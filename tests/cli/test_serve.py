@@ -72,6 +72,27 @@ def test_a_signal_ends_a_component_cleanly(signum: signal.Signals) -> None:
         assert audio.process.wait(30) == 0
 
 
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"GET /healthz?",
+        b"GET /healthz HTTP/1.1\r\nHost: audio\r\nX-Endless: ",
+        b"POST /render HTTP/1.1\r\nHost: audio\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\nX-Endless: ",
+    ],
+    ids=["path", "header", "trailer"],
+)
+def test_who_sends_a_head_without_end_is_cut_off(begun: bytes) -> None:
+    """Anybody could fill the memory of the process otherwise: the parser keeps all of it."""
+    with serving("audio", AUDIO) as audio:
+        where = ("127.0.0.1", int(audio.url.rpartition(":")[2]))
+        with socket.create_connection(where, timeout=30) as connection, pytest.raises(ConnectionError):
+            connection.sendall(begun + b"x" * 64 * 1024 * 1024)
+        with socket.create_connection(where, timeout=30) as connection:
+            longest = b"x" * 60 * 1024
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: audio\r\nX-Long: " + longest + b"\r\n\r\n")
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+
 def test_a_port_in_use_is_refused_in_one_line() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

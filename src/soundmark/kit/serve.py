@@ -22,6 +22,7 @@ from soundmark.kit.startup import CannotStart
 
 GRACE_S: Final = 10
 _GC_THRESHOLDS: Final = (50_000, 50, 50)
+_HEAD_MAX_BYTES: Final = 64 * 1024  # Eight times the longest credential that is read; the parser itself has no limit.
 _log: Final = structlog.get_logger()
 
 
@@ -35,10 +36,26 @@ class Listen:
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's HTTP/1.1 with each answer in one piece."""
+    """uvicorn's HTTP/1.1 with each answer in one piece, and an end to what is held of a request beside its body."""
+
+    _head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own type
         super().connection_made(GatheringTransport(transport, self.loop))
+
+    def data_received(self, data: bytes) -> None:
+        self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_bytes > _HEAD_MAX_BYTES:
+            self.transport.close()
+
+    def on_body(self, body: bytes) -> None:
+        self._head_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._head_bytes = 0
+        super().on_message_complete()
 
 
 class _Lifespan(LifespanOn):
