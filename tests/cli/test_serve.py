@@ -8,6 +8,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import psutil
@@ -134,10 +135,14 @@ def test_several_processes_share_a_port_and_add_up_their_metrics() -> None:
             assert rendered() == count
 
         killed = _listening(parent)[0]
+        folder = Path(killed.environ()["PROMETHEUS_MULTIPROC_DIR"])
+        present_state = [folder / f"gauge_livesum_{process.pid}.db" for process in _listening(parent)]
+        assert all(file.exists() for file in present_state)
         killed.kill()
         until(lambda: len(_listening(parent)) == 2 and killed not in _listening(parent), 30)
-        # What the killed process had counted is not forgotten.
+        # What the killed process had counted is not forgotten, but whoever waited there waits no more.
         assert rendered() == 8
+        assert [file.exists() for file in present_state] == [False, True]
 
         children = parent.children()
         audio.process.terminate()
