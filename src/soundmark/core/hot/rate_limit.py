@@ -61,8 +61,9 @@ class LocalRateLimit:
         if window is None or now_s >= window[0]:
             window = self._young[subject] = [now_s + self._window_s, 0]
         window[1] += 1
-        used = int(window[1])
-        return Verdict(used <= self._quota, max(0, self._quota - used), max(1, math.ceil(window[0] - now_s)))
+        left = self._quota - int(window[1])
+        # The window's end lies ahead, so its whole seconds are one at least.
+        return Verdict(left >= 0, max(left, 0), math.ceil(window[0] - now_s))
 
     async def hit(self, subject: bytes) -> Verdict:
         return self.count(subject)
