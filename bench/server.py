@@ -1,11 +1,14 @@
 """Core in one process, with two references beside it on the same server: a constant answer and the naive route.
 
 Run as `python -m bench.server PORT`, configured by the environment like Core itself. `/constant/N` answers N bytes.
+With `plain` behind the port, uvicorn serves as it comes, without what `kit.serve` adds to it.
 """
 
 import os
 import sys
 from typing import Any, Final
+
+import uvicorn
 
 from bench.naive import naive_app
 from soundmark import settings as declared
@@ -36,7 +39,10 @@ def main() -> None:
         else:
             await core(scope, receive, send)
 
-    run(app, Listen("127.0.0.1", int(sys.argv[1])))
+    if sys.argv[2:] == ["plain"]:
+        uvicorn.run(app, port=int(sys.argv[1]), loop="uvloop", http="httptools", log_config=None, access_log=False)
+    else:
+        run(app, Listen("127.0.0.1", int(sys.argv[1])))
 
 
 def _constant(size: int) -> list[dict[str, Any]]:
