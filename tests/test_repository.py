@@ -1,7 +1,7 @@
 """What every file of the repository keeps to: it names nobody's machine, and what it installs is what was reviewed."""
 
+import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,15 +9,18 @@ import pytest
 ROOT = Path(__file__).parent.parent
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 PINNED = re.compile(r"[a-z0-9-]+==[^ ;\\]+(?: ; [^\\]+)? \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+")
+MADE = {"__pycache__", "dist", "node_modules"}  # And what begins with a dot.
 OF_A_MACHINE = re.compile(r"(?<![\w.])/(?:root|home|work|opt)/[A-Za-z.]")
 
 
 def texts() -> dict[str, str]:
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    """Every text of the repository. A bare machine has no git to ask."""
     found = {}
-    for name in listed.splitlines():
-        if (ROOT / name).suffix != ".png" and (ROOT / name).exists():
-            found[name] = (ROOT / name).read_text(encoding="utf-8")
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [name for name in folders if (name == ".ci" or name[0] != ".") and name not in MADE]
+        for path in (Path(folder, name) for name in names):
+            if path.suffix not in {".png", ".pyc", ".so"}:
+                found[str(path.relative_to(ROOT))] = path.read_text(encoding="utf-8")
     return found
 
 
