@@ -23,6 +23,8 @@ from soundmark.kit.startup import CannotStart
 GRACE_S: Final = 10
 _GC_THRESHOLDS: Final = (50_000, 50, 50)
 _HEAD_MAX_BYTES: Final = 64 * 1024  # Eight times the longest credential that is read; the parser itself has no limit.
+_REQUEST_MAX_S: Final = 30  # A mebibyte at 35 kB/s; whoever is slower would hold a connection for ever.
+_TICKS_BETWEEN_SWEEPS: Final = 10  # uvicorn ticks ten times a second.
 _log: Final = structlog.get_logger()
 
 
@@ -36,12 +38,23 @@ class Listen:
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's HTTP/1.1 with each answer in one piece, and an end to what is held of a request beside its body."""
+    """uvicorn's HTTP/1.1 with each answer in one piece, and an end to what a request holds of us and for how long."""
 
     _head_bytes = 0
+    _waiting_since_s: float | None = None  # For a whole request, on the loop's clock; None while there is one.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own type
+        self._waiting_since_s = self.loop.time()
         super().connection_made(GatheringTransport(transport, self.loop))
+
+    def on_message_begin(self) -> None:
+        self._waiting_since_s = self.loop.time()
+        super().on_message_begin()
+
+    def close_if_slow(self, now_s: float) -> None:
+        """End the connection of whoever takes too long to send one request."""
+        if self._waiting_since_s is not None and now_s - self._waiting_since_s > _REQUEST_MAX_S:
+            self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         self._head_bytes += len(data)
@@ -55,6 +68,7 @@ class _Protocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._head_bytes = 0
+        self._waiting_since_s = None
         super().on_message_complete()
 
 
@@ -84,6 +98,14 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS_BETWEEN_SWEEPS == 0:
+            now_s = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                assert isinstance(connection, _Protocol), "every connection speaks our protocol"
+                connection.close_if_slow(now_s)
+        return await super().on_tick(counter)
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
         await super().startup(sockets=sockets)
