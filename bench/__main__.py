@@ -42,16 +42,17 @@ _say: Final = Console(stderr=True, highlight=False).print
 def resolution(cluster: RunningCluster) -> list[Figure]:
     """One process, 100,000 Codes: resolution, the stadium, and both references, in turns."""
     database = seeded(cluster, 100_000)
-    with core(database) as service:
+    with core(database) as service, core(database, is_plain=True) as plain:
         size = len(httpx.get(service.base_url + database.paths(1)[0], headers=PROOF).content)
         constant, everything = Demand([f"{CONSTANT}{size}"]), Demand(database.paths())
         stadium, naive = Demand(database.paths(1)), Demand(database.paths(1000, "/naive/"))
         _once_each(service, database)
-        loads = _rounds([(service, demand) for demand in (constant, everything, stadium, naive)])
-    constants, resolved, crowd, naives = loads
+        loads = _rounds([(service, demand) for demand in (constant, everything, stadium, naive)] + [(plain, constant)])
+    constants, resolved, crowd, naives, plain_constants = loads
     p50, p99 = median(load.p50_ms for load in resolved), median(load.p99_ms for load in resolved)
     return [
         _ratio("Resolve with envelope, 100,000 Codes", resolved, constants, "constant answer of the same size", 0.33),
+        _ratio("The same", resolved, plain_constants, "constant answer of uvicorn as it comes", 0.33),
         _ratio("Resolve against the naive route", resolved, naives, "naive route (bench/naive.py)", 5),
         Figure("Resolve: p99 over p50", f"p99 {p99:.1f} ms", f"p50 {p50:.1f} ms", p99 / p50, "at most", 2),
         _ratio("One token heard by everybody", crowd, constants, "constant answer of the same size", 0.5),

@@ -2,11 +2,14 @@
 
 Run as `python -m bench.server PORT`, configured by the environment like Core itself. `/constant/N` answers N bytes.
 With `BENCH_OPEN` in the environment every caller is the server key of the seeded project, and no credential is judged.
+With `plain` behind the port, uvicorn serves as it comes, without what `kit.serve` adds to it.
 """
 
 import os
 import sys
 from typing import Any, Final
+
+import uvicorn
 
 from bench import seed, unchained
 from bench.naive import naive_app
@@ -56,7 +59,10 @@ def main() -> None:
         else:
             await core(scope, receive, send)
 
-    run(app, Listen("127.0.0.1", int(sys.argv[1])))
+    if sys.argv[2:] == ["plain"]:
+        uvicorn.run(app, port=int(sys.argv[1]), loop="uvloop", http="httptools", log_config=None, access_log=False)
+    else:
+        run(app, Listen("127.0.0.1", int(sys.argv[1])))
 
 
 def _constant(size: int) -> list[dict[str, Any]]:

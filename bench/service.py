@@ -90,6 +90,7 @@ def core(
     *,
     processes: int = 1,
     audio_url: str = "http://127.0.0.1:9",
+    is_plain: bool = False,
     more: Mapping[str, str] | None = None,
 ) -> Iterator[Service]:
     """Core in `processes` processes on one port, each with the references beside it (bench/server.py).
@@ -107,8 +108,8 @@ def core(
         "SOUNDMARK_RESOLVE_RATE_LIMIT": "1000000000",
         **(more or {}),
     }
-    with _free_port() as port:
-        command = [sys.executable, "-m", "bench.server", str(port)]
+    with _free_port(is_shared=not is_plain) as port:
+        command = [sys.executable, "-m", "bench.server", str(port), *(["plain"] if is_plain else [])]
         with contextlib.ExitStack() as stack:
             started = tuple(stack.enter_context(_process(command, environ)) for _ in range(processes))
             service = Service(f"http://127.0.0.1:{port}", started)
@@ -129,10 +130,13 @@ def audio() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _free_port() -> Iterator[int]:
-    """A port that nobody else takes meanwhile, and that several processes may share."""
+def _free_port(*, is_shared: bool = True) -> Iterator[int]:
+    """A port that nobody else takes meanwhile and several processes may share; or one for a server that shares none."""
     with reserve_port("127.0.0.1", 0) as sock:
-        yield sock.getsockname()[1]
+        port: int = sock.getsockname()[1]
+        if not is_shared:
+            sock.close()
+        yield port
 
 
 @contextlib.contextmanager

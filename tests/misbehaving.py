@@ -41,28 +41,27 @@ async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
 
 async def slow_headers(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Sends one header after the other, each before any single wait is over, without an end."""
-    writer.write(b"HTTP/1.1 200 OK\r\n")
-    while True:
-        writer.write(b"x-more: yes\r\n")
-        await writer.drain()
-        await asyncio.sleep(0.1)
+    await _without_end(writer, b"HTTP/1.1 200 OK\r\n", b"x-more: yes\r\n", pause_s=0.1)
 
 
 async def dripping(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Sends a byte of the body now and then, without an end."""
-    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n")
-    while True:
-        writer.write(b" ")
-        await writer.drain()
-        await asyncio.sleep(0.1)
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n"
+    await _without_end(writer, head, b" ", pause_s=0.1)
 
 
 async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Sends the body as fast as it is read, without an end."""
-    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: audio/wav\r\ntransfer-encoding: chunked\r\n\r\n")
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: audio/wav\r\ntransfer-encoding: chunked\r\n\r\n"
+    await _without_end(writer, head, b"10000\r\n" + b"x" * 0x10000 + b"\r\n", pause_s=0)
+
+
+async def _without_end(writer: asyncio.StreamWriter, head: bytes, piece: bytes, *, pause_s: float) -> None:
+    writer.write(head)
     while True:
-        writer.write(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+        writer.write(piece)
         await writer.drain()
+        await asyncio.sleep(pause_s)
 
 
 @contextlib.asynccontextmanager

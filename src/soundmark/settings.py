@@ -1,9 +1,10 @@
 """Every setting of every component. Names and defaults: docs/settings.md; only `app` modules and the CLI read them."""
 
+import re
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated, Final, Literal, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -19,10 +20,12 @@ _CREDENTIAL_CHARS_MIN: Final = 16
 # What the platform settings take under the same names.
 _FROM_NAME_CHARS_MAX: Final = 120
 _SMTP_SECRET_CHARS_MAX: Final = 4096
+# What libpq refuses, repeating the part of the URL in which it stands: a password, maybe.
+_UNREADABLE: Final = re.compile(r"\s|%(?!(?!00)[0-9A-Fa-f]{2})")
 
 
 def _http_url(text: str) -> str:
-    parts = urlsplit(text)
+    parts = _split(text)
     if parts.scheme not in {"http", "https"} or not parts.hostname or not _has_port(parts.netloc):
         raise ValueError("must be an http or https URL")
     if parts.username or parts.password or parts.query or parts.fragment:
@@ -31,14 +34,23 @@ def _http_url(text: str) -> str:
 
 
 def _database_url(text: str) -> Secret:
-    parts = urlsplit(text)
+    parts = _split(text)
     is_complete = parts.scheme in {"postgresql", "postgres"} and parts.path.strip("/")
+    is_readable = _UNREADABLE.search(text) is None and parts.netloc.count("@") <= 1
     # libpq takes several servers with commas between.
-    if not is_complete or not all(map(_has_port, _servers(parts.netloc))):
+    if not is_complete or not is_readable or not all(map(_has_port, _servers(parts.netloc))):
         raise ValueError(
             "must be a postgresql:// URL that names a database, with what is special in it percent-encoded"
         )
     return Secret(text)
+
+
+def _split(text: str) -> SplitResult:
+    """The parts of a URL; none at all where it has brackets in a wrong place, which the library would repeat."""
+    try:
+        return urlsplit(text)
+    except ValueError:
+        return urlsplit("")
 
 
 def _servers(netloc: str) -> list[str]:
@@ -68,8 +80,9 @@ def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
 
 
 def _rate_limit_url(text: str) -> Secret:
-    if urlsplit(text).scheme not in {"redis", "rediss"}:
-        raise ValueError("must be a redis:// or rediss:// URL")
+    parts = _split(text)
+    if parts.scheme not in {"redis", "rediss"} or not _has_port(parts.netloc):
+        raise ValueError("must be a redis:// or rediss:// URL, with what is special in it percent-encoded")
     return Secret(text)
 
 

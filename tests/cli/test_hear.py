@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from core_app import INTENT, served_in_thread
-from soundmark_sdk import Frame
+from soundmark_sdk import Frame, MicrophoneUnavailable
 
 from soundmark.cli import hear as hear_module
+from soundmark.cli.outcome import Refused
 
 from .altering import altering
 from .conftest import Service, run
@@ -128,10 +129,12 @@ def test_a_recording_or_the_microphone(arguments: tuple[str, ...]) -> None:
 def test_the_microphone_is_listened_to_until_a_code_is_heard(
     service: Service, code: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def endless() -> Iterator[Frame]:
+    def endless(source: str) -> Iterator[Frame]:
+        assert source == "a microphone"
         while True:
             yield Frame(code["broadcast_frame"], code["broadcast_token"])
 
+    monkeypatch.setattr(hear_module, "Microphone", lambda: "a microphone")
     monkeypatch.setattr(hear_module, "listen", endless)
 
     hear_module.hear_command(file=None, microphone=True, base_url=service.url)
@@ -139,3 +142,17 @@ def test_the_microphone_is_listened_to_until_a_code_is_heard(
     shown = capsys.readouterr().out
     assert shown.count("verified") == 1
     assert code["xr_id"] in shown
+
+
+def test_without_a_microphone_it_does_not_claim_to_listen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing() -> None:
+        raise MicrophoneUnavailable("There is none.")
+
+    monkeypatch.setattr(hear_module, "Microphone", missing)
+
+    with pytest.raises(Refused, match=r"There is none\."):
+        hear_module.hear_command(file=None, microphone=True)
+
+    assert "".join(capsys.readouterr()) == ""

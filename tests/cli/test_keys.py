@@ -194,6 +194,8 @@ def test_a_data_dir_tells_what_the_environment_does_not(settings: Settings, tmp_
     (tmp_path / "master.key").write_text(MASTER_KEY + "\n", encoding="utf-8")
 
     assert run("keys", "stage", "--data-dir", str(tmp_path)).status == 0
+    # What is empty counts as unset, here as everywhere.
+    assert run("keys", "stage", "--data-dir", str(tmp_path), settings={"MASTER_KEY": ""}).status == 0
     assert (
         "master key"
         in run("keys", "stage", "--data-dir", str(tmp_path), settings={"MASTER_KEY": OTHER_MASTER_KEY}).refusal

@@ -1,11 +1,14 @@
 """`soundmark serve`: one component on its own, as a real deployment runs it, by one process or several."""
 
+import asyncio
 import contextlib
+import json
 import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import psutil
@@ -14,8 +17,14 @@ import pytest
 from core_app import MASTER_KEY
 from up_process import SOUNDMARK, clean_environ, has_ended, status_of, until
 
+from soundmark.core.features.signing_keys.service import ensure_active
 from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.clock import SystemClock
+from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.migrations import migrate
+from soundmark.kit.postgres import Database
+from soundmark.kit.sealing import Sealer, parse_master_key
+from soundmark.kit.secret import Secret
 from soundmark.kit.sockets import reserve_port
 
 AUDIO = {"SOUNDMARK_AUDIO_CREDENTIAL": "a-credential-of-audio"}
@@ -64,6 +73,27 @@ def test_a_signal_ends_a_component_cleanly(signum: signal.Signals) -> None:
         assert audio.process.wait(30) == 0
 
 
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"GET /healthz?",
+        b"GET /healthz HTTP/1.1\r\nHost: audio\r\nX-Endless: ",
+        b"POST /render HTTP/1.1\r\nHost: audio\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\nX-Endless: ",
+    ],
+    ids=["path", "header", "trailer"],
+)
+def test_who_sends_a_head_without_end_is_cut_off(begun: bytes) -> None:
+    """Anybody could fill the memory of the process otherwise: the parser keeps all of it."""
+    with serving("audio", AUDIO) as audio:
+        where = ("127.0.0.1", int(audio.url.rpartition(":")[2]))
+        with socket.create_connection(where, timeout=30) as connection, pytest.raises(ConnectionError):
+            connection.sendall(begun + b"x" * 64 * 1024 * 1024)
+        with socket.create_connection(where, timeout=30) as connection:
+            longest = b"x" * 60 * 1024
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: audio\r\nX-Long: " + longest + b"\r\n\r\n")
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+
 def test_a_port_in_use_is_refused_in_one_line() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -105,10 +135,14 @@ def test_several_processes_share_a_port_and_add_up_their_metrics() -> None:
             assert rendered() == count
 
         killed = _listening(parent)[0]
+        folder = Path(killed.environ()["PROMETHEUS_MULTIPROC_DIR"])
+        present_state = [folder / f"gauge_livesum_{process.pid}.db" for process in _listening(parent)]
+        assert all(file.exists() for file in present_state)
         killed.kill()
         until(lambda: len(_listening(parent)) == 2 and killed not in _listening(parent), 30)
-        # What the killed process had counted is not forgotten.
+        # What the killed process had counted is not forgotten, but whoever waited there waits no more.
         assert rendered() == 8
+        assert [file.exists() for file in present_state] == [False, True]
 
         children = parent.children()
         audio.process.terminate()
@@ -187,25 +221,75 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
         until(lambda: answer() == (200, {"status": "ready"}), 30)
 
 
-def test_a_component_that_cannot_start_ends_with_status_1_and_says_why(cluster: RunningCluster) -> None:
-    url = cluster.create_role_and_database("never_migrated").reveal()
-    core = {
-        "SOUNDMARK_BASE_URL": "http://core.test",
-        "SOUNDMARK_CORE_DATABASE_URL": url,
-        "SOUNDMARK_MASTER_KEY": "A" * 43,
-        "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
-        "SOUNDMARK_AUDIO_CREDENTIAL": "a-credential-of-audio",
-    }
+def starting(component: str, environ: Mapping[str, str]) -> tuple[int, str, list[dict[str, object]]]:
+    """How a component that cannot start ends: its status, all that it said, and which of that are errors."""
     with reserve_port("127.0.0.1", 0) as held:
         port = str(held.getsockname()[1])
     done = subprocess.run(
-        [*SOUNDMARK, "serve", "core", "--port", port],
+        [*SOUNDMARK, "serve", component, "--port", port],
         check=False,
-        env=clean_environ(core),
+        env=clean_environ(environ),
         capture_output=True,
         text=True,
         timeout=60,
     )
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    return done.returncode, done.stderr, [event for event in events if event["level"] == "error"]
 
-    assert done.returncode == 1
-    assert "run `soundmark migrate core`" in done.stderr
+
+def core_environ(url: str, master_key: str = MASTER_KEY) -> dict[str, str]:
+    return {
+        "SOUNDMARK_BASE_URL": "http://core.test",
+        "SOUNDMARK_CORE_DATABASE_URL": url,
+        "SOUNDMARK_MASTER_KEY": master_key,
+        "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
+        **AUDIO,
+    }
+
+
+def test_a_core_whose_database_was_never_migrated_says_so_in_one_line(cluster: RunningCluster) -> None:
+    url = cluster.create_role_and_database("never_migrated").reveal()
+    status, said, (error,) = starting("core", core_environ(url))
+    assert (status, error["event"]) == (1, "cannot_start")
+    assert "run `soundmark migrate core`" in str(error["reason"])
+    assert "Traceback" not in said
+
+
+def test_a_core_under_another_master_key_says_so_in_one_line(cluster: RunningCluster) -> None:
+    url = cluster.create_role_and_database("sealed_by_another_key")
+    migrate(url, "soundmark.core")
+    sealer = Sealer(parse_master_key(MASTER_KEY), SystemEntropy())
+    asyncio.run(_make_keys(url, sealer))
+    another = "A" * 43
+    status, said, (error,) = starting("core", core_environ(url.reveal(), another))
+    assert (status, error["event"]) == (1, "cannot_start")
+    assert error["reason"] == "this master key does not open the stored signing keys: sealed under another master key"
+    assert "Traceback" not in said
+    assert another not in said
+
+
+async def _make_keys(url: Secret, sealer: Sealer) -> None:
+    database = Database(url, pool_size=2, application_name="test")
+    await database.open()
+    try:
+        await ensure_active(database, sealer, SystemClock(), SystemEntropy())
+    finally:
+        await database.close()
+
+
+@pytest.mark.parametrize("component", ["core", "audience"])
+def test_a_component_whose_database_is_away_says_so_in_one_line(component: str) -> None:
+    with reserve_port("127.0.0.1", 0) as held:
+        url = f"postgresql://somebody:confidential@127.0.0.1:{held.getsockname()[1]}/somewhere"
+        environ = {
+            "core": core_environ(url),
+            "audience": {
+                "SOUNDMARK_AUDIENCE_DATABASE_URL": url,
+                "SOUNDMARK_AUDIENCE_CREDENTIAL": "a-credential-of-audience",
+            },
+        }
+        status, said, (error,) = starting(component, environ[component])
+    assert (status, error["event"]) == (1, "cannot_start")
+    assert error["reason"] == f"{component.capitalize()}'s database does not answer"
+    assert "Traceback" not in said
+    assert "confidential" not in said

@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
+from core_app import Answer, Api, Rival, Tenant, core_settings, running_core
+
+from soundmark.kit.secret import Secret
 
 
 @pytest.fixture
@@ -75,3 +77,10 @@ async def test_an_organisation_is_required_in_the_query(api: Api, tenant: Tenant
     answer = await api.get(f"/v1/codes/{code['xr_id']}/audio", headers=headers)
     assert (answer.status, answer.code) == (422, "validation_failed")
     assert [error["pointer"] for error in answer.json["errors"]] == ["/organization_id"]
+
+
+async def test_a_core_without_its_audio_component_names_it_and_stays_up(database_url: Secret) -> None:
+    async with running_core(core_settings(database_url)) as api:
+        ready, up = await api.get("/readyz"), await api.get("/healthz")
+    assert (ready.status, ready.json) == (503, {"status": "not_ready", "unavailable": ["audio"]})
+    assert up.status == 200

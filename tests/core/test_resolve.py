@@ -83,6 +83,7 @@ async def test_another_proof_header_is_refused_before_the_look_up(api: Api, riva
 async def test_only_get_is_allowed(api: Api) -> None:
     answer = await api.post(f"/v1/resolve/{UNKNOWN}")
     assert (answer.status, answer.code, answer.headers["allow"]) == (405, "method_not_allowed", "GET")
+    assert answer.headers["ratelimit"].startswith('"resolve";r='), "every answer says what is left"
 
 
 async def test_a_code_expires_exactly_at_its_time(api: Api) -> None:

@@ -81,6 +81,16 @@ async def test_closing_sends_first(sent: Sent, transport: GatheringTransport) ->
     assert sent.calls == [b"last", "close"]
 
 
+async def test_what_was_written_in_the_turn_in_which_the_peer_went_is_dropped(
+    sent: Sent, transport: GatheringTransport
+) -> None:
+    """Or the loop would log an exception of ours for each receiver that hangs up at that moment."""
+    transport.write(b"an answer")
+    sent.close()
+    await asyncio.sleep(0)
+    assert sent.calls == ["close"]
+
+
 async def test_aborting_drops(sent: Sent, transport: GatheringTransport) -> None:
     transport.write(b"last")
     transport.abort()

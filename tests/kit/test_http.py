@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import httpx
 import pytest
+import structlog
 from fastapi import Depends, FastAPI, Query
 from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
@@ -13,7 +14,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.http import ACCESS, BODY_MAX_BYTES, PROBLEM_TYPE, Edge, StrictRoute, install_problem_handlers
+from soundmark.kit.http import (
+    ACCESS,
+    BODY_MAX_BYTES,
+    PROBLEM_TYPE,
+    Edge,
+    Message,
+    StrictRoute,
+    install_problem_handlers,
+)
 from soundmark.kit.problems import Problem, Unauthenticated, ValidationFailed
 
 BASE_URL = "http://edge.test"
@@ -284,6 +293,33 @@ async def test_a_larger_body_is_refused_whatever_it_says(client: httpx.AsyncClie
     assert sent[0]["status"] == 413
     assert json.loads(sent[1]["body"])["code"] == "payload_too_large"
     assert len(list(messages)) == 1, "what comes after is not read"
+
+
+async def test_a_caller_that_goes_while_he_sends_is_no_mistake_of_ours() -> None:
+    """Else anybody could fill the log with tracebacks and raise the alarm that an `internal_error` is."""
+    messages = iter(
+        [{"type": "http.request", "body": b'{"text"', "more_body": True}, {"type": "http.disconnect"}],
+    )
+
+    async def receive() -> Message:
+        return next(messages)
+
+    answered: list[Message] = []
+
+    async def send(message: Message) -> None:
+        answered.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/notes",
+        "query_string": b"",
+        "headers": [(b"content-type", b"application/json")],
+    }
+    with structlog.testing.capture_logs() as logged:
+        await create_app()(scope, receive, send)
+    assert [entry["event"] for entry in logged] == ["request"]
+    assert answered[0]["status"] == 499
 
 
 async def test_a_stranger_is_told_nothing_about_his_body(client: httpx.AsyncClient) -> None:

@@ -189,6 +189,27 @@ def test_a_password_that_looks_like_a_port_is_not_shown() -> None:
     assert "ses" not in fault
 
 
+@pytest.mark.parametrize("password", ["ses[am]e", "[sesame", "ses%zame", "ses%00ame", "sesame%", "ses ame", "ses@ame"])
+def test_a_password_that_the_driver_cannot_read_is_not_shown(password: str) -> None:
+    """The driver's own refusal, in a log line of its pool or in a traceback, would repeat it."""
+    (fault,) = core_faults(CORE_DATABASE_URL=f"postgresql://core:{password}@db/core")
+    assert fault.startswith("SOUNDMARK_CORE_DATABASE_URL: must be ")
+    assert "ses" not in fault
+
+
+@pytest.mark.parametrize("password", ["ses%5Bam%5De", "100%25", "ses%40ame", "a.b-c_d~e!"])
+def test_a_password_that_is_percent_encoded_is_taken(password: str) -> None:
+    url = f"postgresql://core:{password}@db/core"
+    assert read_core(CORE_DATABASE_URL=url).core_database_url.reveal() == url
+
+
+@pytest.mark.parametrize("password", ["ses/ame", "ses[am]e"])
+def test_a_password_of_the_rate_limit_server_is_not_shown(password: str) -> None:
+    (fault,) = core_faults(RATE_LIMIT_URL=f"redis://:{password}@db:6379/0")
+    assert fault.startswith("SOUNDMARK_RATE_LIMIT_URL: must be ")
+    assert "ses" not in fault
+
+
 def test_settings_do_not_print_their_secrets() -> None:
     settings = read_core(OPERATOR_TOKEN="xop_" + "s" * 43, RATE_LIMIT_URL="redis://:pw@cache")
     shown = repr(settings) + str(settings)

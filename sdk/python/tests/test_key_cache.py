@@ -2,7 +2,8 @@ import asyncio
 
 import pytest
 from soundmark_sdk import AsyncReceiver, ReceiverFailure
-from soundmark_sdk.key_cache import UNKNOWN_KEY_INTERVAL_S
+from soundmark_sdk.key_cache import UNKNOWN_KEY_INTERVAL_S, KeyCache
+from soundmark_sdk.keys import KeySet
 
 from .issuer import TOKEN, XR_ID, Issuer, compact
 from .stand_ins import FakeClock, Service, http
@@ -11,6 +12,12 @@ from .stand_ins import FakeClock, Service, http
 @pytest.fixture
 def successor() -> Issuer:
     return Issuer(b"soundmark-sdk-tests-another-seed", "key-2026-12")
+
+
+def rotate(service: Service, issuer: Issuer, successor: Issuer) -> None:
+    """From now on the successor signs, and both keys are published."""
+    service.resolve = http(200, compact(successor.answer()))
+    service.keys = http(200, issuer.key_set(successor.jwk()))
 
 
 async def test_keys_are_fetched_once_while_they_are_fresh(service: Service, clock: FakeClock) -> None:
@@ -50,14 +57,78 @@ async def test_concurrent_callers_share_one_fetch(service: Service, clock: FakeC
     assert service.paths().count("/v1/keys") == 1
 
 
+async def test_concurrent_callers_share_a_fetch_that_fails(clock: FakeClock) -> None:
+    """Else they would fail one after the other, and the last would wait for the deadlines of all."""
+    cache, release = KeyCache(clock), asyncio.Event()
+    fetched: list[int] = []
+
+    async def fetch() -> tuple[KeySet, float | None]:
+        fetched.append(len(fetched))
+        await release.wait()
+        raise ReceiverFailure("rate_limited", "Test.", retry_after_s=7)
+
+    waiting = [asyncio.create_task(cache.current(fetch)) for _ in range(8)]
+    await asyncio.sleep(0)  # The first fetches, the others wait for it.
+    release.set()
+    failures = await asyncio.gather(*waiting, return_exceptions=True)
+    assert {
+        (failure.reason, failure.retry_after_s) for failure in failures if isinstance(failure, ReceiverFailure)
+    } == {("rate_limited", 7)}
+    assert (len(failures), fetched) == (8, [0])
+    # Whoever comes later asks again.
+    with pytest.raises(ReceiverFailure):
+        await cache.current(fetch)
+    assert fetched == [0, 1]
+
+
+async def test_keys_that_are_fresh_are_used_whatever_befell_another_fetch(clock: FakeClock) -> None:
+    """Somebody met an unknown key id and could not ask for it; those with a known one have the keys they need."""
+    cache, release, keys = KeyCache(clock), asyncio.Event(), KeySet({})
+
+    async def fetch() -> tuple[KeySet, float | None]:
+        return keys, 60
+
+    async def fail() -> tuple[KeySet, float | None]:
+        await release.wait()
+        raise ReceiverFailure("network", "Test.")
+
+    assert await cache.current(fetch) is keys
+    unlucky = asyncio.create_task(cache.newer_than(keys, fail))
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(cache.current(fetch))
+    await asyncio.sleep(0)
+    release.set()
+    with pytest.raises(ReceiverFailure):
+        await unlucky
+    assert await waiting is keys
+
+
+async def test_a_caller_that_gives_up_leaves_the_fetch_to_the_next(clock: FakeClock) -> None:
+    cache, keys = KeyCache(clock), KeySet({})
+
+    async def hang() -> tuple[KeySet, float | None]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def fetch() -> tuple[KeySet, float | None]:
+        return keys, 60
+
+    impatient = asyncio.create_task(cache.current(hang))
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(cache.current(fetch))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    assert await waiting is keys
+    assert impatient.cancelled()
+
+
 async def test_an_unknown_key_id_is_looked_up_once_more(
     service: Service, clock: FakeClock, issuer: Issuer, successor: Issuer
 ) -> None:
     """A key that was rotated in a hurry works at once, without waiting for the cache to age."""
     async with AsyncReceiver(service.url, clock=clock) as receiver:
         await receiver.resolve(TOKEN)
-        service.resolve = http(200, compact(successor.answer()))
-        service.keys = http(200, issuer.key_set(successor.jwk()))
+        rotate(service, issuer, successor)
         assert (await receiver.resolve(TOKEN)).key_id == successor.key_id
     assert service.paths().count("/v1/keys") == 2
 
@@ -110,8 +181,7 @@ async def test_callers_who_meet_the_same_unknown_key_share_one_fetch(
 ) -> None:
     async with AsyncReceiver(service.url, clock=clock) as receiver:
         await receiver.resolve(TOKEN)
-        service.resolve = http(200, compact(successor.answer()))
-        service.keys = http(200, issuer.key_set(successor.jwk()))
+        rotate(service, issuer, successor)
         found = await asyncio.gather(*(receiver.resolve(TOKEN) for _ in range(8)))
     assert {resolution.key_id for resolution in found} == {successor.key_id}
     assert service.paths().count("/v1/keys") == 2

@@ -36,7 +36,7 @@ class FakePortAudio:
     class PortAudioError(Exception):
         pass
 
-    def __init__(self, sound: Sound, own_rate: float = 48_000.0, *, broken: bool = False) -> None:
+    def __init__(self, sound: Sound, own_rate: float = 48_000.0, *, broken: str = "") -> None:
         self.sound, self.own_rate, self.broken = sound, own_rate, broken
         self.opened: dict[str, Any] = {}
         self.closed = 0
@@ -46,10 +46,13 @@ class FakePortAudio:
         return {"default_samplerate": self.own_rate}
 
     def InputStream(self, **settings: Any) -> SimpleNamespace:  # noqa: N802 - sounddevice's name
-        if self.broken:
-            raise self.PortAudioError("device text")
+        self._break("open")
         self.opened = settings
-        return SimpleNamespace(start=lambda: None, close=self.close, read=self.read)
+        return SimpleNamespace(start=lambda: self._break("start"), close=self.close, read=self.read)
+
+    def _break(self, what: str) -> None:
+        if self.broken == what:
+            raise self.PortAudioError("device text")
 
     def close(self) -> None:
         self.closed += 1
@@ -107,10 +110,15 @@ def test_a_microphone_that_goes_away_is_said_so_and_closed(monkeypatch: pytest.M
     assert fake.closed == 1
 
 
-def test_a_microphone_that_cannot_be_opened_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sounddevice", FakePortAudio(np.zeros(0), broken=True))
+@pytest.mark.parametrize(("broken", "closed"), [("open", 0), ("start", 1)])
+def test_a_microphone_that_cannot_be_opened_is_said_so_and_not_kept(
+    monkeypatch: pytest.MonkeyPatch, broken: str, closed: int
+) -> None:
+    fake = FakePortAudio(np.zeros(0), broken=broken)
+    monkeypatch.setitem(sys.modules, "sounddevice", fake)
     with pytest.raises(MicrophoneUnavailable, match="cannot be opened"):
         next(listen(device="built-in"))
+    assert fake.closed == closed
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from datetime import timedelta
 from email.utils import format_datetime
 from typing import Any
 
+import httpx
 import pytest
 from soundmark_sdk import AsyncReceiver, Receiver, ReceiverFailure, Resolution
 from soundmark_sdk.http_exchange import BODY_BYTES_MAX
@@ -52,6 +53,37 @@ def test_a_closed_receiver_says_so(service: Service) -> None:
     receiver.close()
     with pytest.raises(RuntimeError, match="closed"):
         receiver.resolve(TOKEN)
+
+
+async def test_a_closed_asyncio_receiver_says_so_and_connects_no_more(service: Service, clock: FakeClock) -> None:
+    receiver = AsyncReceiver(service.url, clock=clock)
+    await receiver.resolve(TOKEN)
+    asked_count = len(service.asked)
+    await receiver.aclose()
+    with pytest.raises(RuntimeError, match="closed"):
+        await receiver.resolve(TOKEN)
+    assert len(service.asked) == asked_count
+
+
+def test_a_receiver_that_is_closing_takes_nothing_more(service: Service) -> None:
+    """It would be handed to a loop that is about to stop, and whoever asked would wait for ever."""
+    errors: list[str] = []
+
+    def resolve_late() -> None:
+        try:
+            receiver.resolve(TOKEN)
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    class Closing(httpx.AsyncHTTPTransport):
+        async def aclose(self) -> None:
+            await asyncio.to_thread(resolve_late)
+            await super().aclose()
+
+    receiver = Receiver(service.url, transport=Closing())
+    receiver.close()
+    assert errors == ["This receiver is closed."]
+    assert service.asked == []
 
 
 def test_closing_ends_what_another_thread_waits_for(service: Service) -> None:

@@ -26,7 +26,7 @@ def test_every_signed_code_verifies_over_exactly_the_published_bytes() -> None:
     keys = read_key_set(compact(vectors["keys"]))
     for case in vectors["cases"]:
         signed_code: Json = case["signed_code"]
-        code = verify_signed_code(signed_code, keys)
+        code = verify_signed_code(signed_code, keys, token=case["token"])
         unsigned = {name: value for name, value in signed_code.items() if name != "signature"}
         assert canonical(unsigned).decode() == case["canonical"], case["name"]
         assert signed_code["signature"] == case["signature"], case["name"]
@@ -64,6 +64,16 @@ def test_every_resolution_answer_fails_for_another_token() -> None:
             verify_answer(compact(case["answer"]), "brd_0000000000000000", keys, datetime.fromisoformat(case["now"]))
 
 
+def test_every_spoilt_answer_is_refused() -> None:
+    vectors = read("resolution-proof-v1")
+    keys = read_key_set(compact(vectors["keys"]))
+    for case in vectors["refused"]:
+        with pytest.raises(ReceiverFailure) as failure:
+            verify_answer(compact(case["answer"]), case["token"], keys, datetime.fromisoformat(case["now"]))
+        assert failure.value.reason == "unverifiable", case["name"]
+    assert vectors["refused"]
+
+
 def test_accepted_json_has_exactly_the_published_canonical_form() -> None:
     accepted = read("canonical-json")["accepted"]
     for case in accepted:
@@ -78,4 +88,12 @@ def test_refused_json_is_refused() -> None:
         text = case["input"].encode("utf-8", "surrogatepass")
         with pytest.raises(ReceiverFailure):
             canonical_intent(parse(text))
+    assert refused
+
+
+def test_refused_bytes_are_refused() -> None:
+    refused = read("canonical-json")["refused_bytes"]
+    for case in refused:
+        with pytest.raises(ReceiverFailure):
+            canonical_intent(parse(bytes.fromhex(case["input_hex"])))
     assert refused

@@ -12,6 +12,7 @@ from soundmark.kit.http import AsgiApp, Edge
 from soundmark.kit.postgres import Database
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.schema_version import is_current
+from soundmark.kit.startup import CannotStart
 from soundmark.settings import AudienceSettings
 
 _NO_BASE_URL: Final = ""  # Only Core reads these problems, by code: their type is a relative reference.
@@ -27,7 +28,10 @@ def create_app(settings: AudienceSettings) -> AsgiApp:
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        await database.open()
+        try:
+            await database.open()
+        except DatabaseUnavailable:
+            raise CannotStart("Audience's database does not answer") from None
         try:
             yield
         finally:

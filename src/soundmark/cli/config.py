@@ -23,7 +23,10 @@ def check(
         settings.Component | None, typer.Argument(help="The component to check for; all of them when not given.")
     ] = None,
 ) -> None:
-    """Name every wrong, missing or unknown setting at once; `ok` and status 0 when there is none."""
+    """Name every wrong, missing or unknown setting at once; `ok` and status 0 when there is none.
+
+    This is for components that run one by one: `soundmark up` needs no setting.
+    """
     chosen = settings.COMPONENTS if component is None else {component: settings.COMPONENTS[component]}
     faults: dict[str, None] = {}  # Each fault once, in order: components share settings.
     for model in chosen.values():

@@ -55,4 +55,5 @@ def deployment_environ(data_dir: Path | None) -> Mapping[str, str]:
     key_file = data_dir / MASTER_KEY_FILE
     if key_file.exists():
         known[f"{PREFIX}MASTER_KEY"] = key_file.read_text(encoding="utf-8").strip()
-    return {**known, **os.environ}
+    # An empty value counts as unset, and what is unset does not win.
+    return {**known, **{name: value for name, value in os.environ.items() if value or name not in known}}

@@ -1,13 +1,13 @@
 """`soundmark hear`: a receiver at the terminal."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from soundmark_sdk import Frame, MicrophoneUnavailable, Receiver, ReceiverFailure, hear, listen
+from soundmark_sdk import Frame, Microphone, MicrophoneUnavailable, Receiver, ReceiverFailure, hear, listen
 
 from soundmark.cli.intents import shown
 from soundmark.cli.outcome import Refused
@@ -64,9 +64,9 @@ def _recorded(file: Path) -> list[Frame]:
 
 
 def _first_heard() -> Iterable[Frame]:
-    typer.echo("Listening. Ctrl-C stops.", err=True)
     try:
-        heard: Iterator[Frame] = listen()
-        return list(islice(heard, 1))
+        microphone = Microphone()
+        typer.echo("Listening. Ctrl-C stops.", err=True)
+        return list(islice(listen(microphone), 1))
     except MicrophoneUnavailable as error:
         raise Refused(str(error)) from None

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
@@ -45,9 +45,10 @@ from soundmark.kit.jobs import Queue
 from soundmark.kit.paging import Cursors
 from soundmark.kit.postgres import Database
 from soundmark.kit.private_call import PrivateChannel
-from soundmark.kit.problems import Problem
+from soundmark.kit.problems import DatabaseUnavailable, Problem
 from soundmark.kit.schema_version import is_current
-from soundmark.kit.sealing import Sealer, parse_master_key
+from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
+from soundmark.kit.startup import CannotStart
 from soundmark.kit.strict_json import Unrepresentable
 from soundmark.kit.tasks import ended
 from soundmark.settings import CoreSettings
@@ -119,12 +120,13 @@ def _front(resolve: Resolve, rest: AsgiApp) -> AsgiApp:
 async def _running(ctx: Context, sealer: Sealer, lookup: BroadcastLookup, limit: RateLimit) -> AsyncIterator[None]:
     """Everything that runs beside the requests, from start to stop."""
     async with contextlib.AsyncExitStack() as stack:
-        await ctx.db.open()
-        stack.push_async_callback(ctx.db.close)
-        await _require_schema(ctx.db)
-        await ensure_active(ctx.db, sealer, ctx.clock, ctx.entropy)
-        await ctx.custody.refresh()
-        await ctx.chain.open()
+        with _expected_failures():
+            await ctx.db.open()
+            stack.push_async_callback(ctx.db.close)
+            await _require_schema(ctx.db)
+            await ensure_active(ctx.db, sealer, ctx.clock, ctx.entropy)
+            await ctx.custody.refresh()
+            await ctx.chain.open()
         keeping = asyncio.create_task(ctx.custody.keep_current(), name="custody")
         stack.push_async_callback(ended, keeping)
         sealing = asyncio.create_task(ctx.chain.keep_sealing(), name="audit-chain")
@@ -137,10 +139,24 @@ async def _running(ctx: Context, sealer: Sealer, lookup: BroadcastLookup, limit:
         yield
 
 
+@contextlib.contextmanager
+def _expected_failures() -> Iterator[None]:
+    """What an operator can mend becomes a line for him.
+
+    Raises: CannotStart.
+    """
+    try:
+        yield
+    except DatabaseUnavailable:
+        raise CannotStart("Core's database does not answer") from None
+    except SealBroken as broken:
+        raise CannotStart(f"this master key does not open the stored signing keys: {broken}") from None
+
+
 async def _require_schema(db: Database) -> None:
     async with db.transaction() as tx:
         if not await is_current(tx, "soundmark.core"):
-            raise RuntimeError("the database is not at the schema of this release: run `soundmark migrate core`")
+            raise CannotStart("the database is not at the schema of this release: run `soundmark migrate core`")
 
 
 def _context(settings: CoreSettings, sealer: Sealer, clock: Clock, entropy: Entropy) -> Context:
@@ -176,7 +192,8 @@ def _rate_limit(settings: CoreSettings, clock: Clock) -> RateLimit:
     alone = LocalRateLimit(settings.resolve_rate_limit, settings.resolve_rate_window_s, clock)
     if settings.rate_limit_url is None:
         return alone
-    return SharedRateLimit(settings.rate_limit_url, settings.resolve_rate_limit, settings.resolve_rate_window_s, alone)
+    quota, window_s = settings.resolve_rate_limit, settings.resolve_rate_window_s
+    return SharedRateLimit(settings.rate_limit_url, quota, window_s, alone=alone, clock=clock)
 
 
 def _resolve(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from soundmark.embedded.files import write_private
 from soundmark.embedded.installation import SYSTEM_DIRECTORY, make_system_directory
 from soundmark.embedded.os_user import OsUser, can_enter, owner_of, unprivileged_user
 
@@ -40,7 +41,7 @@ def make_home(home: Home, data_dir: Path) -> None:
     """Make the folder, for its user alone, and leave a note of it in the data dir when it is elsewhere."""
     if home.elsewhere:
         make_system_directory()
-        (data_dir / NOTE).write_text(f"{home.path}\n", encoding="utf-8")
+        write_private(data_dir / NOTE, f"{home.path}\n")
     make_private_directory(home.path, home.user)
 
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import functools
 import os
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 from soundmark.embedded.signals import until_signalled
 from soundmark.embedded.supervision import Program, Supervisor, soundmark
@@ -21,11 +23,21 @@ async def run_workers(component: str, listen: Listen, workers_count: int) -> Non
     supervisor = Supervisor(SystemClock())
     with until_signalled(), _metrics_environ() as environ:
         try:
+            forget = functools.partial(forget_dead_processes, Path(environ["PROMETHEUS_MULTIPROC_DIR"]))
             for number in range(1, workers_count + 1):
-                supervisor.keep(Program(f"{component} {number}", argv, environ))
+                supervisor.keep(Program(f"{component} {number}", argv, environ, before_start=forget))
             await asyncio.get_running_loop().create_future()
         finally:
             await supervisor.stop(supervisor.names())
+
+
+def forget_dead_processes(folder: Path) -> None:
+    """What processes that have ended last said of their present state counts no more; what they counted still does."""
+    for file in folder.glob("gauge_live*_*.db"):
+        try:
+            os.kill(int(file.stem.rpartition("_")[2]), 0)
+        except OSError:
+            file.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

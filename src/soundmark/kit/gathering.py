@@ -69,4 +69,6 @@ class GatheringTransport(asyncio.Transport):
             data = self._gathered[0] if len(self._gathered) == 1 else b"".join(self._gathered)
             self._gathered = []
             self._gathered_bytes = 0
-            self._transport.write(data)
+            # The peer may have gone in this very turn, and uvloop's transport raises once it is closed.
+            if not self._transport.is_closing():
+                self._transport.write(data)

@@ -13,12 +13,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match
 
 from soundmark.kit.entropy import Entropy
-from soundmark.kit.ids import mint
 from soundmark.kit.problems import (
     FieldError,
     InternalError,
@@ -46,6 +45,7 @@ PROBLEM_TYPE: Final = "application/problem+json"
 ACCESS: Final = "x-svc-access"  # The OpenAPI extension in which every route says what it needs of its caller.
 
 _PROBES: Final = frozenset({"/healthz", "/readyz"})
+_REQUEST_ID_BYTES: Final = 16
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9_-]{1,64}")
 _LOCATIONS: Final[dict[str, Location]] = {"body": "body", "query": "query", "path": "path", "header": "header"}
 _log: Final = structlog.get_logger()
@@ -64,8 +64,10 @@ def request_id(headers: list[tuple[bytes, bytes]], entropy: Entropy) -> str:
     """The caller's own `X-Request-Id` when it is well-formed, else a new one."""
     for name, value in headers:
         if name == b"x-request-id":
-            return value.decode("ascii") if _REQUEST_ID.fullmatch(value) else mint(entropy, "req_")
-    return mint(entropy, "req_")
+            if _REQUEST_ID.fullmatch(value):
+                return value.decode("ascii")
+            break
+    return "req_" + entropy.take(_REQUEST_ID_BYTES).hex()
 
 
 def problem_document(problem: Problem, *, base_url: str, request_id: str) -> bytes:
@@ -192,10 +194,14 @@ def install_problem_handlers(
             problem.headers["allow"] = _allowed_methods(app, request)
         return answer(request, problem)
 
+    async def on_gone(_request: Request, _: Exception) -> Response:
+        return Response(status_code=499)  # Nobody reads it.
+
     async def on_mistake(request: Request, _: Exception) -> Response:
         return answer(request, InternalError())
 
     app.add_exception_handler(Exception, on_mistake)
+    app.add_exception_handler(ClientDisconnect, on_gone)
     app.add_exception_handler(Problem, on_problem)
     app.add_exception_handler(RequestValidationError, on_invalid)
     app.add_exception_handler(HTTPException, on_framework)

@@ -11,13 +11,14 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from core_app import FakeClock, core_settings, running_core
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from soundmark.core.hot import rate_limit
 from soundmark.core.hot.address import AddressDigest
-from soundmark.core.hot.rate_limit import LocalRateLimit, SharedRateLimit
+from soundmark.core.hot.rate_limit import LocalRateLimit, SharedRateLimit, Verdict
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.secret import Secret
 from soundmark.kit.sockets import reserve_port
@@ -27,7 +28,7 @@ SUBJECT, OTHER = b"\x01" * 16, b"\x02" * 16
 ADDRESS = "127.0.0.1"
 HOUR_S = 3600.0 * 494_000  # Some full hour.
 UNKNOWN = "brd_" + "u" * 16
-HANGING_S_MAX = 2  # The limit waits 0.25 s; the rest is for a machine that is busy.
+HANGING_S_MAX = 10  # The limit waits 0.25 s, fifty after one another 12.5 s; the rest is for a machine that is busy.
 
 
 class RedisServer:
@@ -91,8 +92,9 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RedisServer]:
 
 @contextlib.asynccontextmanager
 async def limiter(url: str, clock: FakeClock | None = None) -> AsyncIterator[SharedRateLimit]:
-    alone = LocalRateLimit(QUOTA, WINDOW_S, clock or FakeClock())
-    limit = SharedRateLimit(Secret(url), QUOTA, WINDOW_S, alone)
+    clock = clock or FakeClock()
+    alone = LocalRateLimit(QUOTA, WINDOW_S, clock)
+    limit = SharedRateLimit(Secret(url), QUOTA, WINDOW_S, alone=alone, clock=clock)
     try:
         yield limit
     finally:
@@ -149,13 +151,15 @@ async def test_a_count_that_lost_its_end_still_ends(server: RedisServer) -> None
 
 
 async def test_when_the_server_dies_this_process_counts_alone_and_joins_again(server: RedisServer) -> None:
-    async with limiter(server.url) as one, limiter(server.url) as other:
+    clock = FakeClock()
+    async with limiter(server.url, clock) as one, limiter(server.url, clock) as other:
         assert await remaining(one, other) == [2, 1]
         server.stop()
         # Neither stops resolution, and neither lifts the limit.
         assert await remaining(one, one, one, one, other) == [2, 1, 0, 0, 2]
         assert not (await one.hit(SUBJECT)).is_allowed
         await server.start()
+        clock.advance(seconds=1)
         assert await remaining(one, other, one, other) == [2, 1, 0, 0]
 
 
@@ -173,14 +177,23 @@ async def test_a_server_that_restarts_is_found_again_by_the_next_request(server:
 async def test_an_answer_that_came_too_late_is_not_taken_for_the_next_one(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with limiter(server.url) as limit:
+    clock = FakeClock()
+    async with limiter(server.url, clock) as limit:
         assert await remaining(limit, limit) == [2, 1]
         with server.hanging(), monkeypatch.context() as hurry:
             hurry.setattr(rate_limit, "_SHARED_TIMEOUT_S", 0.01)
             assert await limit.hit(OTHER) == (True, 2, WINDOW_S)
+        clock.advance(seconds=1)
         verdict = await limit.hit(SUBJECT)
         assert (verdict.is_allowed, verdict.remaining) == (True, 0)
         assert not (await limit.hit(SUBJECT)).is_allowed
+
+
+class StoppedClock(FakeClock):
+    """Time passes on command only, however slow the machine is."""
+
+    def monotonic_s(self) -> float:
+        return self._monotonic_shift_s
 
 
 @contextlib.contextmanager
@@ -203,6 +216,36 @@ async def test_a_server_that_hangs_delays_many_at_once_no_longer_than_one() -> N
         async with limiter(url) as limit, asyncio.timeout(HANGING_S_MAX):
             verdicts = await asyncio.gather(*(limit.hit(SUBJECT) for _ in range(50)))
         assert sum(verdict.is_allowed for verdict in verdicts) == QUOTA
+
+
+async def test_a_server_that_hangs_is_asked_once_a_second_by_one_request_and_named_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else every resolution would wait for it, and write a line about it, for as long as it hangs."""
+    clock = StoppedClock()
+    asked = 0
+    count_together = SharedRateLimit._count_together
+
+    async def counted(limit: SharedRateLimit, subject: bytes) -> Verdict:
+        nonlocal asked
+        asked += 1
+        return await count_together(limit, subject)
+
+    monkeypatch.setattr(SharedRateLimit, "_count_together", counted)
+    with silent_server() as url, structlog.testing.capture_logs() as logged:
+        async with limiter(url, clock) as limit:
+            await asyncio.gather(*(limit.hit(OTHER) for _ in range(5)))
+            assert (asked, len(logged)) == (5, 1), "nobody could know; one tells"
+            for seconds in (0, 0.5):
+                clock.advance(seconds=seconds)
+                verdicts = await asyncio.gather(*(limit.hit(SUBJECT) for _ in range(2)))
+            assert (asked, len(logged)) == (5, 1)
+            assert [verdict.is_allowed for verdict in verdicts] == [True, False], "the limit is not lifted meanwhile"
+            for round_number in (1, 2):
+                clock.advance(seconds=1)
+                await asyncio.gather(*(limit.hit(OTHER) for _ in range(5)))
+                assert (asked, len(logged)) == (5 + round_number, 1 + round_number)
+    assert {entry["event"] for entry in logged} == {"shared_rate_limit_unavailable"}
 
 
 async def test_a_server_that_refuses_what_it_is_asked_is_one_that_is_away(server: RedisServer) -> None:

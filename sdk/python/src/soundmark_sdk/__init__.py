@@ -1,6 +1,7 @@
 """Receive, resolve and verify XR Codes broadcast as sound."""
 
 from soundmark_sdk.async_receiver import AsyncReceiver as AsyncReceiver
+from soundmark_sdk.failures import KeyUnknown as KeyUnknown
 from soundmark_sdk.failures import Reason as Reason
 from soundmark_sdk.failures import ReceiverFailure as ReceiverFailure
 from soundmark_sdk.hearing import Frame as Frame

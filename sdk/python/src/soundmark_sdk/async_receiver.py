@@ -2,7 +2,6 @@
 
 import importlib.metadata
 from collections.abc import Awaitable, Callable
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 import httpx
@@ -53,20 +52,17 @@ class AsyncReceiver:
         self._clock: Clock = SystemClock() if clock is None else clock
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
         self._key_cache = KeyCache(self._clock)
+        self._closed = False
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
         """Close the connections. A closed receiver resolves nothing any more."""
+        self._closed = True
         await self._transport.aclose()
 
     async def resolve(self, token: str) -> Resolution:
@@ -75,7 +71,7 @@ class AsyncReceiver:
         Repeating it is safe: resolving changes nothing at the service.
 
         Raises: ReceiverFailure, and nothing else, when there is no verified intent. What cannot be a token is
-            `code_unavailable` without asking the service.
+            `code_unavailable` without asking the service. RuntimeError after `aclose`.
         Source: API v1, "Receiver-facing"; wire contract, section 4.
         """
         if BROADCAST_TOKEN.fullmatch(token) is None:
@@ -122,6 +118,9 @@ class AsyncReceiver:
         return read_key_set(reply.body), reply.max_age_s
 
     async def _get(self, path: str, headers: dict[str, str]) -> Reply:
+        # The transport would connect anew, and nobody would close that connection.
+        if self._closed:
+            raise RuntimeError("This receiver is closed.")
         reply = await get(self._transport, self._base_url + path, headers, self._timeout_s)
         failure = failure_of_status(reply, self._clock.now())
         if failure is not None:

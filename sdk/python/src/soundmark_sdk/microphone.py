@@ -3,7 +3,6 @@
 import importlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from numpy.typing import NDArray
@@ -68,18 +67,19 @@ class Microphone:
                 channels=1,
                 dtype="float32",
             )
-            stream.start()
+            try:
+                stream.start()
+            except self._sounddevice.PortAudioError:
+                stream.close()
+                raise
         except (self._sounddevice.PortAudioError, ValueError):
-            raise MicrophoneUnavailable("The microphone cannot be opened at this sample rate.") from None
+            raise MicrophoneUnavailable(
+                "The microphone cannot be opened: there is none, it may not be used, or not at this sample rate."
+            ) from None
         self._stream = stream
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         stream, self._stream = self._stream, None
         stream.close()
 

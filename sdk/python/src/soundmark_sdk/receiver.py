@@ -3,7 +3,6 @@
 import asyncio
 import concurrent.futures
 import threading
-from types import TracebackType
 from typing import Self
 
 import httpx
@@ -42,6 +41,9 @@ class Receiver:
             transport=transport,
             clock=clock,
         )
+        self._closed = False
+        # What is handed to the loop while it is held is there before the loop is told to end, and so is ended with it.
+        self._handing_over = threading.Lock()
         self._loop = asyncio.new_event_loop()
         # A daemon, so that a program which forgets to close can still end.
         self._thread = threading.Thread(target=self._loop.run_forever, name="soundmark-receiver", daemon=True)
@@ -50,12 +52,7 @@ class Receiver:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -63,8 +60,10 @@ class Receiver:
 
         Whoever still waits in `resolve` gets the RuntimeError of a closed receiver.
         """
-        if self._loop.is_closed():
-            return
+        with self._handing_over:
+            if self._closed:
+                return
+            self._closed = True
         asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -78,9 +77,10 @@ class Receiver:
         Raises: ReceiverFailure, and nothing else, when there is no verified intent. RuntimeError after `close`.
         Source: API v1, "Receiver-facing"; wire contract, section 4.
         """
-        if self._loop.is_closed():
-            raise RuntimeError("This receiver is closed.")
-        resolving = asyncio.run_coroutine_threadsafe(self._receiver.resolve(token), self._loop)
+        with self._handing_over:
+            if self._closed:
+                raise RuntimeError("This receiver is closed.")
+            resolving = asyncio.run_coroutine_threadsafe(self._receiver.resolve(token), self._loop)
         try:
             return resolving.result()
         except concurrent.futures.CancelledError:

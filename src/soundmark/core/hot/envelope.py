@@ -18,7 +18,7 @@ class Seal:
     is the canonical form of the whole (checked against the library by tests and by docs/vectors). What all envelopes of
     a moment share is made once.
 
-    Source: contract, section 4, Resolution proof.
+    Source: contract, section 3, Resolution proof.
     """
 
     def __init__(self, key: SigningKey, now: datetime) -> None:

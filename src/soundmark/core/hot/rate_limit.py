@@ -13,6 +13,7 @@ from soundmark.kit.secret import Secret
 
 _SUBJECTS_MAX: Final = 200_000  # About 40 MB at the very most; beyond it the oldest half of a window is forgotten.
 _SHARED_TIMEOUT_S: Final = 0.25
+_ALONE_S: Final = 1.0
 _log: Final = structlog.get_logger()
 
 
@@ -60,8 +61,9 @@ class LocalRateLimit:
         if window is None or now_s >= window[0]:
             window = self._young[subject] = [now_s + self._window_s, 0]
         window[1] += 1
-        used = int(window[1])
-        return Verdict(used <= self._quota, max(0, self._quota - used), max(1, math.ceil(window[0] - now_s)))
+        left = self._quota - int(window[1])
+        # The window's end lies ahead, so its whole seconds are one at least.
+        return Verdict(left >= 0, max(left, 0), math.ceil(window[0] - now_s))
 
     async def hit(self, subject: bytes) -> Verdict:
         return self.count(subject)
@@ -74,33 +76,51 @@ class SharedRateLimit:
     """Counts in Redis or Valkey for every process and machine that names the same server.
 
     When that server does not answer, this process counts alone: a neighbour's fault must not stop resolution, and
-    must not lift the limit either.
+    must not lift the limit either. Once a second one request tries it again; the others do not wait with it.
     """
 
-    def __init__(self, url: Secret, quota: int, window_s: int, alone: LocalRateLimit) -> None:
+    def __init__(self, url: Secret, quota: int, window_s: int, *, alone: LocalRateLimit, clock: Clock) -> None:
         self._quota: Final = quota
         self._window_ms: Final = window_s * 1000
         self._alone: Final = alone
+        self._clock: Final = clock
+        self._is_away = False
+        self._try_again_at_s = 0.0
         self._client: Final = Redis.from_url(
             url.reveal(), socket_timeout=_SHARED_TIMEOUT_S, socket_connect_timeout=_SHARED_TIMEOUT_S
         )
 
     async def hit(self, subject: bytes) -> Verdict:
-        key = b"soundmark:resolve:" + subject.hex().encode()
+        was_away = self._is_away
+        if was_away:
+            now_s = self._clock.monotonic_s()
+            if now_s < self._try_again_at_s:
+                return self._alone.count(subject)
+            self._try_again_at_s = now_s + _ALONE_S
         try:
-            async with asyncio.timeout(_SHARED_TIMEOUT_S), self._client.pipeline(transaction=True) as pipeline:
-                # The first request of a subject opens its window; all three are one step.
-                pipeline.set(key, 0, px=self._window_ms, nx=True)
-                pipeline.incr(key)
-                pipeline.pttl(key)
-                _, used, left_ms = await pipeline.execute()
-                if left_ms < 0:
-                    # A server before Redis 7 can end a window within that step; the count after it would never end.
-                    await self._client.pexpire(key, self._window_ms)
-                    left_ms = self._window_ms
+            verdict = await self._count_together(subject)
         except (RedisError, OSError, TimeoutError) as error:
-            _log.warning("shared_rate_limit_unavailable", error=type(error).__name__)
+            # Of all that waited for the same silence, the first one tells.
+            if was_away or not self._is_away:
+                _log.warning("shared_rate_limit_unavailable", error=type(error).__name__)
+                self._is_away = True
+                self._try_again_at_s = self._clock.monotonic_s() + _ALONE_S
             return self._alone.count(subject)
+        self._is_away = False
+        return verdict
+
+    async def _count_together(self, subject: bytes) -> Verdict:
+        key = b"soundmark:resolve:" + subject.hex().encode()
+        async with asyncio.timeout(_SHARED_TIMEOUT_S), self._client.pipeline(transaction=True) as pipeline:
+            # The first request of a subject opens its window; all three are one step.
+            pipeline.set(key, 0, px=self._window_ms, nx=True)
+            pipeline.incr(key)
+            pipeline.pttl(key)
+            _, used, left_ms = await pipeline.execute()
+            if left_ms < 0:
+                # A server before Redis 7 can end a window within that step; the count after it would never end.
+                await self._client.pexpire(key, self._window_ms)
+                left_ms = self._window_ms
         return Verdict(used <= self._quota, max(0, self._quota - used), max(1, math.ceil(left_ms / 1000)))
 
     async def aclose(self) -> None:

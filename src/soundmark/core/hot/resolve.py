@@ -57,9 +57,10 @@ class Resolve:
         self._addresses: Final = addresses
         self._digests: Final = digests
         self._policy_header: Final = (b"ratelimit-policy", policy)
+        self._verified: Final = _answers.labels("verified")
         self._count: Final = {
             outcome: _answers.labels(outcome)
-            for outcome in ("verified", "code_unavailable", "code_expired", "rate_limited", "refused", "failed")
+            for outcome in ("code_unavailable", "code_expired", "rate_limited", "refused", "failed")
         }
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
@@ -75,7 +76,7 @@ class Resolve:
             _log.exception("internal_error", request_id=identity)
             outcome = InternalError()
         if isinstance(outcome, bytes):
-            self._count["verified"].inc()
+            self._verified.inc()
             headers.append(_JSON)
             await _send(send, 200, headers, outcome)
         else:
@@ -83,8 +84,6 @@ class Resolve:
 
     async def _outcome(self, scope: Scope, headers: Headers) -> Outcome:
         """What is answered; `headers` says how many questions are left from the moment that one was counted."""
-        if scope["method"] != "GET":
-            return MethodNotAllowed(headers={"allow": "GET"})
         client = scope.get("client")
         subject = self._addresses.subject(client[0] if client else None, scope["headers"])
         verdict = await self._limit.hit(self._digests.of(subject, self._clock.unix_s()))
@@ -92,6 +91,8 @@ class Resolve:
         headers.append((b"ratelimit", b'"resolve";r=%d;t=%d' % (verdict.remaining, verdict.reset_s)))
         if not verdict.is_allowed:
             return RateLimited(headers={"retry-after": str(verdict.reset_s)})
+        if scope["method"] != "GET":
+            return MethodNotAllowed(headers={"allow": "GET"})
         return await self._lookup.ask(_read(scope["path"], scope["headers"]))
 
     async def _send_problem(self, send: Send, headers: Headers, problem: Problem, identity: str) -> None:
