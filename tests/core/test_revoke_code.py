@@ -88,7 +88,7 @@ async def test_two_at_once_are_one_revocation(api: Api, tenant: Tenant, rival: R
     """Both wait for the row; whichever comes second finds it revoked and answers the time of the first."""
     api.clock.freeze()
     code = await tenant.given_code()
-    async with rival.holding(f"SELECT 1 FROM {table} FOR UPDATE"):  # noqa: S608 - one of two constants
+    async with rival.holding(f"SELECT 1 FROM {table} FOR UPDATE"):
         one = asyncio.create_task(tenant.revoke(code["xr_id"]))
         two = asyncio.create_task(tenant.revoke(code["xr_id"]))
         await rival.until_someone_waits(2)
