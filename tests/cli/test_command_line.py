@@ -7,7 +7,20 @@ from collections.abc import Mapping
 import pytest
 from up_process import SOUNDMARK, clean_environ
 
-COMMANDS = ["up", "demo", "hear", "serve", "work", "migrate", "keys", "platform", "audit", "config", "openapi", "schemas"]
+COMMANDS = [
+    "up",
+    "demo",
+    "hear",
+    "serve",
+    "work",
+    "migrate",
+    "keys",
+    "platform",
+    "audit",
+    "config",
+    "openapi",
+    "schemas",
+]
 # What no process may hold that does not use it; Core stays small, and help comes at once.
 HEAVY = ["matplotlib", "numpy", "ggwave", "sqlalchemy", "alembic", "procrastinate", "psycopg", "fastapi", "pydantic"]
 
