@@ -64,7 +64,7 @@ class Vault:
         values = {}
         for column in SEALED_COLUMNS:
             row_id = ROW_IDS[column.table]
-            rows = await self.rival.rows(f"SELECT {row_id}, {column.column} FROM {column.table}")  # noqa: S608 - our names
+            rows = await self.rival.rows(f"SELECT {row_id}, {column.column} FROM {column.table}")
             for row, sealed in rows:
                 if sealed is None:
                     continue
@@ -179,7 +179,7 @@ async def test_dying_in_the_middle_changes_nothing(vault: Vault, db: Database) -
 async def test_a_change_under_way_is_waited_for_and_moved(vault: Vault, db: Database, table: str) -> None:
     """Not missed: what another transaction is writing when we begin is in what we list."""
     column = next(column.column for column in SEALED_COLUMNS if column.table == table)
-    begun = f"UPDATE {table} SET {column} = {column} WHERE {column} IS NOT NULL"  # noqa: S608 - our names
+    begun = f"UPDATE {table} SET {column} = {column} WHERE {column} IS NOT NULL"
     count = len(await vault.opened(OLD))
     async with vault.rival.committing(begun):
         moving = await vault.rival.while_waiting(reseal(db, old=[OLD], new=NEW))
