@@ -84,6 +84,7 @@ async def test_nobody_is_invited_as_an_owner_or_as_nothing_known(tenant: Tenant,
 @pytest.mark.parametrize(
     ("email", "kept"),
     [
+        *((name, name) for name in ("ada@localhost", "ada@radio.test", "ada@mail.radio.local", "ada@studio.internal")),
         ("a@b.example", "a@b.example"),
         ("Ada+x@EXAMPLE.org", "Ada+x@example.org"),
         ("ÄRGER@EXÄMPLE.ORG", "ÄRGER@exämple.org"),
@@ -100,7 +101,7 @@ async def test_an_address_is_kept_as_it_is_written(tenant: Tenant, email: str, k
     "email",
     [
         *("", "ada", "@example.org", "ada@", "ada@@example.org", "a b@example.org", " ada@example.org"),
-        *("Ada <ada@example.org>", "ada@example..org", "ada@-example.org", "ada@[127.0.0.1]", "ada@localhost"),
+        *("Ada <ada@example.org>", "ada@example..org", "ada@-example.org", "ada@[127.0.0.1]"),
         *("ada@example.org\r\nBcc: eve@example.org", "ada@example.org\n", "ada\0@example.org", "x" * 65 + "@a.org"),
         *("a@" + "x." * 130 + "org", None, 1, ["ada@example.org"], {}),
     ],
