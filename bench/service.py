@@ -67,6 +67,11 @@ class Service:
         rss: int = self.processes[0].memory_info().rss
         return rss / 2**20
 
+    def processor_s(self) -> float:
+        """The processor time that its first process has spent."""
+        times = self.processes[0].cpu_times()
+        return float(times.user + times.system)
+
     def connection_counts(self, port: int) -> list[int]:
         """How many connections each process holds."""
         return [

@@ -84,6 +84,7 @@ async def test_nobody_is_invited_as_an_owner_or_as_nothing_known(tenant: Tenant,
 @pytest.mark.parametrize(
     ("email", "kept"),
     [
+        *((name, name) for name in ("ada@localhost", "ada@radio.test", "ada@mail.radio.local", "ada@studio.internal")),
         ("a@b.example", "a@b.example"),
         ("Ada+x@EXAMPLE.org", "Ada+x@example.org"),
         ("ÄRGER@EXÄMPLE.ORG", "ÄRGER@exämple.org"),
@@ -100,7 +101,7 @@ async def test_an_address_is_kept_as_it_is_written(tenant: Tenant, email: str, k
     "email",
     [
         *("", "ada", "@example.org", "ada@", "ada@@example.org", "a b@example.org", " ada@example.org"),
-        *("Ada <ada@example.org>", "ada@example..org", "ada@-example.org", "ada@[127.0.0.1]", "ada@localhost"),
+        *("Ada <ada@example.org>", "ada@example..org", "ada@-example.org", "ada@[127.0.0.1]"),
         *("ada@example.org\r\nBcc: eve@example.org", "ada@example.org\n", "ada\0@example.org", "x" * 65 + "@a.org"),
         *("a@" + "x." * 130 + "org", None, 1, ["ada@example.org"], {}),
     ],
@@ -165,7 +166,7 @@ async def test_a_member_who_is_removed_meanwhile_invites_nobody(people: People, 
 
 
 async def test_a_core_that_dies_before_its_commit_invited_nobody(tenant: Tenant, rival: Rival) -> None:
-    async with rival.holding("LOCK TABLE invitation_digests IN ACCESS EXCLUSIVE MODE"):
+    async with rival.holding("LOCK TABLE invitation_digests IN SHARE MODE"):
         inviting = await rival.while_waiting(invite(tenant))
         await rival.end_whoever_waits()
         answer = await inviting

@@ -35,10 +35,14 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A stage of an entry that is to be sealed; `is_sealed` where that was done and the note of it stayed behind."""
+    """A stage of an entry that is to be sealed, noted at the moment `noted_at`, in PostgreSQL's spelling.
+
+    `is_sealed` where that was done and the note of it stayed behind.
+    """
 
     content: Content
     stage: Stage
+    noted_at: str
     is_sealed: bool
 
 

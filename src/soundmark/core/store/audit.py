@@ -40,7 +40,10 @@ class Wanted:
 async def list_newest_first(
     tx: Tx, scope: TenantScope, wanted: Wanted, *, before: Position | None, limit: int
 ) -> list[AuditEntry]:
-    """Up to `limit` wanted entries of the organisation, newest first."""
+    """Up to `limit` wanted entries of the organisation, newest first.
+
+    Bounds and not `IS NULL OR`: a download asks hundreds of times, and each must begin in the index where it goes on.
+    """
     return await tx.all(
         AuditEntry,
         """
@@ -50,10 +53,9 @@ async def list_newest_first(
          WHERE organization_id = %(organization_id)s
            AND (%(action)s::text IS NULL OR action = %(action)s)
            AND (%(actor_id)s::text IS NULL OR actor_id = %(actor_id)s)
-           AND (%(from_at)s::timestamptz IS NULL OR created_at >= %(from_at)s)
-           AND (%(to_at)s::timestamptz IS NULL OR created_at < %(to_at)s)
-           AND (%(before_at)s::timestamptz IS NULL
-                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
+           AND created_at >= COALESCE(%(from_at)s::timestamptz, '-infinity')
+           AND created_at < COALESCE(%(to_at)s::timestamptz, 'infinity')
+           AND (created_at, id) < (COALESCE(%(before_at)s::timestamptz, 'infinity'), COALESCE(%(before_id)s::text, ''))
          ORDER BY created_at DESC, id DESC
          LIMIT %(limit)s
         """,

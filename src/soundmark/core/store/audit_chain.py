@@ -92,21 +92,25 @@ async def list_waiting(tx: Tx, organization_id: str, *, limit: int) -> list[Wait
         SELECT e.organization_id, e.id, e.project_id, e.action, e.actor_type, e.actor_id, e.outcome, e.metadata,
                EXTRACT(epoch FROM e.created_at)::text AS created_s,
                EXTRACT(epoch FROM e.finalised_at)::text AS finalised_s,
-               u.stage,
+               u.stage, u.created_at::text AS noted_at,
                EXISTS (
                    SELECT
                      FROM audit_seals s
                     WHERE s.organization_id = u.organization_id AND s.entry_id = u.entry_id AND s.stage = u.stage
                ) AS is_sealed
-          FROM audit_unsealed u
+          FROM (
+                   SELECT organization_id, entry_id, stage, created_at
+                     FROM audit_unsealed
+                    WHERE organization_id = %(organization_id)s
+                    ORDER BY created_at, entry_id, stage DESC
+                    LIMIT %(limit)s
+               ) u
           JOIN audit_entries e ON e.organization_id = u.organization_id AND e.id = u.entry_id
-         WHERE u.organization_id = %(organization_id)s
          ORDER BY u.created_at, u.entry_id, u.stage DESC
-         LIMIT %(limit)s
         """,
         {"organization_id": organization_id, "limit": limit},
     )
-    return [Waiting(row.content(), row.stage, row.is_sealed) for row in rows]
+    return [Waiting(row.content(), row.stage, row.noted_at, row.is_sealed) for row in rows]
 
 
 async def append(tx: Tx, organization_id: str, seals: Sequence[Seal], done: Sequence[Waiting]) -> None:
@@ -126,8 +130,10 @@ async def append(tx: Tx, organization_id: str, seals: Sequence[Seal], done: Sequ
              WHERE organization_id = %(organization_id)s
         )
         DELETE FROM audit_unsealed u
-         USING unnest(%(done_ids)s::text[], %(done_stages)s::text[]) AS done (entry_id, stage)
+         USING unnest(%(done_ats)s::text[]::timestamptz[], %(done_ids)s::text[], %(done_stages)s::text[])
+               AS done (created_at, entry_id, stage)
          WHERE u.organization_id = %(organization_id)s
+           AND u.created_at = done.created_at
            AND u.entry_id = done.entry_id
            AND u.stage = done.stage
         """,
@@ -137,6 +143,7 @@ async def append(tx: Tx, organization_id: str, seals: Sequence[Seal], done: Sequ
             "entry_ids": [seal.entry_id for seal in seals],
             "stages": [seal.stage for seal in seals],
             "seals": [seal.seal for seal in seals],
+            "done_ats": [waiting.noted_at for waiting in done],
             "done_ids": [waiting.content.id for waiting in done],
             "done_stages": [waiting.stage for waiting in done],
         },
@@ -255,6 +262,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WaitingRow(_Row):
+    noted_at: str
     is_sealed: bool
 
 

@@ -107,7 +107,7 @@ CREATE TABLE audit_unsealed (
     entry_id        text        NOT NULL,
     stage           text        NOT NULL,
     created_at      timestamptz NOT NULL,
-    CONSTRAINT audit_unsealed_pkey PRIMARY KEY (organization_id, entry_id, stage),
+    CONSTRAINT audit_unsealed_pkey PRIMARY KEY (organization_id, created_at, entry_id, stage),
     CONSTRAINT audit_unsealed_entry_fkey FOREIGN KEY (organization_id, entry_id)
         REFERENCES audit_entries (organization_id, id) ON DELETE CASCADE,
     CONSTRAINT audit_unsealed_stage_check CHECK (stage IN ('requested', 'final'))
