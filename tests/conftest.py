@@ -125,7 +125,7 @@ def _restore(migrated_url: Secret, session_keys: list[Any]) -> None:
         if connection.execute("SELECT * FROM signing_keys").fetchall() != session_keys:
             connection.execute("DELETE FROM signing_keys")
             for row in session_keys:
-                connection.execute("INSERT INTO signing_keys VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", row)
+                connection.execute("INSERT INTO signing_keys VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)", row)
 
 
 def _empty(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:

@@ -1,16 +1,18 @@
 """The keyring of a running process: read from the database, kept current, never behind what others may have signed."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Final
 
 import structlog
 
 from soundmark.core.domain.signing_key import SigningKeyRecord
+from soundmark.core.integrity import report_foreign_key
 from soundmark.core.store import signing_keys
 from soundmark.kit.clock import Clock
 from soundmark.kit.postgres import Database
 from soundmark.kit.problems import DatabaseUnavailable
-from soundmark.kit.sealing import Sealer
+from soundmark.kit.sealing import SealBroken, Sealer
 from soundmark.kit.signing import Keyring, PublicKey, SigningKey
 
 REFRESH_S: Final = 0.5
@@ -31,6 +33,8 @@ class Custody:
         self._clock: Final = clock
         self._keyring: Keyring | None = None
         self._opened: dict[str, SigningKey] = {}
+        self._genuine: set[tuple[str, bytes]] = set()
+        self._foreign: set[tuple[str, bytes]] = set()  # Each is told of once.
         self._refreshing: asyncio.Lock = asyncio.Lock()
         self._asked_at_s = float("-inf")
 
@@ -80,8 +84,30 @@ class Custody:
             records = await signing_keys.list_all(tx)
         active = next((record for record in records if record.status == "active"), None)
         assert active is not None, "there is an active key since the first start"
-        keys = {record.key_id: PublicKey(record.key_id, record.public_key, record.status) for record in records}
+        keys = {
+            record.key_id: PublicKey(record.key_id, record.public_key, record.status) for record in self.ours(records)
+        }
         self._keyring = Keyring(keys, self._open(active))
+
+    def ours(self, records: Iterable[SigningKeyRecord]) -> list[SigningKeyRecord]:
+        """Those of `records` that Core made itself; an alarm for every other.
+
+        Whoever can write to the database could add a key of his own, and Codes signed with it. What was found genuine
+        stays so in this process, also when its sealed copy is moved to another master key.
+        """
+        return [record for record in records if self._is_ours(record)]
+
+    def _is_ours(self, record: SigningKeyRecord) -> bool:
+        seen = (record.key_id, record.public_key)
+        if seen in self._genuine:
+            return True
+        if _vouched_for(record, self._sealer) == record.public_key:
+            self._genuine.add(seen)
+            return True
+        if seen not in self._foreign:
+            self._foreign.add(seen)
+            report_foreign_key(record.key_id)
+        return False
 
     def _open(self, active: SigningKeyRecord) -> SigningKey:
         if active.key_id not in self._opened:
@@ -98,6 +124,22 @@ def unseal_key(record: SigningKeyRecord, sealer: Sealer) -> SigningKey:
     assert record.sealed_seed is not None, "a retired key does not sign"
     seed = sealer.unseal(record.sealed_seed, table="signing_keys", column="sealed_seed", row=record.key_id)
     return SigningKey.from_seed(record.key_id, seed)
+
+
+def _vouched_for(record: SigningKeyRecord, sealer: Sealer) -> bytes | None:
+    if record.sealed_public_key is None:
+        return None
+    try:
+        return sealer.unseal(
+            record.sealed_public_key, table="signing_keys", column="sealed_public_key", row=record.key_id
+        )
+    except SealBroken:
+        return None
+
+
+def seal_public_key(public_key: bytes, key_id: str, sealer: Sealer) -> bytes:
+    """The copy of a public half that shows that it is Core's own."""
+    return sealer.seal(public_key, table="signing_keys", column="sealed_public_key", row=key_id)
 
 
 def seal_seed(seed: bytes, key_id: str, sealer: Sealer) -> bytes:

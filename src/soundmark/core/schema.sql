@@ -69,16 +69,18 @@ CREATE TABLE codes (
 
 CREATE INDEX codes_newest_first ON codes (organization_id, issued_at DESC, xr_id DESC);
 
--- A signing key outlives everything that it signed; its secret half does not outlive its retirement.
+-- A signing key outlives everything that it signed; its secret half does not outlive its retirement. The public half is
+-- believed only as far as its sealed copy says the same: whoever can write here cannot add a key of his own.
 CREATE TABLE signing_keys (
-    key_id        text        NOT NULL,
-    public_key    bytea       NOT NULL,
-    sealed_seed   bytea,
-    status        text        NOT NULL,
-    created_at    timestamptz NOT NULL,
-    activated_at  timestamptz,
-    superseded_at timestamptz,
-    retired_at    timestamptz,
+    key_id            text        NOT NULL,
+    public_key        bytea       NOT NULL,
+    sealed_seed       bytea,
+    status            text        NOT NULL,
+    created_at        timestamptz NOT NULL,
+    activated_at      timestamptz,
+    superseded_at     timestamptz,
+    retired_at        timestamptz,
+    sealed_public_key bytea,
     CONSTRAINT signing_keys_pkey PRIMARY KEY (key_id),
     CONSTRAINT signing_keys_status_check CHECK (status IN ('next', 'active', 'retiring', 'retired')),
     CONSTRAINT signing_keys_seed_check CHECK ((sealed_seed IS NULL) = (status = 'retired'))

@@ -8,7 +8,11 @@ from soundmark.kit.signing import KeyStatus
 
 @dataclass(frozen=True, slots=True)
 class SigningKeyRecord:
-    """One key; `sealed_seed` is None once it is retired."""
+    """One key; `sealed_seed` is None once it is retired.
+
+    `sealed_public_key` is None for a key of a release that did not seal the public half; such a key is not believed
+    until the next start has sealed it, which needs its secret half.
+    """
 
     key_id: str
     public_key: bytes
@@ -18,3 +22,4 @@ class SigningKeyRecord:
     activated_at: datetime | None
     superseded_at: datetime | None
     retired_at: datetime | None
+    sealed_public_key: bytes | None

@@ -40,6 +40,17 @@ SEALED_COLUMNS: Final[Sequence[SealedColumn]] = (
         "UPDATE signing_keys SET sealed_seed = %(sealed)s WHERE key_id = %(row)s",
     ),
     SealedColumn(
+        "signing_keys",
+        "sealed_public_key",
+        """
+        SELECT '' AS organization_id, key_id AS "row", sealed_public_key AS sealed
+          FROM signing_keys
+         WHERE sealed_public_key IS NOT NULL
+         ORDER BY key_id
+        """,
+        "UPDATE signing_keys SET sealed_public_key = %(sealed)s WHERE key_id = %(row)s",
+    ),
+    SealedColumn(
         "platform_secrets",
         "sealed",
         """SELECT '' AS organization_id, name AS "row", sealed FROM platform_secrets ORDER BY name""",

@@ -8,7 +8,8 @@ from soundmark.kit.postgres import Tx
 from soundmark.kit.signing import KeyStatus
 
 _LIST: Final[LiteralString] = """
-    SELECT key_id, public_key, sealed_seed, status, created_at, activated_at, superseded_at, retired_at
+    SELECT key_id, public_key, sealed_seed, status, created_at, activated_at, superseded_at, retired_at,
+           sealed_public_key
       FROM signing_keys
      ORDER BY created_at, key_id
 """
@@ -29,8 +30,9 @@ async def insert(tx: Tx, record: SigningKeyRecord) -> None:
     """Record a new key."""
     await tx.run(
         """
-        INSERT INTO signing_keys (key_id, public_key, sealed_seed, status, created_at, activated_at)
-        VALUES (%(key_id)s, %(public_key)s, %(sealed_seed)s, %(status)s, %(created_at)s, %(activated_at)s)
+        INSERT INTO signing_keys (key_id, public_key, sealed_seed, status, created_at, activated_at, sealed_public_key)
+        VALUES (%(key_id)s, %(public_key)s, %(sealed_seed)s, %(status)s, %(created_at)s, %(activated_at)s,
+                %(sealed_public_key)s)
         """,
         {
             "key_id": record.key_id,
@@ -39,7 +41,16 @@ async def insert(tx: Tx, record: SigningKeyRecord) -> None:
             "status": record.status,
             "created_at": record.created_at,
             "activated_at": record.activated_at,
+            "sealed_public_key": record.sealed_public_key,
         },
+    )
+
+
+async def update_sealed_public_key(tx: Tx, key_id: str, sealed_public_key: bytes) -> None:
+    """Vouch for the public half of one key."""
+    await tx.run(
+        "UPDATE signing_keys SET sealed_public_key = %(sealed)s WHERE key_id = %(key_id)s",
+        {"key_id": key_id, "sealed": sealed_public_key},
     )
 
 

@@ -23,7 +23,7 @@ async def list_keys(ctx: Ctx, response: Response) -> KeySet:
     return KeySet(
         keys=[
             verification_key(record.key_id, record.public_key, record.status)
-            for record in records
+            for record in ctx.custody.ours(records)
             if record.status != "retired"
         ]
     )

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final
 
-from soundmark.core.custody import seal_seed, unseal_key
+from soundmark.core.custody import seal_public_key, seal_seed, unseal_key
 from soundmark.core.domain.signing_key import SigningKeyRecord
 from soundmark.core.store import codes, signing_keys
 from soundmark.kit.clock import Clock
@@ -34,6 +34,12 @@ async def ensure_active(db: Database, sealer: Sealer, clock: Clock, entropy: Ent
             await _make(tx, sealer, clock, entropy, status="active")
         else:
             unseal_key(active, sealer)
+        for record in records:
+            # Made by a release that did not vouch for the public half: its secret half does.
+            if record.sealed_public_key is None and record.sealed_seed is not None:
+                public_key = unseal_key(record, sealer).public_key
+                vouched = seal_public_key(public_key, record.key_id, sealer)
+                await signing_keys.update_sealed_public_key(tx, record.key_id, vouched)
 
 
 async def list_keys(db: Database) -> list[SigningKeyRecord]:
@@ -95,15 +101,17 @@ async def _make(tx: Tx, sealer: Sealer, clock: Clock, entropy: Entropy, *, statu
     key_id = mint(entropy, "sig_")
     seed = entropy.take(SEED_BYTES)
     now = clock.now()
+    public_key = SigningKey.from_seed(key_id, seed).public_key
     record = SigningKeyRecord(
         key_id=key_id,
-        public_key=SigningKey.from_seed(key_id, seed).public_key,
+        public_key=public_key,
         sealed_seed=seal_seed(seed, key_id, sealer),
         status=status,
         created_at=now,
         activated_at=now if status == "active" else None,
         superseded_at=None,
         retired_at=None,
+        sealed_public_key=seal_public_key(public_key, key_id, sealer),
     )
     await signing_keys.insert(tx, record)
     return record

@@ -152,6 +152,8 @@ CREATE TABLE platform_configuration (
     CONSTRAINT platform_configuration_pkey PRIMARY KEY (name)
 );
 
+ALTER TABLE signing_keys ADD COLUMN sealed_public_key bytea;
+
 CREATE TABLE instance_secrets (
     name       text        NOT NULL,
     sealed     bytea       NOT NULL,
