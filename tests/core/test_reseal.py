@@ -19,6 +19,7 @@ from soundmark.kit.postgres import Database
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.secret import Secret
+from soundmark.kit.startup import CannotStart
 
 SCHEMA = (Path(__file__).parents[2] / "src" / "soundmark" / "core" / "schema.sql").read_text(encoding="utf-8")
 NEW_KEY, WRONG_KEY = "A" * 43, "B" * 42 + "A"
@@ -56,8 +57,8 @@ class Vault:
     api: Api
     rival: Rival
 
-    async def opened(self, sealer: Sealer) -> dict[tuple[str, str], bytes]:
-        """Every sealed value by table and row.
+    async def opened(self, sealer: Sealer) -> dict[tuple[str, str, str], bytes]:
+        """Every sealed value by table, column and row.
 
         Raises: SealBroken.
         """
@@ -68,7 +69,8 @@ class Vault:
             for row, sealed in rows:
                 if sealed is None:
                     continue
-                values[column.table, row] = sealer.unseal(sealed, table=column.table, column=column.column, row=row)
+                place = {"table": column.table, "column": column.column, "row": row}
+                values[column.table, column.column, row] = sealer.unseal(sealed, **place)
         return values
 
     async def given_invitation(self, tenant: Tenant, identity: str, sealer: Sealer = OLD) -> None:
@@ -109,7 +111,7 @@ def test_every_sealed_column_of_the_schema_is_known() -> None:
 
 async def test_everything_moves_of_every_tenant_and_of_none(vault: Vault, db: Database) -> None:
     before = await vault.opened(OLD)
-    assert {table for table, _ in before} == set(ROW_IDS)
+    assert {table for table, _, _ in before} == set(ROW_IDS)
     done = await reseal(db, old=[OLD], new=NEW)
     assert done == Resealed(moved_count=len(before), already_count=0)
     assert await vault.opened(NEW) == before
@@ -131,7 +133,7 @@ async def test_what_an_old_process_sealed_meanwhile_moves_the_next_time(vault: V
     await vault.api.call("PUT", "/v1/platform/settings/secrets/support_api_key", json={"value": PASSWORD})
     await vault.given_invitation(await vault.api.given_tenant(), "inv_late")
     assert (await reseal(db, old=[OLD], new=NEW)).moved_count == 2
-    assert (await vault.opened(NEW))["platform_secrets", "support_api_key"] == PASSWORD.encode()
+    assert (await vault.opened(NEW))["platform_secrets", "sealed", "support_api_key"] == PASSWORD.encode()
 
 
 async def test_with_the_wrong_old_key_nothing_changes(vault: Vault, db: Database) -> None:
@@ -155,7 +157,7 @@ async def test_one_value_that_does_not_open_stops_all_of_them(vault: Vault, db: 
 async def test_of_several_old_keys_each_opens_its_own(vault: Vault, db: Database) -> None:
     await vault.given_invitation(await vault.api.given_tenant(), "inv_third", WRONG)
     await reseal(db, old=[OLD, WRONG], new=NEW)
-    assert (await vault.opened(NEW))["invitations", "inv_third"] == b"driht_vni"
+    assert (await vault.opened(NEW))["invitations", "sealed_secret", "inv_third"] == b"driht_vni"
 
 
 async def test_dying_in_the_middle_changes_nothing(vault: Vault, db: Database) -> None:
@@ -214,7 +216,7 @@ async def test_a_core_with_the_old_key_goes_on_and_one_with_the_new_key_takes_ov
     code = await tenant.given_code()
     await reseal(db, old=[OLD], new=NEW)
     later = await tenant.given_code()
-    with pytest.raises(SealBroken):
+    with pytest.raises(CannotStart, match="master key"):
         async with running_core(core_settings(spare_database_url)):
             pass
     async with running_core(core_settings(spare_database_url, master_key=NEW_KEY)) as fresh:
