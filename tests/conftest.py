@@ -1,13 +1,14 @@
 """What all tests share: one PostgreSQL, one audio component and one Core for each worker, no content for each test."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from typing import Any
 
 import psycopg
 import pytest
 from core_app import Api, FakeClock, Rival, audio_component, core_settings, running_core
 from issuer import CLIENT_ID, running_issuer
+from leaks import leaked
 from people import People
 
 from soundmark.embedded.postgres import RunningCluster
@@ -17,6 +18,17 @@ from soundmark.kit.secret import Secret
 
 # What a running Core needs to find again is put back as it was, not emptied.
 _KEPT = {"alembic_version", "instance_secrets", "signing_keys"}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """No secret stands in any log of the whole run: a test that leaves one in what it captured has failed."""
+    report = yield
+    found = leaked("".join(text for title, text in report.sections if title.startswith("Captured")))
+    if found and report.passed:
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} left secrets in the log: {', '.join(secret[:8] for secret in found)}…"
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,46 @@
+"""The guard over every captured log sees what it is there for."""
+
+from typing import Any
+
+import pytest
+from core_app import Api, Tenant
+from leaks import leaked, remember
+from structlog import get_logger
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "xak_" + "a" * 43,
+        "xin_" + "-" * 43,
+        "xhm_" + "Z" * 43,
+        "xop_" + "0" * 43,
+        "brd_" + "b" * 16,
+        "eyJhbGciOiJub25lIn0.e30x.c2ln",
+    ],
+)
+def test_what_looks_like_a_secret_is_found(secret: str) -> None:
+    assert leaked(f'{{"event": "request", "x": "{secret}"}}') == {secret}
+
+
+def test_what_was_remembered_is_found() -> None:
+    remember("correct horse battery")
+    assert leaked("smtp said: correct horse battery?") == {"correct horse battery"}
+    assert leaked("key_id=sig_k8X3xlRS2yKbNqIoKjKY5s request_id=req_1 xr_0000000000000000000001") == set()
+
+
+async def test_a_secret_that_is_logged_is_in_what_is_looked_at(api: Api, capsys: Any) -> None:
+    """Or the guard would look where no log is."""
+    key = await (await api.given_tenant()).given_key()
+    get_logger().info("leak", key=key["secret"])
+    assert leaked("".join(capsys.readouterr())) == {key["secret"]}
+
+
+async def test_what_a_tenant_does_leaves_no_secret_in_the_log(api: Api, capsys: Any) -> None:
+    tenant: Tenant = await api.given_tenant()
+    code = await tenant.given_code()
+    await tenant.given_key()
+    await api.resolve(code["broadcast_token"])
+    log = "".join(capsys.readouterr())
+    assert "route=/v1/codes" in log
+    assert leaked(log) == set()
