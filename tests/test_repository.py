@@ -18,7 +18,7 @@ def texts() -> dict[str, str]:
     found = {}
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [name for name in folders if (name == ".ci" or name[0] != ".") and name not in MADE]
-        for path in (Path(folder, name) for name in names):
+        for path in (Path(folder, name) for name in names if name != ".git"):
             if path.suffix not in {".png", ".pyc", ".so"}:
                 found[str(path.relative_to(ROOT))] = path.read_text(encoding="utf-8")
     return found

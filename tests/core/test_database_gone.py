@@ -19,6 +19,10 @@ def superuser(cluster: RunningCluster) -> Rival:
     return Rival(cluster.superuser_url)
 
 
+# Answers that only a database could give.
+KNOWN = {"api_key_not_found", "invitation_invalid", "invitation_not_found", "member_not_found", "project_name_conflict"}
+
+
 @pytest.fixture
 async def api(spare_database_url: Secret, audio_url: str) -> AsyncIterator[Api]:
     """A Core of its own, on the database that is taken away."""
@@ -54,6 +58,11 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
         "project_id": tenant.project_id,
         "xr_id": code["xr_id"],
         "broadcast_token": code["broadcast_token"],
+        "name": "smtp_host",
+        # Of what does not exist: that, too, only the database knows.
+        "api_key_id": "key_" + "A" * 22,
+        "invitation_id": "inv_" + "A" * 22,
+        "subject_id": "nobody",
     }
     names = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
     options: dict[str, Any] = {"params": {name: known[name] for name in sorted(names & known.keys())}}
@@ -91,7 +100,8 @@ async def test_every_operation_says_that_the_database_is_away_and_works_again_wi
             pass
     for method, path, operation in await operations(api):
         answer = await ask(tenant, code, method, path, operation)
-        assert answer.status in {200, 201}, (operation["operationId"], answer.body)
+        is_as_asked = answer.status in {200, 201} or answer.code in KNOWN
+        assert is_as_asked, (operation["operationId"], answer.body)
 
 
 async def test_every_operation_publishes_that_the_database_may_be_away(api: Api) -> None:
