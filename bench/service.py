@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import itertools
 import os
 import subprocess
 import sys
@@ -27,6 +28,7 @@ OPERATOR_TOKEN: Final = "xop_" + "b" * 43
 _MASTER_KEY: Final = bytes(range(32))
 _START_S: Final = 30
 _SEEDED_AT_ONCE: Final = 100_000
+_number: Final = itertools.count()
 _ROOT: Final = Path(__file__).parent.parent
 
 
@@ -44,11 +46,12 @@ class Seeded:
 
 def seeded(cluster: RunningCluster, count: int) -> Seeded:
     """A new database with `count` genuine Codes in it."""
-    url = cluster.create_role_and_database(f"codes_{count}")
+    name = f"codes_{count}_{next(_number)}"
+    url = cluster.create_role_and_database(name)
     migrate(url, "soundmark.core")
     key = asyncio.run(seed.first_key(url, _MASTER_KEY))
     # Row-level security has no COPY.
-    everything = cluster.superuser_url_of(f"codes_{count}")
+    everything = cluster.superuser_url_of(name)
     for begin in range(0, count, _SEEDED_AT_ONCE):
         seed.seed_codes(everything, key, range(begin, min(count, begin + _SEEDED_AT_ONCE)))
     seed.settle(everything)
