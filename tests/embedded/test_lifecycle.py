@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from ordinary_user import OrdinaryUser
-from up_process import END_S, Up, has_ended, refused_up, remember, remembered, running_up, until
+from up_process import END_S, READY_S, Up, has_ended, refused_up, remember, remembered, running_up, until
 
 from soundmark.embedded.installation import SYSTEM_DIRECTORY
 
@@ -27,6 +27,18 @@ def test_ctrl_c_stops_everything_in_order(seeded: Path) -> None:
         assert not up.up_file.exists()
         assert "process_killed" not in up.printed
         assert "not properly shut down" not in _postgres_log(seeded)
+
+
+def test_make_up_shows_the_main_job_and_goes_on_serving(seeded: Path) -> None:
+    """What a newcomer sees of the first of the two commands."""
+    with running_up(seeded, arguments=("--port", "0", "--demo", "--workers", "2")) as up:
+        up.until_ready()
+        until(lambda: "The verified intent equals the issued one." in up.printed, READY_S)
+        assert up.printed.index("Soundmark is ready") < up.printed.index("1. organisation made")
+        assert (seeded / "demo.wav").stat().st_size > 100_000
+        assert (seeded / "demo.png").read_bytes().startswith(b"\x89PNG")
+        assert all(up.answers(component) for component in ("base", "audience", "audio"))
+        assert up.stop(signal.SIGTERM) == 0
 
 
 def test_a_signal_during_the_start_stops_what_has_started(seeded: Path) -> None:
