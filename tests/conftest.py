@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import structlog
 from core_app import Api, FakeClock, Rival, audio_component, core_settings, running_core
 from issuer import CLIENT_ID, running_issuer
 from leaks import leaked
@@ -15,6 +16,17 @@ from soundmark.embedded.postgres import RunningCluster
 from soundmark.embedded.throwaway import throwaway_cluster
 from soundmark.kit.migrations import migrate
 from soundmark.kit.secret import Secret
+
+# As `kit.log` does it: a traceback never shows local variables, which may hold secrets.
+structlog.configure(
+    processors=[
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 # What a running Core needs to find again is put back as it was, not emptied.
 _KEPT = {"alembic_version", "instance_secrets", "signing_keys"}

@@ -76,7 +76,7 @@ def test_everything_moves_and_the_old_key_opens_nothing(
     done = reseal(new_key_file, settings=settings)
     assert (done.status, done.err) == (0, "")
     assert done.out.splitlines() == [
-        "3 values moved to the new master key; 0 had it already",
+        "5 values moved to the new master key; 0 had it already",
         "now restart every process of Core with the new key, then run this command once more",
     ]
     assert opens_under(connection, NEW_KEY)
@@ -84,7 +84,7 @@ def test_everything_moves_and_the_old_key_opens_nothing(
     assert run("keys", "rotate", "--no-wait", settings={**settings, "MASTER_KEY": NEW_KEY}).status == 0
 
     again = reseal(new_key_file, settings=settings)
-    assert again.out == "0 values moved to the new master key; 3 had it already\n"
+    assert again.out == "0 values moved to the new master key; 5 had it already\n"
 
 
 def test_the_same_key_changes_nothing(settings: Settings, connection: psycopg.Connection[Any], tmp_path: Path) -> None:
