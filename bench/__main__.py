@@ -140,7 +140,7 @@ def access(cluster: RunningCluster) -> list[Figure]:
     the other on one connection, what PostgreSQL takes included.
     """
     database, key = seeded(cluster, 5_000), "xak_" + "b" * 43
-    seed.seed_callers(cluster.superuser_url_of("codes_5000"), key)
+    seed.seed_callers(database.everything, key)
     path = [f"/v1/codes?organization_id={seed.ORGANIZATION_ID}&limit=50"]
     with issuer() as provider, contextlib.ExitStack() as stack:
         people = {"SOUNDMARK_OIDC_ISSUER": provider.url, "SOUNDMARK_OIDC_CLIENT_ID": CLIENT_ID}
@@ -197,10 +197,10 @@ def audit(cluster: RunningCluster) -> list[Figure]:
         for one in (service, reference):
             wrk.run(one.base_url, demand, seconds=_WARM_S)
         references, loads = _rounds(
-            [(reference, demand), (service, demand)], meanwhile=lambda: ages_s.append(_oldest_unsealed_s(cluster))
+            [(reference, demand), (service, demand)], meanwhile=lambda: ages_s.append(_oldest_unsealed_s(chained))
         )
         oldest_s = max(ages_s)
-        _until_all_sealed(cluster)
+        _until_all_sealed(chained)
         query = {"organization_id": seed.ORGANIZATION_ID}
         headers = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
         address = f"{service.base_url}/v1/audit-log/verification"
@@ -303,17 +303,17 @@ def _ratio(name: str, loads: Sequence[Load], references: Sequence[Load], referen
     )
 
 
-def _oldest_unsealed_s(cluster: RunningCluster) -> float:
-    with psycopg.connect(cluster.superuser_url_of("codes_1000").reveal(), autocommit=True) as connection:
+def _oldest_unsealed_s(database: Seeded) -> float:
+    with psycopg.connect(database.everything.reveal(), autocommit=True) as connection:
         row = connection.execute("SELECT min(created_at) FROM audit_unsealed").fetchone()
     oldest_at = row[0] if row is not None else None
     return 0.0 if oldest_at is None else (datetime.now(UTC) - oldest_at).total_seconds()
 
 
-def _until_all_sealed(cluster: RunningCluster) -> None:
+def _until_all_sealed(database: Seeded) -> None:
     deadline_s = time.monotonic() + _WARM_S
     while time.monotonic() < deadline_s:
-        if _oldest_unsealed_s(cluster) == 0:
+        if _oldest_unsealed_s(database) == 0:
             return
         time.sleep(0.05)
     raise TimeoutError("entries were not sealed in time")

@@ -34,9 +34,10 @@ _ROOT: Final = Path(__file__).parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Seeded:
-    """A database with `count` Codes."""
+    """A database with `count` Codes; `everything` is where row-level security does not apply."""
 
     url: Secret
+    everything: Secret
     count: int
 
     def paths(self, count: int | None = None, prefix: str = "/v1/resolve/") -> list[str]:
@@ -55,7 +56,7 @@ def seeded(cluster: RunningCluster, count: int) -> Seeded:
     for begin in range(0, count, _SEEDED_AT_ONCE):
         seed.seed_codes(everything, key, range(begin, min(count, begin + _SEEDED_AT_ONCE)))
     seed.settle(everything)
-    return Seeded(url, count)
+    return Seeded(url, everything, count)
 
 
 @dataclass(frozen=True, slots=True)
