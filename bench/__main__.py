@@ -287,7 +287,7 @@ def _processor_ms(service: Service, demand: Demand, number: int) -> float:
 def _once_each(service: Service, database: Seeded) -> Load:
     """Ask for every Code about once, so that what follows is measured as it is for the rest of the process's life."""
     demand = Demand(database.paths(), is_in_order=True)
-    seconds = max(_WARM_S, database.count / 6_000)
+    seconds = max(_WARM_S, database.count / 4_500)
     return wrk.run(service.base_url, demand, seconds=seconds)
 
 
