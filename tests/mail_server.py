@@ -69,21 +69,21 @@ class MailServer:
             while len(self.received) < count:  # noqa: ASYNC110 - aiosmtpd knows no events
                 await asyncio.sleep(0.01)
 
-    async def handle_MAIL(  # noqa: N802 - aiosmtpd calls it
+    async def handle_MAIL(  # noqa: N802 - their name - aiosmtpd calls it
         self, _server: Any, _session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
         envelope.mail_from = address
         envelope.mail_options.extend(options)
         return self.replies.get("MAIL", "250 OK")
 
-    async def handle_RCPT(  # noqa: N802 - aiosmtpd calls it
+    async def handle_RCPT(  # noqa: N802 - their name - aiosmtpd calls it
         self, _server: Any, _session: Session, envelope: Envelope, address: str, _options: list[str]
     ) -> str:
         if "RCPT" not in self.replies:
             envelope.rcpt_tos.append(address)
         return self.replies.get("RCPT", "250 OK")
 
-    async def handle_DATA(self, server: Any, session: Session, envelope: Envelope) -> str:  # noqa: N802
+    async def handle_DATA(self, server: Any, session: Session, envelope: Envelope) -> str:  # noqa: N802 - their name
         assert envelope.mail_from is not None
         assert isinstance(envelope.content, bytes)
         had_tls = server.transport.get_extra_info("ssl_object") is not None

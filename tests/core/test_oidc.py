@@ -54,9 +54,9 @@ async def access(issuer: Issuer, clock: FakeClock) -> AsyncIterator[OidcAccess]:
 @contextlib.contextmanager
 def impatient(access: OidcAccess) -> Iterator[None]:
     """The deadline is short, for an issuer that will not answer; a good one on a busy machine is given its time."""
-    access._keys._timeout_s = IMPATIENCE_S  # type: ignore[misc]  # a fault is injected
+    access._keys._timeout_s = IMPATIENCE_S  # type: ignore[misc]  # final everywhere else  # a fault is injected
     yield
-    access._keys._timeout_s = PATIENCE_S  # type: ignore[misc]
+    access._keys._timeout_s = PATIENCE_S  # type: ignore[misc]  # final everywhere else
 
 
 async def is_accepted(access: OidcAccess, token: str) -> bool:

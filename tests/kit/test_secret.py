@@ -18,7 +18,7 @@ def secret() -> Secret:
 
 
 def test_it_never_prints(secret: Secret) -> None:
-    shown = [repr(secret), str(secret), f"{secret}", f"{secret!r:>20}", "%s" % secret, "{}".format(secret)]  # noqa: UP031, UP032
+    shown = [repr(secret), str(secret), f"{secret}", f"{secret!r:>20}", "%s" % secret, "{}".format(secret)]  # noqa: UP031, UP032 - each way to format
     shown += [repr([secret]), repr({"a": secret}), repr((secret,))]
     assert all(TEXT not in text for text in shown)
     assert repr(secret) == "Secret(***)"

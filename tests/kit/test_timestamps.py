@@ -81,7 +81,7 @@ def test_anything_else_is_refused(text: str) -> None:
 
 moments = st.datetimes(
     min_value=datetime(1, 1, 2),  # noqa: DTZ001 - hypothesis adds the zone
-    max_value=datetime(9999, 12, 30),  # noqa: DTZ001
+    max_value=datetime(9999, 12, 30),  # noqa: DTZ001 - hypothesis adds the zone
     timezones=st.just(UTC),
 ).map(lambda moment: moment.replace(microsecond=moment.microsecond // 1000 * 1000))
 

@@ -115,18 +115,16 @@ class Database:
         await self._pool.close()
 
     @contextlib.asynccontextmanager
-    async def transaction(
-        self, *, tenant: str | None = None, subject: str | None = None, credential: bytes | None = None
-    ) -> AsyncIterator[Tx]:
+    async def transaction(self, *, tenant: str | None = None, subject: str | None = None) -> AsyncIterator[Tx]:
         """One read-committed transaction: committed when the block ends, rolled back when it raises.
 
-        Row-level security shows it the rows of `tenant`, what the person `subject` may see before it chose one, and
-        what the holder of a `credential` with this digest may see of itself; without them no tenant's row is there.
-        Never nested, never open across a call to another component; both are assertion failures.
+        Row-level security shows it the rows of `tenant`, and what the person `subject` may see before it chose one;
+        without them no tenant's row is there. Never nested, never open across a call to another component; both are
+        assertion failures.
 
         Raises: DatabaseUnavailable.
         """
-        async with self._begun(_begin("READ COMMITTED", tenant, subject, credential)) as tx:
+        async with self._begun(_begin("READ COMMITTED", tenant, subject)) as tx:
             yield tx
 
     @contextlib.asynccontextmanager
@@ -137,7 +135,7 @@ class Database:
 
         Raises: DatabaseUnavailable.
         """
-        async with self._begun(_begin("REPEATABLE READ READ ONLY", tenant, subject, None)) as tx:
+        async with self._begun(_begin("REPEATABLE READ READ ONLY", tenant, subject)) as tx:
             yield tx
 
     async def one_or_none(self, record: type[R], statement: LiteralString, params: Params | None = None) -> R | None:
@@ -230,13 +228,12 @@ class Database:
         raise DatabaseUnavailable
 
 
-def _begin(isolation: LiteralString, tenant: str | None, subject: str | None, credential: bytes | None) -> sql.Composed:
+def _begin(isolation: LiteralString, tenant: str | None, subject: str | None) -> sql.Composed:
     """What begins a transaction and says for whom, in one round trip. The settings end with the transaction."""
     statements: list[sql.Composable] = [sql.SQL("BEGIN ISOLATION LEVEL ") + sql.SQL(isolation)]
     settings = {
         "soundmark.tenant": tenant,
         "soundmark.subject": subject,
-        "soundmark.credential": credential and credential.hex(),
     }
     for name, value in settings.items():
         if value is not None:
