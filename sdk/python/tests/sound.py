@@ -24,6 +24,16 @@ def play(text: str, protocol: int = 4) -> Sound:
     return np.concatenate([np.zeros(1234), wave, np.zeros(4321)])
 
 
+def play_16_bits(text: str, protocol: int) -> NDArray[np.int16]:
+    """Return the very samples of Core's audio component: 16 bits at half of full scale, and no silence around them."""
+    ggwave.disableLog()
+    instance = ggwave.init(ggwave.getDefaultParameters() | {"sampleFormatOut": 4})
+    try:
+        return np.frombuffer(ggwave.encode(text, protocolId=protocol, volume=50, instance=instance), np.int16)
+    finally:
+        ggwave.free(instance)
+
+
 def resample(sound: Sound, rate_hz: int) -> Sound:
     """Convert from 48 kHz in the frequency domain: another method than the one under test."""
     count = round(len(sound) * rate_hz / RATE_HZ)

@@ -9,7 +9,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from soundmark_sdk.hearing import Frame, Listener
+from soundmark_sdk.hearing import Frame, hear_samples
 from soundmark_sdk.resampling import RATE_MAX_HZ, RATE_MIN_HZ, Samples
 
 # The only forms of libsndfile's many that are read: the fewer parsers meet a stranger's file, the better.
@@ -40,7 +40,7 @@ def hear(recording: str | os.PathLike[str] | BinaryIO) -> list[Frame]:
     with _open(recording) as sound:
         for segment in _segments(sound):
             for signal in _signals(segment):
-                heard.update(dict.fromkeys(_hear_signal(signal, sound.samplerate)))
+                heard.update(dict.fromkeys(hear_samples(signal, sound.samplerate)))
     return list(heard)
 
 
@@ -91,8 +91,3 @@ def _within_one(signal: NDArray[np.float32]) -> Samples:
     # Float files may exceed full scale by any factor, and clipping would smear the tones.
     scaled: Samples = signal / np.abs(signal).max(initial=1.0)
     return scaled
-
-
-def _hear_signal(signal: Samples, sample_rate: int) -> list[Frame]:
-    with Listener(sample_rate) as listener:
-        return [*listener.feed(signal), *listener.finish()]
