@@ -11,9 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import psutil
@@ -23,6 +23,8 @@ import psycopg
 PROCESSES = ["serve core", "serve audience", "serve audio", "work core", "work audience", "postgres"]
 READY_S = 60
 END_S = 40
+
+Answer = TypeVar("Answer")
 
 
 class Up:
@@ -53,11 +55,7 @@ class Up:
 
     def owners(self) -> set[int]:
         """The users that its processes run as."""
-        found = set()
-        for process in self.everything():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                found.add(process.uids().real)
-        return found
+        return set(each_still_there(self.everything(), lambda process: process.uids().real))
 
     def everything(self) -> list[psutil.Process]:
         own = psutil.Process(self.process.pid)
@@ -98,6 +96,15 @@ def until(condition: Callable[[], bool], timeout_s: float) -> None:
     while not condition():
         assert time.monotonic() < deadline_s, f"still not so after {timeout_s} s"
         select.select([], [], [], 0.02)
+
+
+def each_still_there(processes: Iterable[psutil.Process], ask: Callable[[psutil.Process], Answer]) -> list[Answer]:
+    """What the processes answer, without those that ended meanwhile: PostgreSQL's own helpers come and go."""
+    answers = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            answers.append(ask(process))
+    return answers
 
 
 def has_ended(process: psutil.Process) -> bool:
@@ -152,7 +159,12 @@ def running_up(
             yield up
         finally:
             if process.poll() is None:
-                up.stop()
+                try:
+                    up.stop()
+                except BaseException:
+                    each_still_there(up.everything(), psutil.Process.kill)
+                    process.wait()
+                    raise
 
 
 def refused_up(data_dir: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> str:

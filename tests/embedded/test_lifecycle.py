@@ -8,9 +8,21 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from ordinary_user import OrdinaryUser
-from up_process import END_S, READY_S, Up, has_ended, refused_up, remember, remembered, running_up, until
+from up_process import (
+    END_S,
+    READY_S,
+    Up,
+    each_still_there,
+    has_ended,
+    refused_up,
+    remember,
+    remembered,
+    running_up,
+    until,
+)
 
 from soundmark.embedded.installation import SYSTEM_DIRECTORY
 
@@ -69,10 +81,8 @@ def test_killing_everything_at_once_loses_nothing(seeded: Path) -> None:
         remember(up.until_ready(), "before everything was killed")
         everything = up.everything()
         assert len(everything) > 7
-        for process in everything:
-            process.suspend()
-        for process in everything:
-            process.kill()
+        each_still_there(everything, psutil.Process.suspend)
+        each_still_there(everything, psutil.Process.kill)
         up.process.wait()
     with running_up(seeded) as again:
         assert "before everything was killed" in remembered(again.until_ready())

@@ -9,7 +9,18 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from up_process import PROCESSES, SOUNDMARK, Up, clean_environ, refused_up, remember, remembered, status_of, until
+from up_process import (
+    PROCESSES,
+    SOUNDMARK,
+    Up,
+    clean_environ,
+    each_still_there,
+    refused_up,
+    remember,
+    remembered,
+    status_of,
+    until,
+)
 
 pytestmark = pytest.mark.xdist_group("up")
 
@@ -44,7 +55,7 @@ def test_up_json_holds_exactly_what_is_documented_for_the_owner_alone(up: Up) ->
 def test_no_secret_is_printed_or_stands_on_a_command_line(up: Up) -> None:
     """Every user of a machine may list processes, and terminals are shared and recorded."""
     until(lambda: str(up.up_file) in up.printed, 20)
-    seen = up.printed + "".join(" ".join(process.cmdline()) for process in up.everything())
+    seen = up.printed + "".join(each_still_there(up.everything(), lambda process: " ".join(process.cmdline())))
     assert str(up.up_file) in seen
     secrets = [up.where["operator_token"], (up.data_dir / "master.key").read_text().strip()]
     secrets += [psycopg.conninfo.conninfo_to_dict(up.where[name])["password"] for name in DATABASES]
@@ -71,8 +82,8 @@ def test_each_component_is_told_its_own_settings_and_no_other_secret(up: Up) -> 
 def test_only_loopback_is_listened_on(up: Up) -> None:
     listening = [
         connection.laddr.ip
-        for process in up.everything()
-        for connection in process.net_connections("inet")
+        for connections in each_still_there(up.everything(), lambda process: process.net_connections("inet"))
+        for connection in connections
         if connection.status == psutil.CONN_LISTEN
     ]
     assert len(listening) == 7  # Three components, their metrics, PostgreSQL.
