@@ -13,7 +13,7 @@ from soundmark.kit.postgres import Database, Tx
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.sealing import Sealer
 
-SEAL_EVERY_S: Final = 0.25  # An entry is sealed within a second of its commit (docs/adr/0008); this leaves room.
+SEAL_EVERY_S: Final = 0.4  # An entry is sealed within a second of its commit (docs/adr/0008); this leaves room.
 SEALED_AT_ONCE: Final = 500
 _TENANTS_AT_ONCE: Final = 100
 _KEY_NAME: Final = "audit_chain_key"
@@ -26,7 +26,7 @@ class ChainBroken(Exception):  # noqa: N818 - named for what was found
 
 
 class AuditChain:
-    """Seals whatever waits, four times a second, beside any number of processes that do the same."""
+    """Seals whatever waits, every 0.4 s, beside any number of processes that do the same."""
 
     def __init__(self, db: Database, sealer: Sealer, clock: Clock, entropy: Entropy) -> None:
         self._db: Final = db
@@ -138,7 +138,7 @@ class AuditChain:
         return links
 
     def _report(self, organization_id: str, error: Exception) -> None:
-        """Once and not four times a second, for as long as it stays the same."""
+        """Once and not with every sweep, for as long as it stays the same."""
         if self._known_trouble.get(organization_id) is not type(error):
             self._known_trouble[organization_id] = type(error)
             _log.error(
