@@ -66,6 +66,14 @@ def seed_codes(url: Secret, key: SigningKey, numbers: range) -> None:
             " ON CONFLICT DO NOTHING",
             (ORGANIZATION_ID, PROJECT_ID, now),
         )
+        connection.execute(
+            "INSERT INTO plans (id, name, product, monthly_code_quota, active)"
+            " VALUES ('plan_bench', 'Bench', 'codes', 1000000000, true) ON CONFLICT DO NOTHING"
+        )
+        connection.execute(
+            "INSERT INTO code_entitlements (organization_id, plan_id) VALUES (%s, 'plan_bench') ON CONFLICT DO NOTHING",
+            (ORGANIZATION_ID,),
+        )
         # The operator's own, so that the tenant's routes can be measured too.
         connection.execute(
             "INSERT INTO members (organization_id, subject_id, email, role, created_at)"

@@ -197,6 +197,20 @@ class Tenant:
         code: dict[str, Any] = answer.json
         return code
 
+    async def given_quota(self, rival: "Rival", monthly_code_quota: int) -> None:
+        """The organisation has a plan that allows so many Codes a month."""
+        plan_id = f"plan_of_{monthly_code_quota}"
+        await rival.run(
+            "INSERT INTO plans (id, name, product, monthly_code_quota, active) VALUES (%s, %s, 'codes', %s, true)"
+            " ON CONFLICT DO NOTHING",
+            plan_id,
+            plan_id,
+            monthly_code_quota,
+        )
+        await rival.run(
+            "UPDATE code_entitlements SET plan_id = %s WHERE organization_id = %s", plan_id, self.organization_id
+        )
+
     def wanted_key(self, **changes: Any) -> dict[str, Any]:
         """A valid body for a server key, but for `changes`."""
         return {
