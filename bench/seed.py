@@ -8,9 +8,10 @@ import psycopg
 
 from soundmark.core.access.server_keys import digest_of_secret
 from soundmark.core.custody import unseal_key
-from soundmark.core.domain.code import digest_of, payload_of
+from soundmark.core.domain.code import Facts, payload_of
 from soundmark.core.features.signing_keys.service import ensure_active, list_keys
 from soundmark.kit import base64url
+from soundmark.kit.canonical import canonicalize
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.postgres import Database
@@ -125,24 +126,19 @@ def seed_callers(url: Secret, secret: str) -> None:
 
 
 def _rows(key: SigningKey, numbers: range, now: datetime) -> Iterator[tuple[str, str, bytes]]:
-    """Token, id and payload of each Code. The payload is canonicalised once and filled in a million times."""
-    xr_slot, token_slot = "xr_" + "0" * 22, "brd_" + "0" * 16
-    template = payload_of(
-        xr_id=xr_slot,
+    """Token, id and payload of each Code."""
+    facts = Facts(
         organization_id=ORGANIZATION_ID,
         project_id=PROJECT_ID,
         campaign_id=None,
         issuer="Bench",
         issued_at=now,
         expires_at=now + _LIFE,
-        intent=INTENT,
+        intent=canonicalize(INTENT),
         audience_integration_id=None,
-        broadcast_token=token_slot,
         key_id=key.key_id,
     )
-    before, _, rest = template.partition(digest_of(token_slot).encode())
-    between, _, after = rest.partition(xr_slot.encode())
+    head = facts.head()
     for number in numbers:
         token, xr_id = token_of(number), xr_id_of(number)
-        payload = b"".join((before, digest_of(token).encode(), between, xr_id.encode(), after))
-        yield token, xr_id, payload
+        yield token, xr_id, payload_of(head, xr_id=xr_id, broadcast_token=token)

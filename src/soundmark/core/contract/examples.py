@@ -9,7 +9,7 @@ from soundmark.core.configuration import Everything
 from soundmark.core.domain.api_key import ApiKey
 from soundmark.core.domain.audit import AuditEntry
 from soundmark.core.domain.audit_chain import Verification
-from soundmark.core.domain.code import Code, ListedCode, payload_of
+from soundmark.core.domain.code import Code, Facts, ListedCode, signed_code
 from soundmark.core.domain.invitation import Invitation
 from soundmark.core.domain.member import Member
 from soundmark.core.domain.organization import Organization, Project
@@ -17,7 +17,15 @@ from soundmark.core.domain.platform import CONFIGURATION_NAMES, SECRET_NAMES, Ef
 from soundmark.core.domain.signed_facts import read_facts
 from soundmark.core.features.api_keys.wire import ApiKeyPage, api_key_view, api_key_with_secret
 from soundmark.core.features.audit_log.wire import AuditEntryPage, entry_view, verification_view
-from soundmark.core.features.codes.wire import CodePage, detail_view, issued_view, summary_view
+from soundmark.core.features.codes.wire import (
+    CodePage,
+    IssuedCodes,
+    RevokedCodes,
+    Verdict,
+    detail_view,
+    issued_view,
+    summary_view,
+)
 from soundmark.core.features.invitations.service import Invited, Joined
 from soundmark.core.features.invitations.wire import InvitationPage, created_view, invitation_view, joined_view
 from soundmark.core.features.members.wire import MemberPage, member_view
@@ -26,6 +34,8 @@ from soundmark.core.features.platform.wire import setting_view, settings_view
 from soundmark.core.features.projects.wire import ProjectPage, project_view
 from soundmark.core.features.resolution.wire import KeySet, verification_key
 from soundmark.core.hot.envelope import Seal, answer_body
+from soundmark.core.problems import QuotaExceeded
+from soundmark.kit.canonical import canonicalize
 from soundmark.kit.secret import Secret
 from soundmark.kit.signing import SigningKey
 
@@ -79,25 +89,25 @@ _AUDIT_ENTRY: Final = AuditEntry(
 
 def example_code() -> Code:
     """A Code that verifies under the example key."""
-    facts: dict[str, Any] = {
-        "xr_id": "xr_bm9yZGxpY2h0LWV4YW1wbA",
-        "organization_id": _ORGANIZATION.id,
-        "project_id": _PROJECT.id,
-        "campaign_id": None,
-        "issuer": "Radio Nordlicht",
-        "issued_at": ISSUED_AT,
-        "expires_at": ISSUED_AT + timedelta(days=42),
-        "audience_integration_id": None,
-        "broadcast_token": "brd_bm9yZGxpY2h0LWV4",
-        "key_id": EXAMPLE_KEY.key_id,
-    }
-    intent = {
-        "type": "link",
-        "action": "open",
-        "resource": {"url": "https://example.org/tonight", "title": "Tonight's programme"},
-    }
-    payload = payload_of(**facts, intent=intent)
-    return Code(**facts, revoked_at=None, payload=payload, signature=EXAMPLE_KEY.sign(payload))
+    xr_id, token = "xr_bm9yZGxpY2h0LWV4YW1wbA", "brd_bm9yZGxpY2h0LWV4"
+    facts = Facts(
+        organization_id=_ORGANIZATION.id,
+        project_id=_PROJECT.id,
+        campaign_id=None,
+        issuer="Radio Nordlicht",
+        issued_at=ISSUED_AT,
+        expires_at=ISSUED_AT + timedelta(days=42),
+        intent=canonicalize(
+            {
+                "type": "link",
+                "action": "open",
+                "resource": {"url": "https://example.org/tonight", "title": "Tonight's programme"},
+            }
+        ),
+        audience_integration_id=None,
+        key_id=EXAMPLE_KEY.key_id,
+    )
+    return signed_code(facts, EXAMPLE_KEY, xr_id=xr_id, broadcast_token=token)
 
 
 def example_resolution() -> dict[str, Any]:
@@ -124,7 +134,7 @@ def _platform() -> Everything:
 
 
 def examples() -> dict[str, Any]:
-    """The successful answer of each operation, by operation id."""
+    """The successful answer of each operation, by operation id, and by its status where there are several."""
     code = example_code()
     listed = ListedCode(**{name: getattr(code, name) for name in ListedCode.__dataclass_fields__})
     organization, project = organization_view(_ORGANIZATION), project_view(_PROJECT)
@@ -152,9 +162,15 @@ def examples() -> dict[str, Any]:
         "list_audit_entries": AuditEntryPage(data=[entry_view(_AUDIT_ENTRY)], next_cursor=None),
         "verify_audit_log": verification_view(Verification(True, entries=41, unsealed=1, first_broken=None)),
         "issue_code": issued_view(code),
+        "issue_code 200": Verdict(would_issue=True, code=None, quota_remaining=88),
+        "issue_codes": IssuedCodes(data=[issued_view(code)]),
+        "issue_codes 200": Verdict(would_issue=False, code=QuotaExceeded.code, quota_remaining=7),
+        "recover_code": issued_view(code),
+        "recover_codes": IssuedCodes(data=[issued_view(code)]),
         "list_codes": CodePage(data=[summary_view(listed, ISSUED_AT)], next_cursor=None),
         "get_code": detail_view(code, ISSUED_AT),
         "revoke_code": detail_view(code, ISSUED_AT),
+        "revoke_codes": RevokedCodes(requested_count=100, revoked_count=98, unchanged_count=2),
         "get_platform_settings": settings_view(_platform()),
         "put_platform_configuration": setting_view(_MAIL_HOST),
         "list_keys": example_keys(),

@@ -115,7 +115,8 @@ def _complete(operation: dict[str, Any], base_url: str, shown: dict[str, Any]) -
     for status, response in operation["responses"].items():
         content = response.get("content", {}).get("application/json")
         if content is not None and status.startswith("2"):
-            content["example"] = shown[operation["operationId"]]
+            identity = operation["operationId"]
+            content["example"] = shown[f"{identity} {status}" if f"{identity} {status}" in shown else identity]
 
 
 def _implied(operation: dict[str, Any]) -> Iterable[str]:
