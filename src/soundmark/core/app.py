@@ -22,6 +22,7 @@ from soundmark.core.custody import Custody
 from soundmark.core.edge import authenticate, refined
 from soundmark.core.features.api_keys import routes as api_keys
 from soundmark.core.features.audit_log import routes as audit_log
+from soundmark.core.features.campaigns import routes as campaigns
 from soundmark.core.features.codes import issuance_routes as issuance
 from soundmark.core.features.codes import routes as codes
 from soundmark.core.features.codes import selection_routes as selections
@@ -32,6 +33,7 @@ from soundmark.core.features.platform import routes as platform
 from soundmark.core.features.projects import routes as projects
 from soundmark.core.features.resolution import routes as resolution
 from soundmark.core.features.signing_keys.service import ensure_active
+from soundmark.core.features.usage import routes as usage
 from soundmark.core.hot.address import AddressDigest, AddressReader
 from soundmark.core.hot.answers import Answers
 from soundmark.core.hot.lookup import BroadcastLookup
@@ -106,9 +108,11 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         projects,
         api_keys,
         audit_log,
+        campaigns,
         issuance,
         codes,
         selections,
+        usage,
         platform,
         resolution,
     ):

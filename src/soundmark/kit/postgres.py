@@ -115,16 +115,18 @@ class Database:
         await self._pool.close()
 
     @contextlib.asynccontextmanager
-    async def transaction(self, *, tenant: str | None = None, subject: str | None = None) -> AsyncIterator[Tx]:
+    async def transaction(
+        self, *, tenant: str | None = None, subject: str | None = None, statement_timeout_s: int | None = None
+    ) -> AsyncIterator[Tx]:
         """One read-committed transaction: committed when the block ends, rolled back when it raises.
 
         Row-level security shows it the rows of `tenant`, and what the person `subject` may see before it chose one;
-        without them no tenant's row is there. Never nested, never open across a call to another component; both are
-        assertion failures.
+        without them no tenant's row is there. Each of its statements may take 30 s, or `statement_timeout_s`. Never
+        nested, never open across a call to another component; both are assertion failures.
 
         Raises: DatabaseUnavailable.
         """
-        async with self._begun(_begin("READ COMMITTED", tenant, subject)) as tx:
+        async with self._begun(_begin("READ COMMITTED", tenant, subject, statement_timeout_s)) as tx:
             yield tx
 
     @contextlib.asynccontextmanager
@@ -228,12 +230,15 @@ class Database:
         raise DatabaseUnavailable
 
 
-def _begin(isolation: LiteralString, tenant: str | None, subject: str | None) -> sql.Composed:
+def _begin(
+    isolation: LiteralString, tenant: str | None, subject: str | None, statement_timeout_s: int | None = None
+) -> sql.Composed:
     """What begins a transaction and says for whom, in one round trip. The settings end with the transaction."""
     statements: list[sql.Composable] = [sql.SQL("BEGIN ISOLATION LEVEL ") + sql.SQL(isolation)]
     settings = {
         "soundmark.tenant": tenant,
         "soundmark.subject": subject,
+        "statement_timeout": None if statement_timeout_s is None else f"{statement_timeout_s}s",
     }
     for name, value in settings.items():
         if value is not None:

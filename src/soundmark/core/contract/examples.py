@@ -9,14 +9,18 @@ from soundmark.core.configuration import Everything
 from soundmark.core.domain.api_key import ApiKey
 from soundmark.core.domain.audit import AuditEntry
 from soundmark.core.domain.audit_chain import Verification
+from soundmark.core.domain.campaign import Campaign, Stopped, Summary
 from soundmark.core.domain.code import Code, Facts, ListedCode, signed_code
 from soundmark.core.domain.invitation import Invitation
 from soundmark.core.domain.member import Member
 from soundmark.core.domain.organization import Organization, Project
 from soundmark.core.domain.platform import CONFIGURATION_NAMES, SECRET_NAMES, Effective, SecretStatus, default_of
+from soundmark.core.domain.quota import Quota
 from soundmark.core.domain.signed_facts import read_facts
 from soundmark.core.features.api_keys.wire import ApiKeyPage, api_key_view, api_key_with_secret
 from soundmark.core.features.audit_log.wire import AuditEntryPage, entry_view, verification_view
+from soundmark.core.features.campaigns.wire import CampaignPage, campaign_view, stopped_view
+from soundmark.core.features.campaigns.wire import summary_view as campaign_summary_view
 from soundmark.core.features.codes.wire import (
     CodePage,
     IssuedCodes,
@@ -33,6 +37,7 @@ from soundmark.core.features.organizations.wire import OrganizationPage, organiz
 from soundmark.core.features.platform.wire import setting_view, settings_view
 from soundmark.core.features.projects.wire import ProjectPage, project_view
 from soundmark.core.features.resolution.wire import KeySet, verification_key
+from soundmark.core.features.usage.wire import usage_view
 from soundmark.core.hot.envelope import Seal, answer_body
 from soundmark.core.problems import QuotaExceeded
 from soundmark.kit.canonical import canonicalize
@@ -49,6 +54,27 @@ _PROJECT: Final = Project("prj_bW9ybmluZy1zaG93LWV4YW", _ORGANIZATION.id, "Morni
 
 _MAIL_HOST: Final = Effective("mail.example.org", "database", ISSUED_AT)
 _MEMBER: Final = Member("6f1c3f0e-5d0b-4c1e-9a57-2f6e0c1d7b42", "ada@example.org", "admin", ISSUED_AT)
+_CAMPAIGN: Final = Campaign(
+    id="cmp_c3VtbWVyLWZlc3RpdmFsLX",
+    organization_id=_ORGANIZATION.id,
+    project_id=_PROJECT.id,
+    name="Summer festival",
+    starts_at=datetime(2027, 6, 21, tzinfo=UTC),
+    ends_at=datetime(2027, 9, 23, tzinfo=UTC),
+    created_at=ISSUED_AT,
+    archived_at=None,
+)
+_SUMMARY: Final = Summary(
+    campaign=_CAMPAIGN,
+    issued_count=100,
+    active_count=60,
+    expired_count=37,
+    revoked_count=3,
+    audience_enabled_count=0,
+    first_issued_at=datetime(2027, 6, 21, 8, 0, tzinfo=UTC),
+    last_issued_at=datetime(2027, 8, 1, 17, 30, tzinfo=UTC),
+)
+_STOPPED_AT: Final = datetime(2027, 8, 1, 18, 0, tzinfo=UTC)
 _API_KEY: Final = ApiKey(
     id="key_cGxheW91dC1zZXJ2ZXItZX",
     organization_id=_ORGANIZATION.id,
@@ -161,6 +187,13 @@ def examples() -> dict[str, Any]:
         ),
         "list_audit_entries": AuditEntryPage(data=[entry_view(_AUDIT_ENTRY)], next_cursor=None),
         "verify_audit_log": verification_view(Verification(True, entries=41, unsealed=1, first_broken=None)),
+        "create_campaign": campaign_view(_CAMPAIGN),
+        "list_campaigns": CampaignPage(data=[campaign_view(_CAMPAIGN)], next_cursor=None),
+        "update_campaign": campaign_view(_CAMPAIGN),
+        "archive_campaign": campaign_view(replace(_CAMPAIGN, archived_at=_STOPPED_AT)),
+        "stop_campaign": stopped_view(Stopped(replace(_CAMPAIGN, archived_at=_STOPPED_AT), revoked_count=60)),
+        "summarise_campaign": campaign_summary_view(_SUMMARY),
+        "get_usage": usage_view(_ORGANIZATION.id, Quota(100, 12, ISSUED_AT)),
         "issue_code": issued_view(code),
         "issue_code 200": Verdict(would_issue=True, code=None, quota_remaining=88),
         "issue_codes": IssuedCodes(data=[issued_view(code)]),

@@ -34,7 +34,12 @@ _TAGS: Final = [
     {"name": "Members", "description": "People and what they may do in an organisation."},
     {"name": "API keys", "description": "Credentials of servers: of one project, for what their scopes say."},
     {"name": "Audit", "description": "What was done in an organisation, and the proof that it is all."},
+    {
+        "name": "Campaigns",
+        "description": "What Codes belong to: a schedule for issuing them, and one stop for them all.",
+    },
     {"name": "Codes", "description": "Issue, read, revoke and render XR Codes."},
+    {"name": "Usage", "description": "What an organisation has used of what it may."},
     {"name": "Platform", "description": "What the administrators of the platform set while everything runs."},
 ]
 _PROBLEM_SCHEMA: Final[dict[str, Any]] = {

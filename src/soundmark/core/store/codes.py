@@ -161,6 +161,56 @@ async def revoke_many(tx: Tx, scope: TenantScope, xr_ids: Sequence[str], *, now:
     )
 
 
+async def lock_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> int:
+    """Lock every Code of a campaign that is active at `now`, by id, until the transaction ends; how many they are.
+
+    Their broadcasts are not locked besides: whoever changes one has its Code. Lock order: docs/locks.md.
+    """
+    count: int = await tx.value(
+        """
+        SELECT count(*)
+          FROM (SELECT
+                  FROM codes
+                 WHERE organization_id = %(organization_id)s
+                   AND campaign_id = %(campaign_id)s
+                   AND revoked_at IS NULL
+                   AND expires_at > %(now)s
+                 ORDER BY xr_id
+                   FOR NO KEY UPDATE) AS held
+        """,
+        {"organization_id": scope.organization_id, "campaign_id": campaign_id, "now": now},
+    )
+    return count
+
+
+async def revoke_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> int:
+    """Mark every Code of a campaign that is active at `now` revoked, and its token unanswerable; how many they are.
+
+    They are locked already. One statement for both halves and for all of them, since there may be a great many.
+    """
+    count: int = await tx.value(
+        """
+        WITH revoked AS (
+            UPDATE codes
+               SET revoked_at = %(now)s
+             WHERE organization_id = %(organization_id)s
+               AND campaign_id = %(campaign_id)s
+               AND revoked_at IS NULL
+               AND expires_at > %(now)s
+            RETURNING broadcast_token
+        ), silenced AS (
+            UPDATE broadcasts
+               SET revoked_at = %(now)s
+              FROM revoked
+             WHERE broadcasts.token = revoked.broadcast_token
+        )
+        SELECT count(*) FROM revoked
+        """,
+        {"organization_id": scope.organization_id, "campaign_id": campaign_id, "now": now},
+    )
+    return count
+
+
 async def any_unexpired_signed_by(tx: Tx, key_id: str, *, now: datetime) -> bool:
     """Whether a Code that has not expired, of any organisation, carries a signature of this key."""
     found = await tx.value(
