@@ -197,6 +197,14 @@ class Tenant:
         code: dict[str, Any] = answer.json
         return code
 
+    async def given_campaign(self, name: str = "Tonight", **changes: Any) -> dict[str, Any]:
+        """An active campaign, open unless `changes` say otherwise."""
+        body = {"organization_id": self.organization_id, "project_id": self.project_id, "name": name, **changes}
+        answer = await self.api.post("/v1/campaigns", json=body)
+        assert answer.status == 201, answer.body
+        campaign: dict[str, Any] = answer.json
+        return campaign
+
     async def given_quota(self, rival: "Rival", monthly_code_quota: int) -> None:
         """The organisation has a plan that allows so many Codes a month."""
         plan_id = f"plan_of_{monthly_code_quota}"
