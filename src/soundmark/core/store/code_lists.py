@@ -1,7 +1,7 @@
 """The table `codes`, page by page: each filter that an index serves has its statement."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, LiteralString
 
 from soundmark.core.domain.code import CodeStatus, ListedCode
@@ -22,6 +22,8 @@ class Wanted:
     to_at: datetime | None = None
 
 
+_BEGINNING_OF_TIME: Final = datetime.min.replace(tzinfo=UTC)
+_END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _LISTED: Final[LiteralString] = """
     SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
            audience_integration_id, revoked_at
@@ -30,11 +32,12 @@ _LISTED: Final[LiteralString] = """
 """
 _OF_PROJECT: Final[LiteralString] = " AND project_id = %(project_id)s"
 _OF_CAMPAIGN: Final[LiteralString] = " AND campaign_id = %(campaign_id)s"
-# Bounds and not `IS NULL OR`: each page must begin in the index where the one before ended. And one upper bound, not
-# one for the position and one for the time: of two PostgreSQL would begin at whichever stands first.
+# Each page must begin in the index where the one before ended. So these are bounds and not `IS NULL OR`; bare
+# parameters and not `COALESCE`, of which row-level security does not know that it tells nothing of a row, so that it
+# may not search; and one upper bound, not one for the position and one for the time, of which either might be taken.
 _NEWEST_FIRST: Final[LiteralString] = """
-       AND (issued_at, xr_id) < (COALESCE(%(before_at)s::timestamptz, 'infinity'), COALESCE(%(before_id)s::text, ''))
-       AND issued_at >= COALESCE(%(from_at)s::timestamptz, '-infinity')
+       AND (issued_at, xr_id) < (%(before_at)s::timestamptz, %(before_id)s::text)
+       AND issued_at >= %(from_at)s::timestamptz
        AND (%(issuer)s::text IS NULL OR issuer = %(issuer)s)
        AND (%(status)s::text IS NULL
             OR %(status)s = CASE WHEN revoked_at IS NOT NULL THEN 'revoked'
@@ -59,7 +62,7 @@ async def list_newest_first(  # noqa: PLR0913 - the question, and the page of it
     project_id = wanted.project_id if scope.project_id is None else scope.project_id
     assert scope.project_id is None or wanted.project_id in {None, project_id}, "another project was refused before"
     # A wanted Code was issued before `to_at`, and so is what follows one.
-    before = before or (None if wanted.to_at is None else Position(wanted.to_at, ""))
+    before = before or Position(wanted.to_at or _END_OF_TIME, "")
     return await tx.all(
         ListedCode,
         _statement(of_project=project_id is not None, of_campaign=wanted.campaign_id is not None),
@@ -69,9 +72,9 @@ async def list_newest_first(  # noqa: PLR0913 - the question, and the page of it
             "campaign_id": wanted.campaign_id,
             "issuer": wanted.issuer,
             "status": wanted.status,
-            "from_at": wanted.from_at,
-            "before_at": before and before.created_at,
-            "before_id": before and before.id,
+            "from_at": wanted.from_at or _BEGINNING_OF_TIME,
+            "before_at": before.created_at,
+            "before_id": before.id,
             "now": now,
             "limit": limit,
         },
