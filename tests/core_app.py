@@ -197,10 +197,13 @@ class Tenant:
         code: dict[str, Any] = answer.json
         return code
 
+    def wanted_campaign(self, **changes: Any) -> dict[str, Any]:
+        """A valid body for a campaign, but for `changes`."""
+        return {**self.query, "project_id": self.project_id, "name": "Tonight", **changes}
+
     async def given_campaign(self, name: str = "Tonight", **changes: Any) -> dict[str, Any]:
         """An active campaign, open unless `changes` say otherwise."""
-        body = {"organization_id": self.organization_id, "project_id": self.project_id, "name": name, **changes}
-        answer = await self.api.post("/v1/campaigns", json=body)
+        answer = await self.api.post("/v1/campaigns", json=self.wanted_campaign(name=name, **changes))
         assert answer.status == 201, answer.body
         campaign: dict[str, Any] = answer.json
         return campaign
