@@ -154,6 +154,21 @@ async def test_the_guard_is_gone_after_a_failure(db: Database) -> None:
         assert await tx.value("SELECT 1") == 1
 
 
+async def test_an_error_does_not_repeat_what_a_row_held(db: Database) -> None:
+    """PostgreSQL tells the whole key that was there already, and an unexpected error is logged."""
+
+    async def write_twice() -> None:
+        async with db.transaction() as tx:
+            await tx.run("CREATE TEMPORARY TABLE tokens (token text CONSTRAINT tokens_once UNIQUE) ON COMMIT DROP")
+            for _ in range(2):
+                await tx.run("INSERT INTO tokens VALUES ('brd_secret')")
+
+    with pytest.raises(psycopg.errors.UniqueViolation) as raised:
+        await write_twice()
+    assert str(raised.value) == "SQLSTATE 23505 at tokens_once"
+    assert raised.value.diag.constraint_name == "tokens_once"
+
+
 async def test_a_snapshot_cannot_write(db: Database, rival: Rival) -> None:
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         async with db.snapshot() as tx:

@@ -192,9 +192,11 @@ class Database:
         try:
             try:
                 yield Tx(connection)
-            except BaseException:
+            except BaseException as error:
                 with contextlib.suppress(psycopg.Error):
                     await connection.rollback()
+                if isinstance(error, psycopg.DatabaseError):
+                    _without_content(error)
                 raise
             await connection.execute("COMMIT")
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
@@ -228,6 +230,12 @@ class Database:
             else:
                 return connection
         raise DatabaseUnavailable
+
+
+def _without_content(error: psycopg.DatabaseError) -> None:
+    """The error says what sort it is, and no longer what the row held: its text ends up in a log."""
+    place = error.diag.constraint_name or error.diag.column_name or error.diag.table_name
+    error.args = (f"SQLSTATE {error.sqlstate}" + (f" at {place}" if place else ""),)
 
 
 def _begin(
