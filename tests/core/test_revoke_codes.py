@@ -11,6 +11,11 @@ from soundmark.kit.timestamps import format_timestamp
 
 PATH = "/v1/codes/revoke-batch"
 UNKNOWN = "xr_" + "A" * 22
+# As the API does it: it locks the row against everybody who holds it before it changes it.
+REVOKED_KEY = (
+    "WITH held AS (SELECT id FROM api_keys FOR UPDATE)"
+    " UPDATE api_keys k SET revoked_at = k.created_at FROM held WHERE k.id = held.id"
+)
 
 
 @pytest.fixture
@@ -323,10 +328,11 @@ async def test_who_loses_authority_meanwhile_revokes_nothing(tenant: Tenant, riv
     assert {moment for moments in (await stored(rival)).values() for moment in moments} == {None}
 
 
-async def test_a_key_that_is_revoked_meanwhile_revokes_nothing(api: Api, tenant: Tenant, rival: Rival) -> None:
+async def test_a_key_that_is_revoked_meanwhile_revokes_nothing(tenant: Tenant, rival: Rival) -> None:
     selection = await given_codes(tenant, 2)
     server = tenant.with_key(await tenant.given_key(scopes=["codes:write"]))
-    async with rival.committing("UPDATE api_keys SET revoked_at = %s, last_used_at = NULL", api.clock.now()):
+    assert refused(await revoke(server, [UNKNOWN])) == (404, "code_not_found")  # And that it was used is noted.
+    async with rival.committing(REVOKED_KEY):
         revoking = await rival.while_waiting(revoke(server, selection))
     assert refused(await revoking) == (401, "unauthenticated")
     assert {moment for moments in (await stored(rival)).values() for moment in moments} == {None}
