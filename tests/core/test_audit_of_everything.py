@@ -14,6 +14,7 @@ from soundmark.core.domain.audit import AuditAction
 
 COLLEAGUE = "colleague"
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+READING = {"bundle_codes"}  # By a method that is not safe: what is asked for is too much for a URL.
 SECRET_PREFIXES = ("xak_", "xin_", "xop_", "xhm_", "eyJ")
 
 
@@ -92,6 +93,15 @@ TOLD: dict[str, Told] = {
     ),
     "issue_code": Told("code.issued", 201, post("/v1/codes", lambda given: given.tenant.wanted_code())),
     "revoke_code": Told("code.revoked", 200, call("POST", "/v1/codes/{given.xr_id}/revoke")),
+    "revoke_codes": Told(
+        "code.batch_revoked",
+        200,
+        lambda given: given.tenant.api.post(
+            "/v1/codes/revoke-batch",
+            params=given.tenant.query,
+            json={"project_id": given.tenant.project_id, "xr_ids": [given.xr_id]},
+        ),
+    ),
 }
 
 
@@ -102,7 +112,7 @@ def test_every_operation_that_changes_an_organisation_is_held_to_the_log() -> No
         for operation in every_operation()
         if operation.method.upper() not in SAFE_METHODS and not operation.access["platform"]
     }
-    assert changing == set(TOLD)
+    assert changing - READING == set(TOLD)
 
 
 def test_every_action_is_told_by_something() -> None:

@@ -101,6 +101,18 @@ async def a_code(world: World, _: Caller) -> Request:
     return Request(path={"xr_id": code["xr_id"]}, params=world.tenant.query)
 
 
+async def a_selection(world: World, _: Caller) -> Request:
+    code = await world.tenant.given_code()
+    body = {"project_id": world.tenant.project_id, "xr_ids": [code["xr_id"]]}
+    return Request(params=world.tenant.query, json=body)
+
+
+async def a_selection_to_hear(world: World, _: Caller) -> Request:
+    code = await world.tenant.given_code()
+    params = {**world.tenant.query, "project_id": world.tenant.project_id}
+    return Request(params=params, json={"xr_ids": [code["xr_id"]]})
+
+
 async def a_token(world: World, _: Caller) -> Request:
     code = await world.tenant.given_code()
     return Request(path={"broadcast_token": code["broadcast_token"]})
@@ -150,6 +162,7 @@ Prepare = Callable[[World, Caller], Awaitable[Request]]
 # One for each operation, by its id: how to call it so that it succeeds for whoever may.
 CALLS: dict[str, Prepare] = {
     "accept_invitation": an_invitation_elsewhere,
+    "bundle_codes": a_selection_to_hear,
     "change_member": a_changed_member,
     "create_api_key": a_new_key,
     "create_invitation": a_new_invitation,
@@ -176,6 +189,7 @@ CALLS: dict[str, Prepare] = {
     "resolve": a_token,
     "revoke_api_key": a_key,
     "revoke_code": a_code,
+    "revoke_codes": a_selection,
     "revoke_invitation": an_invitation,
     "rotate_api_key_secret": a_key,
     "verify_audit_log": in_tenant,
@@ -183,11 +197,13 @@ CALLS: dict[str, Prepare] = {
 
 # What a key of another project of the organisation is told; it is shown an empty list where it may ask for one.
 TO_ANOTHER_PROJECT: dict[str, str | None] = {
+    "bundle_codes": "project_not_found",
     "get_code": "code_not_found",
     "issue_code": "project_not_found",
     "list_codes": None,
     "render_code": "code_not_found",
     "revoke_code": "code_not_found",
+    "revoke_codes": "project_not_found",
 }
 
 
