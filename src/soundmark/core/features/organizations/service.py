@@ -35,9 +35,10 @@ async def rename_organization(ctx: Context, scope: TenantScope, *, name: str) ->
     Source: API v1, "Organisations and projects".
     """
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await hold_authority(tx, scope)
+        role = await hold_authority(tx, scope)
+        assert role is not None, "the policy lets no key do this"
         now = ctx.clock.now()
-        renamed = await organizations.rename(tx, scope, name=name)
+        renamed = await organizations.rename(tx, scope, name=name, role=role)
         await audit.record(tx, scope, ctx.entropy, action="organization.updated", now=now, metadata={"name": name})
     return renamed
 
