@@ -407,6 +407,14 @@ ALTER TABLE audit_heads ENABLE ROW LEVEL SECURITY;
 ALTER TABLE audit_heads FORCE ROW LEVEL SECURITY;
 CREATE POLICY audit_heads_of_tenant ON audit_heads USING (organization_id = current_tenant());
 
+-- Asked with each request of a person, so in one round trip: for its statement alone, the person's own row is shown.
+CREATE FUNCTION role_of_member(organization text, subject text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('soundmark.tenant', organization, true);
+    RETURN QUERY SELECT m.role FROM members m WHERE m.organization_id = organization AND m.subject_id = subject;
+END
+$$;
+
 ALTER TABLE code_entitlements ENABLE ROW LEVEL SECURITY;
 ALTER TABLE code_entitlements FORCE ROW LEVEL SECURITY;
 CREATE POLICY code_entitlements_of_tenant ON code_entitlements USING (organization_id = current_tenant());

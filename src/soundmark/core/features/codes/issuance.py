@@ -9,7 +9,7 @@ from soundmark.core.context import Context
 from soundmark.core.domain.campaign import Campaign
 from soundmark.core.domain.code import TOKEN_PREFIX, TOKEN_RANDOM_CHARS, Code, Facts, signed_code
 from soundmark.core.domain.quota import Quota, day_of, month_of
-from soundmark.core.domain.receipt import Attempt, IssuanceRoute, attempt_of
+from soundmark.core.domain.receipt import Attempt, IssuanceRoute, Receipt, attempt_of
 from soundmark.core.domain.scope import TenantScope
 from soundmark.core.problems import (
     CampaignArchived,
@@ -67,16 +67,6 @@ class Keyed:
     key: str
     request: Any
 
-    def attempt(self, route: IssuanceRoute) -> Attempt:
-        """What is stored of it.
-
-        Raises: ValidationFailed for what is no key.
-        """
-        attempt = attempt_of(self.key, route, self.request)
-        if attempt is None:
-            raise _NO_KEY
-        return attempt
-
 
 @dataclass(frozen=True, slots=True)
 class Issued:
@@ -112,27 +102,22 @@ async def issue_codes(
     Source: API v1, "Codes", "Idempotency rules" and "Issuance ordering".
     """
     intent = canonical_intent(wanted.intent)
+    if not _may_be_reached(scope, wanted.project_id):
+        raise ProjectNotFound
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await hold_authority(tx, scope)
-        if not _may_be_reached(scope, wanted.project_id) or not await projects.hold(tx, scope, wanted.project_id):
-            raise ProjectNotFound
-        attempt = keyed.attempt(wanted.route) if keyed is not None else None
-        # One queue for each organisation: from here on nobody else issues for it. The receipt is looked for inside, so
-        # of two requests with one key the second finds what the first was answered.
-        monthly_quota = await code_entitlements.lock_monthly_quota(tx, scope)
-        answer = await _recall(ctx, tx, scope, attempt) if attempt is not None else None
-        if answer is not None:
-            return Issued(answer, await _quota(tx, scope, monthly_quota, ctx.clock.now()))
-        campaign = await _campaign(tx, scope, wanted, campaigns.hold)
-        now = ctx.clock.now()  # Read after the last wait: schedule, expiry and month are judged when we act.
-        quota = await _quota(tx, scope, monthly_quota, now)
-        _judge(wanted, campaign, quota)
-        issued = _sign(ctx, scope, wanted, intent, now)
+        found = await _hold(ctx, tx, scope, wanted, keyed)
+        if found.answer is not None:
+            return Issued(found.answer, found.quota)
+        _judge(wanted, found.campaign, found.quota)
+        issued = _sign(ctx, scope, wanted, intent, found.quota.at)
         answer = write(issued)
-        await _record(ctx, tx, scope, wanted.route, issued)
-        if attempt is not None:
-            await issuance_receipts.upsert(tx, scope, attempt, project_id=wanted.project_id, answer=answer, now=now)
-    return Issued(answer, quota.after(wanted.count))
+        async with tx.ending():
+            await _record(ctx, tx, scope, wanted.route, issued)
+            if found.attempt is not None:
+                await issuance_receipts.upsert(
+                    tx, scope, found.attempt, project_id=wanted.project_id, answer=answer, now=found.quota.at
+                )
+    return Issued(answer, found.quota.after(wanted.count))
 
 
 async def judge_issuance(ctx: Context, scope: TenantScope, wanted: Issuance) -> Verdict:
@@ -145,10 +130,11 @@ async def judge_issuance(ctx: Context, scope: TenantScope, wanted: Issuance) -> 
             raise ProjectNotFound
         now = ctx.clock.now()
         quota = await _quota(tx, scope, await code_entitlements.find_monthly_quota(tx, scope), now)
-        campaign = await _campaign(tx, scope, wanted, campaigns.find)
+        campaign_id = wanted.campaign_id or ""
+        campaign = await campaigns.find(tx, scope, campaign_id) if may_be_id(campaign_id) else None
     try:
         canonical_intent(wanted.intent)
-        _judge(wanted, campaign, quota)
+        _judge(wanted, _of_project(campaign, wanted.project_id), quota)
     except Problem as refusal:
         return Verdict(refusal, quota)
     return Verdict(None, quota)
@@ -178,7 +164,10 @@ async def recall_issuance(
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
         if isinstance(project_id, str) and not await _may_use(tx, scope, project_id):
             raise ProjectNotFound
-        return await _recall(ctx, tx, scope, keyed.attempt(route))
+        attempt = attempt_of(keyed.key, route, keyed.request)
+        if attempt is None:
+            raise _NO_KEY
+        return _recalled(await issuance_receipts.find(tx, scope, attempt), attempt, ctx.clock.now())
 
 
 async def recover_issuance(
@@ -214,22 +203,55 @@ async def _may_use(tx: Tx, scope: TenantScope, project_id: str) -> bool:
     return _may_be_reached(scope, project_id) and await projects.find(tx, scope, project_id) is not None
 
 
-async def _campaign(
-    tx: Tx, scope: TenantScope, wanted: Issuance, read: Callable[[Tx, TenantScope, str], Any]
-) -> Campaign | None:
-    if wanted.campaign_id is None or not may_be_id(wanted.campaign_id):
-        return None
-    campaign: Campaign | None = await read(tx, scope, wanted.campaign_id)
-    return campaign if campaign is not None and campaign.project_id == wanted.project_id else None
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What an issuance rests on, nothing of which changes until its transaction ends. `answer`: it was done before."""
+
+    attempt: Attempt | None
+    answer: bytes | None
+    campaign: Campaign | None
+    quota: Quota
 
 
-async def _recall(ctx: Context, tx: Tx, scope: TenantScope, attempt: Attempt) -> bytes | None:
+async def _hold(ctx: Context, tx: Tx, scope: TenantScope, wanted: Issuance, keyed: Keyed | None) -> _Found:
+    """What there is, held.
+
+    Raises: what `hold_authority` raises; ProjectNotFound; ValidationFailed for what is no key; IdempotencyConflict.
+    """
+    month = month_of(ctx.clock.now())
+    attempt = None if keyed is None else attempt_of(keyed.key, wanted.route, keyed.request)
+    campaign_id = wanted.campaign_id if wanted.campaign_id is not None and may_be_id(wanted.campaign_id) else None
+    async with tx.together() as ask:
+        ask(hold_authority(tx, scope))
+        has_project = ask(projects.hold(tx, scope, wanted.project_id))
+        # One queue for each organisation: from here on nobody else issues for it. What is read behind this is read
+        # inside the queue, so of two requests with one key the second finds what the first was answered.
+        monthly_quota = ask(code_entitlements.lock_monthly_quota(tx, scope))
+        receipt = None if attempt is None else ask(issuance_receipts.find(tx, scope, attempt))
+        campaign = None if campaign_id is None else ask(campaigns.hold(tx, scope, campaign_id))
+        issued_count = ask(code_usage.count_issued(tx, scope, month))
+    if not has_project.result():
+        raise ProjectNotFound
+    if keyed is not None and attempt is None:
+        raise _NO_KEY
+    now = ctx.clock.now()  # Read after the last wait: schedule, expiry and month are judged when we act.
+    is_same_month = month_of(now) == month
+    count = issued_count.result() if is_same_month else await code_usage.count_issued(tx, scope, month_of(now))
+    answer = None if attempt is None or receipt is None else _recalled(receipt.result(), attempt, now)
+    held = None if campaign is None else campaign.result()
+    return _Found(attempt, answer, _of_project(held, wanted.project_id), Quota(monthly_quota.result(), count, now))
+
+
+def _of_project(campaign: Campaign | None, project_id: str) -> Campaign | None:
+    return campaign if campaign is not None and campaign.project_id == project_id else None
+
+
+def _recalled(receipt: Receipt | None, attempt: Attempt, now: datetime) -> bytes | None:
     """The answer that is remembered for the attempt.
 
     Raises: IdempotencyConflict.
     """
-    receipt = await issuance_receipts.find(tx, scope, attempt)
-    if receipt is None or not receipt.is_kept(ctx.clock.now()):
+    if receipt is None or not receipt.is_kept(now):
         return None
     if not receipt.belongs_to(attempt):
         raise IdempotencyConflict
