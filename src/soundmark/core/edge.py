@@ -19,12 +19,13 @@ from soundmark.kit.problems import Problem, Unauthenticated
 from soundmark.kit.strict_json import Unrepresentable
 
 
-def _context(request: Request) -> Context:
+# Asynchronous though they wait for nothing: the framework runs others in a thread, which costs more than they do.
+async def _context(request: Request) -> Context:
     context: Context = request.app.state.context
     return context
 
 
-def _request_id(request: Request) -> str:
+async def _request_id(request: Request) -> str:
     identity: str = request.state.request_id
     return identity
 

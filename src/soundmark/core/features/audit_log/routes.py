@@ -72,7 +72,7 @@ FromFilter = Annotated[
 ToFilter = Annotated[Timestamp | None, Query(alias="to", description="Only entries before this moment, RFC 3339.")]
 
 
-def _wanted(
+async def _wanted(
     *, action: ActionFilter = None, actor: ActorFilter = None, from_at: FromFilter = None, to_at: ToFilter = None
 ) -> Wanted:
     """Dependency: the filters."""

@@ -79,7 +79,7 @@ def _one_key(request: Request) -> Keyed | None:
     return Keyed(keys[0], request.state.json) if keys else None
 
 
-def _keyed(
+async def _keyed(
     request: Request,
     idempotency_key: Annotated[  # noqa: ARG001 - published here, read as it stands in the request
         _KeyText | None,
@@ -92,7 +92,7 @@ def _keyed(
     return _one_key(request)
 
 
-def _certainly_keyed(
+async def _certainly_keyed(
     request: Request,
     idempotency_key: Annotated[  # noqa: ARG001 - as above
         _KeyText, Header(alias=_KEY_HEADER, description="The key that the issuance had.")

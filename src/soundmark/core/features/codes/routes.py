@@ -41,7 +41,7 @@ _WAV_ANSWER: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def _wanted(  # noqa: PLR0913 - one for each filter
+async def _wanted(  # noqa: PLR0913 - one for each filter
     *,
     status: Annotated[
         CodeStatus | None,
