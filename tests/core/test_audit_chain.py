@@ -209,7 +209,7 @@ async def test_many_writers_and_several_sealers_make_one_unbroken_chain(
             chains.append(await opened_chain(process))
             stack.push_async_callback(ended, asyncio.create_task(chains[-1].keep_sealing()))
         await asyncio.gather(*[writer() for _ in range(10)])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (found := await verified(db, chains[0], organization_id)).unsealed:
                 assert found.is_verified
         assert found == good(200)
@@ -226,7 +226,7 @@ async def test_two_cores_seal_what_either_wrote(database_url: Secret, api: Api, 
         await asyncio.gather(
             *[(api, other)[number % 2].given_project(tenant.organization_id, name) for number, name in enumerate(names)]
         )
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 answer = await other.get("/v1/audit-log/verification", params=tenant.query)
                 assert answer.json["verified"]
@@ -237,7 +237,7 @@ async def test_two_cores_seal_what_either_wrote(database_url: Secret, api: Api, 
 
 def test_an_entry_is_sealed_within_a_second() -> None:
     """A sealer looks often enough that one round more would still be in time."""
-    assert audit_chain_module.SEAL_EVERY_S <= 1 / 3
+    assert audit_chain_module.SEAL_EVERY_S * 2 < 1
 
 
 # Who waits for whom.
@@ -257,9 +257,9 @@ async def test_a_writer_waits_for_no_other_and_for_no_sealer(
             " INSERT INTO audit_unsealed SELECT organization_id, id, 'final', now() FROM e"
         ),
     ):
-        second = await asyncio.wait_for(write(db, organization_id), 5)
+        second = await asyncio.wait_for(write(db, organization_id), 20)
         # Neither does a sealer wait; the head is another's, so there is nothing to do.
-        await asyncio.wait_for(chain.seal_waiting(), 5)
+        await asyncio.wait_for(chain.seal_waiting(), 20)
         assert await verified(db, chain, organization_id) == good(2, unsealed=1)
     await chain.seal_waiting()
     assert await verified(db, chain, organization_id) == good(3)
@@ -275,7 +275,7 @@ async def test_a_sealer_passes_over_an_organisation_that_is_being_deleted(
     for each in (organization_id, other):
         await write(db, each)
     async with rival.committing("DELETE FROM organizations WHERE id = %s", organization_id):
-        await asyncio.wait_for(chain.seal_waiting(), 5)
+        await asyncio.wait_for(chain.seal_waiting(), 20)
         assert await verified(db, chain, other) == good(1)
     for table in ("audit_entries", "audit_unsealed", "audit_seals", "audit_heads"):
         assert await rival.rows(f"SELECT FROM {table} WHERE organization_id = %s", organization_id) == []
@@ -320,7 +320,7 @@ async def test_a_note_that_stayed_behind_is_removed(
 async def test_nothing_is_sealed_on_top_of_a_broken_end(
     db: Database, chain: AuditChain, organization_id: str, rival: Rival, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another organisation's entries are, and the trouble is logged once, not four times a second."""
+    """Another organisation's entries are, and the trouble is logged once, not with every round."""
     monkeypatch.setattr(audit_chain_module, "SEAL_EVERY_S", 0.0)
     first = await write(db, organization_id)
     await chain.seal_waiting()
@@ -331,7 +331,7 @@ async def test_nothing_is_sealed_on_top_of_a_broken_end(
         sealing = asyncio.create_task(chain.keep_sealing())
         for _ in range(3):
             await write(db, other)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while (await verified(db, chain, other)).unsealed:
                     pass
         await ended(sealing)
@@ -365,7 +365,7 @@ async def test_no_failure_ends_the_sealing(
     await write(db, organization_id)
     with capture_logs() as logged:
         sealing = asyncio.create_task(chain.keep_sealing())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await failed.wait()
             while (await verified(db, chain, organization_id)).unsealed:
                 pass
