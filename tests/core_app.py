@@ -399,6 +399,6 @@ class Rival:
     async def until_someone_waits(self, count: int = 1) -> None:
         """`count` others wait for locks in this database."""
         waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(await self.rows(waiting)) < count:  # noqa: ASYNC110 - the event happens in PostgreSQL
                 await asyncio.sleep(0.005)

@@ -189,7 +189,7 @@ async def test_a_change_whose_entry_was_not_written_has_not_happened(
             " WHERE datname = current_database() AND wait_event_type = 'Lock'"
         )
         assert len(terminated) == 1
-        answer = await asyncio.wait_for(acting, 10)
+        answer = await asyncio.wait_for(acting, 60)
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await everything(rival) == before
 

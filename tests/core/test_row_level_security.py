@@ -54,7 +54,7 @@ async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
         await tenant.given_key()
         await tenant.given_invitation()
         made.append(tenant)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while await rival.rows("SELECT FROM audit_unsealed"):
             pass
     for tenant in made:  # As if the next one had just been written.

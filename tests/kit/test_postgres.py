@@ -211,6 +211,13 @@ async def test_connections_carry_our_bounds(db: Database) -> None:
     assert values == ["30s", "30s", "UTC", "on"]
 
 
+async def test_a_transaction_may_be_given_more_time(db: Database) -> None:
+    """And whoever gets its connection next is not."""
+    for given, told in ((600, "10min"), (None, "30s")) * 2:
+        async with db.transaction(statement_timeout_s=given) as tx:
+            assert await tx.value("SELECT current_setting('statement_timeout')") == told
+
+
 async def test_a_statement_that_takes_too_long_is_the_databases_failure(db: Database) -> None:
     async def command() -> None:
         async with db.transaction() as tx:
@@ -233,7 +240,6 @@ async def test_a_database_that_is_not_there_is_unavailable_within_seconds() -> N
 
 
 async def test_a_full_pool_is_unavailable_and_recovers(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(db._pool, "timeout", 0.1)
     release = asyncio.Event()
     held: list[int] = []
 
@@ -243,10 +249,12 @@ async def test_a_full_pool_is_unavailable_and_recovers(db: Database, monkeypatch
             await release.wait()
 
     holders = [asyncio.create_task(hold()) for _ in range(3)]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(held) < 3:  # noqa: ASYNC110 - the pool grows in its own time
             await asyncio.sleep(0.005)
-    assert not await db.is_ready()
+    with monkeypatch.context() as impatient:
+        impatient.setattr(db._pool, "timeout", 0.1)
+        assert not await db.is_ready()
     release.set()
     await asyncio.gather(*holders)
     assert await db.is_ready()

@@ -103,7 +103,7 @@ async def test_an_issuance_that_never_took_place_is_repeated_under_the_same_key(
 
 async def test_a_service_that_is_too_slow_is_asked_again(issuing: IssuingService, clock: FakeClock) -> None:
     issuing.befall(silent)
-    async with client_of(issuing, clock, timeout_s=0.3) as client:
+    async with client_of(issuing, clock, timeout_s=2) as client:
         await client.codes.issue(WISH)
     assert issuing.routes == [ISSUE, RECOVER]
     assert issuing.state.issued == 1
