@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from up_process import (
     PROCESSES,
+    READY_S,
     SOUNDMARK,
     Up,
     clean_environ,
