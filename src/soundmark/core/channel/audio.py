@@ -14,7 +14,7 @@ from soundmark.kit.private_call import PrivateCallFailed, PrivateChannel
 Protocol = Literal[3, 4, 5]
 
 WAV_TYPE: Final = "audio/wav"
-_AHEAD_COUNT: Final = 4  # Of one row of frames: one is being rendered, and none of the others waits for our turn.
+_AHEAD_COUNT: Final = 4  # Of one row of frames: while one is rendered, others are on their way to and from there.
 _OF_ROWS_COUNT: Final = 16  # Of all rows: a quarter of the component's queue. The rest is for who asks for one WAV.
 _log: Final = structlog.get_logger()
 
