@@ -3,6 +3,8 @@
 import socket
 import socketserver
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, Self
 from urllib.parse import urlsplit
@@ -32,6 +34,9 @@ class Cutting(socketserver.ThreadingTCPServer):
         self.where = where
         self.faults = list(faults)
         self.passed: list[Passed] = []
+        self.arrived = threading.Event()
+        self._open = threading.Event()
+        self._open.set()
         self._turn = threading.Lock()
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
 
@@ -40,6 +45,7 @@ class Cutting(socketserver.ThreadingTCPServer):
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._open.set()
         self.shutdown()
         self._thread.join()
         self.server_close()
@@ -48,9 +54,19 @@ class Cutting(socketserver.ThreadingTCPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """No request goes any further until the block ends."""
+        self._open.clear()
+        yield
+        self._open.set()
+
     def fault_of(self, passed: Passed) -> Fault:
         with self._turn:
             self.passed.append(passed)
+        self.arrived.set()
+        self._open.wait()
+        with self._turn:
             return self.faults.pop(0) if self.faults and self.where in passed.path else "none"
 
 
