@@ -46,20 +46,21 @@ def issuing(cluster: RunningCluster) -> list[Figure]:
     many = Demand(["/v1/codes"] * _ORGANIZATIONS, _ORGANIZATIONS, _AUTHORIZATION, own, is_in_order=True)
     alone = Demand(["/v1/codes"], _ORGANIZATIONS, _AUTHORIZATION, own[:1])
     measured: dict[str, list[float]] = {name: [] for name in ("batch", "bare", "many", "16", "alone", "1")}
-    with core(database) as service:
+    with core(database) as service, core(database, processes=2) as two:
         for demand in (batch, many, alone):
             wrk.run(service.base_url, demand, seconds=2)
+        wrk.run(two.base_url, many, seconds=2)
         for _ in range(_ROUNDS):
             measured["bare"].append(_bare_codes_per_s(database))
             measured["batch"].append(_BATCH * _load(service, batch).requests_per_s)
             measured["16"].append(_commits_per_s(cluster, bench_database, _ORGANIZATIONS))
-            measured["many"].append(_load(service, many).requests_per_s)
+            measured["many"].append(_load(two, many).requests_per_s)
             measured["1"].append(_commits_per_s(cluster, bench_database, 1))
             measured["alone"].append(_load(service, alone).requests_per_s)
     of = measured
     return [
         _rates("Codes in batches of 100", of["batch"], "signing and two inserts", of["bare"], 0.4),
-        _rates("Single Codes of 16 organisations", of["many"], "pgbench simple-update, 16 clients", of["16"], 0.35),
+        _rates("Single Codes of 16 organisations, two Core processes", of["many"], "pgbench simple-update, 16 clients", of["16"], 0.35),
         _rates("Single Codes of one organisation", of["alone"], "pgbench simple-update, 1 client", of["1"], 0.5),
     ]
 

@@ -104,21 +104,28 @@ class Tx:
             asked.append(task)
             return task
 
+        raised: BaseException | None = None
         try:
             async with self._connection.pipeline() as pipeline:
                 yield ask
                 await this.until_sent(len(asked))
                 await pipeline.sync()
-        except BaseException:
+        except BaseException as error:  # noqa: BLE001 - raised below
+            raised = error
             for task in asked:
                 task.cancel()
-            raise
-        finally:
-            self._round = None
-            this.answered.set()
-            await asyncio.gather(*asked, return_exceptions=True)
-        for task in asked:
-            task.result()
+        self._round = None
+        this.answered.set()
+        await asyncio.gather(*asked, return_exceptions=True)
+        if raised is None:
+            for task in asked:
+                task.result()
+        elif isinstance(raised, psycopg.Error):
+            # What fails is told to whoever of them listens just then; the others are told that something failed.
+            told = [task.exception() for task in asked if not task.cancelled()]
+            raise _first_failure([*told, raised])
+        else:
+            raise raised
 
     @contextlib.asynccontextmanager
     async def ending(self) -> AsyncIterator[None]:
@@ -126,9 +133,10 @@ class Tx:
 
         The last thing in a transaction: one round trip instead of one for each statement.
         """
-        async with self._connection.pipeline():
+        async with self._connection.pipeline() as pipeline:
             yield
             await self._connection.execute("COMMIT")
+            await pipeline.sync()
         self.is_over = True
 
     async def _answered(self) -> None:
@@ -321,6 +329,12 @@ class Database:
             else:
                 return connection
         raise DatabaseUnavailable
+
+
+def _first_failure(told: Sequence[BaseException | None]) -> BaseException:
+    """What went wrong, among those who were told it, or only that something did."""
+    failures = [error for error in told if isinstance(error, psycopg.Error)]
+    return next((error for error in failures if not isinstance(error, psycopg.errors.PipelineAborted)), failures[0])
 
 
 def _without_content(error: psycopg.DatabaseError) -> None:
