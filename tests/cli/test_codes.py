@@ -254,11 +254,21 @@ def test_a_bundle_that_breaks_off_leaves_no_file(tenant: Tenant, tmp_path: Path)
     ids = [code["xr_id"] for code in tenant.given_codes(3)]
     out = tmp_path / "bundle.zip"
     out.write_text("the one before")
-    with Cutting(tenant.service.url, "half an answer") as proxy:
+    with Cutting(tenant.service.url, *["half an answer"] * 20) as proxy:  # type: ignore[list-item]
         done = tenant.run("codes", "wav", *ids, "--project", tenant.project_id, "--out", str(out), url=proxy.url)
     assert "did not answer completely" in done.refusal
     assert [path.name for path in tmp_path.iterdir()] == ["bundle.zip"]
     assert out.read_text() == "the one before"
+
+
+def test_a_bundle_that_breaks_off_is_asked_for_again(tenant: Tenant, tmp_path: Path) -> None:
+    ids = [code["xr_id"] for code in tenant.given_codes(3)]
+    out = tmp_path / "bundle.zip"
+    with Cutting(tenant.service.url, "half an answer") as proxy:
+        done = tenant.run("codes", "wav", *ids, "--project", tenant.project_id, "--out", str(out), url=proxy.url)
+    assert done.status == 0
+    with zipfile.ZipFile(out) as archive:
+        assert archive.testzip() is None
 
 
 def test_a_revoked_code_is_not_rendered(tenant: Tenant, tmp_path: Path) -> None:

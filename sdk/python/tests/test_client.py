@@ -357,10 +357,24 @@ async def test_a_download_is_written_as_it_comes(issuing: IssuingService, clock:
     assert json.loads(issuing.state.requests[0].body) == {"xr_ids": ["xr_1"], "protocol": 4}
 
 
-async def test_half_a_download_is_not_begun_again(issuing: IssuingService, clock: FakeClock) -> None:
-    """The file holds its first part already."""
-    issuing.befall(says(http(200, b"x" * 100_000)[:-50_000]))
+async def test_half_a_download_is_begun_again_where_the_file_was(issuing: IssuingService, clock: FakeClock) -> None:
+    issuing.befall(says(http(200, b"x" * 100_000)[:-50_000]), says(http(200, b"yyy")))
     into = io.BytesIO()
+    into.write(b"before ")
+    async with client_of(issuing, clock) as client:
+        assert await client.codes.wav(ORGANIZATION, "xr_1", into) == 3
+    assert into.getvalue() == b"before yyy"
+
+
+async def test_half_a_download_into_what_cannot_go_back_is_not_begun_again(
+    issuing: IssuingService, clock: FakeClock
+) -> None:
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+    issuing.befall(says(http(200, b"x" * 100_000)[:-50_000]))
+    into = Pipe()
     async with client_of(issuing, clock) as client:
         with pytest.raises(ServiceUnreachable):
             await client.audit_log.download(ORGANIZATION, into, form="csv")

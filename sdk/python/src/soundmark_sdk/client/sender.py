@@ -78,7 +78,8 @@ class AsyncSender:
             page = await self.page(kind, next_call(call, page.next_cursor))
 
     async def download(self, call: Call, into: BinaryIO, on_progress: Progress | None) -> int:
-        """Write an answer into a file; it is asked for again only while nothing of it was written."""
+        """Write an answer into a file; after half of it again from where the file stood, unless that cannot go back."""
+        begun_at = into.tell() if into.seekable() else None
         taken = 0
 
         def progress(so_far: int, whole: int | None) -> None:
@@ -89,11 +90,14 @@ class AsyncSender:
 
         async def act() -> int:
             self._check_open()
+            if begun_at is not None:
+                into.seek(begun_at)
+                into.truncate()
             timeout_s = self._limits.download_timeout_s
             now = self._clock.now
             return await download(self._target, call, into, on_progress=progress, timeout_s=timeout_s, now=now)
 
-        return await self._attempt(call, act, may_repeat=lambda: taken == 0)
+        return await self._attempt(call, act, may_repeat=lambda: taken == 0 or begun_at is not None)
 
     async def issue(self, kind: type[R], body: bytes, *, is_batch: bool, idempotency_key: str | None) -> R:
         """Issue exactly once, and return what was issued."""
