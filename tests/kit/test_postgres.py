@@ -236,7 +236,7 @@ async def test_a_database_that_is_not_there_is_unavailable_within_seconds() -> N
         await database.open()
     with pytest.raises(DatabaseUnavailable):
         await database.dedicated_connection()
-    assert time.monotonic() - started_s < 15
+    assert time.monotonic() - started_s < 40
 
 
 async def test_a_full_pool_is_unavailable_and_recovers(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
