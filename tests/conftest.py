@@ -8,6 +8,7 @@ import psycopg
 import pytest
 import structlog
 from core_app import Api, FakeClock, Rival, audio_component, core_settings, running_core
+from hypothesis import HealthCheck, settings
 from issuer import CLIENT_ID, running_issuer
 from leaks import leaked
 from people import People
@@ -27,6 +28,10 @@ structlog.configure(
         structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
     ]
 )
+
+# An example that takes long is a machine that is busy, and no fault.
+settings.register_profile("soundmark", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("soundmark")
 
 # What a running Core needs to find again is put back as it was, not emptied.
 _KEPT = {"alembic_version", "instance_secrets", "plans", "signing_keys"}
