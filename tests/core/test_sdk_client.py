@@ -1,5 +1,6 @@
 """`soundmark_sdk.client` against the real Core: every route that is published, and a connection that breaks."""
 
+import asyncio
 import io
 import json
 import re
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 import httpx
 import pytest
-from core_app import FakeClock, core_settings, served_in_thread
+from core_app import FakeClock, Rival, core_settings, served_in_thread
 from cutting import Cutting, Fault
 from issuer import CLIENT_ID, Issuer, running_issuer
 from soundmark_sdk import hear, read_key_set, verify_signed_code
@@ -28,6 +29,7 @@ from soundmark_sdk.client import (
 )
 
 from soundmark.core.app import create_app
+from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.secret import Secret
 
 # What a receiver asks, and its own half of the SDK.
@@ -304,6 +306,22 @@ async def test_a_code_is_issued_once_over_a_connection_that_breaks(
     sent = [passed for passed in proxy.passed if passed.path.startswith("/v1/codes")]
     assert len({passed.headers["idempotency-key"] for passed in sent}) == 1
     assert len({passed.body for passed in sent}) == 1
+
+
+async def test_a_repeat_while_the_first_is_still_running_gets_its_answer(
+    world: World, tenant: Tenant, cluster: RunningCluster
+) -> None:
+    """The client gave up waiting, asked what became of it, heard of nothing, and sent it again."""
+    rival = Rival(cluster.superuser_url_of("core_spare"))
+    wish = tenant.wish()
+    async with AsyncClient(world.url, world.issuer.token("owner"), timeout_s=2) as client:
+        async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
+            issuing = asyncio.create_task(client.codes.issue(wish))
+            await rival.until_someone_waits(2)
+        code = await issuing
+        assert await client.codes.unsettled() == ()
+    assert [one.xr_id async for one in tenant.client.codes.list(tenant.organization_id)] == [code.xr_id]
+    assert (await tenant.client.usage(tenant.organization_id)).codes.issued == 1
 
 
 async def test_a_quota_that_is_used_up_says_when_to_come_back(tenant: Tenant) -> None:

@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from soundmark_sdk.client import (
     AnswerMalformed,
     ApiProblem,
@@ -116,6 +118,30 @@ async def test_whatever_befalls_each_request_it_is_issued_once(issuing: IssuingS
     assert issuing.routes == [ISSUE, RECOVER, RECOVER, ISSUE, RECOVER, RECOVER]
     assert issuing.state.issued == 1
     assert len(issuing.keys) == 1
+
+
+FAULTS = st.sampled_from(
+    [honest, lost_before, lost_after, half, says(http(503)), says_after(http(500)), says(problem(429, "rate_limited"))]
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(FAULTS, max_size=8))
+async def test_whatever_befalls_a_call_and_its_repeat_it_is_issued_once(faults: list[Fault]) -> None:
+    """Property: a caller who calls again until there is an answer has one Code, and the service issued one."""
+    with IssuingService() as service:
+        service.befall(*faults)
+        async with client_of(service, FakeClock(), attempts_max=3) as client:
+            while True:
+                try:
+                    code = await client.codes.issue(WISH)
+                except ClientFailure as failure:
+                    left = await client.codes.unsettled()
+                    assert left == (() if failure.unsettled is None else (failure.unsettled,))
+                else:
+                    break
+            assert await client.codes.unsettled() == ()
+        assert (code.xr_id, service.state.issued) == ("xr_" + "0" * 22, 1)
 
 
 async def test_a_batch_is_recovered_whole(issuing: IssuingService, clock: FakeClock) -> None:
@@ -290,6 +316,14 @@ async def test_a_key_that_is_in_use_is_refused(issuing: IssuingService, clock: F
             await client.codes.issue(WISH, idempotency_key="playout-2026-11-20")
         calling.cancel()
         await asyncio.gather(calling, return_exceptions=True)
+
+
+@pytest.mark.parametrize("key", ["", "x" * 15, "x" * 129, "with a space in it", "line\r\nX-Other: header-x", "é" * 16])
+async def test_what_is_no_key_is_not_sent(issuing: IssuingService, clock: FakeClock, key: str) -> None:
+    async with client_of(issuing, clock) as client:
+        with pytest.raises(ValueError, match="idempotency key"):
+            await client.codes.issue(WISH, idempotency_key=key)
+    assert issuing.routes == []
 
 
 async def test_without_a_connection_nothing_was_sent_and_nothing_stays(clock: FakeClock) -> None:

@@ -285,7 +285,6 @@ def _judge(  # noqa: PLR0913 - what it calls with, as it was given
 def _issue_batches(client: Client, wish: Wish, count: int, key: str, *, as_json: bool) -> None:
     """Issue `count` Codes, a batch at a time; each has a key made of the command's, so that it can be repeated."""
     issued: list[Code] = []
-    documents: list[Any] = []
     sizes = [min(_AT_ONCE_MAX, count - begun) for begun in range(0, count, _AT_ONCE_MAX)]
     try:
         with _resumable(wish, key, issued), progress_of() as bar:
@@ -293,12 +292,11 @@ def _issue_batches(client: Client, wish: Wish, count: int, key: str, *, as_json:
             for number, size in enumerate(sizes, start=1):
                 batch = client.codes.issue_batch(wish, size, idempotency_key=f"{key}.{number}")
                 issued += batch.data
-                documents += batch.document["data"] if isinstance(batch.document["data"], list) else []
                 bar.update(task, completed=len(issued))
     finally:
         # Whatever else happened: these exist, and whoever asked for them must get to know them.
         if issued:
-            _show_issued(issued, {"data": documents}, as_json=as_json)
+            _show_issued(issued, {"data": [code.document for code in issued]}, as_json=as_json)
 
 
 @contextmanager

@@ -19,11 +19,11 @@ _IDLE_S = 2.0
 class AsyncClient(AsyncGroups):
     """A client of one service with one credential, for one event loop; safe for any number of concurrent calls.
 
-    `credential` is a server key (`xak_…`), an access token, or a function that returns the one to use now. It goes
-    over https only (plain http: loopback), is never shown, and redirects are not followed. `timeout_s` bounds each
-    request from connecting to the last byte, `download_timeout_s` those that write a file. `attempts_max` and
-    `retry_wait_max_s` bound what one call sends and waits; only what is safe to repeat is repeated. `recovery` is
-    where issuances are remembered until they are answered.
+    `credential` is a server key (`xak_…`), an access token, or a function that returns, at once, the one to use now.
+    It goes over https only (plain http: loopback), is never shown, and redirects are not followed. `timeout_s` bounds
+    each request from connecting to the last byte, `download_timeout_s` those that write a file. `attempts_max` and
+    `retry_wait_max_s` bound what one call sends and waits; only what is safe to repeat is repeated. `recovery` is where
+    issuances are remembered until they are answered.
     """
 
     def __init__(  # noqa: PLR0913 - each is a setting with a default, given by name

@@ -1,5 +1,6 @@
 """Issuing exactly once over a connection that may break at any moment."""
 
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from soundmark_sdk.clock import Clock
 
 # 256 random bits, 43 URL-safe characters; the service takes 16 to 128 (API v1, "Limits").
 _KEY_BYTES: Final = 32
+_KEY: Final = re.compile(r"[A-Za-z0-9._~-]{16,128}")
 
 # Refusals that the service reaches only where it has no receipt for the key: nothing was issued under it. Others, such
 # as a credential that was revoked meanwhile, come first and say nothing about what became of an earlier request.
@@ -70,12 +72,12 @@ class Issuer:
         Without a key of the caller's: where exactly this body was left without an answer before, that issuance is
         finished, since the caller is asking for it again.
 
-        Raises: ClientFailure. ValueError for a key that is in use at this moment.
+        Raises: ClientFailure. ValueError for a key that is none, or is in use at this moment.
         """
         left_over = None if idempotency_key is not None else self._left_over(body, is_batch=is_batch)
         if left_over is not None:
             return await self.resume(left_over, fetch=fetch, budget=budget)
-        key = secrets.token_urlsafe(_KEY_BYTES) if idempotency_key is None else idempotency_key
+        key = secrets.token_urlsafe(_KEY_BYTES) if idempotency_key is None else _checked(idempotency_key)
         issuance = RememberedIssuance(key, self._base_url, is_batch, body, self._clock.now())
         with self._working_on(issuance):
             self._store.remember(issuance)
@@ -155,6 +157,12 @@ class Issuer:
         else:
             self.forget(issuance)
         return failure
+
+
+def _checked(key: str) -> str:
+    if _KEY.fullmatch(key) is None:
+        raise ValueError("An idempotency key is 16 to 128 of A-Z, a-z, 0-9, '.', '_', '~' and '-'.")
+    return key
 
 
 def call_of(issuance: RememberedIssuance, step: Step) -> Call:

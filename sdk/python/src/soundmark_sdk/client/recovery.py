@@ -26,7 +26,10 @@ class RememberedIssuance:
 
 
 class RecoveryStore(Protocol):
-    """Where issuances are remembered. A client calls it from one thread at a time, and never concurrently."""
+    """Where issuances are remembered, for one client at a time: what another is in the middle of looks like left over.
+
+    A client calls it from one thread at a time, and waits for it: it should be as fast as a disk.
+    """
 
     def remember(self, issuance: RememberedIssuance) -> None:
         """Keep it under its key, in the place of one that has the same; it is kept for good once this returns."""
