@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 from core_app import OPERATOR_TOKEN
 from cutting import Cutting
+from typer.testing import CliRunner
 
-from .conftest import Done, Tenant, run
+from soundmark.cli import campaigns
+
+from .conftest import Done, Tenant
 
 UNKNOWN = "cmp_" + "0" * 22
 
@@ -117,5 +120,6 @@ def test_without_a_service_it_is_one_line(tenant: Tenant) -> None:
     ],
 )
 def test_wrong_usage_is_status_2_and_calls_nobody(arguments: tuple[str, ...]) -> None:
-    done = run("campaigns", *arguments, "--organization", "org_1", settings={"API_KEY": "xak_" + "k" * 43})
-    assert (done.status, done.out) == (2, "")
+    done = CliRunner().invoke(campaigns.app, [*arguments, "--organization", "org_1"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "Usage: " in done.stderr

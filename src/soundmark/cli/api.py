@@ -92,8 +92,9 @@ def show_json(document: Mapping[str, Any]) -> None:
 def show_table(headings: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     """Print rows of ids, texts, numbers, moments and None."""
     table = Table()
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    for number, heading in enumerate(headings):
+        # The first is the id that other commands take.
+        table.add_column(heading, overflow="fold", no_wrap=number == 0)
     for row in rows:
         table.add_row(*(cell(value) for value in row))
     _console().print(table)
