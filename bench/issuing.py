@@ -6,8 +6,8 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import median
 from typing import Any, Final
@@ -30,6 +30,8 @@ _ROUND_S: Final = 4.0
 _BATCH: Final = 100
 _ORGANIZATIONS: Final = 16
 _STOPPED: Final = 100_000
+_STOP_S: Final = 10.0
+_CALM_S: Final = 2.0
 _LISTED: Final = 1_000_000
 _PAGE: Final = 100
 _PAGES: Final = 1_000
@@ -60,7 +62,13 @@ def issuing(cluster: RunningCluster) -> list[Figure]:
     of = measured
     return [
         _rates("Codes in batches of 100", of["batch"], "signing and two inserts", of["bare"], 0.4),
-        _rates("Single Codes of 16 organisations, two Core processes", of["many"], "pgbench simple-update, 16 clients", of["16"], 0.35),
+        _rates(
+            "Single Codes of 16 organisations, two Core processes",
+            of["many"],
+            "pgbench simple-update, 16 clients",
+            of["16"],
+            0.35,
+        ),
         _rates("Single Codes of one organisation", of["alone"], "pgbench simple-update, 1 client", of["1"], 0.5),
     ]
 
@@ -73,21 +81,22 @@ def stopping(cluster: RunningCluster) -> list[Figure]:
     stops_s: list[float] = []
     shares: list[float] = []
     key = key_of(database)
-    with core(database) as service:
-        wrk.run(service.base_url, demand, seconds=2)
+    with core(database) as service, ThreadPoolExecutor(1) as other:
         for number in range(1, 4):
             numbers = range(number * _STOPPED, (number + 1) * _STOPPED)
             campaign_id = seed.seed_campaign(database.everything, key, numbers)
-            calm, meanwhile = _Issuing(service, demand), _Issuing(service, demand)
-            with calm.running():
-                time.sleep(_ROUND_S)
-            with meanwhile.running():
-                begun_s = time.monotonic()
+            issuing = other.submit(wrk.run, service.base_url, demand, seconds=_STOP_S)
+            time.sleep(_CALM_S / 2)
+            with _issued(database) as calm:
+                time.sleep(_CALM_S)
+            begun_s = time.monotonic()
+            with _issued(database) as meanwhile:
                 answer = _post(service, f"/v1/campaigns/{campaign_id}/stop", organization_id=seed.ORGANIZATION_ID)
-                stops_s.append(time.monotonic() - begun_s)
+            stops_s.append(time.monotonic() - begun_s)
+            issuing.result()
             if answer["revoked_count"] != _STOPPED:
                 raise RuntimeError(f"something else was stopped: {answer}")
-            shares.append(meanwhile.per_s / calm.per_s)
+            shares.append(meanwhile[0] / calm[0])
     return [
         Figure(
             "Stopping a campaign with 100,000 active Codes",
@@ -285,40 +294,21 @@ def _pgbench(cluster: RunningCluster, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-@dataclass
-class _Issuing:
-    """Somebody who issues as long as it lasts."""
+@contextmanager
+def _issued(database: Seeded) -> Iterator[list[float]]:
+    """How many Codes the first further organisation issued in a second, while the block lasted."""
+    statement = "SELECT COALESCE(sum(issued_count), 0) FROM code_usage_days WHERE organization_id = %s"
+    per_s: list[float] = []
+    with psycopg.connect(database.everything.reveal(), autocommit=True) as connection:
 
-    service: Service
-    demand: Demand
-    per_s: float = 0.0
+        def count() -> int:
+            row = connection.execute(statement, [seed.organization_id_of(0)]).fetchone()
+            assert row is not None, "a sum is always answered"
+            return int(row[0])
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Issue until the block ends."""
-        stop = threading.Event()
-        counts: list[int] = []
-
-        def issue() -> None:
-            count = 0
-            headers = {"Authorization": self.demand.authorization, "Content-Type": "application/json"}
-            with httpx.Client(base_url=self.service.base_url, headers=headers) as client:
-                while not stop.is_set():
-                    client.post(self.demand.paths[0], content=self.demand.bodies[0]).raise_for_status()
-                    count += 1
-            counts.append(count)
-
-        threads = [threading.Thread(target=issue) for _ in range(self.demand.connections)]
-        begun_s = time.monotonic()
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            for thread in threads:
-                thread.join()
-            self.per_s = sum(counts) / (time.monotonic() - begun_s)
+        before, begun_s = count(), time.monotonic()
+        yield per_s
+        per_s.append((count() - before) / (time.monotonic() - begun_s))
 
 
 @contextmanager
