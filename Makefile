@@ -31,7 +31,7 @@ test: test-install test-tools lint
 	@$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup
 
 test-tools:
-	@scripts/install-tools redis-server
+	@scripts/install-tools redis-server curl
 
 lint: test-install
 	@$(BIN)/ruff format --check --quiet $(CHECKED)

@@ -22,6 +22,7 @@ from rich.console import Console
 from bench import seed, unchained, wrk
 from bench.figures import Figure, keep, ratio_of_rounds, show
 from bench.issuer import CLIENT_ID, issuer
+from bench.issuing import bundles, issuing, listing, stopping
 from bench.server import CONSTANT
 from bench.service import OPERATOR_TOKEN, PROOF, Seeded, Service, audio, core, seeded
 from bench.wrk import Demand, Load
@@ -191,7 +192,7 @@ def audit(cluster: RunningCluster) -> list[Figure]:
             "intent": seed.INTENT,
         }
     )
-    demand = Demand(["/v1/codes"], _WRITERS, f"Bearer {OPERATOR_TOKEN}", body)
+    demand = Demand(["/v1/codes"], _WRITERS, f"Bearer {OPERATOR_TOKEN}", [body])
     ages_s: list[float] = []
     with core(chained) as service, core(plain, more={unchained.SETTING: "1"}) as reference:
         for one in (service, reference):
@@ -251,6 +252,10 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "sound": sound,
     "access": access,
     "audit": audit,
+    "issuing": issuing,
+    "stopping": stopping,
+    "listing": listing,
+    "bundles": bundles,
     "up": up,
 }
 
@@ -354,7 +359,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench")
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="which parts to measure; all unless named")
     wanted = parser.parse_args().parts or list(PARTS)
-    with throwaway_cluster() as cluster:
+    with throwaway_cluster(is_durable=True) as cluster:
         for part in wanted:
             _say(f"measuring {part} ...")
             figures = PARTS[part](cluster)

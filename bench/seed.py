@@ -8,9 +8,10 @@ import psycopg
 
 from soundmark.core.access.server_keys import digest_of_secret
 from soundmark.core.custody import unseal_key
-from soundmark.core.domain.code import digest_of, payload_of
+from soundmark.core.domain.code import Facts, payload_of
 from soundmark.core.features.signing_keys.service import ensure_active, list_keys
 from soundmark.kit import base64url
+from soundmark.kit.canonical import canonicalize
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.postgres import Database
@@ -53,7 +54,7 @@ def xr_id_of(number: int) -> str:
     return f"xr_{number:022d}"
 
 
-def seed_codes(url: Secret, key: SigningKey, numbers: range) -> None:
+def seed_codes(url: Secret, key: SigningKey, numbers: range, *, campaign_id: str | None = None) -> None:
     """The Codes with these numbers exist."""
     now = datetime.now(UTC).replace(microsecond=0)
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
@@ -66,24 +67,33 @@ def seed_codes(url: Secret, key: SigningKey, numbers: range) -> None:
             " ON CONFLICT DO NOTHING",
             (ORGANIZATION_ID, PROJECT_ID, now),
         )
+        connection.execute(
+            "INSERT INTO plans (id, name, product, monthly_code_quota, active)"
+            " VALUES ('plan_bench', 'Bench', 'codes', 1000000000, true) ON CONFLICT DO NOTHING"
+        )
+        connection.execute(
+            "INSERT INTO code_entitlements (organization_id, plan_id) VALUES (%s, 'plan_bench') ON CONFLICT DO NOTHING",
+            (ORGANIZATION_ID,),
+        )
         # The operator's own, so that the tenant's routes can be measured too.
         connection.execute(
             "INSERT INTO members (organization_id, subject_id, email, role, created_at)"
             " VALUES (%s, 'operator', 'operator@localhost', 'owner', %s) ON CONFLICT DO NOTHING",
             (ORGANIZATION_ID, now),
         )
-        rows = list(_rows(key, numbers, now))
+        rows = list(_rows(facts_of(key, now, campaign_id), numbers))
         with connection.cursor() as cursor:
             with cursor.copy("COPY broadcasts (token, payload, signature) FROM STDIN (FORMAT BINARY)") as copy:
                 copy.set_types(["text", "bytea", "bytea"])
                 for token, _, payload in rows:
                     copy.write_row((token, payload, key.sign(payload)))
             with cursor.copy(
-                "COPY codes (organization_id, xr_id, project_id, issuer, issued_at, expires_at, broadcast_token,"
-                " key_id) FROM STDIN"
+                "COPY codes (organization_id, xr_id, project_id, campaign_id, issuer, issued_at, expires_at,"
+                " broadcast_token, key_id) FROM STDIN"
             ) as copy:
+                tenant, rest = (ORGANIZATION_ID,), (PROJECT_ID, campaign_id, "Bench", now, now + _LIFE)
                 for token, xr_id, _ in rows:
-                    copy.write_row((ORGANIZATION_ID, xr_id, PROJECT_ID, "Bench", now, now + _LIFE, token, key.key_id))
+                    copy.write_row((*tenant, xr_id, *rest, token, key.key_id))
 
 
 def settle(url: Secret) -> None:
@@ -116,25 +126,65 @@ def seed_callers(url: Secret, secret: str) -> None:
         )
 
 
-def _rows(key: SigningKey, numbers: range, now: datetime) -> Iterator[tuple[str, str, bytes]]:
-    """Token, id and payload of each Code. The payload is canonicalised once and filled in a million times."""
-    xr_slot, token_slot = "xr_" + "0" * 22, "brd_" + "0" * 16
-    template = payload_of(
-        xr_id=xr_slot,
+def organization_id_of(number: int) -> str:
+    """The id of the `number`-th further organisation."""
+    return f"org_{number:022d}"
+
+
+def seed_organizations(url: Secret, count: int) -> None:
+    """So many further organisations of the operator exist, each with the same project id and no end of quota."""
+    now = datetime.now(UTC)
+    with psycopg.connect(url.reveal(), autocommit=True) as connection:
+        for number in range(count):
+            tenant = organization_id_of(number)
+            connection.execute(
+                "INSERT INTO organizations (id, name, created_at) VALUES (%s, 'Bench', %s)", (tenant, now)
+            )
+            connection.execute(
+                "INSERT INTO projects (organization_id, id, name, created_at) VALUES (%s, %s, 'Bench', %s)",
+                (tenant, PROJECT_ID, now),
+            )
+            connection.execute(
+                "INSERT INTO members (organization_id, subject_id, email, role, created_at)"
+                " VALUES (%s, 'operator', 'operator@localhost', 'owner', %s)",
+                (tenant, now),
+            )
+            connection.execute(
+                "INSERT INTO code_entitlements (organization_id, plan_id) VALUES (%s, 'plan_bench')", (tenant,)
+            )
+
+
+def seed_campaign(url: Secret, key: SigningKey, numbers: range) -> str:
+    """A campaign exists, and under it the Codes with these numbers; its id."""
+    campaign_id = f"cmp_{numbers[0]:022d}"
+    with psycopg.connect(url.reveal(), autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO campaigns (organization_id, id, project_id, name, created_at) VALUES (%s, %s, %s, %s, %s)",
+            (ORGANIZATION_ID, campaign_id, PROJECT_ID, campaign_id, datetime.now(UTC)),
+        )
+    seed_codes(url, key, numbers, campaign_id=campaign_id)
+    settle(url)
+    return campaign_id
+
+
+def facts_of(key: SigningKey, now: datetime, campaign_id: str | None = None) -> Facts:
+    """What the seeded Codes have in common."""
+    return Facts(
         organization_id=ORGANIZATION_ID,
         project_id=PROJECT_ID,
-        campaign_id=None,
+        campaign_id=campaign_id,
         issuer="Bench",
         issued_at=now,
         expires_at=now + _LIFE,
-        intent=INTENT,
+        intent=canonicalize(INTENT),
         audience_integration_id=None,
-        broadcast_token=token_slot,
         key_id=key.key_id,
     )
-    before, _, rest = template.partition(digest_of(token_slot).encode())
-    between, _, after = rest.partition(xr_slot.encode())
+
+
+def _rows(facts: Facts, numbers: range) -> Iterator[tuple[str, str, bytes]]:
+    """Token, id and payload of each Code."""
+    head = facts.head()
     for number in numbers:
         token, xr_id = token_of(number), xr_id_of(number)
-        payload = b"".join((before, digest_of(token).encode(), between, xr_id.encode(), after))
-        yield token, xr_id, payload
+        yield token, xr_id, payload_of(head, xr_id=xr_id, broadcast_token=token)

@@ -20,6 +20,7 @@ from bench import seed
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.migrations import migrate
 from soundmark.kit.secret import Secret
+from soundmark.kit.signing import SigningKey
 from soundmark.kit.sockets import reserve_port
 
 PROOF: Final = {"X-Svc-Resolution-Proof": "ed25519-v1"}
@@ -57,6 +58,11 @@ def seeded(cluster: RunningCluster, count: int) -> Seeded:
         seed.seed_codes(everything, key, range(begin, min(count, begin + _SEEDED_AT_ONCE)))
     seed.settle(everything)
     return Seeded(url, everything, count)
+
+
+def key_of(database: Seeded) -> SigningKey:
+    """The key that Core signs with on this database."""
+    return asyncio.run(seed.first_key(database.url, _MASTER_KEY))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,15 @@ CONNECTIONS = 64
 _SCRIPT = """
 local requests, n = {}, 0
 function init(args)
+  local bodies = {}
+  for body in io.lines(args[4]) do table.insert(bodies, body) end
   for path in io.lines(args[1]) do
     n = n + 1
     local headers = {["Host"] = "bench", ["X-Svc-Resolution-Proof"] = "ed25519-v1"}
     if args[3] ~= "" then headers["Authorization"] = args[3] end
-    if args[4] ~= "" then
+    if #bodies > 0 then
       headers["Content-Type"] = "application/json"
-      requests[n] = wrk.format("POST", path, headers, args[4])
+      requests[n] = wrk.format("POST", path, headers, bodies[(n - 1) % #bodies + 1])
     else
       requests[n] = wrk.format("GET", path, headers)
     end
@@ -57,7 +59,7 @@ class Demand:
     paths: Sequence[str]
     connections: int = CONNECTIONS
     authorization: str = ""
-    body: str = ""  # Posted to each path, instead of getting it.
+    bodies: Sequence[str] = ()  # Posted to the paths in turn, instead of getting them.
     is_in_order: bool = False  # Each path once before the first comes again, instead of drawn uniformly.
 
 
@@ -65,11 +67,12 @@ def run(base_url: str, demand: Demand, *, seconds: float, seed: int = 1) -> Load
     """Ask for `demand` as fast as it is answered, for `seconds`. Any answer but a success ends the benchmark."""
     order = "in order" if demand.is_in_order else str(seed)
     with tempfile.TemporaryDirectory() as folder:
-        script, listing = Path(folder, "draw.lua"), Path(folder, "paths")
+        script, listing, bodies = Path(folder, "draw.lua"), Path(folder, "paths"), Path(folder, "bodies")
         script.write_text(_SCRIPT)
         listing.write_text("\n".join(demand.paths))
+        bodies.write_text("\n".join(demand.bodies))
         options = ["-t1", f"-c{demand.connections}", f"-d{seconds:.0f}s", "--timeout", "10s", "-s", script]
-        command = ["wrk", *options, base_url, "--", listing, order, demand.authorization, demand.body]
+        command = ["wrk", *options, base_url, "--", listing, order, demand.authorization, bodies]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     line = next(line for line in done.stdout.splitlines() if line.startswith("RESULT "))
     measured = json.loads(line.removeprefix("RESULT "))

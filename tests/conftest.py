@@ -8,6 +8,7 @@ import psycopg
 import pytest
 import structlog
 from core_app import Api, FakeClock, Rival, audio_component, core_settings, running_core
+from hypothesis import HealthCheck, settings
 from issuer import CLIENT_ID, running_issuer
 from leaks import leaked
 from people import People
@@ -28,8 +29,12 @@ structlog.configure(
     ]
 )
 
+# An example that takes long is a machine that is busy, and no fault.
+settings.register_profile("soundmark", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("soundmark")
+
 # What a running Core needs to find again is put back as it was, not emptied.
-_KEPT = {"alembic_version", "instance_secrets", "signing_keys"}
+_KEPT = {"alembic_version", "instance_secrets", "plans", "signing_keys"}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -101,7 +106,7 @@ async def database_url(migrated_url: Secret, session_keys: list[Any]) -> Secret:
 def spare_database_url(spare_migrated_url: Secret) -> Secret:
     """A migrated database of its own without any content, for a test that starts its own Core on its own keys."""
     with psycopg.connect(spare_migrated_url.reveal(), autocommit=True) as connection:
-        _empty(connection, kept={"alembic_version"})
+        _empty(connection, kept={"alembic_version", "plans"})
     return spare_migrated_url
 
 
@@ -165,3 +170,6 @@ def _empty(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:
         else:
             break
     connection.execute("RESET lock_timeout")
+    # The plan that every installation begins with stays as it was made.
+    connection.execute("DELETE FROM plans WHERE id <> 'plan_codes_starter'")
+    connection.execute("UPDATE plans SET monthly_code_quota = 100, active = true WHERE monthly_code_quota <> 100")

@@ -197,6 +197,31 @@ class Tenant:
         code: dict[str, Any] = answer.json
         return code
 
+    def wanted_campaign(self, **changes: Any) -> dict[str, Any]:
+        """A valid body for a campaign, but for `changes`."""
+        return {**self.query, "project_id": self.project_id, "name": "Tonight", **changes}
+
+    async def given_campaign(self, name: str = "Tonight", **changes: Any) -> dict[str, Any]:
+        """An active campaign, open unless `changes` say otherwise."""
+        answer = await self.api.post("/v1/campaigns", json=self.wanted_campaign(name=name, **changes))
+        assert answer.status == 201, answer.body
+        campaign: dict[str, Any] = answer.json
+        return campaign
+
+    async def given_quota(self, rival: "Rival", monthly_code_quota: int) -> None:
+        """The organisation has a plan that allows so many Codes a month."""
+        plan_id = f"plan_of_{monthly_code_quota}"
+        await rival.run(
+            "INSERT INTO plans (id, name, product, monthly_code_quota, active) VALUES (%s, %s, 'codes', %s, true)"
+            " ON CONFLICT DO NOTHING",
+            plan_id,
+            plan_id,
+            monthly_code_quota,
+        )
+        await rival.run(
+            "UPDATE code_entitlements SET plan_id = %s WHERE organization_id = %s", plan_id, self.organization_id
+        )
+
     def wanted_key(self, **changes: Any) -> dict[str, Any]:
         """A valid body for a server key, but for `changes`."""
         return {
@@ -374,6 +399,6 @@ class Rival:
     async def until_someone_waits(self, count: int = 1) -> None:
         """`count` others wait for locks in this database."""
         waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(await self.rows(waiting)) < count:  # noqa: ASYNC110 - the event happens in PostgreSQL
                 await asyncio.sleep(0.005)

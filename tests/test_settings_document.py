@@ -20,6 +20,7 @@ READERS: Final[Mapping[str, type[settings.ProcessSettings]]] = {
     "audience jobs": settings.AudienceDatabaseSettings,
     "keys": settings.KeysSettings,
     "contract": settings.ContractSettings,
+    "client": settings.ClientSettings,
 }
 NAMES: Final = sorted({name for model in READERS.values() for name in model.model_fields})
 

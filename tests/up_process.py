@@ -162,7 +162,8 @@ def running_up(
                 try:
                     up.stop()
                 except BaseException:
-                    each_still_there(up.everything(), psutil.Process.kill)
+                    with contextlib.suppress(psutil.NoSuchProcess):  # It may be what of it is left that did not end.
+                        each_still_there(up.everything(), psutil.Process.kill)
                     process.wait()
                     raise
 

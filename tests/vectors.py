@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from vector_inputs import ACCEPTED, INTENTS, MALFORMED, MALFORMED_BYTES, NOT_CANONICAL
 
 from soundmark.core.contract.examples import EXAMPLE_KEY, ISSUED_AT, example_code
-from soundmark.core.domain.code import digest_of, payload_of
+from soundmark.core.domain.code import Facts, digest_of, payload_of
 from soundmark.core.domain.signed_facts import read_facts
 from soundmark.core.features.resolution.wire import verification_key
 from soundmark.core.hot.envelope import PROOF_LIFE, Seal, answer_body
@@ -73,7 +73,6 @@ def _code(name: str, key: SigningKey = EXAMPLE_KEY, *, token: str = _TOKEN, **ch
     """The example Code, but for `changes`."""
     example = example_code()
     facts: Json = {
-        "xr_id": example.xr_id,
         "organization_id": example.organization_id,
         "project_id": example.project_id,
         "campaign_id": None,
@@ -81,8 +80,11 @@ def _code(name: str, key: SigningKey = EXAMPLE_KEY, *, token: str = _TOKEN, **ch
         "issued_at": example.issued_at,
         "expires_at": example.expires_at,
         "audience_integration_id": None,
+        "key_id": key.key_id,
     }
-    return Signed(name, token, key, payload_of(**(facts | changes), broadcast_token=token, key_id=key.key_id))
+    intent = canonicalize(changes.pop("intent"))
+    head = Facts(**(facts | changes), intent=intent).head()
+    return Signed(name, token, key, payload_of(head, xr_id=example.xr_id, broadcast_token=token))
 
 
 def _signed_codes() -> Json:

@@ -20,6 +20,7 @@ _CREDENTIAL_CHARS_MIN: Final = 16
 # What the platform settings take under the same names.
 _FROM_NAME_CHARS_MAX: Final = 120
 _SMTP_SECRET_CHARS_MAX: Final = 4096
+_BEARER: Final = re.compile(r"[\x21-\x7e]{1,8192}")
 # What libpq refuses, repeating the part of the URL in which it stands: a password, maybe.
 _UNREADABLE: Final = re.compile(r"\s|%(?!(?!00)[0-9A-Fa-f]{2})")
 
@@ -90,6 +91,13 @@ def _operator_token(text: str) -> Secret:
     if not text.startswith("xop_") or len(text) < len("xop_") + 43:
         raise ValueError("must begin with xop_ and carry 43 or more characters")
     return Secret(text)
+
+
+def _api_key(text: str) -> Secret:
+    # A person's access token serves as well, so the shape is that of any bearer credential.
+    if _BEARER.fullmatch(text.strip()) is None:
+        raise ValueError("must be a server key or an access token: printable ASCII characters without spaces")
+    return Secret(text.strip())
 
 
 def _oidc_issuer(text: str) -> str:
@@ -227,6 +235,13 @@ class ContractSettings(ProcessSettings):
     base_url: HttpUrl = "http://127.0.0.1:8080"
 
 
+class ClientSettings(ProcessSettings):
+    """What the commands that call Core's API take."""
+
+    base_url: HttpUrl = "http://127.0.0.1:8080"
+    api_key: Annotated[Secret, BeforeValidator(_api_key)] | None = None
+
+
 COMPONENTS: Final[Mapping[Component, type[ProcessSettings]]] = {
     "core": CoreSettings,
     "audience": AudienceSettings,
@@ -240,7 +255,8 @@ JOBS: Final[Mapping[Component, type[ProcessSettings]]] = {
 
 # Settings of the private channel to Audience, which Core takes once it speaks to it.
 _NOT_READ_YET: Final = {"AUDIENCE_URL"}
-_KNOWN: Final = {name.upper() for model in COMPONENTS.values() for name in model.model_fields} | _NOT_READ_YET
+_MODELS: Final[tuple[type[ProcessSettings], ...]] = (*COMPONENTS.values(), ClientSettings)
+_KNOWN: Final = {name.upper() for model in _MODELS for name in model.model_fields} | _NOT_READ_YET
 
 S = TypeVar("S", bound=ProcessSettings)
 

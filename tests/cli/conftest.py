@@ -1,5 +1,6 @@
 """The real command in a process of its own, with an environment that only the test decides."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from core_app import INTENT, OPERATOR_TOKEN, core_settings, served_in_thread
 
@@ -57,6 +59,7 @@ class Service:
     other_app: AsgiApp  # A second Core on the same database, not started: an app lives in one event loop only.
     url: str
     client: httpx.Client
+    database_url: Secret
 
     def given_code(self, **changes: Any) -> dict[str, Any]:
         organization_id = self._post("/v1/organizations", {"name": "Radio Nordlicht"})["id"]
@@ -79,6 +82,11 @@ class Service:
         query = {"organization_id": code["organization_id"]}
         self.client.post(f"/v1/codes/{code['xr_id']}/revoke", params=query).raise_for_status()
 
+    def run_sql(self, statement: str, *params: Any) -> None:
+        """Change what no route changes."""
+        with psycopg.connect(self.database_url.reveal(), autocommit=True) as connection:
+            connection.execute(statement.encode(), params)
+
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         created: dict[str, Any] = self.client.post(path, json=body).raise_for_status().json()
         return created
@@ -92,4 +100,56 @@ def service(spare_database_url: Secret, audio_url: str) -> Iterator[Service]:
         served_in_thread(create_app(settings)) as url,
         httpx.Client(base_url=url, headers=headers, trust_env=False) as client,
     ):
-        yield Service(create_app(settings), url, client)
+        yield Service(create_app(settings), url, client, spare_database_url)
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """A project of a service, with a server key that may do everything with its Codes."""
+
+    service: Service
+    organization_id: str
+    project_id: str
+    key: str
+
+    def run(self, *arguments: str, url: str | None = None, key: str | None = None) -> Done:
+        """Run a command that calls the API, as the key unless told."""
+        settings = {"BASE_URL": url or self.service.url, "API_KEY": key or self.key}
+        return run(*arguments, "--organization", self.organization_id, settings=settings)
+
+    @property
+    def issuing(self) -> tuple[str, ...]:
+        """What every `codes issue` needs, but for the organisation."""
+        intent = json.dumps(INTENT)
+        return ("--project", self.project_id, "--issuer", "Radio Nordlicht", "--intent", intent, "--expires-in", "1h")
+
+    def answer(self, path: str, **query: str) -> Any:
+        """What the API says now."""
+        params = {"organization_id": self.organization_id, **query}
+        return self.service.client.get(path, params=params).raise_for_status().json()
+
+    def given_codes(self, count: int, **changes: Any) -> list[dict[str, Any]]:
+        expires_at = format_timestamp(datetime.now(UTC) + timedelta(hours=1))
+        wanted = {
+            "organization_id": self.organization_id,
+            "project_id": self.project_id,
+            "issuer": "Radio Nordlicht",
+            "expires_at": expires_at,
+            "intent": INTENT,
+            "count": count,
+            **changes,
+        }
+        codes: list[dict[str, Any]] = self.service._post("/v1/codes/batch", wanted)["data"]
+        return codes
+
+    def given_campaign(self, name: str = "Summer", **changes: Any) -> dict[str, Any]:
+        wanted = {"organization_id": self.organization_id, "project_id": self.project_id, "name": name, **changes}
+        return self.service._post("/v1/campaigns", wanted)
+
+
+@pytest.fixture
+def tenant(service: Service) -> Tenant:
+    organization_id = service._post("/v1/organizations", {"name": "Radio Nordlicht"})["id"]
+    project = service._post("/v1/projects", {"organization_id": organization_id, "name": "Morning show"})
+    wanted = {"organization_id": organization_id, "project_id": project["id"], "scopes": ["codes:read", "codes:write"]}
+    return Tenant(service, organization_id, project["id"], service._post("/v1/api-keys", wanted)["secret"])

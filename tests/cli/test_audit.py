@@ -27,7 +27,7 @@ async def organization_id(spare_database_url: Secret) -> str:
     async with running_core(core_settings(spare_database_url)) as api:
         tenant = await api.given_tenant()
         await tenant.given_code()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (await api.get("/v1/audit-log/verification", params=tenant.query)).json["unsealed"]:
                 pass
     return tenant.organization_id

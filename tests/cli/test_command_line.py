@@ -11,6 +11,8 @@ COMMANDS = [
     "up",
     "demo",
     "hear",
+    "codes",
+    "campaigns",
     "serve",
     "work",
     "migrate",

@@ -223,16 +223,15 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
 
 def starting(component: str, environ: Mapping[str, str]) -> tuple[int, str, list[dict[str, object]]]:
     """How a component that cannot start ends: its status, all that it said, and which of that are errors."""
-    with reserve_port("127.0.0.1", 0) as held:
-        port = str(held.getsockname()[1])
-    done = subprocess.run(
-        [*SOUNDMARK, "serve", component, "--port", port],
-        check=False,
-        env=clean_environ(environ),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    with reserve_port("127.0.0.1", 0) as held:  # Meanwhile too: else it might end because somebody else has the port.
+        done = subprocess.run(
+            [*SOUNDMARK, "serve", component, "--port", str(held.getsockname()[1])],
+            check=False,
+            env=clean_environ(environ),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
     events = [json.loads(line) for line in done.stderr.splitlines()]
     return done.returncode, done.stderr, [event for event in events if event["level"] == "error"]
 

@@ -14,6 +14,8 @@ from soundmark.core.domain.audit import AuditAction
 
 COLLEAGUE = "colleague"
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+# By a method that is not safe: what is asked for is too much for a URL.
+READING = {"bundle_codes", "recover_code", "recover_codes"}
 SECRET_PREFIXES = ("xak_", "xin_", "xop_", "xhm_", "eyJ")
 
 
@@ -25,6 +27,7 @@ class Given:
     xr_id: str
     api_key_id: str
     invitation_id: str
+    campaign_id: str
     token: str
     ada: Api
 
@@ -90,8 +93,28 @@ TOLD: dict[str, Told] = {
     "rotate_api_key_secret": Told(
         "api_key.secret_rotated", 200, call("POST", "/v1/api-keys/{given.api_key_id}/secret")
     ),
+    "create_campaign": Told(
+        "campaign.created", 201, post("/v1/campaigns", lambda given: given.tenant.wanted_campaign(name="Tomorrow"))
+    ),
+    "update_campaign": Told(
+        "campaign.updated", 200, call("PATCH", "/v1/campaigns/{given.campaign_id}", json={"name": "Tomorrow"})
+    ),
+    "archive_campaign": Told("campaign.archived", 200, call("POST", "/v1/campaigns/{given.campaign_id}/archive")),
+    "stop_campaign": Told("campaign.stopped", 200, call("POST", "/v1/campaigns/{given.campaign_id}/stop")),
     "issue_code": Told("code.issued", 201, post("/v1/codes", lambda given: given.tenant.wanted_code())),
+    "issue_codes": Told(
+        "code.batch_issued", 201, post("/v1/codes/batch", lambda given: {**given.tenant.wanted_code(), "count": 2})
+    ),
     "revoke_code": Told("code.revoked", 200, call("POST", "/v1/codes/{given.xr_id}/revoke")),
+    "revoke_codes": Told(
+        "code.batch_revoked",
+        200,
+        lambda given: given.tenant.api.post(
+            "/v1/codes/revoke-batch",
+            params=given.tenant.query,
+            json={"project_id": given.tenant.project_id, "xr_ids": [given.xr_id]},
+        ),
+    ),
 }
 
 
@@ -102,7 +125,7 @@ def test_every_operation_that_changes_an_organisation_is_held_to_the_log() -> No
         for operation in every_operation()
         if operation.method.upper() not in SAFE_METHODS and not operation.access["platform"]
     }
-    assert changing == set(TOLD)
+    assert changing - READING == set(TOLD)
 
 
 def test_every_action_is_told_by_something() -> None:
@@ -113,11 +136,12 @@ def test_every_action_is_told_by_something() -> None:
 @pytest.fixture
 async def given(api: Api, people: People, rival: Rival) -> Given:
     tenant = await api.given_tenant()
-    code, key = await tenant.given_code(), await tenant.given_key()
+    campaign, key = await tenant.given_campaign(), await tenant.given_key()
+    code = await tenant.given_code(campaign_id=campaign["id"])
     await tenant.given_member(rival, COLLEAGUE, "member")
     invitation = await tenant.given_invitation()
     ada = people.person("ada", email="ada@example.org")
-    return Given(tenant, code["xr_id"], key["id"], invitation["id"], invitation["secret"], ada)
+    return Given(tenant, code["xr_id"], key["id"], invitation["id"], campaign["id"], invitation["secret"], ada)
 
 
 async def entries(rival: Rival) -> dict[str, tuple[str, str, str, str]]:
@@ -165,7 +189,7 @@ async def test_a_change_whose_entry_was_not_written_has_not_happened(
             " WHERE datname = current_database() AND wait_event_type = 'Lock'"
         )
         assert len(terminated) == 1
-        answer = await asyncio.wait_for(acting, 10)
+        answer = await asyncio.wait_for(acting, 60)
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await everything(rival) == before
 

@@ -48,7 +48,7 @@ class Watched(Custody):
         """From now on readings end like this, one after the other; the first of them may have begun before."""
         while not self.outcomes.empty():
             self.outcomes.get_nowait()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             for outcome in outcomes:
                 while await self.outcomes.get() != outcome:
                     pass
@@ -215,6 +215,6 @@ async def test_the_refreshing_is_over_when_the_app_has_stopped(
             await rival.until_someone_waits()
         assert "custody" not in {task.get_name() for task in asyncio.all_tasks() - before}
     left = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'soundmark-core' AND datname = current_database()"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while await rival.rows(left):  # noqa: ASYNC110 - the backend's end happens in PostgreSQL
             await asyncio.sleep(0.005)

@@ -20,7 +20,15 @@ def superuser(cluster: RunningCluster) -> Rival:
 
 
 # Answers that only a database could give.
-KNOWN = {"api_key_not_found", "invitation_invalid", "invitation_not_found", "member_not_found", "project_name_conflict"}
+KNOWN = {
+    "api_key_not_found",
+    "campaign_not_found",
+    "code_issue_not_found",
+    "invitation_invalid",
+    "invitation_not_found",
+    "member_not_found",
+    "project_name_conflict",
+}
 
 
 @pytest.fixture
@@ -57,15 +65,19 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
         "organization_id": tenant.organization_id,
         "project_id": tenant.project_id,
         "xr_id": code["xr_id"],
+        "xr_ids": [code["xr_id"]],
         "broadcast_token": code["broadcast_token"],
         "name": "smtp_host",
         # Of what does not exist: that, too, only the database knows.
         "api_key_id": "key_" + "A" * 22,
         "invitation_id": "inv_" + "A" * 22,
+        "campaign_id": "cmp_" + "A" * 22,
         "subject_id": "nobody",
     }
     names = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
     options: dict[str, Any] = {"params": {name: known[name] for name in sorted(names & known.keys())}}
+    if any(each["name"] == "Idempotency-Key" and each["required"] for each in operation.get("parameters", ())):
+        options["headers"] = {"Idempotency-Key": "of-nothing-that-was-issued"}
     if "requestBody" in operation:
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
         schemas = (await tenant.api.published()).document["components"]["schemas"]

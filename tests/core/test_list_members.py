@@ -9,6 +9,11 @@ from people import People
 from soundmark.kit.timestamps import format_timestamp
 
 
+@pytest.fixture
+async def tenant_of_operator(api: Api) -> Tenant:
+    return await api.given_tenant()
+
+
 async def listed(tenant: Tenant, **params: Any) -> Any:
     answer = await tenant.api.get("/v1/members", params={**tenant.query, **params})
     assert answer.status == 200, answer.body
@@ -62,6 +67,19 @@ async def test_ties_continue_by_subject(api: Api, rival: Rival) -> None:
     seen = [subject_id for page in pages for subject_id in page]
     assert [len(page) for page in pages] == [2, 2, 2, 2, 1]
     assert (len(seen), set(seen)) == (9, subjects)
+
+
+@pytest.mark.parametrize("character", ["ä", "\u2028", "😀"])
+async def test_every_subject_that_a_token_may_name_can_be_gone_on_from(
+    tenant_of_operator: Tenant, rival: Rival, character: str
+) -> None:
+    """255 characters take up to 1020 bytes, and the cursor behind them must still be one that we take."""
+    for number in range(3):
+        await tenant_of_operator.given_member(rival, character * 254 + str(number), "member")
+    first = await listed(tenant_of_operator, limit=2)
+    second = await listed(tenant_of_operator, limit=2, cursor=first["next_cursor"])
+    subjects = [member["subject_id"] for page in (first, second) for member in page["data"]]
+    assert (len(set(subjects)), second["next_cursor"]) == (4, None)
 
 
 async def test_a_second_factor_is_not_asked_for(people: People) -> None:

@@ -122,7 +122,9 @@ _SET_BYTE = "UPDATE broadcasts SET signature = set_byte(signature, {0}, (get_byt
 ALTERATIONS = {
     "project_id": "UPDATE codes SET project_id = (SELECT id FROM projects WHERE projects.id <> codes.project_id"
     " AND projects.organization_id = codes.organization_id)",
-    "campaign_id": "UPDATE codes SET campaign_id = 'cmp_' || repeat('A', 22)",
+    "campaign_id": "WITH other AS (INSERT INTO campaigns (organization_id, id, project_id, name, created_at) SELECT"
+    " organization_id, 'cmp_' || repeat('A', 22), project_id, 'Another', issued_at FROM codes LIMIT 1 RETURNING id)"
+    " UPDATE codes SET campaign_id = other.id FROM other",
     "issuer": "UPDATE codes SET issuer = 'Radio Suedlicht'",
     "issuer: its case": "UPDATE codes SET issuer = lower(issuer)",
     "issued_at": "UPDATE codes SET issued_at = issued_at - interval '1 millisecond'",

@@ -113,6 +113,13 @@ async def test_whoever_is_demoted_meanwhile_renames_nothing(tenant: Tenant, riva
     assert await names(rival) == ["Radio Nordlicht"]
 
 
+async def test_whoever_becomes_an_administrator_meanwhile_is_answered_as_one(tenant: Tenant, rival: Rival) -> None:
+    """`role` is the caller's at the time of the change, which that of the first look may not be any more."""
+    async with rival.committing("UPDATE members SET role = 'admin'"):
+        renaming = await rival.while_waiting(rename(tenant))
+    assert ((await renaming).status, (await renaming).json["role"]) == (200, "admin")
+
+
 async def test_a_rename_cut_before_its_commit_changes_nothing(tenant: Tenant, rival: Rival) -> None:
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         renaming = await rival.while_waiting(rename(tenant))

@@ -227,3 +227,14 @@ async def test_a_core_with_the_old_key_goes_on_and_one_with_the_new_key_takes_ov
         issued: dict[str, Any] = await Tenant(fresh, tenant.organization_id, tenant.project_id).given_code()
         assert issued["signed_code"]["key_id"] == code["signed_code"]["key_id"]
         assert (await vault.api.resolve(issued["broadcast_token"])).status == 200
+
+
+async def test_a_core_with_the_old_key_still_invites(vault: Vault, db: Database) -> None:
+    """It need not open the mail server's password to know that there is a mail server."""
+    tenant = await vault.api.given_tenant()
+    for name, value in (("smtp_host", "mail.example.org"), ("smtp_from_email", "codes@example.org")):
+        path = f"/v1/platform/settings/configuration/{name}"
+        assert (await vault.api.call("PUT", path, json={"value": value})).status == 200
+    await reseal(db, old=[OLD], new=NEW)
+    assert (await tenant.given_invitation())["delivery_status"] == "pending"
+    assert (await reseal(db, old=[OLD], new=NEW)).moved_count == 1

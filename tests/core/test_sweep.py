@@ -63,6 +63,7 @@ class Request:
     path: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, str] = field(default_factory=dict)
     json: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def anything(**request: Any) -> "Prepare":
@@ -92,13 +93,68 @@ async def the_project(world: World, _: Caller) -> Request:
     return Request(path={"project_id": world.tenant.project_id}, params=world.tenant.query, json={"name": "Night show"})
 
 
+async def a_new_campaign(world: World, _: Caller) -> Request:
+    return Request(json=world.tenant.wanted_campaign(name=await a_free_name(world)))
+
+
+async def a_campaign(world: World, _: Caller) -> Request:
+    campaign = await world.tenant.given_campaign(await a_free_name(world))
+    return Request(path={"campaign_id": campaign["id"]}, params=world.tenant.query)
+
+
+async def a_changed_campaign(world: World, caller: Caller) -> Request:
+    request = await a_campaign(world, caller)
+    return Request(request.path, request.params, {"ends_at": "2099-01-01T00:00:00.000Z"})
+
+
+async def a_free_name(world: World) -> str:
+    campaigns = await world.rival.rows("SELECT count(*) FROM campaigns")
+    return f"Campaign {campaigns[0][0]}"
+
+
+async def in_project(world: World, _: Caller) -> Request:
+    return Request(params={**world.tenant.query, "project_id": world.tenant.project_id})
+
+
 async def a_new_code(world: World, _: Caller) -> Request:
     return Request(json=world.tenant.wanted_code())
+
+
+async def new_codes(world: World, _: Caller) -> Request:
+    return Request(json={**world.tenant.wanted_code(), "count": 2})
+
+
+async def a_recovered_code(world: World, _: Caller) -> Request:
+    return await _issued(world, "/v1/codes", world.tenant.wanted_code())
+
+
+async def recovered_codes(world: World, _: Caller) -> Request:
+    return await _issued(world, "/v1/codes/batch", {**world.tenant.wanted_code(), "count": 2})
+
+
+async def _issued(world: World, path: str, body: dict[str, Any]) -> Request:
+    receipts = await world.rival.rows("SELECT count(*) FROM issuance_receipts")
+    headers = {"Idempotency-Key": f"issuance-of-the-sweep-{receipts[0][0]}"}
+    answer = await world.tenant.api.post(path, json=body, headers=headers)
+    assert answer.status == 201, answer.body
+    return Request(json=body, headers=headers)
 
 
 async def a_code(world: World, _: Caller) -> Request:
     code = await world.tenant.given_code()
     return Request(path={"xr_id": code["xr_id"]}, params=world.tenant.query)
+
+
+async def a_selection(world: World, _: Caller) -> Request:
+    code = await world.tenant.given_code()
+    body = {"project_id": world.tenant.project_id, "xr_ids": [code["xr_id"]]}
+    return Request(params=world.tenant.query, json=body)
+
+
+async def a_selection_to_hear(world: World, _: Caller) -> Request:
+    code = await world.tenant.given_code()
+    params = {**world.tenant.query, "project_id": world.tenant.project_id}
+    return Request(params=params, json={"xr_ids": [code["xr_id"]]})
 
 
 async def a_token(world: World, _: Caller) -> Request:
@@ -150,16 +206,22 @@ Prepare = Callable[[World, Caller], Awaitable[Request]]
 # One for each operation, by its id: how to call it so that it succeeds for whoever may.
 CALLS: dict[str, Prepare] = {
     "accept_invitation": an_invitation_elsewhere,
+    "bundle_codes": a_selection_to_hear,
+    "archive_campaign": a_campaign,
     "change_member": a_changed_member,
     "create_api_key": a_new_key,
+    "create_campaign": a_new_campaign,
     "create_invitation": a_new_invitation,
     "create_organization": anything(json={"name": "Radio Westwind"}),
     "create_project": a_project,
     "get_code": a_code,
     "get_platform_settings": anything(),
+    "get_usage": in_tenant,
     "issue_code": a_new_code,
+    "issue_codes": new_codes,
     "list_api_keys": in_tenant,
     "list_audit_entries": in_tenant,
+    "list_campaigns": in_project,
     "list_codes": in_tenant,
     "list_invitations": in_tenant,
     "list_keys": anything(),
@@ -169,6 +231,8 @@ CALLS: dict[str, Prepare] = {
     # Null changes nothing: the Core under test is everybody's.
     "put_platform_configuration": anything(path={"name": "smtp_host"}, json={"value": None}),
     "put_platform_secret": anything(path={"name": "smtp_password"}, json={"value": "a secret of the sweep"}),
+    "recover_code": a_recovered_code,
+    "recover_codes": recovered_codes,
     "remove_member": a_leaving_member,
     "rename_organization": the_organization,
     "rename_project": the_project,
@@ -176,18 +240,30 @@ CALLS: dict[str, Prepare] = {
     "resolve": a_token,
     "revoke_api_key": a_key,
     "revoke_code": a_code,
+    "revoke_codes": a_selection,
     "revoke_invitation": an_invitation,
     "rotate_api_key_secret": a_key,
+    "stop_campaign": a_campaign,
+    "summarise_campaign": a_campaign,
+    "update_campaign": a_changed_campaign,
     "verify_audit_log": in_tenant,
 }
 
 # What a key of another project of the organisation is told; it is shown an empty list where it may ask for one.
 TO_ANOTHER_PROJECT: dict[str, str | None] = {
+    "bundle_codes": "project_not_found",
     "get_code": "code_not_found",
     "issue_code": "project_not_found",
+    "issue_codes": "project_not_found",
+    "list_campaigns": "project_not_found",
     "list_codes": None,
+    "recover_code": "project_not_found",
+    "recover_codes": "project_not_found",
     "render_code": "code_not_found",
     "revoke_code": "code_not_found",
+    "stop_campaign": "campaign_not_found",
+    "summarise_campaign": "campaign_not_found",
+    "revoke_codes": "project_not_found",
 }
 
 
@@ -312,7 +388,7 @@ async def ask(world: World, caller: Caller, operation: Operation, request: Reque
     path = operation.path.format(**request.path)
     options = {"json": request.json} if request.json is not None else {}
     api = world.people.api.other(token=caller.credential, peer="127.0.0.1")
-    return await api.call(operation.method, path, params=request.params, **options)
+    return await api.call(operation.method, path, params=request.params, headers=request.headers, **options)
 
 
 # What a running Core does in its own time, whoever asks; and that a key was used, which it was.

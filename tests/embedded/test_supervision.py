@@ -31,7 +31,7 @@ def program(name: str, script: str, *arguments: str, grace_s: float = 10) -> Pro
 
 async def until_so(condition: Callable[[], bool]) -> None:
     """Return when the supervisor, which runs in this loop, has brought about `condition`."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.to_thread(select.select, [], [], [], 0.01)
 
@@ -79,13 +79,13 @@ async def test_what_does_not_stop_in_its_grace_is_killed_with_its_children(
     await until_so(lambda: len(lines(tmp_path / "pids")) == 1)
     child = psutil.Process(int(lines(tmp_path / "pids")[0]))
     await supervisor.stop(["stubborn"])
-    until(lambda: has_ended(child), 10)
+    until(lambda: has_ended(child), 60)
 
 
 async def test_a_program_that_is_stopped_while_it_waits_to_be_started_again_stays_down(supervisor: Supervisor) -> None:
     supervisor.keep(Program("missing", ("/nonexistent/program",), {}))
     await until_so(lambda: supervisor.ends_count("missing") >= 1)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await supervisor.stop(["missing"])
     assert supervisor.names() == []
 
@@ -115,7 +115,7 @@ def test_children_end_when_the_supervisor_is_killed(tmp_path: Path) -> None:
         until(lambda: len(lines(tmp_path / "pids")) == 1, 20)
         child = psutil.Process(int(lines(tmp_path / "pids")[0]))
         parent.kill()
-    until(lambda: has_ended(child), 10)
+    until(lambda: has_ended(child), 60)
 
 
 async def test_what_does_not_stay_up_is_named_before_the_time_is_up(supervisor: Supervisor) -> None:

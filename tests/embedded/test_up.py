@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from up_process import (
     PROCESSES,
+    READY_S,
     SOUNDMARK,
     Up,
     clean_environ,
@@ -180,9 +181,9 @@ def test_a_process_that_is_killed_comes_back_and_nothing_is_lost(up: Up, name: s
     before = up.where
     killed = up.children()[name]
     killed.kill()
-    until(lambda: up.children().get(name, killed).pid != killed.pid, 20)
-    until(lambda: all(up.answers(component) for component in ("base", "audience", "audio")), 30)
-    until(lambda: set(up.children()) == set(PROCESSES), 20)
+    until(lambda: up.children().get(name, killed).pid != killed.pid, READY_S)
+    until(lambda: all(up.answers(component) for component in ("base", "audience", "audio")), READY_S)
+    until(lambda: set(up.children()) == set(PROCESSES), READY_S)
     assert name in remembered(up)
     assert up.where == before
 

@@ -154,6 +154,21 @@ async def test_the_guard_is_gone_after_a_failure(db: Database) -> None:
         assert await tx.value("SELECT 1") == 1
 
 
+async def test_an_error_does_not_repeat_what_a_row_held(db: Database) -> None:
+    """PostgreSQL tells the whole key that was there already, and an unexpected error is logged."""
+
+    async def write_twice() -> None:
+        async with db.transaction() as tx:
+            await tx.run("CREATE TEMPORARY TABLE tokens (token text CONSTRAINT tokens_once UNIQUE) ON COMMIT DROP")
+            for _ in range(2):
+                await tx.run("INSERT INTO tokens VALUES ('brd_secret')")
+
+    with pytest.raises(psycopg.errors.UniqueViolation) as raised:
+        await write_twice()
+    assert str(raised.value) == "SQLSTATE 23505 at tokens_once"
+    assert raised.value.diag.constraint_name == "tokens_once"
+
+
 async def test_a_snapshot_cannot_write(db: Database, rival: Rival) -> None:
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         async with db.snapshot() as tx:
@@ -196,6 +211,13 @@ async def test_connections_carry_our_bounds(db: Database) -> None:
     assert values == ["30s", "30s", "UTC", "on"]
 
 
+async def test_a_transaction_may_be_given_more_time(db: Database) -> None:
+    """And whoever gets its connection next is not."""
+    for given, told in ((600, "10min"), (None, "30s")) * 2:
+        async with db.transaction(statement_timeout_s=given) as tx:
+            assert await tx.value("SELECT current_setting('statement_timeout')") == told
+
+
 async def test_a_statement_that_takes_too_long_is_the_databases_failure(db: Database) -> None:
     async def command() -> None:
         async with db.transaction() as tx:
@@ -214,11 +236,10 @@ async def test_a_database_that_is_not_there_is_unavailable_within_seconds() -> N
         await database.open()
     with pytest.raises(DatabaseUnavailable):
         await database.dedicated_connection()
-    assert time.monotonic() - started_s < 15
+    assert time.monotonic() - started_s < 40
 
 
 async def test_a_full_pool_is_unavailable_and_recovers(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(db._pool, "timeout", 0.1)
     release = asyncio.Event()
     held: list[int] = []
 
@@ -228,10 +249,12 @@ async def test_a_full_pool_is_unavailable_and_recovers(db: Database, monkeypatch
             await release.wait()
 
     holders = [asyncio.create_task(hold()) for _ in range(3)]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(held) < 3:  # noqa: ASYNC110 - the pool grows in its own time
             await asyncio.sleep(0.005)
-    assert not await db.is_ready()
+    with monkeypatch.context() as impatient:
+        impatient.setattr(db._pool, "timeout", 0.1)
+        assert not await db.is_ready()
     release.set()
     await asyncio.gather(*holders)
     assert await db.is_ready()

@@ -13,25 +13,28 @@ from soundmark.kit.private_call import PrivateAnswer, PrivateCallFailed, Private
 from soundmark.kit.secret import Secret
 
 CREDENTIAL = "credential-of-the-tests"
+PATIENCE_S = 30  # A good component on a busy machine is given its time.
 TIMEOUT_S = 0.5
 BYTES_MAX = 64 * 1024
 
 
 @asynccontextmanager
-async def channel_to(url: str) -> AsyncIterator[PrivateChannel]:
-    channel = PrivateChannel(url, Secret(CREDENTIAL), timeout_s=TIMEOUT_S, bytes_max=BYTES_MAX)
+async def channel_to(url: str, timeout_s: float = PATIENCE_S) -> AsyncIterator[PrivateChannel]:
+    channel = PrivateChannel(url, Secret(CREDENTIAL), timeout_s=timeout_s, bytes_max=BYTES_MAX)
     yield channel
     await channel.aclose()
 
 
-async def call(behave: Behaviour, *, operation_id: str | None = None) -> tuple[PrivateAnswer, Misbehaving]:
-    async with misbehaving(behave) as server, channel_to(server.url) as channel:
+async def call(
+    behave: Behaviour, *, operation_id: str | None = None, timeout_s: float = PATIENCE_S
+) -> tuple[PrivateAnswer, Misbehaving]:
+    async with misbehaving(behave) as server, channel_to(server.url, timeout_s) as channel:
         return await channel.post("/render", {"frame": "ä"}, request_id="req_1", operation_id=operation_id), server
 
 
-async def failure(behave: Behaviour) -> str:
+async def failure(behave: Behaviour, timeout_s: float = PATIENCE_S) -> str:
     with pytest.raises(PrivateCallFailed) as failed:
-        await call(behave)
+        await call(behave, timeout_s=timeout_s)
     return failed.value.reason
 
 
@@ -63,12 +66,19 @@ async def test_without_an_operation_there_is_no_operation_header() -> None:
 async def test_the_deadline_is_for_the_whole_call(behave: Behaviour) -> None:
     """A server that sends a byte before every single timeout would hold the caller for ever."""
     started_s = time.monotonic()
-    assert await failure(behave) == "deadline"
-    assert TIMEOUT_S * 0.9 < time.monotonic() - started_s < TIMEOUT_S + 5
+    assert await failure(behave, TIMEOUT_S) == "deadline"
+    assert TIMEOUT_S * 0.9 < time.monotonic() - started_s < TIMEOUT_S + 20
 
 
 async def test_the_ceiling_ends_a_body_while_it_streams() -> None:
     assert await failure(endless) == "oversized"
+
+
+async def test_an_answer_is_not_asked_for_compressed() -> None:
+    """It is taken byte by byte as it comes: what something in between packed would be a sound that is none."""
+    _, server = await call(answer(b"{}"))
+    lines = server.requests[0].decode().lower().split("\r\n")
+    assert [line for line in lines if line.startswith("accept-encoding:")] == ["accept-encoding: identity"]
 
 
 async def test_the_ceiling_is_exact() -> None:
@@ -150,26 +160,26 @@ async def test_a_problem_document_is_an_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("behave", "ready"),
+    ("behave", "timeout_s", "ready"),
     [
-        (answer(b"{}"), True),
-        (answer(b"{}", status="503 Service Unavailable"), False),
-        (silent, False),
-        (raw(b""), False),
+        (answer(b"{}"), PATIENCE_S, True),
+        (answer(b"{}", status="503 Service Unavailable"), PATIENCE_S, False),
+        (silent, TIMEOUT_S, False),
+        (raw(b""), PATIENCE_S, False),
     ],
     ids=["ready", "not ready", "silent", "gone"],
 )
-async def test_readiness_is_what_the_component_says(behave: Behaviour, ready: bool) -> None:
-    async with misbehaving(behave) as server, channel_to(server.url) as channel:
+async def test_readiness_is_what_the_component_says(behave: Behaviour, timeout_s: float, ready: bool) -> None:
+    async with misbehaving(behave) as server, channel_to(server.url, timeout_s) as channel:
         assert await channel.is_ready() is ready
         assert server.requests[0].startswith(b"GET /readyz ")
 
 
 async def test_calls_do_not_wait_for_each_other() -> None:
-    async with misbehaving(silent) as server, channel_to(server.url) as channel:
+    async with misbehaving(silent) as server, channel_to(server.url, TIMEOUT_S) as channel:
         started_s = time.monotonic()
         failures = await asyncio.gather(
             *(channel.post("/", {}, request_id="r") for _ in range(10)), return_exceptions=True
         )
         assert [str(found) for found in failures] == ["deadline"] * 10
-        assert time.monotonic() - started_s < TIMEOUT_S + 5
+        assert time.monotonic() - started_s < TIMEOUT_S + 20

@@ -100,9 +100,11 @@ async def test_a_task_that_fails_is_run_again_after_a_bounded_while(
     await rival.run("UPDATE procrastinate_jobs SET attempts = %s WHERE task_name = 'act'", attempts)
     before = datetime.now(UTC)
     await run_once(app)
+    after = datetime.now(UTC)
     status, attempts_then, at = await scheduled(rival)
     assert (status, attempts_then) == ("todo", attempts + 1)
-    assert pause_s - 1 <= (at - before).total_seconds() <= pause_s + 5
+    # It is noted in whole seconds, and failed some time between.
+    assert before - timedelta(seconds=1) <= at - timedelta(seconds=pause_s) <= after
     said = "".join(capfd.readouterr())
     assert "job_failed" in said
     assert "ValueError" in said
@@ -119,7 +121,7 @@ async def test_a_task_whose_worker_stops_is_the_next_ones(app: App, rival: Rival
 
     await act.defer_async()
     running = asyncio.create_task(app.run_worker_async(install_signal_handlers=False, shutdown_graceful_timeout=0.1))
-    await asyncio.wait_for(began.wait(), 10)
+    await asyncio.wait_for(began.wait(), 60)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

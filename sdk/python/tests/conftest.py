@@ -3,6 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from .issuer import Issuer
+from .issuing_service import IssuingService
 from .stand_ins import FakeClock, Service
 
 
@@ -19,4 +20,10 @@ def clock() -> FakeClock:
 @pytest.fixture
 def service(issuer: Issuer) -> Iterator[Service]:
     with Service(issuer) as running:
+        yield running
+
+
+@pytest.fixture
+def issuing() -> Iterator[IssuingService]:
+    with IssuingService() as running:
         yield running

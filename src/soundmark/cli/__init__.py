@@ -25,6 +25,8 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "up": ("soundmark.cli.up:app", "Run everything on this machine, with a PostgreSQL of its own."),
     "demo": ("soundmark.cli.demo:app", "Show the main job against a running service, step by step."),
     "hear": ("soundmark.cli.hear:app", "Decode a sound, resolve and verify it, show the intent."),
+    "codes": ("soundmark.cli.codes:app", "Issue, list, show, revoke and render Codes."),
+    "campaigns": ("soundmark.cli.campaigns:app", "Create, list, stop and sum up campaigns."),
     "serve": ("soundmark.cli.serve:app", "Serve one component, configured by the environment."),
     "work": ("soundmark.cli.work:app", "Run the background jobs of one component."),
     "migrate": ("soundmark.cli.migrate:app", "Bring a component's database to the current schema."),

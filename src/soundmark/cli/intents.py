@@ -12,10 +12,13 @@ def document(intent: Intent) -> dict[str, Any]:
 
 
 def shown(intent: Intent, *, indent: int | None = None) -> str:
-    """The intent as JSON for a terminal.
+    """The intent as JSON for a terminal."""
+    return printable(json.dumps(document(intent), ensure_ascii=False, indent=indent))
 
-    What is no printable character stands as an escape: an issuer's text must not move the cursor, change colours or
-    turn the direction of writing.
+
+def printable(text: str) -> str:
+    """`text` for a terminal: what is no printable character, but for ends of lines, stands as an escape of JSON.
+
+    An issuer's text must not move the cursor, change colours or turn the direction of writing.
     """
-    text = json.dumps(document(intent), ensure_ascii=False, indent=indent)
     return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)

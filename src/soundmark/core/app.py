@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from fastapi import FastAPI
@@ -19,10 +19,13 @@ from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.configuration import Configuration, from_environment
 from soundmark.core.context import Context
 from soundmark.core.custody import Custody
-from soundmark.core.edge import authenticate
+from soundmark.core.edge import authenticate, refined
 from soundmark.core.features.api_keys import routes as api_keys
 from soundmark.core.features.audit_log import routes as audit_log
+from soundmark.core.features.campaigns import routes as campaigns
+from soundmark.core.features.codes import issuance_routes as issuance
 from soundmark.core.features.codes import routes as codes
+from soundmark.core.features.codes import selection_routes as selections
 from soundmark.core.features.invitations import routes as invitations
 from soundmark.core.features.members import routes as members
 from soundmark.core.features.organizations import routes as organizations
@@ -30,12 +33,12 @@ from soundmark.core.features.platform import routes as platform
 from soundmark.core.features.projects import routes as projects
 from soundmark.core.features.resolution import routes as resolution
 from soundmark.core.features.signing_keys.service import ensure_active
+from soundmark.core.features.usage import routes as usage
 from soundmark.core.hot.address import AddressDigest, AddressReader
 from soundmark.core.hot.answers import Answers
 from soundmark.core.hot.lookup import BroadcastLookup
 from soundmark.core.hot.rate_limit import LocalRateLimit, RateLimit, SharedRateLimit
 from soundmark.core.hot.resolve import PATH_PREFIX, Resolve
-from soundmark.core.problems import IntentNotCanonical
 from soundmark.core.publication import publication_routes
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.entropy import Entropy, SystemEntropy
@@ -45,11 +48,10 @@ from soundmark.kit.jobs import Queue
 from soundmark.kit.paging import Cursors
 from soundmark.kit.postgres import Database
 from soundmark.kit.private_call import PrivateChannel
-from soundmark.kit.problems import DatabaseUnavailable, Problem
+from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.schema_version import is_current
 from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.startup import CannotStart
-from soundmark.kit.strict_json import Unrepresentable
 from soundmark.kit.tasks import ended
 from soundmark.settings import CoreSettings
 
@@ -80,7 +82,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     keys = ServerKeyAccess(ctx.db, clock)
     app.state.credentials = Credentials(OperatorAccess(settings.operator_token), keys, tokens)
     app.state.authenticate = authenticate
-    install_problem_handlers(app, settings.base_url, refine=_refine)
+    install_problem_handlers(app, settings.base_url, refine=refined)
     app.router.routes.extend(publication_routes(app, settings.base_url))
     app.router.routes.extend(health_routes({"database": ctx.db.is_ready, "audio": ctx.audio.is_ready}))
     return _front(resolve, Edge(app, settings.base_url, entropy))
@@ -99,7 +101,21 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         # A path and the same path with a slash are two; nothing is answered twice.
         redirect_slashes=False,
     )
-    for feature in (organizations, members, invitations, projects, api_keys, audit_log, codes, platform, resolution):
+    for feature in (
+        organizations,
+        members,
+        invitations,
+        projects,
+        api_keys,
+        audit_log,
+        campaigns,
+        issuance,
+        codes,
+        selections,
+        usage,
+        platform,
+        resolution,
+    ):
         app.include_router(feature.router)
     return app
 
@@ -210,11 +226,3 @@ def _resolve(
         digests=AddressDigest(ctx.entropy, sealer.derive("address digests") if is_shared else None),
         policy=b'"resolve";q=%d;w=%d' % (settings.resolve_rate_limit, settings.resolve_rate_window_s),
     )
-
-
-def _refine(errors: list[dict[str, Any]]) -> Problem | None:
-    """`intent_not_canonical` where a number inside the intent is what no model accepts."""
-    for error in errors:
-        if tuple(error["loc"][:2]) == ("body", "intent") and isinstance(error.get("input"), Unrepresentable):
-            return IntentNotCanonical("The intent holds a number that a double cannot hold exactly.")
-    return None

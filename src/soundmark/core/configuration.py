@@ -77,21 +77,28 @@ class Configuration:
         Raises: DatabaseUnavailable; kit.sealing.SealBroken where the password was sealed under another master key.
         """
         secrets, stored = await self._read()
-        values = {name: setting.value for name, setting in self._effective(stored).items()}
-        host, from_email = values["smtp_host"], values["smtp_from_email"]
-        if host is None or from_email is None:
+        values = self._effective(stored)
+        if not _has_mail(values):
             return None
-        port = values["smtp_port"]
+        port = values["smtp_port"].value
         assert isinstance(port, int), "checked when it was set"
         return Smtp(
-            host=str(host),
+            host=str(values["smtp_host"].value),
             port=port,
-            is_implicit_tls=bool(values["smtp_secure"]),
-            from_email=str(from_email),
-            from_name=str(values["smtp_from_name"]),
+            is_implicit_tls=bool(values["smtp_secure"].value),
+            from_email=str(values["smtp_from_email"].value),
+            from_name=str(values["smtp_from_name"].value),
             username=self._secret("smtp_username", secrets),
             password=self._secret("smtp_password", secrets),
         )
+
+    async def has_mail(self) -> bool:
+        """Whether there is a mail server and an address to send from. No credential is opened for it.
+
+        Raises: DatabaseUnavailable.
+        """
+        _, stored = await self._read()
+        return _has_mail(self._effective(stored))
 
     async def everything(self) -> Everything:
         """Every setting as of one moment. No credential is opened for it.
@@ -137,3 +144,7 @@ class Configuration:
                 opened = self._sealer.unseal(secret.sealed, table="platform_secrets", column="sealed", row=name)
                 return Secret(opened.decode())
         return self._environment.secrets.get(name)
+
+
+def _has_mail(values: Mapping[ConfigurationName, Effective]) -> bool:
+    return values["smtp_host"].value is not None and values["smtp_from_email"].value is not None

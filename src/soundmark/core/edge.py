@@ -12,17 +12,20 @@ from soundmark.core.access.credentials import Credentials
 from soundmark.core.access.policy import POLICY, Action
 from soundmark.core.context import Context
 from soundmark.core.domain.scope import Caller, TenantScope, User
+from soundmark.core.problems import IntentNotCanonical
 from soundmark.kit.http import ACCESS
 from soundmark.kit.paging import CURSOR_CHARS_MAX, LIMIT_DEFAULT, LIMIT_MAX
 from soundmark.kit.problems import Problem, Unauthenticated
+from soundmark.kit.strict_json import Unrepresentable
 
 
-def _context(request: Request) -> Context:
+# Asynchronous though they wait for nothing: the framework runs others in a thread, which costs more than they do.
+async def _context(request: Request) -> Context:
     context: Context = request.app.state.context
     return context
 
 
-def _request_id(request: Request) -> str:
+async def _request_id(request: Request) -> str:
     identity: str = request.state.request_id
     return identity
 
@@ -125,12 +128,22 @@ class TenantInBody:
         organization_id = body.get("organization_id") if isinstance(body, dict) else None
         if not isinstance(organization_id, str):
             raise invalid("body", "organization_id", "must be there, as a string")
-        return await authorise(ctx, request.state.caller, self.action, organization_id)
+        scope = await authorise(ctx, request.state.caller, self.action, organization_id)
+        request.state.scope = scope
+        return scope
 
 
 def invalid(location: str, name: str, message: str) -> RequestValidationError:
     """The failure of one named member or parameter that no model can state."""
     return RequestValidationError([{"loc": (location, name), "msg": message, "type": "value_error", "input": None}])
+
+
+def refined(error: RequestValidationError) -> Problem | None:
+    """`intent_not_canonical` where a number inside the intent is what no model accepts."""
+    for each in error.errors():
+        if tuple(each["loc"][:2]) == ("body", "intent") and isinstance(each.get("input"), Unrepresentable):
+            return IntentNotCanonical("The intent holds a number that a double cannot hold exactly.")
+    return None
 
 
 def needs(action: Action) -> dict[str, Any]:

@@ -21,10 +21,28 @@ class ApiKeyNotFound(Problem):
     kind, code, title = Kind.MISSING, "api_key_not_found", "There is no such key here."
 
 
+class AudioBundleTooLarge(Problem):
+    """The WAV files together are larger than a bundle may be."""
+
+    kind, code, title = Kind.INVALID, "audio_bundle_too_large", "These WAV files are too large for one bundle."
+
+
 class AudioUnavailable(Problem):
     """The audio component is down, late, busy, or answered what is no WAV."""
 
     kind, code, title = Kind.UNAVAILABLE, "audio_unavailable", "Audio cannot be rendered right now."
+
+
+class CampaignArchived(Problem):
+    """The campaign was archived or stopped, and stays so."""
+
+    kind, code, title = Kind.CONFLICT, "campaign_archived", "This campaign is archived."
+
+
+class CampaignNameConflict(Problem):
+    """Another campaign of the project has this name."""
+
+    kind, code, title = Kind.CONFLICT, "campaign_name_conflict", "Another campaign of this project has this name."
 
 
 class CampaignNotFound(Problem):
@@ -33,10 +51,22 @@ class CampaignNotFound(Problem):
     kind, code, title = Kind.MISSING, "campaign_not_found", "There is no such campaign here."
 
 
+class CampaignNotOpen(Problem):
+    """The campaign's schedule does not allow issuance now."""
+
+    kind, code, title = Kind.CONFLICT, "campaign_not_open", "This campaign has not begun, or is over."
+
+
 class CodeExpired(Problem):
     """The Code's time is over; it was not revoked."""
 
     kind, code, title = Kind.GONE, "code_expired", "This Code has expired."
+
+
+class CodeIssueNotFound(Problem):
+    """No issuance with this idempotency key is remembered: it never was, or a day ago."""
+
+    kind, code, title = Kind.MISSING, "code_issue_not_found", "No issuance is remembered for this Idempotency-Key."
 
 
 class CodeNotActive(Problem):
@@ -67,6 +97,12 @@ class Forbidden(Problem):
     """The caller's role does not allow the act."""
 
     kind, code, title = Kind.FORBIDDEN, "forbidden", "Your role does not allow this."
+
+
+class IdempotencyConflict(Problem):
+    """The idempotency key belongs to another request, or to the other issuance route."""
+
+    kind, code, title = Kind.CONFLICT, "idempotency_conflict", "This Idempotency-Key was used for another request."
 
 
 class IdentityProviderUnavailable(Problem):
@@ -151,6 +187,12 @@ class ProjectNotFound(Problem):
     """No such project in this organisation."""
 
     kind, code, title = Kind.MISSING, "project_not_found", "There is no such project here."
+
+
+class QuotaExceeded(Problem):
+    """The organisation has issued what its plan allows this month, or would."""
+
+    kind, code, title = Kind.LIMITED, "quota_exceeded", "The monthly quota of Codes does not allow this."
 
 
 class RateLimited(Problem):

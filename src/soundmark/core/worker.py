@@ -4,6 +4,7 @@ from typing import Final
 
 from soundmark.core.configuration import Configuration, from_environment
 from soundmark.core.context import WorkContext
+from soundmark.core.features.codes import jobs as codes
 from soundmark.core.features.invitations import jobs as invitations
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.entropy import SystemEntropy
@@ -23,7 +24,7 @@ async def run(settings: CoreJobsSettings) -> None:
     """
     ctx = work_context(settings)
     app = jobs_app(settings.core_database_url, application_name=_NAME)
-    for feature in (invitations,):
+    for feature in (codes, invitations):
         feature.add_tasks(app, ctx)
     try:
         await ctx.db.open()

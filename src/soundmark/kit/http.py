@@ -168,11 +168,11 @@ def problem_response(problem: Problem, base_url: str, identity: str) -> Response
 def install_problem_handlers(
     app: Starlette,
     base_url: str,
-    refine: Callable[[list[dict[str, Any]]], Problem | None] = lambda _errors: None,
+    refine: Callable[[RequestValidationError], Problem | None] = lambda _error: None,
 ) -> None:
     """Let every failure of `app` answer a problem document.
 
-    `refine` may name a more exact problem for a list of Pydantic errors; None keeps `validation_failed`.
+    `refine` may name a more exact problem for what was found invalid; None keeps `validation_failed`.
     """
 
     def answer(request: Request, problem: Problem) -> Response:
@@ -184,8 +184,7 @@ def install_problem_handlers(
 
     async def on_invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError), "registered for RequestValidationError"
-        found = list(error.errors())
-        return answer(request, refine(found) or ValidationFailed(errors=tuple(map(_field_error, found))))
+        return answer(request, refine(error) or ValidationFailed(errors=tuple(map(_field_error, error.errors()))))
 
     async def on_framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException), "registered for HTTPException"

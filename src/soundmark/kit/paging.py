@@ -14,7 +14,8 @@ from soundmark.kit.timestamps import format_timestamp, parse_timestamp
 
 LIMIT_DEFAULT: Final = 50
 LIMIT_MAX: Final = 100
-CURSOR_CHARS_MAX: Final = 1024
+# The longest position ends with the subject of a person: 255 characters of up to four bytes, with all else 1450.
+CURSOR_CHARS_MAX: Final = 2048
 _MAC_BYTES: Final = 16
 
 T = TypeVar("T")
@@ -61,7 +62,8 @@ class Cursors:
         """The text that leads behind `position`; None stays None."""
         if position is None:
             return None
-        content = json.dumps([format_timestamp(position.created_at), position.id], separators=(",", ":")).encode()
+        parts = [format_timestamp(position.created_at), position.id]
+        content = json.dumps(parts, ensure_ascii=False, separators=(",", ":")).encode()
         return base64url.encode(self._mac(content, route, bound_to) + content)
 
     def read(self, text: str | None, *, route: str, bound_to: Mapping[str, str | None]) -> Position | None:

@@ -1,9 +1,10 @@
 """PostgreSQL: one visible transaction for a command, and guards against the ways that goes wrong."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Final, LiteralString, TypeVar
+from typing import Any, Final, LiteralString, Protocol, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -17,6 +18,7 @@ EVERY_TENANT: Final = "*"  # For an operator's question that is about all of the
 
 Params = Mapping[str, Any]
 R = TypeVar("R")
+T = TypeVar("T")
 
 CONNECT_TIMEOUT_S: Final = 3
 _ACQUIRE_TIMEOUT_S: Final = 3.0
@@ -46,6 +48,8 @@ class Tx:
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self._connection: Final = connection
+        self._round: _Round | None = None
+        self.is_over = False
 
     @property
     def connection(self) -> psycopg.AsyncConnection[Any]:
@@ -56,6 +60,7 @@ class Tx:
         """Every row as a `record`, whose fields are named like the columns."""
         async with self._connection.cursor(row_factory=class_row(record)) as cursor:
             await cursor.execute(statement, params)
+            await self._answered()
             return await cursor.fetchall()
 
     async def one_or_none(self, record: type[R], statement: LiteralString, params: Params | None = None) -> R | None:
@@ -67,18 +72,110 @@ class Tx:
     async def value(self, statement: LiteralString, params: Params | None = None) -> Any:
         """The first column of the one row; None without a row."""
         cursor = await self._connection.execute(statement, params)
+        await self._answered()
         row = await cursor.fetchone()
         return None if row is None else row[0]
 
     async def run(self, statement: LiteralString, params: Params | None = None) -> int:
         """Carry out a statement that answers no rows; the number of rows it touched."""
         cursor = await self._connection.execute(statement, params)
+        await self._answered()
         return cursor.rowcount
 
     async def run_many(self, statement: LiteralString, rows: Sequence[Params]) -> None:
         """Carry out one statement for each of `rows`, in one round trip."""
         async with self._connection.cursor() as cursor:
             await cursor.executemany(statement, rows)
+
+    @contextlib.asynccontextmanager
+    async def together(self) -> AsyncIterator["Ask"]:
+        """What is asked in the block goes out in one go, and all answers are there when it ends.
+
+        `ask` takes functions that carry out one statement each, which the server does one after the other in this
+        order, and gives tasks: their `result()` is there after the block, which raises what the first of them raises
+        that fails. Each statement sees what was committed before it began, as if it had been sent alone.
+        """
+        asked: list[asyncio.Task[Any]] = []
+        self._round = this = _Round()
+
+        def ask(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+            task = asyncio.create_task(work)
+            task.add_done_callback(this.note_sent)  # What fails before it sends is not waited for.
+            asked.append(task)
+            return task
+
+        raised: BaseException | None = None
+        try:
+            async with self._connection.pipeline() as pipeline:
+                yield ask
+                await this.until_sent(len(asked))
+                await pipeline.sync()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            raised = error
+            for task in asked:
+                task.cancel()
+        self._round = None
+        this.answered.set()
+        await asyncio.gather(*asked, return_exceptions=True)
+        if raised is None:
+            for task in asked:
+                task.result()
+        elif isinstance(raised, psycopg.Error):
+            # What fails is told to whoever of them listens just then; the others are told that something failed.
+            told = [task.exception() for task in asked if not task.cancelled()]
+            raise _first_failure([*told, raised])
+        else:
+            raise raised
+
+    @contextlib.asynccontextmanager
+    async def ending(self) -> AsyncIterator[None]:
+        """What is carried out in the block goes out in one go, with the commit behind it, and answers nothing.
+
+        The last thing in a transaction: one round trip instead of one for each statement.
+        """
+        async with self._connection.pipeline() as pipeline:
+            yield
+            await self._connection.execute("COMMIT")
+            await pipeline.sync()
+        self.is_over = True
+
+    async def _answered(self) -> None:
+        """Wait for the answer of a statement that was sent `together` with others."""
+        if self._round is not None:
+            await self._round.until_answered()
+
+
+class Ask(Protocol):
+    """What `Tx.together` gives."""
+
+    def __call__(self, work: Coroutine[Any, Any, T], /) -> asyncio.Task[T]:
+        """The task of `work`."""
+        ...
+
+
+class _Round:
+    """Statements that go out together: each is sent and waits until all are answered."""
+
+    def __init__(self) -> None:
+        self.answered: Final = asyncio.Event()
+        self._sent: Final = asyncio.Event()
+        self._sent_count = 0
+
+    async def until_answered(self) -> None:
+        """Say that a statement is sent, and wait."""
+        self.note_sent()
+        await self.answered.wait()
+
+    async def until_sent(self, count: int) -> None:
+        """Return once `count` of them are on their way, or have failed before they could be."""
+        while self._sent_count < count:
+            self._sent.clear()
+            await self._sent.wait()
+
+    def note_sent(self, _: object = None) -> None:
+        """One more is on its way."""
+        self._sent_count += 1
+        self._sent.set()
 
 
 class Database:
@@ -115,16 +212,18 @@ class Database:
         await self._pool.close()
 
     @contextlib.asynccontextmanager
-    async def transaction(self, *, tenant: str | None = None, subject: str | None = None) -> AsyncIterator[Tx]:
+    async def transaction(
+        self, *, tenant: str | None = None, subject: str | None = None, statement_timeout_s: int | None = None
+    ) -> AsyncIterator[Tx]:
         """One read-committed transaction: committed when the block ends, rolled back when it raises.
 
         Row-level security shows it the rows of `tenant`, and what the person `subject` may see before it chose one;
-        without them no tenant's row is there. Never nested, never open across a call to another component; both are
-        assertion failures.
+        without them no tenant's row is there. Each of its statements may take 30 s, or `statement_timeout_s`. Never
+        nested, never open across a call to another component; both are assertion failures.
 
         Raises: DatabaseUnavailable.
         """
-        async with self._begun(_begin("READ COMMITTED", tenant, subject)) as tx:
+        async with self._begun(_begin("READ COMMITTED", tenant, subject, statement_timeout_s)) as tx:
             yield tx
 
     @contextlib.asynccontextmanager
@@ -188,13 +287,17 @@ class Database:
         connection = await self._acquire(begin)
         token = _open_transaction.set(True)
         try:
+            tx = Tx(connection)
             try:
-                yield Tx(connection)
-            except BaseException:
+                yield tx
+            except BaseException as error:
                 with contextlib.suppress(psycopg.Error):
                     await connection.rollback()
+                if isinstance(error, psycopg.DatabaseError):
+                    _without_content(error)
                 raise
-            await connection.execute("COMMIT")
+            if not tx.is_over:
+                await connection.execute("COMMIT")
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             if isinstance(error, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable):
                 raise DatabaseUnavailable("The database did not answer in time.") from error
@@ -228,12 +331,27 @@ class Database:
         raise DatabaseUnavailable
 
 
-def _begin(isolation: LiteralString, tenant: str | None, subject: str | None) -> sql.Composed:
+def _first_failure(told: Sequence[BaseException | None]) -> BaseException:
+    """What went wrong, among those who were told it, or only that something did."""
+    failures = [error for error in told if isinstance(error, psycopg.Error)]
+    return next((error for error in failures if not isinstance(error, psycopg.errors.PipelineAborted)), failures[0])
+
+
+def _without_content(error: psycopg.DatabaseError) -> None:
+    """The error says what sort it is, and no longer what the row held: its text ends up in a log."""
+    place = error.diag.constraint_name or error.diag.column_name or error.diag.table_name
+    error.args = (f"SQLSTATE {error.sqlstate}" + (f" at {place}" if place else ""),)
+
+
+def _begin(
+    isolation: LiteralString, tenant: str | None, subject: str | None, statement_timeout_s: int | None = None
+) -> sql.Composed:
     """What begins a transaction and says for whom, in one round trip. The settings end with the transaction."""
     statements: list[sql.Composable] = [sql.SQL("BEGIN ISOLATION LEVEL ") + sql.SQL(isolation)]
     settings = {
         "soundmark.tenant": tenant,
         "soundmark.subject": subject,
+        "statement_timeout": None if statement_timeout_s is None else f"{statement_timeout_s}s",
     }
     for name, value in settings.items():
         if value is not None:

@@ -63,6 +63,8 @@ class PrivateChannel:
         self._bytes_max: Final = bytes_max
         self._client: Final = httpx.AsyncClient(
             base_url=url,
+            # What comes is taken as it is, so that the ceiling is on what is held.
+            headers={"accept-encoding": "identity"},
             timeout=httpx.Timeout(timeout_s),
             limits=httpx.Limits(max_connections=64, max_keepalive_connections=16),
             trust_env=False,

@@ -21,7 +21,6 @@ from soundmark.core.hot.address import AddressDigest
 from soundmark.core.hot.rate_limit import LocalRateLimit, SharedRateLimit, Verdict
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.secret import Secret
-from soundmark.kit.sockets import reserve_port
 
 QUOTA, WINDOW_S = 3, 10
 SUBJECT, OTHER = b"\x01" * 16, b"\x02" * 16
@@ -46,7 +45,7 @@ class RedisServer:
         self._process = subprocess.Popen(  # noqa: ASYNC220 - it is started, not waited for
             ["redis-server", *options], stdout=subprocess.DEVNULL
         )
-        async with asyncio.timeout(10), self.client() as client:
+        async with asyncio.timeout(60), self.client() as client:
             while True:
                 with contextlib.suppress(RedisError, OSError):
                     await client.ping()
@@ -79,10 +78,11 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RedisServer]:
     # A quarter of a second may pass on a busy machine; what is not about waiting waits longer.
     monkeypatch.setattr(rate_limit, "_SHARED_TIMEOUT_S", 10)
     assert shutil.which("redis-server"), "redis-server is needed: `make test-tools` installs it"
-    with tempfile.TemporaryDirectory() as folder, reserve_port("127.0.0.1", 0) as reserved:
-        port = reserved.getsockname()[1]
-        reserved.close()
-        found = RedisServer(port, Path(folder))
+    # Bound by us too and never listening, the port is nobody's but the server's, also while it is down.
+    with tempfile.TemporaryDirectory() as folder, socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        found = RedisServer(reserved.getsockname()[1], Path(folder))
         try:
             await found.start()
             yield found

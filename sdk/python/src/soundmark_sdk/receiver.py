@@ -1,14 +1,12 @@
 """Resolving and verifying without asyncio in sight."""
 
-import asyncio
-import concurrent.futures
-import threading
 from typing import Self
 
 import httpx
 
 from soundmark_sdk.async_receiver import AsyncReceiver
 from soundmark_sdk.clock import Clock
+from soundmark_sdk.loop_thread import LoopThread
 from soundmark_sdk.records import Resolution
 
 
@@ -41,13 +39,7 @@ class Receiver:
             transport=transport,
             clock=clock,
         )
-        self._closed = False
-        # What is handed to the loop while it is held is there before the loop is told to end, and so is ended with it.
-        self._handing_over = threading.Lock()
-        self._loop = asyncio.new_event_loop()
-        # A daemon, so that a program which forgets to close can still end.
-        self._thread = threading.Thread(target=self._loop.run_forever, name="soundmark-receiver", daemon=True)
-        self._thread.start()
+        self._loop = LoopThread("receiver", end=self._receiver.aclose)
 
     def __enter__(self) -> Self:
         return self
@@ -60,13 +52,6 @@ class Receiver:
 
         Whoever still waits in `resolve` gets the RuntimeError of a closed receiver.
         """
-        with self._handing_over:
-            if self._closed:
-                return
-            self._closed = True
-        asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
         self._loop.close()
 
     def resolve(self, token: str) -> Resolution:
@@ -77,21 +62,4 @@ class Receiver:
         Raises: ReceiverFailure, and nothing else, when there is no verified intent. RuntimeError after `close`.
         Source: API v1, "Receiver-facing"; wire contract, section 4.
         """
-        with self._handing_over:
-            if self._closed:
-                raise RuntimeError("This receiver is closed.")
-            resolving = asyncio.run_coroutine_threadsafe(self._receiver.resolve(token), self._loop)
-        try:
-            return resolving.result()
-        except concurrent.futures.CancelledError:
-            raise RuntimeError("This receiver was closed.") from None
-        finally:
-            # Ctrl-C ends the wait; the request must not outlive it. After a result this does nothing.
-            resolving.cancel()
-
-    async def _shut_down(self) -> None:
-        resolving = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in resolving:
-            task.cancel()
-        await asyncio.gather(*resolving, return_exceptions=True)
-        await self._receiver.aclose()
+        return self._loop.run(lambda: self._receiver.resolve(token))

@@ -44,8 +44,7 @@ async def authorise(ctx: Context, caller: Caller, action: Action, organization_i
         raise OrganizationNotFound
     if isinstance(caller, ServerKey):
         return _scope_of_key(caller, rule, organization_id)
-    async with ctx.db.transaction(tenant=organization_id) as tx:
-        role = await members.find_role(tx, organization_id=organization_id, subject_id=caller.subject_id)
+    role = await members.find_role(ctx.db, organization_id=organization_id, subject_id=caller.subject_id)
     if role is None:
         raise OrganizationNotFound
     return _scope_of_user(caller, rule, organization_id, role)

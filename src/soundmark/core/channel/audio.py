@@ -1,5 +1,8 @@
 """The audio component, in Core's words."""
 
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable
 from http import HTTPStatus
 from typing import Final, Literal
 
@@ -11,6 +14,8 @@ from soundmark.kit.private_call import PrivateCallFailed, PrivateChannel
 Protocol = Literal[3, 4, 5]
 
 WAV_TYPE: Final = "audio/wav"
+_AHEAD_COUNT: Final = 4  # Of one row of frames: while one is rendered, others are on their way to and from there.
+_OF_ROWS_COUNT: Final = 16  # Of all rows: a quarter of the component's queue. The rest is for who asks for one WAV.
 _log: Final = structlog.get_logger()
 
 
@@ -19,6 +24,7 @@ class AudioChannel:
 
     def __init__(self, channel: PrivateChannel) -> None:
         self._channel: Final = channel
+        self._of_rows: Final = asyncio.Semaphore(_OF_ROWS_COUNT)
 
     async def render(self, frame: str, protocol: Protocol, *, request_id: str) -> bytes:
         """The WAV of one frame: mono, 48 kHz, 16-bit PCM.
@@ -35,6 +41,30 @@ class AudioChannel:
             _log.warning("audio_call_failed", reason="refused", status=answer.status)
             raise AudioUnavailable
         return answer.body
+
+    async def render_row(
+        self, frames: Iterable[str], protocol: Protocol, *, request_id: str
+    ) -> AsyncGenerator[bytes, None]:
+        """The WAVs of many frames in their order, a few of them rendered ahead. To be closed by whoever takes them.
+
+        Raises: AudioUnavailable, as `render` does for each.
+        """
+        ahead: deque[asyncio.Task[bytes]] = deque()
+        try:
+            for frame in frames:
+                ahead.append(asyncio.create_task(self._render_of_row(frame, protocol, request_id)))
+                if len(ahead) == _AHEAD_COUNT:
+                    yield await ahead.popleft()
+            while ahead:
+                yield await ahead.popleft()
+        finally:
+            for rendering in ahead:
+                rendering.cancel()
+            await asyncio.gather(*ahead, return_exceptions=True)
+
+    async def _render_of_row(self, frame: str, protocol: Protocol, request_id: str) -> bytes:
+        async with self._of_rows:
+            return await self.render(frame, protocol, request_id=request_id)
 
     async def is_ready(self) -> bool:
         """Whether the component is ready."""

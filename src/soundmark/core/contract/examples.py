@@ -9,15 +9,27 @@ from soundmark.core.configuration import Everything
 from soundmark.core.domain.api_key import ApiKey
 from soundmark.core.domain.audit import AuditEntry
 from soundmark.core.domain.audit_chain import Verification
-from soundmark.core.domain.code import Code, ListedCode, payload_of
+from soundmark.core.domain.campaign import Campaign, Stopped, Summary
+from soundmark.core.domain.code import Code, Facts, ListedCode, signed_code
 from soundmark.core.domain.invitation import Invitation
 from soundmark.core.domain.member import Member
 from soundmark.core.domain.organization import Organization, Project
 from soundmark.core.domain.platform import CONFIGURATION_NAMES, SECRET_NAMES, Effective, SecretStatus, default_of
+from soundmark.core.domain.quota import Quota
 from soundmark.core.domain.signed_facts import read_facts
 from soundmark.core.features.api_keys.wire import ApiKeyPage, api_key_view, api_key_with_secret
 from soundmark.core.features.audit_log.wire import AuditEntryPage, entry_view, verification_view
-from soundmark.core.features.codes.wire import CodePage, detail_view, issued_view, summary_view
+from soundmark.core.features.campaigns.wire import CampaignPage, campaign_view, stopped_view
+from soundmark.core.features.campaigns.wire import summary_view as campaign_summary_view
+from soundmark.core.features.codes.wire import (
+    CodePage,
+    IssuedCodes,
+    RevokedCodes,
+    Verdict,
+    detail_view,
+    issued_view,
+    summary_view,
+)
 from soundmark.core.features.invitations.service import Invited, Joined
 from soundmark.core.features.invitations.wire import InvitationPage, created_view, invitation_view, joined_view
 from soundmark.core.features.members.wire import MemberPage, member_view
@@ -25,7 +37,10 @@ from soundmark.core.features.organizations.wire import OrganizationPage, organiz
 from soundmark.core.features.platform.wire import setting_view, settings_view
 from soundmark.core.features.projects.wire import ProjectPage, project_view
 from soundmark.core.features.resolution.wire import KeySet, verification_key
+from soundmark.core.features.usage.wire import usage_view
 from soundmark.core.hot.envelope import Seal, answer_body
+from soundmark.core.problems import QuotaExceeded
+from soundmark.kit.canonical import canonicalize
 from soundmark.kit.secret import Secret
 from soundmark.kit.signing import SigningKey
 
@@ -39,6 +54,27 @@ _PROJECT: Final = Project("prj_bW9ybmluZy1zaG93LWV4YW", _ORGANIZATION.id, "Morni
 
 _MAIL_HOST: Final = Effective("mail.example.org", "database", ISSUED_AT)
 _MEMBER: Final = Member("6f1c3f0e-5d0b-4c1e-9a57-2f6e0c1d7b42", "ada@example.org", "admin", ISSUED_AT)
+_CAMPAIGN: Final = Campaign(
+    id="cmp_c3VtbWVyLWZlc3RpdmFsLX",
+    organization_id=_ORGANIZATION.id,
+    project_id=_PROJECT.id,
+    name="Summer festival",
+    starts_at=datetime(2027, 6, 21, tzinfo=UTC),
+    ends_at=datetime(2027, 9, 23, tzinfo=UTC),
+    created_at=ISSUED_AT,
+    archived_at=None,
+)
+_SUMMARY: Final = Summary(
+    campaign=_CAMPAIGN,
+    issued_count=100,
+    active_count=60,
+    expired_count=37,
+    revoked_count=3,
+    audience_enabled_count=0,
+    first_issued_at=datetime(2027, 6, 21, 8, 0, tzinfo=UTC),
+    last_issued_at=datetime(2027, 8, 1, 17, 30, tzinfo=UTC),
+)
+_STOPPED_AT: Final = datetime(2027, 8, 1, 18, 0, tzinfo=UTC)
 _API_KEY: Final = ApiKey(
     id="key_cGxheW91dC1zZXJ2ZXItZX",
     organization_id=_ORGANIZATION.id,
@@ -79,25 +115,25 @@ _AUDIT_ENTRY: Final = AuditEntry(
 
 def example_code() -> Code:
     """A Code that verifies under the example key."""
-    facts: dict[str, Any] = {
-        "xr_id": "xr_bm9yZGxpY2h0LWV4YW1wbA",
-        "organization_id": _ORGANIZATION.id,
-        "project_id": _PROJECT.id,
-        "campaign_id": None,
-        "issuer": "Radio Nordlicht",
-        "issued_at": ISSUED_AT,
-        "expires_at": ISSUED_AT + timedelta(days=42),
-        "audience_integration_id": None,
-        "broadcast_token": "brd_bm9yZGxpY2h0LWV4",
-        "key_id": EXAMPLE_KEY.key_id,
-    }
-    intent = {
-        "type": "link",
-        "action": "open",
-        "resource": {"url": "https://example.org/tonight", "title": "Tonight's programme"},
-    }
-    payload = payload_of(**facts, intent=intent)
-    return Code(**facts, revoked_at=None, payload=payload, signature=EXAMPLE_KEY.sign(payload))
+    xr_id, token = "xr_bm9yZGxpY2h0LWV4YW1wbA", "brd_bm9yZGxpY2h0LWV4"
+    facts = Facts(
+        organization_id=_ORGANIZATION.id,
+        project_id=_PROJECT.id,
+        campaign_id=None,
+        issuer="Radio Nordlicht",
+        issued_at=ISSUED_AT,
+        expires_at=ISSUED_AT + timedelta(days=42),
+        intent=canonicalize(
+            {
+                "type": "link",
+                "action": "open",
+                "resource": {"url": "https://example.org/tonight", "title": "Tonight's programme"},
+            }
+        ),
+        audience_integration_id=None,
+        key_id=EXAMPLE_KEY.key_id,
+    )
+    return signed_code(facts, EXAMPLE_KEY, xr_id=xr_id, broadcast_token=token)
 
 
 def example_resolution() -> dict[str, Any]:
@@ -124,7 +160,7 @@ def _platform() -> Everything:
 
 
 def examples() -> dict[str, Any]:
-    """The successful answer of each operation, by operation id."""
+    """The successful answer of each operation, by operation id, and by its status where there are several."""
     code = example_code()
     listed = ListedCode(**{name: getattr(code, name) for name in ListedCode.__dataclass_fields__})
     organization, project = organization_view(_ORGANIZATION), project_view(_PROJECT)
@@ -151,10 +187,23 @@ def examples() -> dict[str, Any]:
         ),
         "list_audit_entries": AuditEntryPage(data=[entry_view(_AUDIT_ENTRY)], next_cursor=None),
         "verify_audit_log": verification_view(Verification(True, entries=41, unsealed=1, first_broken=None)),
+        "create_campaign": campaign_view(_CAMPAIGN),
+        "list_campaigns": CampaignPage(data=[campaign_view(_CAMPAIGN)], next_cursor=None),
+        "update_campaign": campaign_view(_CAMPAIGN),
+        "archive_campaign": campaign_view(replace(_CAMPAIGN, archived_at=_STOPPED_AT)),
+        "stop_campaign": stopped_view(Stopped(replace(_CAMPAIGN, archived_at=_STOPPED_AT), revoked_count=60)),
+        "summarise_campaign": campaign_summary_view(_SUMMARY),
+        "get_usage": usage_view(_ORGANIZATION.id, Quota(100, 12, ISSUED_AT)),
         "issue_code": issued_view(code),
+        "issue_code 200": Verdict(would_issue=True, code=None, quota_remaining=88),
+        "issue_codes": IssuedCodes(data=[issued_view(code)]),
+        "issue_codes 200": Verdict(would_issue=False, code=QuotaExceeded.code, quota_remaining=7),
+        "recover_code": issued_view(code),
+        "recover_codes": IssuedCodes(data=[issued_view(code)]),
         "list_codes": CodePage(data=[summary_view(listed, ISSUED_AT)], next_cursor=None),
         "get_code": detail_view(code, ISSUED_AT),
         "revoke_code": detail_view(code, ISSUED_AT),
+        "revoke_codes": RevokedCodes(requested_count=100, revoked_count=98, unchanged_count=2),
         "get_platform_settings": settings_view(_platform()),
         "put_platform_configuration": setting_view(_MAIL_HOST),
         "list_keys": example_keys(),

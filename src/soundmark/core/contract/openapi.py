@@ -34,7 +34,12 @@ _TAGS: Final = [
     {"name": "Members", "description": "People and what they may do in an organisation."},
     {"name": "API keys", "description": "Credentials of servers: of one project, for what their scopes say."},
     {"name": "Audit", "description": "What was done in an organisation, and the proof that it is all."},
+    {
+        "name": "Campaigns",
+        "description": "What Codes belong to: a schedule for issuing them, and one stop for them all.",
+    },
     {"name": "Codes", "description": "Issue, read, revoke and render XR Codes."},
+    {"name": "Usage", "description": "What an organisation has used of what it may."},
     {"name": "Platform", "description": "What the administrators of the platform set while everything runs."},
 ]
 _PROBLEM_SCHEMA: Final[dict[str, Any]] = {
@@ -115,7 +120,8 @@ def _complete(operation: dict[str, Any], base_url: str, shown: dict[str, Any]) -
     for status, response in operation["responses"].items():
         content = response.get("content", {}).get("application/json")
         if content is not None and status.startswith("2"):
-            content["example"] = shown[operation["operationId"]]
+            identity = operation["operationId"]
+            content["example"] = shown[f"{identity} {status}" if f"{identity} {status}" in shown else identity]
 
 
 def _implied(operation: dict[str, Any]) -> Iterable[str]:

@@ -1,13 +1,13 @@
 """XR Codes: what is signed, what it is called on the air, and what state it is in."""
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from soundmark.kit import base64url
 from soundmark.kit.canonical import canonicalize
+from soundmark.kit.signing import SigningKey
 from soundmark.kit.timestamps import format_timestamp
 
 CodeStatus = Literal["active", "expired", "revoked"]
@@ -15,8 +15,6 @@ CodeStatus = Literal["active", "expired", "revoked"]
 TOKEN_PREFIX: Final = "brd_"  # noqa: S105 - a prefix, no token
 TOKEN_RANDOM_CHARS: Final = 16  # 96 random bits: airtime is the receiver's latency (contract, section 1).
 FRAME_PREFIX: Final = "XRC1:"
-SIGNED_SIZE_MAX_BYTES: Final = 32 * 1024  # The largest intent, and room for every other member.
-SIGNED_DEPTH_MAX: Final = 33  # The deepest intent stands one level below the record.
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,45 +70,70 @@ def digest_of(token: str) -> str:
     return base64url.encode(hashlib.sha256(token.encode("ascii")).digest())
 
 
-def payload_of(  # noqa: PLR0913 - the members of the record, each by its name
-    *,
-    xr_id: str,
-    organization_id: str,
-    project_id: str,
-    campaign_id: str | None,
-    issuer: str,
-    issued_at: datetime,
-    expires_at: datetime,
-    intent: Mapping[str, Any],
-    audience_integration_id: str | None,
-    broadcast_token: str,
-    key_id: str,
-) -> bytes:
-    """The bytes that Core signs for a Code: RFC 8785 of the record without `signature`.
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the Codes of one issuance have in common. `intent` is canonical JSON."""
 
-    Raises: kit.canonical.NotCanonical.
+    organization_id: str
+    project_id: str
+    campaign_id: str | None
+    issuer: str
+    issued_at: datetime
+    expires_at: datetime
+    intent: bytes
+    audience_integration_id: str | None
+    key_id: str
+
+    def head(self) -> bytes:
+        """The beginning of the bytes that Core signs for each of these Codes: `payload_of` tells the rest.
+
+        RFC 8785 sorts members by name, and the names of what tells the Codes apart come last.
+        """
+        # The intent, which is the larger part, was written canonically when it was checked.
+        before = {
+            "campaign_id": self.campaign_id,
+            "expires_at": format_timestamp(self.expires_at),
+        }
+        after = {
+            "issued_at": format_timestamp(self.issued_at),
+            "issuer": self.issuer,
+            "key_id": self.key_id,
+            "organization_id": self.organization_id,
+            "policy": {
+                "audience_measurement": self.audience_integration_id is not None,
+                "audience_integration_id": self.audience_integration_id,
+            },
+            "project_id": self.project_id,
+        }
+        return canonicalize(before)[:-1] + b',"intent":' + self.intent + b"," + canonicalize(after)[1:-1]
+
+
+def payload_of(head: bytes, *, xr_id: str, broadcast_token: str) -> bytes:
+    """The bytes that Core signs for one Code: RFC 8785 of the record without `signature`.
+
     Source: contract, section 3, signed_code.
     """
-    return canonicalize(
-        {
-            "version": 1,
-            "xr_id": xr_id,
-            "organization_id": organization_id,
-            "project_id": project_id,
-            "campaign_id": campaign_id,
-            "issuer": issuer,
-            "issued_at": format_timestamp(issued_at),
-            "expires_at": format_timestamp(expires_at),
-            "intent": intent,
-            "policy": {
-                "audience_measurement": audience_integration_id is not None,
-                "audience_integration_id": audience_integration_id,
-            },
-            "token_digest": digest_of(broadcast_token),
-            "key_id": key_id,
-        },
-        depth_max=SIGNED_DEPTH_MAX,
-        size_max_bytes=SIGNED_SIZE_MAX_BYTES,
+    tail = f',"token_digest":"{digest_of(broadcast_token)}","version":1,"xr_id":"{xr_id}"}}'
+    return head + tail.encode("ascii")
+
+
+def signed_code(facts: Facts, key: SigningKey, *, xr_id: str, broadcast_token: str, head: bytes | None = None) -> Code:
+    """A Code with these facts, signed. `head` is that of the facts, where it is at hand."""
+    payload = payload_of(facts.head() if head is None else head, xr_id=xr_id, broadcast_token=broadcast_token)
+    return Code(
+        xr_id=xr_id,
+        organization_id=facts.organization_id,
+        project_id=facts.project_id,
+        campaign_id=facts.campaign_id,
+        issuer=facts.issuer,
+        issued_at=facts.issued_at,
+        expires_at=facts.expires_at,
+        broadcast_token=broadcast_token,
+        audience_integration_id=facts.audience_integration_id,
+        key_id=facts.key_id,
+        revoked_at=None,
+        payload=payload,
+        signature=key.sign(payload),
     )
 
 

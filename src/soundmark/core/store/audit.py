@@ -1,12 +1,16 @@
 """The table `audit_entries`."""
 
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Final
 
 from soundmark.core.domain.audit import AuditAction, AuditEntry, Stage
 from soundmark.core.domain.scope import TenantScope
 from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Tx
+
+_BEGINNING_OF_TIME: Final = datetime.min.replace(tzinfo=UTC)
+_END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
 async def insert(tx: Tx, entry: AuditEntry, *, stage: Stage) -> None:
@@ -42,8 +46,11 @@ async def list_newest_first(
 ) -> list[AuditEntry]:
     """Up to `limit` wanted entries of the organisation, newest first.
 
-    Bounds and not `IS NULL OR`: a download asks hundreds of times, and each must begin in the index where it goes on.
+    `before` is a position among the wanted entries. A download asks hundreds of times, and each must begin in the index
+    where it goes on: bounds and not `IS NULL OR`, and bare parameters, which alone may search below row-level security.
     """
+    # A wanted entry is older than `to_at`, and so is what follows one.
+    before = before or Position(wanted.to_at or _END_OF_TIME, "")
     return await tx.all(
         AuditEntry,
         """
@@ -53,9 +60,8 @@ async def list_newest_first(
          WHERE organization_id = %(organization_id)s
            AND (%(action)s::text IS NULL OR action = %(action)s)
            AND (%(actor_id)s::text IS NULL OR actor_id = %(actor_id)s)
-           AND created_at >= COALESCE(%(from_at)s::timestamptz, '-infinity')
-           AND created_at < COALESCE(%(to_at)s::timestamptz, 'infinity')
-           AND (created_at, id) < (COALESCE(%(before_at)s::timestamptz, 'infinity'), COALESCE(%(before_id)s::text, ''))
+           AND created_at >= %(from_at)s::timestamptz
+           AND (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text)
          ORDER BY created_at DESC, id DESC
          LIMIT %(limit)s
         """,
@@ -63,10 +69,9 @@ async def list_newest_first(
             "organization_id": scope.organization_id,
             "action": wanted.action,
             "actor_id": wanted.actor_id,
-            "from_at": wanted.from_at,
-            "to_at": wanted.to_at,
-            "before_at": before and before.created_at,
-            "before_id": before and before.id,
+            "from_at": wanted.from_at or _BEGINNING_OF_TIME,
+            "before_at": before.created_at,
+            "before_id": before.id,
             "limit": limit,
         },
     )

@@ -1,8 +1,10 @@
 """The table `broadcasts`: what a receiver's question reads."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, LiteralString
 
+from soundmark.core.domain.code import Code
 from soundmark.kit.postgres import Tx
 
 # One statement for every question, whatever its token: a revoked Code takes the same path as one that never was, so
@@ -16,14 +18,20 @@ FIND_LIVE: Final[LiteralString] = """
 """
 
 
-async def insert(tx: Tx, *, token: str, payload: bytes, signature: bytes) -> None:
-    """Make a token answerable."""
+async def insert(tx: Tx, codes: Sequence[Code]) -> None:
+    """Make the tokens of new Codes answerable."""
     await tx.run(
         """
         INSERT INTO broadcasts (token, payload, signature)
-        VALUES (%(token)s, %(payload)s, %(signature)s)
+        SELECT token, payload, signature
+          FROM unnest(%(tokens)s::text[], %(payloads)s::bytea[], %(signatures)s::bytea[])
+               AS fresh (token, payload, signature)
         """,
-        {"token": token, "payload": payload, "signature": signature},
+        {
+            "tokens": [code.broadcast_token for code in codes],
+            "payloads": [code.payload for code in codes],
+            "signatures": [code.signature for code in codes],
+        },
     )
 
 
@@ -37,4 +45,17 @@ async def revoke(tx: Tx, *, token: str, now: datetime) -> None:
            AND revoked_at IS NULL
         """,
         {"token": token, "now": now},
+    )
+
+
+async def revoke_many(tx: Tx, *, tokens: Sequence[str], now: datetime) -> None:
+    """Make tokens unanswerable from the commit on. Lock order: docs/locks.md."""
+    await tx.run(
+        """
+        UPDATE broadcasts
+           SET revoked_at = %(now)s
+         WHERE token = ANY(%(tokens)s::text[])
+           AND revoked_at IS NULL
+        """,
+        {"tokens": list(tokens), "now": now},
     )

@@ -1,33 +1,38 @@
 """The table `codes`, joined to what was signed where a whole Code is read."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from soundmark.core.domain.code import Code, ListedCode
 from soundmark.core.domain.scope import TenantScope
-from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Tx
 
 
-async def insert(tx: Tx, scope: TenantScope, code: Code) -> None:
-    """Record a new Code, whose broadcast is recorded already."""
+async def insert(tx: Tx, scope: TenantScope, issued: Sequence[Code]) -> None:
+    """Record the new Codes of one issuance, whose broadcasts are recorded already.
+
+    They differ in `xr_id` and `broadcast_token` only.
+    """
+    first = issued[0]
     await tx.run(
         """
         INSERT INTO codes (organization_id, xr_id, project_id, campaign_id, issuer, issued_at, expires_at,
                            broadcast_token, audience_integration_id, key_id)
-        VALUES (%(organization_id)s, %(xr_id)s, %(project_id)s, %(campaign_id)s, %(issuer)s, %(issued_at)s,
-                %(expires_at)s, %(broadcast_token)s, %(audience_integration_id)s, %(key_id)s)
+        SELECT %(organization_id)s, xr_id, %(project_id)s, %(campaign_id)s, %(issuer)s, %(issued_at)s,
+               %(expires_at)s, broadcast_token, %(audience_integration_id)s, %(key_id)s
+          FROM unnest(%(xr_ids)s::text[], %(tokens)s::text[]) AS fresh (xr_id, broadcast_token)
         """,
         {
             "organization_id": scope.organization_id,
-            "xr_id": code.xr_id,
-            "project_id": code.project_id,
-            "campaign_id": code.campaign_id,
-            "issuer": code.issuer,
-            "issued_at": code.issued_at,
-            "expires_at": code.expires_at,
-            "broadcast_token": code.broadcast_token,
-            "audience_integration_id": code.audience_integration_id,
-            "key_id": code.key_id,
+            "xr_ids": [code.xr_id for code in issued],
+            "project_id": first.project_id,
+            "campaign_id": first.campaign_id,
+            "issuer": first.issuer,
+            "issued_at": first.issued_at,
+            "expires_at": first.expires_at,
+            "tokens": [code.broadcast_token for code in issued],
+            "audience_integration_id": first.audience_integration_id,
+            "key_id": first.key_id,
         },
     )
 
@@ -87,8 +92,25 @@ async def revoke(tx: Tx, scope: TenantScope, xr_id: str, *, now: datetime) -> No
     )
 
 
-async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | None, limit: int) -> list[ListedCode]:
-    """Up to `limit` Codes of the organisation, and of the one project that the caller is confined to, newest first."""
+async def find_many(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[Code]:
+    """Those of the Codes that are there in one project, in no order."""
+    return await tx.all(
+        Code,
+        """
+        SELECT c.xr_id, c.organization_id, c.project_id, c.campaign_id, c.issuer, c.issued_at, c.expires_at,
+               c.broadcast_token, c.audience_integration_id, c.key_id, c.revoked_at, b.payload, b.signature
+          FROM codes c
+          JOIN broadcasts b ON b.token = c.broadcast_token
+         WHERE c.organization_id = %(organization_id)s
+           AND c.project_id = %(project_id)s
+           AND c.xr_id = ANY(%(xr_ids)s::text[])
+        """,
+        {"organization_id": scope.organization_id, "project_id": project_id, "xr_ids": list(xr_ids)},
+    )
+
+
+async def find_many_listed(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[ListedCode]:
+    """`find_many`, without what was signed."""
     return await tx.all(
         ListedCode,
         """
@@ -96,20 +118,97 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
                audience_integration_id, revoked_at
           FROM codes
          WHERE organization_id = %(organization_id)s
-           AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
-           AND (%(before_at)s::timestamptz IS NULL
-                OR (issued_at, xr_id) < (%(before_at)s::timestamptz, %(before_id)s::text))
-         ORDER BY issued_at DESC, xr_id DESC
-         LIMIT %(limit)s
+           AND project_id = %(project_id)s
+           AND xr_id = ANY(%(xr_ids)s::text[])
         """,
-        {
-            "organization_id": scope.organization_id,
-            "confined_to": scope.project_id,
-            "before_at": before and before.created_at,
-            "before_id": before and before.id,
-            "limit": limit,
-        },
+        {"organization_id": scope.organization_id, "project_id": project_id, "xr_ids": list(xr_ids)},
     )
+
+
+async def lock_many(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[ListedCode]:
+    """Lock those of the Codes that are there in one project, and their broadcasts, until the transaction ends.
+
+    One after the other by id, so that two selections that overlap never wait for each other: docs/locks.md.
+    """
+    return await tx.all(
+        ListedCode,
+        """
+        SELECT c.xr_id, c.organization_id, c.project_id, c.campaign_id, c.issuer, c.issued_at, c.expires_at,
+               c.broadcast_token, c.audience_integration_id, c.revoked_at
+          FROM codes c
+          JOIN broadcasts b ON b.token = c.broadcast_token
+         WHERE c.organization_id = %(organization_id)s
+           AND c.project_id = %(project_id)s
+           AND c.xr_id = ANY(%(xr_ids)s::text[])
+         ORDER BY c.xr_id
+           FOR NO KEY UPDATE
+        """,
+        {"organization_id": scope.organization_id, "project_id": project_id, "xr_ids": list(xr_ids)},
+    )
+
+
+async def revoke_many(tx: Tx, scope: TenantScope, xr_ids: Sequence[str], *, now: datetime) -> None:
+    """Mark Codes revoked that `lock_many` locked."""
+    await tx.run(
+        """
+        UPDATE codes
+           SET revoked_at = %(now)s
+         WHERE organization_id = %(organization_id)s
+           AND xr_id = ANY(%(xr_ids)s::text[])
+           AND revoked_at IS NULL
+        """,
+        {"organization_id": scope.organization_id, "xr_ids": list(xr_ids), "now": now},
+    )
+
+
+async def lock_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> int:
+    """Lock every Code of a campaign that is active at `now`, by id, until the transaction ends; how many they are.
+
+    Their broadcasts are not locked besides: whoever changes one has its Code. Lock order: docs/locks.md.
+    """
+    count: int = await tx.value(
+        """
+        SELECT count(*)
+          FROM (SELECT
+                  FROM codes
+                 WHERE organization_id = %(organization_id)s
+                   AND campaign_id = %(campaign_id)s
+                   AND revoked_at IS NULL
+                   AND expires_at > %(now)s
+                 ORDER BY xr_id
+                   FOR NO KEY UPDATE) AS held
+        """,
+        {"organization_id": scope.organization_id, "campaign_id": campaign_id, "now": now},
+    )
+    return count
+
+
+async def revoke_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> int:
+    """Mark every Code of a campaign that is active at `now` revoked, and its token unanswerable; how many they are.
+
+    They are locked already. One statement for both halves and for all of them, since there may be a great many.
+    """
+    count: int = await tx.value(
+        """
+        WITH revoked AS (
+            UPDATE codes
+               SET revoked_at = %(now)s
+             WHERE organization_id = %(organization_id)s
+               AND campaign_id = %(campaign_id)s
+               AND revoked_at IS NULL
+               AND expires_at > %(now)s
+            RETURNING broadcast_token
+        ), silenced AS (
+            UPDATE broadcasts
+               SET revoked_at = %(now)s
+              FROM revoked
+             WHERE broadcasts.token = revoked.broadcast_token
+        )
+        SELECT count(*) FROM revoked
+        """,
+        {"organization_id": scope.organization_id, "campaign_id": campaign_id, "now": now},
+    )
+    return count
 
 
 async def any_unexpired_signed_by(tx: Tx, key_id: str, *, now: datetime) -> bool:

@@ -1,12 +1,13 @@
 """The table `members`."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from soundmark.core.domain.member import Member
 from soundmark.core.domain.scope import Role, TenantScope
 from soundmark.kit.paging import Position
-from soundmark.kit.postgres import Tx
+from soundmark.kit.postgres import Database, Tx
 
 _ROLES_LOCK: Final = 1  # Kind of advisory lock: docs/locks.md.
 
@@ -39,18 +40,17 @@ async def insert_if_new(  # noqa: PLR0913 - one argument for each column
     return touched == 1
 
 
-async def find_role(tx: Tx, *, organization_id: str, subject_id: str) -> Role | None:
-    """The role of one person in one organisation; None for a stranger and for an organisation that is not there."""
-    role: Role | None = await tx.value(
-        """
-        SELECT role
-          FROM members
-         WHERE organization_id = %(organization_id)s
-           AND subject_id = %(subject_id)s
-        """,
+async def find_role(db: Database, *, organization_id: str, subject_id: str) -> Role | None:
+    """The role of one person in one organisation; None for a stranger and for an organisation that is not there.
+
+    Asked with each request, so in one round trip.
+    """
+    found = await db.one_or_none(
+        _Found,
+        "SELECT role_of_member(%(organization_id)s, %(subject_id)s) AS role",
         {"organization_id": organization_id, "subject_id": subject_id},
     )
-    return role
+    return None if found is None else found.role
 
 
 async def hold_role(tx: Tx, scope: TenantScope, subject_id: str) -> Role | None:
@@ -164,3 +164,8 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
             "limit": limit,
         },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    role: Role

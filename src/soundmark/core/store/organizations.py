@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from soundmark.core.domain.organization import Organization
-from soundmark.core.domain.scope import TenantScope
+from soundmark.core.domain.scope import Role, TenantScope
 from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Tx
 
@@ -19,8 +19,8 @@ async def insert(tx: Tx, *, organization_id: str, name: str, now: datetime) -> N
     )
 
 
-async def rename(tx: Tx, scope: TenantScope, *, name: str) -> Organization:
-    """Give the organisation another name; the organisation as its caller sees it."""
+async def rename(tx: Tx, scope: TenantScope, *, name: str, role: Role) -> Organization:
+    """Give the organisation another name; the organisation as its caller sees it, who has `role` there."""
     renamed = await tx.one_or_none(
         Organization,
         """
@@ -29,7 +29,7 @@ async def rename(tx: Tx, scope: TenantScope, *, name: str) -> Organization:
          WHERE id = %(organization_id)s
         RETURNING id, name, %(role)s::text AS role, created_at, deletion_requested_at
         """,
-        {"organization_id": scope.organization_id, "name": name, "role": scope.role},
+        {"organization_id": scope.organization_id, "name": name, "role": role},
     )
     assert renamed is not None, "its member is held, so it is there"
     return renamed

@@ -1,8 +1,8 @@
 """The routes of the audit log."""
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Annotated, Any, Final
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
@@ -23,7 +23,8 @@ from soundmark.core.features.audit_log.wire import (
     verification_view,
 )
 from soundmark.core.store.audit import Wanted
-from soundmark.kit.http import Receive, Scope, Send, StrictRoute
+from soundmark.kit.download import Download
+from soundmark.kit.http import StrictRoute
 from soundmark.kit.negotiation import preferred
 from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
 from soundmark.kit.problems import NotAcceptable
@@ -37,7 +38,6 @@ _LINES: Final = "application/x-ndjson"
 _CSV: Final = "text/csv"
 _VARY: Final = {"vary": "Accept"}
 _IN_MEMORY_BYTES_MAX: Final = 1024 * 1024
-_CHUNK_BYTES: Final = 64 * 1024
 _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "content": {
@@ -72,7 +72,7 @@ FromFilter = Annotated[
 ToFilter = Annotated[Timestamp | None, Query(alias="to", description="Only entries before this moment, RFC 3339.")]
 
 
-def _wanted(
+async def _wanted(
     *, action: ActionFilter = None, actor: ActorFilter = None, from_at: FromFilter = None, to_at: ToFilter = None
 ) -> Wanted:
     """Dependency: the filters."""
@@ -145,22 +145,4 @@ async def _download(ctx: Ctx, scope: TenantScope, wanted: Wanted, media_type: st
     except BaseException:
         content.close()
         raise
-    headers = {**_VARY, "content-disposition": f'attachment; filename="audit-log-{scope.organization_id}.{ending}"'}
-    return _Download(content, media_type, headers)
-
-
-class _Download(Response):
-    """An answer out of a file, which is closed however the sending ends."""
-
-    def __init__(self, content: IO[bytes], media_type: str, headers: Mapping[str, str]) -> None:
-        length = content.tell()
-        content.seek(0)
-        self._content: Final = content
-        super().__init__(None, media_type=media_type, headers={**headers, "content-length": str(length)})
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as ASGI has it
-        with self._content as content:
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            while chunk := content.read(_CHUNK_BYTES):
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
+    return Download(content, media_type, name=f"audit-log-{scope.organization_id}.{ending}", headers=_VARY)

@@ -1,78 +1,31 @@
 """Commands on Codes."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, Final
 
 from soundmark.core.channel.audio import Protocol
 from soundmark.core.context import Context
-from soundmark.core.domain.code import TOKEN_PREFIX, TOKEN_RANDOM_CHARS, Code, ListedCode, frame_of, payload_of
+from soundmark.core.domain.code import Code, ListedCode, frame_of
 from soundmark.core.domain.scope import TenantScope
 from soundmark.core.domain.signed_facts import agree, read_facts
 from soundmark.core.integrity import report_broken
-from soundmark.core.problems import (
-    CampaignNotFound,
-    CodeNotActive,
-    CodeNotFound,
-    IntegrationNotFound,
-    IntentNotCanonical,
-    ProjectNotFound,
-)
+from soundmark.core.problems import CampaignNotFound, CodeNotActive, CodeNotFound, ProjectNotFound
 from soundmark.core.steps import audit
 from soundmark.core.steps.authority import hold_authority
-from soundmark.core.store import broadcasts, codes, projects
-from soundmark.kit.canonical import NotCanonical, canonicalize
-from soundmark.kit.ids import may_be_id, mint
+from soundmark.core.store import broadcasts, campaigns, code_lists, codes, projects
+from soundmark.core.store.code_lists import Wanted
+from soundmark.kit.ids import may_be_id
 from soundmark.kit.paging import Page, Position, cut_page
 from soundmark.kit.postgres import Tx
-from soundmark.kit.problems import FieldError, ValidationFailed
-
-_PAST: Final = ValidationFailed(errors=(FieldError("body", "/expires_at", "must be in the future"),))
 
 
 @dataclass(frozen=True, slots=True)
-class Issuance:
-    """What a caller asks to be issued. `integration_id` None: no Audience."""
+class RevokedSelection:
+    """What became of a selection of Codes."""
 
-    project_id: str
-    campaign_id: str | None
-    issuer: str
-    expires_at: datetime
-    intent: Mapping[str, Any]
-    integration_id: str | None
-
-
-async def issue_code(ctx: Context, scope: TenantScope, wanted: Issuance) -> Code:
-    """A signed Code exists and its token can be resolved, both from the same commit on.
-
-    Raises: IntentNotCanonical; ProjectNotFound; CampaignNotFound; IntegrationNotFound; ValidationFailed for an expiry
-        that is not in the future when the Code would be written.
-    Source: API v1, "Codes" and "Issuance ordering".
-    """
-    try:
-        canonicalize(wanted.intent)
-    except NotCanonical as error:
-        raise IntentNotCanonical(f"The intent {error}.") from None
-    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await hold_authority(tx, scope)
-        await _hold_references(tx, scope, wanted)
-        now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
-        if wanted.expires_at <= now:
-            raise _PAST
-        code = _sign(ctx, scope, wanted, now)
-        await broadcasts.insert(tx, token=code.broadcast_token, payload=code.payload, signature=code.signature)
-        await codes.insert(tx, scope, code)
-        await audit.record(
-            tx,
-            scope,
-            ctx.entropy,
-            action="code.issued",
-            now=now,
-            project_id=code.project_id,
-            metadata={"xr_id": code.xr_id},
-        )
-    return code
+    requested_count: int
+    revoked_count: int
 
 
 async def get_code(ctx: Context, scope: TenantScope, xr_id: str, *, project_id: str | None = None) -> Code:
@@ -86,16 +39,28 @@ async def get_code(ctx: Context, scope: TenantScope, xr_id: str, *, project_id: 
         raise ProjectNotFound
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         code = await codes.find(tx, scope, xr_id, project_id=project_id)
-    return await _verified(ctx, code)
+    return await verified(ctx, code)
 
 
 async def list_codes(
-    ctx: Context, scope: TenantScope, *, before: Position | None, limit: int
+    ctx: Context, scope: TenantScope, wanted: Wanted, *, before: Position | None, limit: int
 ) -> tuple[Page[ListedCode], datetime]:
-    """The Codes of the organisation, newest first, and the moment at which their states are to be judged."""
+    """The wanted Codes of the organisation, newest first, and the moment at which their states are to be judged.
+
+    Each page has a moment of its own, after its rows were read. What is not in the wanted state any more by then is
+    left out, so a page may hold fewer than it could.
+
+    Raises: ProjectNotFound; CampaignNotFound, also for a campaign of another project than the one that is named.
+    """
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        rows = await codes.list_newest_first(tx, scope, before=before, limit=limit + 1)
-    return cut_page(rows, limit, lambda row: Position(row.issued_at, row.xr_id)), ctx.clock.now()
+        await _require_filters(tx, scope, wanted)
+        rows = await code_lists.list_newest_first(
+            tx, scope, wanted, before=before, limit=limit + 1, now=ctx.clock.now()
+        )
+    page, now = cut_page(rows, limit, lambda row: Position(row.issued_at, row.xr_id)), ctx.clock.now()
+    if wanted.status is not None:
+        page = replace(page, entries=[row for row in page.entries if row.status(now) == wanted.status])
+    return page, now
 
 
 async def revoke_code(ctx: Context, scope: TenantScope, xr_id: str) -> Code:
@@ -127,7 +92,42 @@ async def revoke_code(ctx: Context, scope: TenantScope, xr_id: str) -> Code:
                 metadata={"xr_id": xr_id},
             )
             code = replace(code, revoked_at=now)
-    return await _verified(ctx, code)
+    return await verified(ctx, code)
+
+
+async def revoke_codes(ctx: Context, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> RevokedSelection:
+    """Every Code of the selection is revoked or was over before, and no resolution that starts now answers one of them.
+
+    All of the selection is locked before anything of it changes. Repeating it is safe: it changes nothing, and is
+    audited all the same. Whether the Codes verify is not asked: what was tampered with is to be revoked as well.
+
+    Raises: ProjectNotFound; CodeNotFound for one that is missing or of another project, before any change.
+    Source: API v1, "States and transitions", XR Code; contract, section 3.
+    """
+    if not scope.reaches(project_id) or not may_be_id(project_id):
+        raise ProjectNotFound
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await hold_authority(tx, scope)
+        if not await projects.hold(tx, scope, project_id):
+            raise ProjectNotFound
+        selection = await codes.lock_many(tx, scope, project_id, [xr_id for xr_id in xr_ids if may_be_id(xr_id)])
+        if len(selection) < len(xr_ids):
+            raise CodeNotFound
+        now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
+        active = [code for code in selection if code.status(now) == "active"]
+        await codes.revoke_many(tx, scope, [code.xr_id for code in active], now=now)
+        await broadcasts.revoke_many(tx, tokens=[code.broadcast_token for code in active], now=now)
+        revoked = RevokedSelection(requested_count=len(selection), revoked_count=len(active))
+        await audit.record(
+            tx,
+            scope,
+            ctx.entropy,
+            action="code.batch_revoked",
+            now=now,
+            project_id=project_id,
+            metadata=asdict(revoked),
+        )
+    return revoked
 
 
 async def render_code(
@@ -144,55 +144,11 @@ async def render_code(
     return code.xr_id, await ctx.audio.render(frame_of(code.broadcast_token), protocol, request_id=request_id)
 
 
-async def _hold_references(tx: Tx, scope: TenantScope, wanted: Issuance) -> None:
-    if (
-        not scope.reaches(wanted.project_id)
-        or not may_be_id(wanted.project_id)
-        or not await projects.hold(tx, scope, wanted.project_id)
-    ):
-        raise ProjectNotFound
-    # Neither campaigns nor integrations exist yet, so none that is named can be found.
-    if wanted.campaign_id is not None:
-        raise CampaignNotFound
-    if wanted.integration_id is not None:
-        raise IntegrationNotFound
+async def verified(ctx: Context, code: Code | None) -> Code:
+    """The Code, once its signature and every stored fact were checked.
 
-
-def _sign(ctx: Context, scope: TenantScope, wanted: Issuance, now: datetime) -> Code:
-    key = ctx.custody.keyring.active
-    xr_id = mint(ctx.entropy, "xr_")
-    token = mint(ctx.entropy, TOKEN_PREFIX, TOKEN_RANDOM_CHARS)
-    payload = payload_of(
-        xr_id=xr_id,
-        organization_id=scope.organization_id,
-        project_id=wanted.project_id,
-        campaign_id=wanted.campaign_id,
-        issuer=wanted.issuer,
-        issued_at=now,
-        expires_at=wanted.expires_at,
-        intent=wanted.intent,
-        audience_integration_id=wanted.integration_id,
-        broadcast_token=token,
-        key_id=key.key_id,
-    )
-    return Code(
-        xr_id=xr_id,
-        organization_id=scope.organization_id,
-        project_id=wanted.project_id,
-        campaign_id=wanted.campaign_id,
-        issuer=wanted.issuer,
-        issued_at=now,
-        expires_at=wanted.expires_at,
-        broadcast_token=token,
-        audience_integration_id=wanted.integration_id,
-        key_id=key.key_id,
-        revoked_at=None,
-        payload=payload,
-        signature=key.sign(payload),
-    )
-
-
-async def _verified(ctx: Context, code: Code | None) -> Code:
+    Raises: CodeNotFound for None and for a Code that does not verify, which is reported.
+    """
     if code is None:
         raise CodeNotFound
     facts = read_facts(code.payload)
@@ -202,3 +158,16 @@ async def _verified(ctx: Context, code: Code | None) -> Code:
             return code
     report_broken("tenant", xr_id=code.xr_id)
     raise CodeNotFound
+
+
+async def _require_filters(tx: Tx, scope: TenantScope, wanted: Wanted) -> None:
+    """Both are there, and the campaign in the project: an empty list would say that nothing was issued for it."""
+    project_id, campaign_id = wanted.project_id, wanted.campaign_id
+    if project_id is not None:
+        is_possible = scope.reaches(project_id) and may_be_id(project_id)
+        if not is_possible or await projects.find(tx, scope, project_id) is None:
+            raise ProjectNotFound
+    if campaign_id is not None:
+        campaign = await campaigns.find(tx, scope, campaign_id) if may_be_id(campaign_id) else None
+        if campaign is None or project_id not in {None, campaign.project_id}:
+            raise CampaignNotFound

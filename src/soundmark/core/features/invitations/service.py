@@ -60,7 +60,7 @@ async def create_invitation(
     Source: API v1, "Members, invitations, audit".
     """
     # Before the transaction: it asks the database itself.
-    has_mail = await ctx.configuration.smtp() is not None
+    has_mail = await ctx.configuration.has_mail()
     invitation_id, secret = mint(ctx.entropy, "inv_"), mint_secret(ctx.entropy, _PREFIX)
     sealed = _seal_secret(ctx.sealer, secret, invitation_id) if has_mail else None
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:

@@ -2,10 +2,11 @@
 
 from soundmark.core.context import Context
 from soundmark.core.domain.organization import Organization
+from soundmark.core.domain.quota import STARTER_PLAN_ID
 from soundmark.core.domain.scope import Actor, TenantScope, User
 from soundmark.core.steps import audit
 from soundmark.core.steps.authority import hold_authority
-from soundmark.core.store import members, organizations
+from soundmark.core.store import code_entitlements, members, organizations
 from soundmark.kit.ids import mint
 from soundmark.kit.paging import Page, Position, cut_page
 
@@ -22,6 +23,7 @@ async def create_organization(ctx: Context, user: User, *, name: str) -> Organiz
         await members.insert(
             tx, organization_id=organization_id, subject_id=user.subject_id, email=user.email, role="owner", now=now
         )
+        await code_entitlements.insert(tx, organization_id=organization_id, plan_id=STARTER_PLAN_ID)
         actor = Actor("user", user.subject_id)
         await audit.record_as(tx, organization_id, actor, ctx.entropy, action="organization.created", now=now)
     return Organization(id=organization_id, name=name, role="owner", created_at=now, deletion_requested_at=None)
@@ -33,9 +35,10 @@ async def rename_organization(ctx: Context, scope: TenantScope, *, name: str) ->
     Source: API v1, "Organisations and projects".
     """
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await hold_authority(tx, scope)
+        role = await hold_authority(tx, scope)
+        assert role is not None, "the policy lets no key do this"
         now = ctx.clock.now()
-        renamed = await organizations.rename(tx, scope, name=name)
+        renamed = await organizations.rename(tx, scope, name=name, role=role)
         await audit.record(tx, scope, ctx.entropy, action="organization.updated", now=now, metadata={"name": name})
     return renamed
 

@@ -1,0 +1,488 @@
+"""The operations of the service, grouped by what they are about, for blocking code.
+
+Made from `async_groups`.
+Every method raises ClientFailure (`ApiProblem` where the service refused) and, for what cannot be asked, ValueError.
+Ids are those that the service gave; times carry a zone. Lists are newest first: `list` yields every record and fetches
+pages of `page_size` as it goes, `page` returns one of them.
+"""
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+from typing import Any, BinaryIO, Literal
+
+from soundmark_sdk.client.exchange import Call, Progress, get, segment, send, write_body
+from soundmark_sdk.client.records import (
+    ApiKey,
+    ApiKeyWithSecret,
+    AuditEntry,
+    AuditVerification,
+    Campaign,
+    CampaignSummary,
+    Code,
+    CodeBatch,
+    DryRun,
+    Invitation,
+    InvitationWithSecret,
+    Joined,
+    KeyScope,
+    ListedCode,
+    Member,
+    Organization,
+    Page,
+    PlatformSettings,
+    Project,
+    RevokedBatch,
+    Role,
+    SecretStatus,
+    Setting,
+    StoppedCampaign,
+    Usage,
+)
+from soundmark_sdk.client.recovery import RememberedIssuance
+from soundmark_sdk.client.sender import BlockingSender
+from soundmark_sdk.client.wishes import UNCHANGED, AuditFilters, CodeFilters, Unchanged, Wish, writable
+
+# API v1, "Limits": the most that a page may hold.
+PAGE_SIZE_MAX = 100
+
+
+class _Group:
+    def __init__(self, sender: BlockingSender) -> None:
+        self._sender = sender
+
+
+class Organizations(_Group):
+    """Organisations, as their members see them. Server keys have no part in these."""
+
+    def create(self, name: str) -> Organization:
+        """Create an organisation that the caller owns."""
+        return self._sender.call(Organization, send("POST", "/v1/organizations", {"name": name}))
+
+    def rename(self, organization_id: str, name: str) -> Organization:
+        """Give an organisation another name."""
+        path = f"/v1/organizations/{segment(organization_id)}"
+        return self._sender.call(Organization, send("PATCH", path, {"name": name}, is_repeatable=True))
+
+    def page(self, *, limit: int = PAGE_SIZE_MAX, cursor: str | None = None) -> Page[Organization]:
+        """Return one page of the organisations that the caller belongs to."""
+        return self._sender.page(Organization, get("/v1/organizations", limit=limit, cursor=cursor))
+
+    def list(self, *, page_size: int = PAGE_SIZE_MAX) -> Iterator[Organization]:
+        """Yield every organisation that the caller belongs to."""
+        return self._sender.each(Organization, get("/v1/organizations", limit=page_size))
+
+
+class Projects(_Group):
+    """The projects of an organisation."""
+
+    def create(self, organization_id: str, name: str) -> Project:
+        """Create a project."""
+        document = {"organization_id": organization_id, "name": name}
+        return self._sender.call(Project, send("POST", "/v1/projects", document))
+
+    def rename(self, organization_id: str, project_id: str, name: str) -> Project:
+        """Give a project another name."""
+        path = f"/v1/projects/{segment(project_id)}"
+        call = send("PATCH", path, {"name": name}, is_repeatable=True, organization_id=organization_id)
+        return self._sender.call(Project, call)
+
+    def page(self, organization_id: str, *, limit: int = PAGE_SIZE_MAX, cursor: str | None = None) -> Page[Project]:
+        """Return one page of an organisation's projects."""
+        call = get("/v1/projects", organization_id=organization_id, limit=limit, cursor=cursor)
+        return self._sender.page(Project, call)
+
+    def list(self, organization_id: str, *, page_size: int = PAGE_SIZE_MAX) -> Iterator[Project]:
+        """Yield every project of an organisation."""
+        return self._sender.each(Project, get("/v1/projects", organization_id=organization_id, limit=page_size))
+
+
+class ApiKeys(_Group):
+    """Server keys, each of one project."""
+
+    def create(
+        self,
+        organization_id: str,
+        project_id: str,
+        scopes: Collection[KeyScope],
+        *,
+        expires_in_days: int | None = None,
+    ) -> ApiKeyWithSecret:
+        """Create a key; its secret is in this answer and nowhere else. It lives 90 days unless told, at most 365."""
+        document: dict[str, Any] = {
+            "organization_id": organization_id,
+            "project_id": project_id,
+            "scopes": sorted(scopes),
+        }
+        if expires_in_days is not None:
+            document["expires_in_days"] = expires_in_days
+        return self._sender.call(ApiKeyWithSecret, send("POST", "/v1/api-keys", document))
+
+    def revoke(self, organization_id: str, api_key_id: str) -> ApiKey:
+        """Revoke a key; one that is revoked or expired is answered unchanged."""
+        path = f"/v1/api-keys/{segment(api_key_id)}/revoke"
+        return self._sender.call(ApiKey, send("POST", path, is_repeatable=True, organization_id=organization_id))
+
+    def rotate_secret(self, organization_id: str, api_key_id: str) -> ApiKeyWithSecret:
+        """Give an active key another secret, which is in this answer and nowhere else; the old one is void at once."""
+        path = f"/v1/api-keys/{segment(api_key_id)}/secret"
+        return self._sender.call(ApiKeyWithSecret, send("POST", path, organization_id=organization_id))
+
+    def page(
+        self,
+        organization_id: str,
+        *,
+        project_id: str | None = None,
+        limit: int = PAGE_SIZE_MAX,
+        cursor: str | None = None,
+    ) -> Page[ApiKey]:
+        """Return one page of an organisation's keys, or of one project's."""
+        query = {"organization_id": organization_id, "project_id": project_id, "cursor": cursor}
+        return self._sender.page(ApiKey, get("/v1/api-keys", **query, limit=limit))
+
+    def list(
+        self, organization_id: str, *, project_id: str | None = None, page_size: int = PAGE_SIZE_MAX
+    ) -> Iterator[ApiKey]:
+        """Yield every key of an organisation, or of one project."""
+        call = get("/v1/api-keys", organization_id=organization_id, project_id=project_id, limit=page_size)
+        return self._sender.each(ApiKey, call)
+
+
+class Members(_Group):
+    """The members of an organisation. Server keys have no part in these."""
+
+    def change_role(self, organization_id: str, subject_id: str, role: Role) -> Member:
+        """Give a member a role. Only an owner makes, changes or unmakes owners and administrators."""
+        path = f"/v1/members/{segment(subject_id)}"
+        call = send("PUT", path, {"role": role}, is_repeatable=True, organization_id=organization_id)
+        return self._sender.call(Member, call)
+
+    def remove(self, organization_id: str, subject_id: str) -> None:
+        """Remove a member; everybody may leave, but the last owner."""
+        path = f"/v1/members/{segment(subject_id)}"
+        self._sender.order(send("DELETE", path, organization_id=organization_id))
+
+    def page(self, organization_id: str, *, limit: int = PAGE_SIZE_MAX, cursor: str | None = None) -> Page[Member]:
+        """Return one page of an organisation's members."""
+        call = get("/v1/members", organization_id=organization_id, limit=limit, cursor=cursor)
+        return self._sender.page(Member, call)
+
+    def list(self, organization_id: str, *, page_size: int = PAGE_SIZE_MAX) -> Iterator[Member]:
+        """Yield every member of an organisation."""
+        return self._sender.each(Member, get("/v1/members", organization_id=organization_id, limit=page_size))
+
+
+class Invitations(_Group):
+    """Invitations into an organisation. Server keys have no part in these."""
+
+    def create(
+        self,
+        organization_id: str,
+        email: str,
+        role: Literal["member", "billing", "admin"],
+        *,
+        expires_in_days: int | None = None,
+    ) -> InvitationWithSecret:
+        """Invite a person; the secret is in this answer and, where mail is set up, in the letter."""
+        document: dict[str, Any] = {"organization_id": organization_id, "email": email, "role": role}
+        if expires_in_days is not None:
+            document["expires_in_days"] = expires_in_days
+        return self._sender.call(InvitationWithSecret, send("POST", "/v1/member-invitations", document))
+
+    def accept(self, token: str) -> Joined:
+        """Join an organisation by an invitation for the caller's verified e-mail address."""
+        return self._sender.call(Joined, send("POST", "/v1/member-invitations/accept", {"token": token}))
+
+    def revoke(self, organization_id: str, invitation_id: str) -> Invitation:
+        """Revoke a pending invitation."""
+        path = f"/v1/member-invitations/{segment(invitation_id)}/revoke"
+        return self._sender.call(Invitation, send("POST", path, organization_id=organization_id))
+
+    def page(self, organization_id: str, *, limit: int = PAGE_SIZE_MAX, cursor: str | None = None) -> Page[Invitation]:
+        """Return one page of an organisation's invitations, whatever became of them."""
+        call = get("/v1/member-invitations", organization_id=organization_id, limit=limit, cursor=cursor)
+        return self._sender.page(Invitation, call)
+
+    def list(self, organization_id: str, *, page_size: int = PAGE_SIZE_MAX) -> Iterator[Invitation]:
+        """Yield every invitation of an organisation, whatever became of it."""
+        call = get("/v1/member-invitations", organization_id=organization_id, limit=page_size)
+        return self._sender.each(Invitation, call)
+
+
+class AuditLog(_Group):
+    """What was done in an organisation."""
+
+    def page(
+        self,
+        organization_id: str,
+        filters: AuditFilters | None = None,
+        *,
+        limit: int = PAGE_SIZE_MAX,
+        cursor: str | None = None,
+    ) -> Page[AuditEntry]:
+        """Return one page of the entries that the filters leave."""
+        query = (filters or AuditFilters()).query()
+        call = get("/v1/audit-log", organization_id=organization_id, **query, limit=limit, cursor=cursor)
+        return self._sender.page(AuditEntry, call)
+
+    def list(
+        self, organization_id: str, filters: AuditFilters | None = None, *, page_size: int = PAGE_SIZE_MAX
+    ) -> Iterator[AuditEntry]:
+        """Yield every entry that the filters leave."""
+        query = (filters or AuditFilters()).query()
+        call = get("/v1/audit-log", organization_id=organization_id, **query, limit=page_size)
+        return self._sender.each(AuditEntry, call)
+
+    def download(
+        self,
+        organization_id: str,
+        into: BinaryIO,
+        filters: AuditFilters | None = None,
+        *,
+        form: Literal["ndjson", "csv"] = "ndjson",
+        on_progress: Progress | None = None,
+    ) -> int:
+        """Write every entry that the filters leave into a file, complete, and return its size in bytes."""
+        query = {"organization_id": organization_id, **(filters or AuditFilters()).query()}
+        accept = {"ndjson": "application/x-ndjson", "csv": "text/csv"}[form]
+        call = Call("GET", "/v1/audit-log", query, is_repeatable=True, accept=accept)
+        return self._sender.download(call, into, on_progress)
+
+    def verify(self, organization_id: str) -> AuditVerification:
+        """Have the chain recomputed that the entries are sealed into."""
+        call = get("/v1/audit-log/verification", organization_id=organization_id)
+        return self._sender.call(AuditVerification, call)
+
+
+class Codes(_Group):
+    """Codes. Issuing takes place exactly once for each call, whatever becomes of the connection.
+
+    Each issuance has an idempotency key, remembered with the exact body until its answer is there. When an answer is
+    lost, the service is asked what became of it, and the request is repeated under the same key only where it never
+    took place. What cannot be settled in time raises a failure with `unsettled`: make the same call again, or hand
+    that to `resume`, within 23 hours.
+    """
+
+    def issue(self, wish: Wish, *, idempotency_key: str | None = None) -> Code:
+        """Issue one Code. With a key of your own, a repeat of the same call answers the same Code for 24 hours."""
+        body = write_body(wish.document())
+        return self._sender.issue(Code, body, is_batch=False, idempotency_key=idempotency_key)
+
+    def issue_batch(self, wish: Wish, count: int, *, idempotency_key: str | None = None) -> CodeBatch:
+        """Issue 1 to 100 Codes that differ in their ids and tokens only: all of them, or none."""
+        body = write_body({**wish.document(), "count": count})
+        return self._sender.issue(CodeBatch, body, is_batch=True, idempotency_key=idempotency_key)
+
+    def dry_run(self, wish: Wish) -> DryRun:
+        """Return what `issue` would come to now, without any effect."""
+        call = send("POST", "/v1/codes", wish.document(), is_repeatable=True, dry_run="true")
+        return self._sender.call(DryRun, call)
+
+    def dry_run_batch(self, wish: Wish, count: int) -> DryRun:
+        """Return what `issue_batch` would come to now, without any effect."""
+        document = {**wish.document(), "count": count}
+        call = send("POST", "/v1/codes/batch", document, is_repeatable=True, dry_run="true")
+        return self._sender.call(DryRun, call)
+
+    def unsettled(self) -> tuple[RememberedIssuance, ...]:
+        """Return the issuances that were left without an answer, oldest first, none older than 23 hours."""
+        return self._sender.unsettled()
+
+    def resume(self, issuance: RememberedIssuance) -> tuple[Code, ...]:
+        """Finish an issuance that was left without an answer, and return its Codes.
+
+        It is recovered where it took place, and takes place now where it did not. ValueError for one of 23 hours.
+        """
+        if issuance.is_batch:
+            return (self._sender.resume(CodeBatch, issuance)).data
+        return (self._sender.resume(Code, issuance),)
+
+    def recover(self, issuance: RememberedIssuance) -> tuple[Code, ...]:
+        """Return the Codes of an issuance that took place, without issuing; `code_issue_not_found` where it did not."""
+        if issuance.is_batch:
+            return (self._sender.recover(CodeBatch, issuance)).data
+        return (self._sender.recover(Code, issuance),)
+
+    def forget(self, issuance: RememberedIssuance) -> None:
+        """Remember an issuance no more, whatever became of it."""
+        self._sender.forget(issuance)
+
+    def page(
+        self,
+        organization_id: str,
+        filters: CodeFilters | None = None,
+        *,
+        limit: int = PAGE_SIZE_MAX,
+        cursor: str | None = None,
+    ) -> Page[ListedCode]:
+        """Return one page of the Codes that the filters leave."""
+        query = (filters or CodeFilters()).query()
+        call = get("/v1/codes", organization_id=organization_id, **query, limit=limit, cursor=cursor)
+        return self._sender.page(ListedCode, call)
+
+    def list(
+        self, organization_id: str, filters: CodeFilters | None = None, *, page_size: int = PAGE_SIZE_MAX
+    ) -> Iterator[ListedCode]:
+        """Yield every Code that the filters leave."""
+        query = (filters or CodeFilters()).query()
+        call = get("/v1/codes", organization_id=organization_id, **query, limit=page_size)
+        return self._sender.each(ListedCode, call)
+
+    def show(self, organization_id: str, xr_id: str, *, project_id: str | None = None) -> Code:
+        """Return one Code, in whatever state; with a project, only a Code of that one."""
+        path = f"/v1/codes/{segment(xr_id)}"
+        return self._sender.call(Code, get(path, organization_id=organization_id, project_id=project_id))
+
+    def revoke(self, organization_id: str, xr_id: str) -> Code:
+        """Revoke one Code; one that is revoked or expired is answered unchanged."""
+        path = f"/v1/codes/{segment(xr_id)}/revoke"
+        return self._sender.call(Code, send("POST", path, is_repeatable=True, organization_id=organization_id))
+
+    def revoke_batch(self, organization_id: str, project_id: str, xr_ids: Collection[str]) -> RevokedBatch:
+        """Revoke 1 to 100 Codes of one project, all of them or, where one is not there, none.
+
+        After a lost answer it is asked for again, and what the first time revoked then counts as unchanged.
+        """
+        document = {"project_id": project_id, "xr_ids": [*xr_ids]}
+        call = send("POST", "/v1/codes/revoke-batch", document, is_repeatable=True, organization_id=organization_id)
+        return self._sender.call(RevokedBatch, call)
+
+    def wav(self, organization_id: str, xr_id: str, into: BinaryIO, *, protocol: Literal[3, 4, 5] = 4) -> int:
+        """Write the sound of an active Code into a file, and return its size in bytes."""
+        call = Call(
+            "GET",
+            f"/v1/codes/{segment(xr_id)}/audio",
+            {"organization_id": organization_id, "protocol": protocol},
+            is_repeatable=True,
+            accept="audio/wav",
+        )
+        return self._sender.download(call, into, None)
+
+    def audio_bundle(  # noqa: PLR0913 - what is bundled, where to, and two options by name
+        self,
+        organization_id: str,
+        project_id: str,
+        xr_ids: Collection[str],
+        into: BinaryIO,
+        *,
+        protocol: Literal[3, 4, 5] = 4,
+        on_progress: Progress | None = None,
+    ) -> int:
+        """Write a ZIP of the sounds of 1 to 100 active Codes into a file, and return its size in bytes."""
+        call = Call(
+            "POST",
+            "/v1/codes/audio-bundle",
+            {"organization_id": organization_id, "project_id": project_id},
+            write_body({"xr_ids": [*xr_ids], "protocol": protocol}),
+            is_repeatable=True,
+            accept="application/zip",
+        )
+        return self._sender.download(call, into, on_progress)
+
+
+class Campaigns(_Group):
+    """The campaigns of a project."""
+
+    def create(
+        self,
+        organization_id: str,
+        project_id: str,
+        name: str,
+        *,
+        starts_at: datetime | None = None,
+        ends_at: datetime | None = None,
+    ) -> Campaign:
+        """Create an active campaign."""
+        dates = {"starts_at": writable(starts_at), "ends_at": writable(ends_at)}
+        document = {
+            "organization_id": organization_id,
+            "project_id": project_id,
+            "name": name,
+            **{date: text for date, text in dates.items() if text is not None},
+        }
+        return self._sender.call(Campaign, send("POST", "/v1/campaigns", document))
+
+    def update(
+        self,
+        organization_id: str,
+        campaign_id: str,
+        *,
+        name: str | Unchanged = UNCHANGED,
+        starts_at: datetime | Unchanged | None = UNCHANGED,
+        ends_at: datetime | Unchanged | None = UNCHANGED,
+    ) -> Campaign:
+        """Change what is given; None clears a date. Codes that were issued before stay as they are."""
+        given = {"name": name, "starts_at": starts_at, "ends_at": ends_at}
+        document = {what: writable(value) for what, value in given.items() if not isinstance(value, Unchanged)}
+        path = f"/v1/campaigns/{segment(campaign_id)}"
+        call = send("PATCH", path, document, is_repeatable=True, organization_id=organization_id)
+        return self._sender.call(Campaign, call)
+
+    def archive(self, organization_id: str, campaign_id: str) -> Campaign:
+        """Let nothing be issued under a campaign any more; its Codes stay as they are. Again changes nothing."""
+        path = f"/v1/campaigns/{segment(campaign_id)}/archive"
+        call = send("POST", path, is_repeatable=True, organization_id=organization_id)
+        return self._sender.call(Campaign, call)
+
+    def stop(self, organization_id: str, campaign_id: str) -> StoppedCampaign:
+        """Archive a campaign and revoke every active Code of it, at once.
+
+        After a lost answer it is asked for again, and then counts only what was left.
+        """
+        path = f"/v1/campaigns/{segment(campaign_id)}/stop"
+        call = send("POST", path, is_repeatable=True, organization_id=organization_id)
+        return self._sender.call(StoppedCampaign, call)
+
+    def summary(self, organization_id: str, campaign_id: str) -> CampaignSummary:
+        """Return a campaign and its Codes, counted at one moment."""
+        path = f"/v1/campaigns/{segment(campaign_id)}/summary"
+        return self._sender.call(CampaignSummary, get(path, organization_id=organization_id))
+
+    def page(
+        self, organization_id: str, project_id: str, *, limit: int = PAGE_SIZE_MAX, cursor: str | None = None
+    ) -> Page[Campaign]:
+        """Return one page of a project's campaigns."""
+        query = {"organization_id": organization_id, "project_id": project_id, "cursor": cursor}
+        return self._sender.page(Campaign, get("/v1/campaigns", **query, limit=limit))
+
+    def list(self, organization_id: str, project_id: str, *, page_size: int = PAGE_SIZE_MAX) -> Iterator[Campaign]:
+        """Yield every campaign of a project."""
+        call = get("/v1/campaigns", organization_id=organization_id, project_id=project_id, limit=page_size)
+        return self._sender.each(Campaign, call)
+
+
+class Platform(_Group):
+    """Platform settings, for administrators of the platform."""
+
+    def settings(self) -> PlatformSettings:
+        """Return what is configured and where it comes from; of credentials only whether they are there."""
+        return self._sender.call(PlatformSettings, get("/v1/platform/settings"))
+
+    def put_secret(self, name: str, value: str) -> SecretStatus:
+        """Put a credential in the place of the one before."""
+        path = f"/v1/platform/settings/secrets/{segment(name)}"
+        return self._sender.call(SecretStatus, send("PUT", path, {"value": value}, is_repeatable=True))
+
+    def put_configuration(self, name: str, value: str | float | bool | None) -> Setting:
+        """Override a setting; None removes the override."""
+        path = f"/v1/platform/settings/configuration/{segment(name)}"
+        return self._sender.call(Setting, send("PUT", path, {"value": value}, is_repeatable=True))
+
+
+class Groups(_Group):
+    """Every group, by name."""
+
+    def __init__(self, sender: BlockingSender) -> None:
+        super().__init__(sender)
+        self.organizations = Organizations(sender)
+        self.projects = Projects(sender)
+        self.api_keys = ApiKeys(sender)
+        self.members = Members(sender)
+        self.invitations = Invitations(sender)
+        self.audit_log = AuditLog(sender)
+        self.codes = Codes(sender)
+        self.campaigns = Campaigns(sender)
+        self.platform = Platform(sender)
+
+    def usage(self, organization_id: str) -> Usage:
+        """Return what an organisation used this month, and its quota."""
+        return self._sender.call(Usage, get("/v1/usage", organization_id=organization_id))

@@ -1,0 +1,151 @@
+"""`soundmark campaigns`: what Codes are issued under, and how it is stopped."""
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from soundmark_sdk.client.records import Campaign
+
+from soundmark.cli.api import (
+    AsJson,
+    BaseUrl,
+    KeyFile,
+    Organization,
+    PageCursor,
+    PageLimit,
+    Project,
+    UpDir,
+    calling,
+    read_moment,
+    show_facts,
+    show_json,
+    show_table,
+)
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+CampaignId = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign's id.")]
+_HEADINGS = ("Campaign", "Name", "Status", "Opens", "Closes", "Created")
+
+
+@app.callback()
+def campaigns() -> None:
+    """Create, list, stop and sum up campaigns, over Core's API."""
+
+
+@app.command()
+def create(  # noqa: PLR0913 - one for each option
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Unlike that of any other campaign of the project.")],
+    organization: Organization,
+    project: Project,
+    *,
+    starts_at: Annotated[
+        datetime | None,
+        typer.Option(parser=read_moment, metavar="TIME", help="From when on Codes may be issued under it, RFC 3339."),
+    ] = None,
+    ends_at: Annotated[
+        datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="From when on they may not any more.")
+    ] = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a campaign. This is for people: their access token or, on this machine, the operator's."""
+    with calling(base_url, key_file, data_dir) as client:
+        campaign = client.campaigns.create(organization, project, name, starts_at=starts_at, ends_at=ends_at)
+    if as_json:
+        show_json(campaign.document)
+    else:
+        show_table(_HEADINGS, [_row(campaign)])
+
+
+@app.command("list")
+def list_campaigns(  # noqa: PLR0913 - one for each option
+    organization: Organization,
+    project: Project,
+    *,
+    limit: PageLimit = 50,
+    cursor: PageCursor = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the campaigns of a project, newest first."""
+    with calling(base_url, key_file, data_dir) as client:
+        page = client.campaigns.page(organization, project, limit=limit, cursor=cursor)
+    if as_json:
+        show_json(page.document)
+        return
+    show_table(_HEADINGS, map(_row, page.data))
+    if page.next_cursor is not None:
+        typer.echo(f"more: --cursor {page.next_cursor}", err=True)
+
+
+@app.command()
+def stop(  # noqa: PLR0913 - one for each option
+    campaign_id: CampaignId,
+    organization: Organization,
+    *,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Stop a campaign at once and for good: archive it and revoke every active Code of it.
+
+    Nobody is asked whether they are sure: it is for emergencies. Repeating it is safe.
+    """
+    with calling(base_url, key_file, data_dir) as client:
+        stopped = client.campaigns.stop(organization, campaign_id)
+    if as_json:
+        show_json(stopped.document)
+    else:
+        typer.echo(f"{stopped.campaign.id} is archived; {_codes(stopped.revoked_count)} revoked now")
+
+
+@app.command()
+def summary(  # noqa: PLR0913 - one for each option
+    campaign_id: CampaignId,
+    organization: Organization,
+    *,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count a campaign's Codes by what became of them."""
+    with calling(base_url, key_file, data_dir) as client:
+        found = client.campaigns.summary(organization, campaign_id)
+    if as_json:
+        show_json(found.document)
+        return
+    counts = found.counts
+    show_facts(
+        [
+            *zip(_HEADINGS, _row(found.campaign), strict=True),
+            ("Issued", counts.issued),
+            ("Active", counts.active),
+            ("Expired", counts.expired),
+            ("Revoked", counts.revoked),
+            ("Measured", counts.audience_enabled),
+            ("First issued", found.first_issued_at),
+            ("Last issued", found.last_issued_at),
+        ]
+    )
+
+
+def _row(campaign: Campaign) -> tuple[str | datetime | None, ...]:
+    return (
+        campaign.id,
+        campaign.name,
+        campaign.status,
+        campaign.starts_at,
+        campaign.ends_at,
+        campaign.created_at,
+    )
+
+
+def _codes(count: int) -> str:
+    return "1 Code was" if count == 1 else f"{count} Codes were"

@@ -1,0 +1,387 @@
+"""`soundmark codes`: issue, list, show, revoke and render Codes, over Core's API."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Final, Literal
+
+import typer
+from rich.progress import DownloadColumn
+from soundmark_sdk.client import Client, ClientFailure, CodeFilters, Intent, Wish
+from soundmark_sdk.client.records import Code, ListedCode, Status
+
+from soundmark.cli.api import (
+    AsJson,
+    BaseUrl,
+    KeyFile,
+    Organization,
+    PageCursor,
+    PageLimit,
+    Project,
+    ProjectFilter,
+    UpDir,
+    calling,
+    progress_of,
+    read_moment,
+    said,
+    show_facts,
+    show_json,
+    show_table,
+)
+from soundmark.cli.intents import shown
+from soundmark.cli.outcome import Refused
+from soundmark.kit.clock import SystemClock
+from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.strict_json import MalformedJson, parse_json
+from soundmark.kit.timestamps import format_timestamp
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+# API v1, "Limits": of a batch, of revoke-batch and of the audio bundle.
+_AT_ONCE_MAX: Final = 100
+# Nobody means more by one command; a typing error should not use up a year's quota.
+_COUNT_MAX: Final = 100_000
+_LIFE: Final = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)")
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_KEY: Final = re.compile(r"[A-Za-z0-9._~-]{16,120}")
+_KEY_BYTES: Final = 16  # As many random bits as an id has.
+_HEADINGS: Final = ("XR Code", "Frame", "Status", "Issued", "Expires")
+
+
+def _read_life(text: str) -> timedelta:
+    match = _LIFE.fullmatch(text)
+    if match is None:
+        raise typer.BadParameter("must be a number and s, m, h or d, such as 90m")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+def _read_key(text: str) -> str:
+    if _KEY.fullmatch(text) is None:
+        raise typer.BadParameter("must be 16 to 120 of A-Z, a-z, 0-9, '.', '_', '~' and '-'")
+    return text
+
+
+XrId = Annotated[str, typer.Argument(metavar="XR_ID", help="The Code's id.")]
+XrIds = Annotated[list[str], typer.Argument(metavar="XR_ID...", help="The Codes' ids.")]
+OwnProject = Annotated[
+    str | None, typer.Option("--project", metavar="PROJECT", help="Their project's id; needed for several Codes.")
+]
+
+
+@app.callback()
+def codes() -> None:
+    """Issue, list, show, revoke and render Codes, over Core's API."""
+
+
+@app.command()
+def issue(  # noqa: PLR0913 - one for each option
+    organization: Organization,
+    project: Project,
+    *,
+    issuer: Annotated[str, typer.Option(metavar="NAME", help="Who issues, as receivers will read it.")],
+    intent: Annotated[
+        str, typer.Option(metavar="JSON", help='{"type": …, "action": …, "resource": {…}}, or @FILE, or @- for stdin.')
+    ],
+    expires_in: Annotated[
+        timedelta | None, typer.Option(parser=_read_life, metavar="LIFE", help="How long it lives, such as 90m or 7d.")
+    ] = None,
+    expires_at: Annotated[
+        datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="When it ends, RFC 3339.")
+    ] = None,
+    campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="The campaign to issue under.")] = None,
+    integration: Annotated[
+        str | None, typer.Option(metavar="INTEGRATION", help="The Audience integration that measures it.")
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option(min=1, max=_COUNT_MAX, help="Issue so many alike, in batches of 100 at most.")
+    ] = None,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(parser=_read_key, metavar="KEY", help="The same command again answers the same for 24 hours."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether it would be issued.")] = False,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Issue a Code, or several alike. A connection that breaks is made up for: nothing is issued twice.
+
+    Give either --expires-in or --expires-at. Where even repeating did not help, the last line says with which options
+    the same command finishes what it began.
+    """
+    if (expires_in is None) == (expires_at is None):
+        raise typer.BadParameter("give either --expires-in or --expires-at")
+    ends_at = expires_at if expires_at is not None else SystemClock().now() + (expires_in or timedelta())
+    wish = Wish(organization, project, issuer, ends_at, _read_intent(intent), campaign, integration)
+    if dry_run:
+        _judge(wish, count, base_url, key_file, data_dir, as_json=as_json)
+        return
+    key = idempotency_key or SystemEntropy().take(_KEY_BYTES).hex()
+    with calling(base_url, key_file, data_dir) as client:
+        if count is None:
+            with _resumable(wish, key, []):
+                code = client.codes.issue(wish, idempotency_key=key)
+            _show_issued([code], code.document, as_json=as_json)
+        else:
+            _issue_batches(client, wish, count, key, as_json=as_json)
+
+
+@app.command("list")
+def list_codes(  # noqa: PLR0913 - one for each option
+    organization: Organization,
+    *,
+    project: ProjectFilter = None,
+    campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="Only those of this campaign.")] = None,
+    status: Annotated[Status | None, typer.Option(help="Only those in this state now.")] = None,
+    issuer: Annotated[str | None, typer.Option(metavar="NAME", help="Only those of exactly this issuer.")] = None,
+    issued_from: Annotated[
+        datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="Only those issued then or later.")
+    ] = None,
+    issued_to: Annotated[
+        datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="Only those issued before.")
+    ] = None,
+    limit: PageLimit = 50,
+    cursor: PageCursor = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List Codes, newest first."""
+    filters = CodeFilters(
+        project_id=project,
+        campaign_id=campaign,
+        status=status,
+        issuer=issuer,
+        created_from=issued_from,
+        created_to=issued_to,
+    )
+    with calling(base_url, key_file, data_dir) as client:
+        page = client.codes.page(organization, filters, limit=limit, cursor=cursor)
+    if as_json:
+        show_json(page.document)
+        return
+    show_table(_HEADINGS, map(_row, page.data))
+    if page.next_cursor is not None:
+        typer.echo(f"more: --cursor {page.next_cursor}", err=True)
+
+
+@app.command()
+def show(  # noqa: PLR0913 - one for each option
+    xr_id: XrId,
+    organization: Organization,
+    *,
+    project: Annotated[
+        str | None, typer.Option("--project", metavar="PROJECT", help="Only where it is of this project.")
+    ] = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one Code, in whatever state it is."""
+    with calling(base_url, key_file, data_dir) as client:
+        code = client.codes.show(organization, xr_id, project_id=project)
+    if as_json:
+        show_json(code.document)
+        return
+    show_facts(
+        [
+            *zip(_HEADINGS, _row(code), strict=True),
+            ("Revoked", code.revoked_at),
+            ("Project", code.project_id),
+            ("Campaign", code.campaign_id),
+            ("Issuer", code.issuer),
+            ("Measured by", code.audience_integration_id),
+            ("Intent", shown(code.intent, indent=2)),
+        ]
+    )
+
+
+@app.command()
+def revoke(  # noqa: PLR0913 - one for each option
+    xr_ids: XrIds,
+    organization: Organization,
+    *,
+    project: OwnProject = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke one Code, or up to 100 of one project, all of them or none. Repeating it is safe."""
+    of_project = _check_selection(xr_ids, project)
+    with calling(base_url, key_file, data_dir) as client:
+        if of_project is None:
+            code = client.codes.revoke(organization, xr_ids[0])
+            document, line = code.document, f"{code.xr_id} is {code.status}"
+        else:
+            done = client.codes.revoke_batch(organization, of_project, xr_ids)
+            document = done.document
+            line = f"{done.revoked_count} revoked now, {done.unchanged_count} revoked or expired before"
+    if as_json:
+        show_json(document)
+    else:
+        typer.echo(line)
+
+
+@app.command()
+def wav(  # noqa: PLR0913 - one for each option
+    xr_ids: XrIds,
+    organization: Organization,
+    *,
+    project: OwnProject = None,
+    protocol: Annotated[
+        int, typer.Option(min=3, max=5, help="3 ultrasound normal, 4 ultrasound fast, 5 ultrasound fastest.")
+    ] = 4,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Where to; XR_ID.wav or codes.zip unless told.")
+    ] = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+) -> None:
+    """Write the sound of one active Code as a WAV, or those of up to 100 of one project as a ZIP of WAVs."""
+    of_project = _check_selection(xr_ids, project)
+    spoken: Literal[3, 4, 5] = 3 if protocol == 3 else 4 if protocol == 4 else 5  # noqa: PLR2004 - as it is typed
+    path = out or Path("codes.zip" if of_project is not None else f"{_file_name(xr_ids[0])}.wav")
+    with calling(base_url, key_file, data_dir) as client, _written(path) as into, progress_of(DownloadColumn()) as bar:
+        task = bar.add_task("Rendering", total=None)
+        if of_project is None:
+            client.codes.wav(organization, xr_ids[0], into, protocol=spoken)
+        else:
+            client.codes.audio_bundle(
+                organization,
+                of_project,
+                xr_ids,
+                into,
+                protocol=spoken,
+                on_progress=lambda taken, whole: bar.update(
+                    task, completed=taken, total=whole, description="Downloading"
+                ),
+            )
+    typer.echo(path)
+
+
+def _judge(  # noqa: PLR0913 - what it calls with, as it was given
+    wish: Wish, count: int | None, base_url: str | None, key_file: Path | None, data_dir: Path | None, *, as_json: bool
+) -> None:
+    if count is not None and count > _AT_ONCE_MAX:
+        raise typer.BadParameter(f"a dry run judges at most {_AT_ONCE_MAX}")
+    with calling(base_url, key_file, data_dir) as client:
+        verdict = client.codes.dry_run(wish) if count is None else client.codes.dry_run_batch(wish, count)
+    if as_json:
+        show_json(verdict.document)
+    if not verdict.would_issue:
+        raise Refused(f"it would be refused: {verdict.code}; {verdict.quota_remaining} left of this month's quota")
+    if not as_json:
+        typer.echo(f"it would be issued; {verdict.quota_remaining} left of this month's quota")
+
+
+def _issue_batches(client: Client, wish: Wish, count: int, key: str, *, as_json: bool) -> None:
+    """Issue `count` Codes, a batch at a time; each has a key made of the command's, so that it can be repeated."""
+    issued: list[Code] = []
+    sizes = [min(_AT_ONCE_MAX, count - begun) for begun in range(0, count, _AT_ONCE_MAX)]
+    try:
+        with _resumable(wish, key, issued), progress_of() as bar:
+            task = bar.add_task("Issuing", total=count)
+            for number, size in enumerate(sizes, start=1):
+                batch = client.codes.issue_batch(wish, size, idempotency_key=f"{key}.{number}")
+                issued += batch.data
+                bar.update(task, completed=len(issued))
+    finally:
+        # Whatever else happened: these exist, and whoever asked for them must get to know them.
+        if issued:
+            _show_issued(issued, {"data": [code.document for code in issued]}, as_json=as_json)
+
+
+@contextmanager
+def _resumable(wish: Wish, key: str, issued: list[Code]) -> Iterator[None]:
+    """In the block something is issued; where it ends half done, maybe, the reader is told how to go on."""
+    go_on = (
+        f"the same command with --idempotency-key {key} --expires-at {format_timestamp(wish.expires_at)} goes on within"
+        " 24 hours, and issues nothing twice"
+    )
+    try:
+        yield
+    except ClientFailure as failure:
+        if failure.unsettled is None and not issued:
+            raise
+        raise Refused(f"{said(failure)}; {go_on}") from None
+    except KeyboardInterrupt:
+        raise Refused(f"interrupted; {go_on}") from None
+
+
+def _show_issued(issued: list[Code], document: Any, *, as_json: bool) -> None:
+    if as_json:
+        show_json(document)
+    else:
+        show_table(_HEADINGS, map(_row, issued))
+
+
+def _row(code: ListedCode) -> tuple[str | datetime | None, ...]:
+    return (code.xr_id, code.broadcast_frame, code.status, code.issued_at, code.expires_at)
+
+
+def _read_intent(text: str) -> Intent:
+    """The intent of an option: JSON, or where it stands.
+
+    Raises: typer.BadParameter; Refused for a file that cannot be read.
+    """
+    given = _read_file(text[1:]) if text.startswith("@") else text.encode(errors="surrogateescape")
+    try:
+        value = parse_json(given)
+    except MalformedJson:
+        raise typer.BadParameter("--intent must be JSON") from None
+    match value:
+        case {"type": str(kind), "action": str(action), "resource": dict(resource)} if len(value) == 3:  # noqa: PLR2004
+            return Intent(kind, action, resource)
+        case _:
+            raise typer.BadParameter("--intent must have exactly type, action and resource, the last an object")
+
+
+def _read_file(name: str) -> bytes:
+    if name == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise Refused(f"{name} cannot be read: {error.strerror}") from None
+
+
+def _check_selection(xr_ids: list[str], project: str | None) -> str | None:
+    """The project of several Codes; None for one.
+
+    Raises: typer.BadParameter.
+    """
+    if len(xr_ids) == 1:
+        return None
+    if len(xr_ids) > _AT_ONCE_MAX or len(set(xr_ids)) < len(xr_ids):
+        raise typer.BadParameter(f"give at most {_AT_ONCE_MAX} Codes, each once")
+    if project is None:
+        raise typer.BadParameter("several Codes need --project")
+    return project
+
+
+def _file_name(xr_id: str) -> str:
+    # What is no id may hold anything, a path included; the service will refuse it.
+    return re.sub(r"[^A-Za-z0-9_-]", "_", xr_id)[:160]
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[BinaryIO]:
+    """A file that is at `path` once the block has ended well, and nowhere otherwise."""
+    scratch = path.with_name(f".{path.name}.part")
+    try:
+        with scratch.open("wb") as file:
+            yield file
+        scratch.replace(path)
+    except OSError as error:
+        raise Refused(f"{path} cannot be written: {error.strerror}") from None
+    finally:
+        with suppress(OSError):
+            scratch.unlink()

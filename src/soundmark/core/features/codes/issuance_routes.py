@@ -1,0 +1,260 @@
+"""The routes that issue Codes, and those that recall what was issued."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Header, Query
+from fastapi.exceptions import RequestValidationError
+from pydantic import WithJsonSchema
+from starlette.requests import Request
+from starlette.responses import Response
+
+from soundmark.core.context import Context
+from soundmark.core.domain.receipt import KEY_PATTERN, IssuanceRoute
+from soundmark.core.domain.scope import TenantScope
+from soundmark.core.edge import Ctx, TenantInBody, invalid, needs, problems, refined
+from soundmark.core.features.codes import issuance
+from soundmark.core.features.codes.issuance import Issuance, Issued, Keyed, quota_headers
+from soundmark.core.features.codes.wire import (
+    CreateCode,
+    CreateCodes,
+    IssuedCodes,
+    Verdict,
+    batch_body,
+    issued_body,
+)
+from soundmark.core.problems import (
+    CampaignArchived,
+    CampaignNotFound,
+    CampaignNotOpen,
+    CodeIssueNotFound,
+    IdempotencyConflict,
+    IntegrationNotFound,
+    IntentNotCanonical,
+    ProjectNotFound,
+    QuotaExceeded,
+)
+from soundmark.kit.http import StrictRoute
+from soundmark.wire.xr_code import CodeIssued
+
+_KEY_HEADER: Final = "Idempotency-Key"
+_ROUTES: Final[dict[str, IssuanceRoute]] = {
+    "/v1/codes": "single",
+    "/v1/codes/recover": "single",
+    "/v1/codes/batch": "batch",
+    "/v1/codes/batch/recover": "batch",
+}
+_QUOTA_HEADERS: Final[dict[str, Any]] = {
+    name: {"schema": {"type": "string"}, "description": description, "example": example}
+    for name, description, example in (
+        ("RateLimit-Policy", "The monthly quota.", '"codes";q=100'),
+        ("RateLimit", "What is left of it, and the seconds until it is whole again.", '"codes";r=88;t=864000'),
+    )
+}
+_ISSUANCE: Final = problems(
+    ProjectNotFound,
+    IdempotencyConflict,
+    CampaignNotFound,
+    CampaignArchived,
+    CampaignNotOpen,
+    IntegrationNotFound,
+    IntentNotCanonical,
+    QuotaExceeded,
+) | {
+    HTTPStatus.OK: {"model": Verdict, "description": "The verdict of a dry run."},
+    HTTPStatus.CREATED: {"headers": _QUOTA_HEADERS},
+}
+_RECOVERY: Final = problems(ProjectNotFound, CodeIssueNotFound, IdempotencyConflict)
+
+# Published, not judged here: whether it is a key is judged after whether the caller may issue for the project.
+_KeyText = Annotated[str, WithJsonSchema({"type": "string", "pattern": KEY_PATTERN})]
+
+
+def _one_key(request: Request) -> Keyed | None:
+    """The one idempotency key of a request, and what it is the key of."""
+    keys = request.headers.getlist(_KEY_HEADER)
+    if len(keys) > 1:
+        raise invalid("header", _KEY_HEADER, "must be given once")
+    return Keyed(keys[0], request.state.json) if keys else None
+
+
+async def _keyed(
+    request: Request,
+    idempotency_key: Annotated[  # noqa: ARG001 - published here, read as it stands in the request
+        _KeyText | None,
+        Header(
+            alias=_KEY_HEADER,
+            description="Makes it safe to repeat the request: for 24 hours it is answered as it was the first time.",
+        ),
+    ] = None,
+) -> Keyed | None:
+    return _one_key(request)
+
+
+async def _certainly_keyed(
+    request: Request,
+    idempotency_key: Annotated[  # noqa: ARG001 - as above
+        _KeyText, Header(alias=_KEY_HEADER, description="The key that the issuance had.")
+    ],
+) -> Keyed:
+    keyed = _one_key(request)
+    assert keyed is not None, "the header is required"
+    return keyed
+
+
+Key = Annotated[Keyed | None, Depends(_keyed)]
+RequiredKey = Annotated[Keyed, Depends(_certainly_keyed)]
+DryRun = Annotated[bool, Query(description="Only say whether it would be done. Takes no idempotency key.")]
+
+
+class _Route(StrictRoute):
+    """A `StrictRoute` that judges the idempotency key before the rest of the request.
+
+    A body that is refused may be another request under a key that was used, and that is what its sender has to know.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        route = _ROUTES[self.path]
+
+        async def judged(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except (RequestValidationError, IntentNotCanonical) as refusal:
+                answer = await _answer_in_spite(request, route, refusal)
+                if answer is None:
+                    raise
+                return answer
+
+        return judged
+
+
+router = APIRouter(route_class=_Route, tags=["Codes"])
+
+
+@router.post(
+    "/v1/codes",
+    status_code=HTTPStatus.CREATED,
+    response_model=CodeIssued,
+    responses=_ISSUANCE,
+    openapi_extra=needs("code.issue"),
+)
+async def issue_code(
+    ctx: Ctx,
+    scope: Annotated[TenantScope, Depends(TenantInBody("code.issue"))],
+    body: CreateCode,
+    keyed: Key,
+    dry_run: DryRun = False,
+) -> Response:
+    """Issue a signed Code."""
+    wanted = _wanted(body, "single", 1)
+    if dry_run:
+        return await _judged(ctx, scope, wanted, keyed)
+    return _issued(await issuance.issue_codes(ctx, scope, wanted, keyed, issued_body))
+
+
+@router.post(
+    "/v1/codes/batch",
+    status_code=HTTPStatus.CREATED,
+    response_model=IssuedCodes,
+    responses=_ISSUANCE,
+    openapi_extra=needs("code.issue"),
+)
+async def issue_codes(
+    ctx: Ctx,
+    scope: Annotated[TenantScope, Depends(TenantInBody("code.issue"))],
+    body: CreateCodes,
+    keyed: Key,
+    dry_run: DryRun = False,
+) -> Response:
+    """Issue up to 100 signed Codes that differ in nothing but their ids and tokens: all of them, or none."""
+    wanted = _wanted(body, "batch", body.count)
+    if dry_run:
+        return await _judged(ctx, scope, wanted, keyed)
+    return _issued(await issuance.issue_codes(ctx, scope, wanted, keyed, batch_body))
+
+
+@router.post("/v1/codes/recover", response_model=CodeIssued, responses=_RECOVERY, openapi_extra=needs("code.recover"))
+async def recover_code(
+    ctx: Ctx,
+    scope: Annotated[TenantScope, Depends(TenantInBody("code.recover"))],
+    body: CreateCode,
+    keyed: RequiredKey,
+) -> Response:
+    """Answer what an issuance with this key and this very body was answered, within 24 hours. Issues nothing."""
+    answer = await issuance.recover_issuance(ctx, scope, "single", keyed, project_id=body.project_id)
+    return _json(answer, HTTPStatus.OK)
+
+
+@router.post(
+    "/v1/codes/batch/recover", response_model=IssuedCodes, responses=_RECOVERY, openapi_extra=needs("code.recover")
+)
+async def recover_codes(
+    ctx: Ctx,
+    scope: Annotated[TenantScope, Depends(TenantInBody("code.recover"))],
+    body: CreateCodes,
+    keyed: RequiredKey,
+) -> Response:
+    """Answer what a batch issuance with this key and this very body was answered, within 24 hours. Issues nothing."""
+    answer = await issuance.recover_issuance(ctx, scope, "batch", keyed, project_id=body.project_id)
+    return _json(answer, HTTPStatus.OK)
+
+
+def _wanted(body: CreateCode, route: IssuanceRoute, count: int) -> Issuance:
+    return Issuance(
+        project_id=body.project_id,
+        campaign_id=body.campaign_id,
+        issuer=body.issuer,
+        expires_at=body.expires_at,
+        intent={"type": body.intent.type, "action": body.intent.action, "resource": body.intent.resource},
+        integration_id=body.audience.integration_id if body.audience is not None else None,
+        route=route,
+        count=count,
+    )
+
+
+async def _judged(ctx: Context, scope: TenantScope, wanted: Issuance, keyed: Keyed | None) -> Response:
+    if keyed is not None:
+        raise invalid("header", _KEY_HEADER, "belongs to what is carried out, not to a dry run")
+    return _verdict(await issuance.judge_issuance(ctx, scope, wanted))
+
+
+async def _answer_in_spite(
+    request: Request, route: IssuanceRoute, refusal: RequestValidationError | IntentNotCanonical
+) -> Response | None:
+    """What is to be said before that the body is refused; None where there is nothing.
+
+    Raises: IdempotencyConflict, and what else recalling an issuance raises.
+    """
+    scope: TenantScope | None = getattr(request.state, "scope", None)
+    if scope is None:
+        return None
+    ctx: Context = request.app.state.context
+    project_id = request.state.json.get("project_id")
+    keyed = _one_key(request)
+    if keyed is not None:
+        answer = await issuance.recall_issuance(ctx, scope, route, keyed, project_id=project_id)
+        is_recovery = request.url.path.endswith("/recover")
+        return None if answer is None else _json(answer, HTTPStatus.OK if is_recovery else HTTPStatus.CREATED)
+    is_dry = request.query_params.get("dry_run") is not None
+    if is_dry and isinstance(refusal, RequestValidationError) and isinstance(refined(refusal), IntentNotCanonical):
+        return _verdict(await issuance.judge_uncanonical(ctx, scope, project_id))
+    return None
+
+
+def _issued(issued: Issued) -> Response:
+    return _json(issued.answer, HTTPStatus.CREATED, quota_headers(issued.quota))
+
+
+def _verdict(verdict: issuance.Verdict) -> Response:
+    view = Verdict(
+        would_issue=verdict.refusal is None,
+        code=verdict.refusal.code if verdict.refusal is not None else None,
+        quota_remaining=verdict.quota.remaining,
+    )
+    return _json(view.model_dump_json().encode(), HTTPStatus.OK)
+
+
+def _json(body: bytes, status: HTTPStatus, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(body, status_code=status, media_type="application/json", headers=headers)

@@ -1,0 +1,1 @@
+"""What an organisation has used of what it may."""

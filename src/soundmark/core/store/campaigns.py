@@ -1,0 +1,242 @@
+"""The table `campaigns`."""
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Final
+
+import psycopg
+
+from soundmark.core.domain.campaign import Campaign, Summary
+from soundmark.core.domain.scope import TenantScope
+from soundmark.core.problems import CampaignNameConflict
+from soundmark.kit.paging import Position
+from soundmark.kit.postgres import Tx
+
+_NAMES_LOCK: Final = 3  # Kind of advisory lock: docs/locks.md.
+
+
+async def insert(tx: Tx, scope: TenantScope, campaign: Campaign) -> None:
+    """Record a new campaign.
+
+    Raises: CampaignNameConflict.
+    """
+    try:
+        await tx.run(
+            """
+            INSERT INTO campaigns (organization_id, id, project_id, name, starts_at, ends_at, created_at)
+            VALUES (%(organization_id)s, %(campaign_id)s, %(project_id)s, %(name)s, %(starts_at)s, %(ends_at)s,
+                    %(created_at)s)
+            """,
+            {
+                "organization_id": scope.organization_id,
+                "campaign_id": campaign.id,
+                "project_id": campaign.project_id,
+                "name": campaign.name,
+                "starts_at": campaign.starts_at,
+                "ends_at": campaign.ends_at,
+                "created_at": campaign.created_at,
+            },
+        )
+    except psycopg.errors.UniqueViolation as error:
+        if error.diag.constraint_name == "campaigns_name_key":
+            raise CampaignNameConflict from None
+        raise
+
+
+async def lock_names(tx: Tx, scope: TenantScope) -> None:
+    """Nobody else renames campaigns of the organisation until the transaction ends.
+
+    Of two that swap their names, each would wait for the other to free its own. Lock order: docs/locks.md.
+    """
+    await tx.run(
+        "SELECT pg_advisory_xact_lock(%(kind)s, hashtext(%(organization_id)s))",
+        {"kind": _NAMES_LOCK, "organization_id": scope.organization_id},
+    )
+
+
+async def lock(tx: Tx, scope: TenantScope, campaign_id: str) -> Campaign | None:
+    """`find`, and nobody issues under it, changes or stops it until the transaction ends. Lock order: docs/locks.md."""
+    return await tx.one_or_none(
+        Campaign,
+        """
+        SELECT id, organization_id, project_id, name, starts_at, ends_at, created_at, archived_at
+          FROM campaigns
+         WHERE organization_id = %(organization_id)s
+           AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
+           AND id = %(campaign_id)s
+           FOR UPDATE
+        """,
+        {"organization_id": scope.organization_id, "confined_to": scope.project_id, "campaign_id": campaign_id},
+    )
+
+
+async def update(tx: Tx, scope: TenantScope, campaign: Campaign) -> None:
+    """Write down a campaign's name and schedule, which is locked.
+
+    Raises: CampaignNameConflict.
+    """
+    try:
+        await tx.run(
+            """
+            UPDATE campaigns
+               SET name = %(name)s,
+                   starts_at = %(starts_at)s,
+                   ends_at = %(ends_at)s
+             WHERE organization_id = %(organization_id)s
+               AND id = %(campaign_id)s
+            """,
+            {
+                "organization_id": scope.organization_id,
+                "campaign_id": campaign.id,
+                "name": campaign.name,
+                "starts_at": campaign.starts_at,
+                "ends_at": campaign.ends_at,
+            },
+        )
+    except psycopg.errors.UniqueViolation as error:
+        if error.diag.constraint_name == "campaigns_name_key":
+            raise CampaignNameConflict from None
+        raise
+
+
+async def archive(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> None:
+    """Mark one campaign archived, which has no way back."""
+    await tx.run(
+        """
+        UPDATE campaigns
+           SET archived_at = %(now)s
+         WHERE organization_id = %(organization_id)s
+           AND id = %(campaign_id)s
+           AND archived_at IS NULL
+        """,
+        {"organization_id": scope.organization_id, "campaign_id": campaign_id, "now": now},
+    )
+
+
+async def list_newest_first(
+    tx: Tx, scope: TenantScope, project_id: str, *, before: Position | None, limit: int
+) -> list[Campaign]:
+    """Up to `limit` campaigns of one project of the organisation, newest first."""
+    return await tx.all(
+        Campaign,
+        """
+        SELECT id, organization_id, project_id, name, starts_at, ends_at, created_at, archived_at
+          FROM campaigns
+         WHERE organization_id = %(organization_id)s
+           AND project_id = %(project_id)s
+           AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
+           AND (%(before_at)s::timestamptz IS NULL
+                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
+         ORDER BY created_at DESC, id DESC
+         LIMIT %(limit)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "project_id": project_id,
+            "confined_to": scope.project_id,
+            "before_at": before and before.created_at,
+            "before_id": before and before.id,
+            "limit": limit,
+        },
+    )
+
+
+async def summarise(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> Summary | None:
+    """One campaign and its Codes in numbers, each Code in the state that it has at `now`.
+
+    One statement, which sees one moment: the states always add up to what was issued.
+    """
+    row = await tx.one_or_none(
+        _SummaryRow,
+        """
+        SELECT c.id, c.organization_id, c.project_id, c.name, c.starts_at, c.ends_at, c.created_at, c.archived_at,
+               n.issued_count, n.active_count, n.expired_count, n.revoked_count, n.audience_enabled_count,
+               n.first_issued_at, n.last_issued_at
+          FROM campaigns c
+         CROSS JOIN LATERAL (
+               SELECT count(*) AS issued_count,
+                      count(*) FILTER (WHERE revoked_at IS NULL AND expires_at > %(now)s) AS active_count,
+                      count(*) FILTER (WHERE revoked_at IS NULL AND expires_at <= %(now)s) AS expired_count,
+                      count(*) FILTER (WHERE revoked_at IS NOT NULL) AS revoked_count,
+                      count(*) FILTER (WHERE audience_integration_id IS NOT NULL) AS audience_enabled_count,
+                      min(issued_at) AS first_issued_at,
+                      max(issued_at) AS last_issued_at
+                 FROM codes
+                WHERE organization_id = c.organization_id
+                  AND campaign_id = c.id) n
+         WHERE c.organization_id = %(organization_id)s
+           AND (%(confined_to)s::text IS NULL OR c.project_id = %(confined_to)s)
+           AND c.id = %(campaign_id)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "confined_to": scope.project_id,
+            "campaign_id": campaign_id,
+            "now": now,
+        },
+    )
+    return None if row is None else row.summary()
+
+
+async def find(tx: Tx, scope: TenantScope, campaign_id: str) -> Campaign | None:
+    """One campaign of the organisation, and of the one project that the caller is confined to."""
+    return await tx.one_or_none(
+        Campaign,
+        """
+        SELECT id, organization_id, project_id, name, starts_at, ends_at, created_at, archived_at
+          FROM campaigns
+         WHERE organization_id = %(organization_id)s
+           AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
+           AND id = %(campaign_id)s
+        """,
+        {"organization_id": scope.organization_id, "confined_to": scope.project_id, "campaign_id": campaign_id},
+    )
+
+
+async def hold(tx: Tx, scope: TenantScope, campaign_id: str) -> Campaign | None:
+    """`find`, and nobody changes or stops it until the transaction ends. Lock order: docs/locks.md."""
+    return await tx.one_or_none(
+        Campaign,
+        """
+        SELECT id, organization_id, project_id, name, starts_at, ends_at, created_at, archived_at
+          FROM campaigns
+         WHERE organization_id = %(organization_id)s
+           AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
+           AND id = %(campaign_id)s
+           FOR SHARE
+        """,
+        {"organization_id": scope.organization_id, "confined_to": scope.project_id, "campaign_id": campaign_id},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _SummaryRow:
+    """A row of `summarise`: a campaign's columns, and what is counted of its Codes."""
+
+    id: str
+    organization_id: str
+    project_id: str
+    name: str
+    starts_at: datetime | None
+    ends_at: datetime | None
+    created_at: datetime
+    archived_at: datetime | None
+    issued_count: int
+    active_count: int
+    expired_count: int
+    revoked_count: int
+    audience_enabled_count: int
+    first_issued_at: datetime | None
+    last_issued_at: datetime | None
+
+    def summary(self) -> Summary:
+        return Summary(
+            campaign=Campaign(**{field.name: getattr(self, field.name) for field in fields(Campaign)}),
+            issued_count=self.issued_count,
+            active_count=self.active_count,
+            expired_count=self.expired_count,
+            revoked_count=self.revoked_count,
+            audience_enabled_count=self.audience_enabled_count,
+            first_issued_at=self.first_issued_at,
+            last_issued_at=self.last_issued_at,
+        )

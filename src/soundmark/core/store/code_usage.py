@@ -1,0 +1,38 @@
+"""The table `code_usage_days`."""
+
+from datetime import date
+
+from soundmark.core.domain.quota import Month
+from soundmark.core.domain.scope import TenantScope
+from soundmark.kit.postgres import Tx
+
+
+async def count_issued(tx: Tx, scope: TenantScope, month: Month) -> int:
+    """How many Codes the organisation has issued in a month."""
+    count: int = await tx.value(
+        """
+        SELECT COALESCE(sum(issued_count), 0)::bigint
+          FROM code_usage_days
+         WHERE organization_id = %(organization_id)s
+           AND day >= %(first_day)s
+           AND day < %(next_first_day)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "first_day": month.first_day,
+            "next_first_day": month.next_first_day,
+        },
+    )
+    return count
+
+
+async def add_issued(tx: Tx, scope: TenantScope, day: date, count: int) -> None:
+    """Count `count` more Codes on `day`."""
+    await tx.run(
+        """
+        INSERT INTO code_usage_days AS days (organization_id, day, issued_count)
+        VALUES (%(organization_id)s, %(day)s, %(count)s)
+            ON CONFLICT (organization_id, day) DO UPDATE SET issued_count = days.issued_count + EXCLUDED.issued_count
+        """,
+        {"organization_id": scope.organization_id, "day": day, "count": count},
+    )

@@ -1,0 +1,93 @@
+"""Audit entries at every stage, and the chain that they are sealed into."""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from core_app import MASTER_KEY, FakeClock
+from hypothesis import strategies as st
+
+from soundmark.core.audit_chain import AuditChain
+from soundmark.core.domain.audit import AuditEntry
+from soundmark.core.domain.audit_chain import Verification
+from soundmark.core.domain.scope import Actor
+from soundmark.core.features.audit_log.verification import verify
+from soundmark.core.steps.audit import record_as
+from soundmark.core.store import audit, organizations
+from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.ids import mint
+from soundmark.kit.postgres import Database
+from soundmark.kit.sealing import Sealer, parse_master_key
+
+ENTROPY: Final = SystemEntropy()
+SEALER: Final = Sealer(parse_master_key(MASTER_KEY), ENTROPY)
+NOBODY: Final = Actor("system", "tests")
+NOW: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+
+
+async def opened_chain(db: Database, sealer: Sealer = SEALER) -> AuditChain:
+    """What a Core process would have; nothing is sealed until it is told to."""
+    chain = AuditChain(db, sealer, FakeClock(), ENTROPY)
+    await chain.open()
+    return chain
+
+
+async def given_organization(db: Database) -> str:
+    organization_id = mint(ENTROPY, "org_")
+    async with db.transaction(tenant=organization_id) as tx:
+        await organizations.insert(tx, organization_id=organization_id, name="Radio Nordlicht", now=NOW)
+    return organization_id
+
+
+async def write(db: Database, organization_id: str, **metadata: Any) -> str:
+    """The id of a new entry, committed."""
+    async with db.transaction(tenant=organization_id) as tx:
+        entry = await record_as(
+            tx, organization_id, NOBODY, ENTROPY, action="project.updated", now=NOW, metadata=metadata
+        )
+    return entry.id
+
+
+async def request(db: Database, organization_id: str) -> str:
+    """The id of an entry of which it is not known yet how it ends."""
+    entry = AuditEntry(
+        id=mint(ENTROPY, "aud_"),
+        organization_id=organization_id,
+        project_id=None,
+        action="project.updated",
+        actor_type="system",
+        actor_id="tests",
+        outcome="requested",
+        metadata="{}",
+        created_at=NOW,
+        finalised_at=None,
+    )
+    async with db.transaction(tenant=organization_id) as tx:
+        await audit.insert(tx, entry, stage="requested")
+    return entry.id
+
+
+async def finalise(db: Database, organization_id: str, entry_id: str, outcome: str = "failed") -> None:
+    params = {"organization_id": organization_id, "id": entry_id, "outcome": outcome, "now": NOW}
+    async with db.transaction(tenant=organization_id) as tx:
+        await tx.run(
+            "UPDATE audit_entries SET outcome = %(outcome)s, finalised_at = %(now)s"
+            " WHERE organization_id = %(organization_id)s AND id = %(id)s",
+            params,
+        )
+        await tx.run("INSERT INTO audit_unsealed VALUES (%(organization_id)s, %(id)s, 'final', %(now)s)", params)
+
+
+async def verified(db: Database, chain: AuditChain, organization_id: str) -> Verification:
+    async with db.snapshot(tenant=organization_id) as tx:
+        return await verify(tx, chain.key, organization_id)
+
+
+def good(entries: int, unsealed: int = 0) -> Verification:
+    return Verification(is_verified=True, entries=entries, unsealed=unsealed, first_broken=None)
+
+
+def broken(first: str | None, entries: int, unsealed: int = 0) -> Verification:
+    return Verification(is_verified=False, entries=entries, unsealed=unsealed, first_broken=first)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)

@@ -1,0 +1,406 @@
+"""`soundmark codes`, with a server key, against a real Core."""
+
+import json
+import os
+import signal
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core_app import INTENT, OPERATOR_TOKEN
+from cutting import Cutting, Fault
+from soundmark_sdk import hear
+from typer.testing import CliRunner
+
+from soundmark.cli import codes
+
+from .conftest import COMMAND, Done, Tenant, environ, run
+
+UNKNOWN = "xr_" + "0" * 22
+
+
+def answered(done: Done) -> Any:
+    """The one line of JSON that a command printed."""
+    assert (done.status, done.err) == (0, ""), done
+    assert done.out.count("\n") == 1
+    return json.loads(done.out)
+
+
+def test_a_code_is_issued_and_shown(tenant: Tenant) -> None:
+    done = tenant.run("codes", "issue", *tenant.issuing)
+    (listed,) = tenant.answer("/v1/codes")["data"]
+    assert (done.status, done.err) == (0, "")
+    assert listed["xr_id"] in done.out
+    assert listed["broadcast_frame"] in done.out
+
+
+def test_json_is_what_the_api_answers(tenant: Tenant) -> None:
+    code = answered(tenant.run("codes", "issue", *tenant.issuing, "--json"))
+    assert code == tenant.answer(f"/v1/codes/{code['xr_id']}")
+    assert answered(tenant.run("codes", "show", code["xr_id"], "--json")) == code
+    assert answered(tenant.run("codes", "list", "--json")) == tenant.answer("/v1/codes")
+    revoked = answered(tenant.run("codes", "revoke", code["xr_id"], "--json"))
+    assert revoked == tenant.answer(f"/v1/codes/{code['xr_id']}")
+
+
+@pytest.mark.parametrize("how", ["file", "stdin"])
+def test_an_intent_may_stand_elsewhere(tenant: Tenant, tmp_path: Path, how: str) -> None:
+    intent = {"type": "link", "action": "open", "resource": {"title": "Grüße 😀"}}
+    (tmp_path / "intent.json").write_text(json.dumps(intent, ensure_ascii=False), encoding="utf-8")
+    options = [*tenant.issuing[:4], "--expires-in", "1h", "--organization", tenant.organization_id, "--json"]
+    where = f"@{tmp_path / 'intent.json'}" if how == "file" else "@-"
+    with (tmp_path / "intent.json").open("rb") as file:
+        done = subprocess.run(
+            [*COMMAND, "codes", "issue", *options, "--intent", where],
+            check=True,
+            stdin=file,
+            capture_output=True,
+            timeout=60,
+            env=environ({"BASE_URL": tenant.service.url, "API_KEY": tenant.key}),
+        )
+    assert json.loads(done.stdout)["intent"] == intent
+
+
+def test_several_batches_are_issued_with_progress(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a batch holds; on a terminal a bar shows how far it is."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    given_quota(tenant, 1000)
+    done = tenant.run("codes", "issue", *tenant.issuing, "--count", "120", "--json")
+    codes = json.loads(done.out)["data"]
+    assert len({code["xr_id"] for code in codes}) == 120
+    assert "Issuing" in done.err
+    assert tenant.answer("/v1/usage")["codes"]["issued"] == 120
+
+
+def given_quota(tenant: Tenant, monthly_code_quota: int) -> None:
+    tenant.service.run_sql(
+        "UPDATE plans SET monthly_code_quota = %s WHERE id = 'plan_codes_starter'", monthly_code_quota
+    )
+
+
+def test_what_was_issued_is_told_when_the_rest_is_refused(tenant: Tenant) -> None:
+    """The quota holds one batch of the two; its Codes exist, so they are printed, and a repeat answers them again."""
+    given_quota(tenant, 110)
+    done = tenant.run("codes", "issue", *tenant.issuing, "--count", "120", "--json")
+    assert (done.status, len(json.loads(done.out)["data"])) == (1, 100)
+    assert done.refusal.startswith("quota_exceeded (429)")
+    go_on = done.err.split("the same command with ")[1].split(" goes on")[0].split()
+    given_quota(tenant, 1000)
+    again = tenant.run("codes", "issue", *tenant.issuing[:-2], *go_on, "--count", "120", "--json")
+    assert len(answered(again)["data"]) == 120
+    assert answered(again)["data"][:100] == json.loads(done.out)["data"]
+    assert tenant.answer("/v1/usage")["codes"]["issued"] == 120
+
+
+@pytest.mark.parametrize("fault", ["request lost", "answer lost", "half an answer"])
+def test_a_connection_that_breaks_is_made_up_for(tenant: Tenant, fault: Fault) -> None:
+    with Cutting(tenant.service.url, fault) as proxy:
+        code = answered(tenant.run("codes", "issue", *tenant.issuing, "--json", url=proxy.url))
+    assert [one["xr_id"] for one in tenant.answer("/v1/codes")["data"]] == [code["xr_id"]]
+    assert "recover" in proxy.passed[1].path
+
+
+def test_a_batch_over_a_connection_that_breaks_is_issued_once(tenant: Tenant) -> None:
+    with Cutting(tenant.service.url, "answer lost") as proxy:
+        codes = answered(tenant.run("codes", "issue", *tenant.issuing, "--count", "5", "--json", url=proxy.url))
+    assert len(codes["data"]) == tenant.answer("/v1/usage")["codes"]["issued"] == 5
+
+
+def test_a_connection_that_stays_broken_is_one_line_that_says_how_to_go_on(tenant: Tenant) -> None:
+    with Cutting(tenant.service.url, "answer lost", *["request lost"] * 20) as proxy:  # type: ignore[list-item]
+        done = tenant.run("codes", "issue", *tenant.issuing, url=proxy.url)
+    assert "did not answer completely" in done.refusal
+    assert done.out == ""
+    go_on = done.err.split("the same command with ")[1].split(" goes on")[0].split()
+    code = answered(tenant.run("codes", "issue", *tenant.issuing[:-2], *go_on, "--json"))
+    assert [one["xr_id"] for one in tenant.answer("/v1/codes")["data"]] == [code["xr_id"]]
+
+
+def test_a_command_that_is_interrupted_says_how_to_go_on(tenant: Tenant) -> None:
+    with Cutting(tenant.service.url) as proxy:
+        arguments = ["codes", "issue", *tenant.issuing, "--organization", tenant.organization_id]
+        settings = {"BASE_URL": proxy.url, "API_KEY": tenant.key}
+        with (
+            proxy.holding(),
+            subprocess.Popen(
+                [*COMMAND, *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ(settings)
+            ) as process,
+        ):
+            assert proxy.arrived.wait(30)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert err.startswith("soundmark: interrupted; the same command with --idempotency-key ")
+    assert err.count("\n") == 1
+
+
+def test_a_key_of_ones_own_makes_a_repeat_harmless(tenant: Tenant) -> None:
+    options = [*tenant.issuing[:-2], "--expires-at", "2099-01-01T00:00:00+01:00", "--json"]
+    options += ["--idempotency-key", "playout-2026-11-20"]
+    first, second = (answered(tenant.run("codes", "issue", *options)) for _ in range(2))
+    assert first == second
+    other = tenant.run("codes", "issue", *options, "--campaign", "cmp_" + "0" * 22)
+    assert other.refusal.startswith("idempotency_conflict (409)")
+
+
+def test_a_dry_run_does_nothing_and_says_so_by_its_status(tenant: Tenant) -> None:
+    done = tenant.run("codes", "issue", *tenant.issuing, "--dry-run")
+    assert (done.status, done.out) == (0, "it would be issued; 100 left of this month's quota\n")
+    assert answered(tenant.run("codes", "issue", *tenant.issuing, "--dry-run", "--count", "100", "--json")) == {
+        "would_issue": True,
+        "code": None,
+        "quota_remaining": 100,
+    }
+    tenant.given_codes(60)
+    refused = tenant.run("codes", "issue", *tenant.issuing, "--dry-run", "--count", "41")
+    assert refused.refusal == "it would be refused: quota_exceeded; 40 left of this month's quota"
+    assert tenant.answer("/v1/usage")["codes"]["issued"] == 60
+
+
+def test_a_list_is_filtered_and_paged(tenant: Tenant) -> None:
+    campaign = tenant.given_campaign()
+    codes = tenant.given_codes(3, campaign_id=campaign["id"], issuer="Another")
+    tenant.given_codes(1)
+    filters = [
+        "--campaign",
+        campaign["id"],
+        "--issuer",
+        "Another",
+        "--status",
+        "active",
+        "--project",
+        tenant.project_id,
+    ]
+    filters += ["--issued-from", "2020-01-01T00:00:00Z", "--issued-to", "2099-01-01T00:00:00Z"]
+    page = answered(tenant.run("codes", "list", *filters, "--limit", "2", "--json"))
+    rest = answered(tenant.run("codes", "list", *filters, "--cursor", page["next_cursor"], "--json"))
+    seen = [code["xr_id"] for code in [*page["data"], *rest["data"]]]
+    assert sorted(seen) == sorted(code["xr_id"] for code in codes)
+    assert rest["next_cursor"] is None
+
+    table = tenant.run("codes", "list", *filters, "--limit", "2")
+    assert table.status == 0
+    assert all(code["broadcast_frame"] in table.out for code in page["data"])
+    assert table.err.startswith("more: --cursor ")
+    assert answered(tenant.run("codes", "list", "--status", "revoked", "--json"))["data"] == []
+
+
+def test_a_code_is_shown_with_its_intent(tenant: Tenant) -> None:
+    """An issuer's text cannot drive the terminal."""
+    intent = {"type": "link", "action": "open", "resource": {"title": "\x1b[2J \x9b31m \u202eevil Grüße [bold]"}}
+    (code,) = tenant.given_codes(1, intent=intent, issuer="[red]Radio[/]")
+    done = tenant.run("codes", "show", code["xr_id"], "--project", tenant.project_id)
+    assert done.status == 0
+    assert all(char.isprintable() or char == "\n" for char in done.out)
+    assert "Grüße [bold]" in done.out
+    assert "[red]Radio[/]" in done.out
+    shown = answered(tenant.run("codes", "show", code["xr_id"], "--json"))
+    assert shown["intent"] == intent
+    assert "\x9b" not in tenant.run("codes", "show", code["xr_id"], "--json").out
+
+
+def test_one_code_is_revoked_and_again(tenant: Tenant) -> None:
+    (code,) = tenant.given_codes(1)
+    for _ in range(2):
+        done = tenant.run("codes", "revoke", code["xr_id"])
+        assert (done.status, done.out) == (0, f"{code['xr_id']} is revoked\n")
+
+
+def test_several_codes_are_revoked_together(tenant: Tenant) -> None:
+    ids = [code["xr_id"] for code in tenant.given_codes(3)]
+    project = ["--project", tenant.project_id]
+    refused = tenant.run("codes", "revoke", *ids, UNKNOWN, *project)
+    assert refused.refusal.startswith("code_not_found (404)")
+    assert tenant.answer("/v1/codes", status="revoked")["data"] == []
+    done = tenant.run("codes", "revoke", *ids[:2], *project)
+    assert done.out == "2 revoked now, 0 revoked or expired before\n"
+    counts = answered(tenant.run("codes", "revoke", *ids, *project, "--json"))
+    assert counts == {"requested_count": 3, "revoked_count": 1, "unchanged_count": 2}
+
+
+def test_a_wav_is_written_that_can_be_heard(tenant: Tenant, tmp_path: Path) -> None:
+    (code,) = tenant.given_codes(1)
+    out = tmp_path / "jingle.wav"
+    done = tenant.run("codes", "wav", code["xr_id"], "--protocol", "5", "--out", str(out))
+    assert (done.status, done.out, done.err) == (0, f"{out}\n", "")
+    assert [frame.text for frame in hear(out)] == [code["broadcast_frame"]]
+    assert [path.name for path in tmp_path.iterdir()] == ["jingle.wav"]
+
+
+def test_a_wav_is_named_after_its_code_unless_told(
+    tenant: Tenant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (code,) = tenant.given_codes(1)
+    monkeypatch.chdir(tmp_path)
+    assert tenant.run("codes", "wav", code["xr_id"]).out == f"{code['xr_id']}.wav\n"
+    assert [path.name for path in tmp_path.iterdir()] == [f"{code['xr_id']}.wav"]
+
+
+def test_several_wavs_come_as_a_zip(tenant: Tenant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    ids = [code["xr_id"] for code in tenant.given_codes(3)]
+    out = tmp_path / "bundle.zip"
+    done = tenant.run("codes", "wav", *ids, "--project", tenant.project_id, "--out", str(out))
+    assert done.status == 0
+    assert "Rendering" in done.err
+    with zipfile.ZipFile(out) as archive:
+        assert archive.namelist() == [f"{xr_id}.wav" for xr_id in ids]
+        assert archive.testzip() is None
+
+
+def test_a_bundle_that_breaks_off_leaves_no_file(tenant: Tenant, tmp_path: Path) -> None:
+    ids = [code["xr_id"] for code in tenant.given_codes(3)]
+    out = tmp_path / "bundle.zip"
+    out.write_text("the one before")
+    with Cutting(tenant.service.url, *["half an answer"] * 20) as proxy:  # type: ignore[list-item]
+        done = tenant.run("codes", "wav", *ids, "--project", tenant.project_id, "--out", str(out), url=proxy.url)
+    assert "did not answer completely" in done.refusal
+    assert [path.name for path in tmp_path.iterdir()] == ["bundle.zip"]
+    assert out.read_text() == "the one before"
+
+
+def test_a_bundle_that_breaks_off_is_asked_for_again(tenant: Tenant, tmp_path: Path) -> None:
+    ids = [code["xr_id"] for code in tenant.given_codes(3)]
+    out = tmp_path / "bundle.zip"
+    with Cutting(tenant.service.url, "half an answer") as proxy:
+        done = tenant.run("codes", "wav", *ids, "--project", tenant.project_id, "--out", str(out), url=proxy.url)
+    assert done.status == 0
+    with zipfile.ZipFile(out) as archive:
+        assert archive.testzip() is None
+
+
+def test_a_revoked_code_is_not_rendered(tenant: Tenant, tmp_path: Path) -> None:
+    (code,) = tenant.given_codes(1)
+    tenant.service.revoke(code)
+    done = tenant.run("codes", "wav", code["xr_id"], "--out", str(tmp_path / "x.wav"))
+    assert done.refusal.startswith("code_not_active (409)")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_to_is_one_line(tenant: Tenant, tmp_path: Path) -> None:
+    (code,) = tenant.given_codes(1)
+    done = tenant.run("codes", "wav", code["xr_id"], "--out", str(tmp_path / "none" / "x.wav"))
+    assert done.refusal.endswith("cannot be written: No such file or directory")
+
+
+@pytest.fixture
+def data_dir(tenant: Tenant, tmp_path: Path) -> Path:
+    """What an `up` leaves."""
+    up = {"base_url": tenant.service.url, "operator_token": OPERATOR_TOKEN}
+    (tmp_path / "up.json").write_text(json.dumps(up))
+    return tmp_path
+
+
+def test_a_running_up_is_called_as_its_operator(tenant: Tenant, data_dir: Path) -> None:
+    done = run("codes", "list", "--organization", tenant.organization_id, "--data-dir", str(data_dir), "--json")
+    assert answered(done) == {"data": [], "next_cursor": None}
+
+
+def test_a_key_file_comes_before_the_environment_and_that_before_the_data_dir(
+    tenant: Tenant, data_dir: Path, tmp_path: Path
+) -> None:
+    wrong = "xak_" + "w" * 43
+    file = tmp_path / "key"
+    file.write_text(f"{tenant.key}\n")
+    listing = ["codes", "list", "--organization", tenant.organization_id, "--json"]
+    given = {"API_KEY": wrong}
+    assert answered(run(*listing, "--key-file", str(file), "--base-url", tenant.service.url, settings=given))
+    by_environment = run(*listing, "--data-dir", str(data_dir), settings=given)
+    assert by_environment.refusal.startswith("unauthenticated (401)")
+    assert wrong not in by_environment.err
+
+
+def test_without_a_key_nobody_is_called(tenant: Tenant) -> None:
+    done = run("codes", "list", "--organization", tenant.organization_id)
+    assert done.refusal == "there is no key to call with: set SOUNDMARK_API_KEY, or give --key-file or --data-dir"
+
+
+def failures(tenant: Tenant, tmp_path: Path) -> Iterator[tuple[Done, str]]:
+    """Each way not to get through, and how its line ends."""
+    listing = ["codes", "list", "--organization", tenant.organization_id]
+    settings = {"API_KEY": tenant.key}
+    yield (
+        run(*listing, "--base-url", "http://127.0.0.1:9", settings=settings),
+        "No connection to the service can be made.",
+    )
+    yield run(*listing, "--base-url", "http://example.org", settings=settings), "loopback addresses only."
+    yield (
+        run(*listing, settings={**settings, "BASE_URL": "ftp://x"}),
+        "SOUNDMARK_BASE_URL: must be an http or https URL",
+    )
+    yield run(*listing, settings={"API_KEY": "two words"}), "printable ASCII characters without spaces"
+    yield run(*listing, "--key-file", str(tmp_path / "none")), "cannot be read: No such file or directory"
+    yield run(*listing, "--data-dir", str(tmp_path / "none")), "no `soundmark up` is running there"
+    (tmp_path / "broken").write_bytes(b"\xff\xfe")
+    yield run(*listing, "--key-file", str(tmp_path / "broken")), "holds no key"
+    (tmp_path / "spaced").write_text("two words")
+    yield run(*listing, "--key-file", str(tmp_path / "spaced")), "printable ASCII characters without spaces."
+
+
+def test_whatever_keeps_it_from_calling_is_one_line_without_the_key(tenant: Tenant, tmp_path: Path) -> None:
+    for done, said in failures(tenant, tmp_path):
+        assert done.refusal.endswith(said)
+        assert tenant.key not in done.err
+        assert "two words" not in done.err
+
+
+def test_what_the_service_refuses_is_one_line_with_its_code(tenant: Tenant) -> None:
+    done = tenant.run("codes", "show", UNKNOWN)
+    assert done.refusal.startswith("code_not_found (404): ")
+    assert "[request " in done.refusal
+    past = tenant.run("codes", "issue", *tenant.issuing[:-2], "--expires-at", "2020-01-01T00:00:00Z")
+    assert past.refusal.startswith("validation_failed (422): ")
+    assert "body /expires_at" in past.refusal
+    assert "--idempotency-key" not in past.refusal
+    deep = json.dumps({"type": "t", "action": "a", "resource": {"x": 2**60}})
+    options = [*tenant.issuing[:4], "--expires-in", "1h", "--intent", deep]
+    assert "JSON" in tenant.run("codes", "issue", *options).err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("issue",),
+        ("issue", "--expires-in", "1h", "--expires-at", "2099-01-01T00:00:00Z"),
+        ("issue", "--expires-in", "1 hour"),
+        ("issue", "--expires-at", "tomorrow"),
+        ("issue", "--expires-at", "2099-01-01T00:00:00"),
+        ("issue", "--expires-in", "1h", "--count", "0"),
+        ("issue", "--expires-in", "1h", "--count", "101", "--dry-run"),
+        ("issue", "--expires-in", "1h", "--idempotency-key", "short"),
+        ("issue", "--expires-in", "1h", "--intent", "{"),
+        ("issue", "--expires-in", "1h", "--intent", "{}"),
+        ("issue", "--expires-in", "1h", "--intent", '{"type": "t", "action": "a", "resource": {}, "x": 1}'),
+        ("issue", "--expires-in", "1h", "--intent", '{"type": "t", "action": "a", "resource": []}'),
+        ("list", "--limit", "101"),
+        ("list", "--status", "gone"),
+        ("show",),
+        ("revoke",),
+        ("revoke", "xr_1", "xr_2"),
+        ("revoke", "xr_1", "xr_1", "--project", "prj_1"),
+        ("wav", "xr_1", "--protocol", "2"),
+        ("wav", *(f"xr_{number}" for number in range(101)), "--project", "prj_1"),
+    ],
+)
+def test_wrong_usage_is_status_2_and_calls_nobody(arguments: tuple[str, ...]) -> None:
+    intent = () if "--intent" in arguments else ("--intent", json.dumps(INTENT))
+    needed = ("--project", "prj_1", "--issuer", "R", *intent) if arguments[0] == "issue" else ()
+    done = CliRunner().invoke(codes.app, [*arguments, *needed, "--organization", "org_1"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "Usage: " in done.stderr
+
+
+def test_an_organisation_must_be_named() -> None:
+    assert run("codes", "list", settings={"API_KEY": "xak_" + "k" * 43}).status == 2
+
+
+def test_a_key_is_not_taken_from_the_command_line() -> None:
+    """Every process of the machine can read another's arguments."""
+    for group in ("codes", "campaigns"):
+        assert "--key " not in run(group, "list", "--help").out
+    assert not [name for name in os.environ if name == "SOUNDMARK_API_KEY"]

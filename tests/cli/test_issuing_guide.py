@@ -1,0 +1,80 @@
+"""docs/guides/issuing.md: every block on the page runs as it stands, in order, also over a connection that breaks."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+from core_app import OPERATOR_TOKEN
+from cutting import Cutting, Fault
+
+from .conftest import COMMAND, Service, environ
+
+PAGE: Final = (Path(__file__).parents[2] / "docs" / "guides" / "issuing.md").read_text(encoding="utf-8")
+SERVICE: Final = "http://127.0.0.1:8080"
+# Its language, a block, and the block below it with what it prints.
+BLOCKS: Final = re.findall(r"^```(python|sh)\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A folder where a `make up` runs, with the command on the path and a `python3` of its own."""
+    (tmp_path / ".soundmark").mkdir()
+    (tmp_path / "bin").mkdir()
+    for name, command in {"soundmark": COMMAND, "python3": (sys.executable,)}.items():
+        script = tmp_path / "bin" / name
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+        script.chmod(0o755)
+    return tmp_path
+
+
+def run(language: str, block: str, checkout: Path, url: str) -> str:
+    """What a block prints; it must succeed, and complain about nothing."""
+    program = block.replace(SERVICE, url)
+    command = [sys.executable, "-W", "error", "-c", program] if language == "python" else ["sh", "-eu", "-c", program]
+    given = environ({"BASE_URL": url})
+    done = subprocess.run(
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=checkout,
+        env={**given, "PATH": f"{checkout / 'bin'}:{given['PATH']}"},
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout
+
+
+@contextmanager
+def connection(service: Service, fault: Fault) -> Iterator[str]:
+    """The way to the service; each request about Codes that gets through is followed by one that does not."""
+    if fault == "none":
+        yield service.url
+    else:
+        with Cutting(service.url, *([fault, "none"] * 50), where="/v1/codes") as proxy:  # type: ignore[arg-type]
+            yield proxy.url
+
+
+@pytest.mark.parametrize("fault", ["none", "answer lost", "half an answer"])
+def test_every_block_prints_what_the_page_says(service: Service, checkout: Path, fault: Fault) -> None:
+    with connection(service, fault) as url:
+        up = {"base_url": url, "operator_token": OPERATOR_TOKEN}
+        (checkout / ".soundmark" / "up.json").write_text(json.dumps(up))
+        for language, block, printed in BLOCKS:
+            pattern = re.escape(printed).replace("…", ".+")
+            assert re.fullmatch(pattern, run(language, block, checkout, url)), block
+
+    (organization,) = service.client.get("/v1/organizations").json()["data"]
+    usage = service.client.get("/v1/usage", params={"organization_id": organization["id"]}).json()
+    assert usage["codes"]["issued"] == 13, "each was issued once"
+
+
+def test_no_block_is_left_out() -> None:
+    assert len(BLOCKS) == PAGE.count("```python") + PAGE.count("```sh") > 5

@@ -1,0 +1,134 @@
+"""People who sign in to the whole Core, and the settings of that."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from core_app import OPERATOR_TOKEN, Api, FakeClock, core_settings, running_core
+from issuer import CLIENT_ID, Issuer
+from oidc_access import forgeries
+
+from soundmark.kit.guarded_url import is_guarded_url
+from soundmark.kit.secret import Secret
+from soundmark.kit.settings import SettingsInvalid
+
+
+@pytest.fixture
+async def people(database_url: Secret, issuer: Issuer, clock: FakeClock) -> AsyncIterator[Api]:
+    """A Core whose people sign in with the issuer."""
+    async with running_core(
+        core_settings(database_url, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID), clock
+    ) as api:
+        yield api
+
+
+async def test_a_person_signs_in_and_owns_what_they_make(people: Api, issuer: Issuer) -> None:
+    alice, bob = people.other(token=issuer.token("alice")), people.other(token=issuer.token("bob"))
+    organization_id = await alice.given_organization()
+    (found,) = (await alice.get("/v1/organizations")).json["data"]
+    assert (found["id"], found["role"]) == (organization_id, "owner")
+    assert (await bob.get("/v1/organizations")).json["data"] == []
+
+
+async def test_the_operator_token_is_nothing_where_people_sign_in(people: Api) -> None:
+    answer = await people.other(token=OPERATOR_TOKEN).get("/v1/organizations")
+    assert (answer.status, answer.code) == (401, "unauthenticated")
+
+
+async def test_a_token_of_10_kib_and_two_headers_are_no_credential(people: Api, issuer: Issuer) -> None:
+    nobody, token = people.other(token=None), issuer.token()
+    long = issuer.token(padding="x" * 10 * 1024)
+    for headers in (
+        [("Authorization", f"Bearer {long}")],
+        [("Authorization", f"Bearer {token}"), ("Authorization", f"Bearer {token}")],
+        [("Authorization", f"Bearer {token}"), ("Authorization", f"Bearer {OPERATOR_TOKEN}")],
+        [("Authorization", f"Bearer {token}, Bearer {token}")],
+    ):
+        answer = await nobody.get("/v1/organizations", headers=headers)
+        assert (answer.status, answer.code) == (401, "unauthenticated")
+        assert token not in answer.body.decode()
+    assert (await nobody.get("/v1/organizations", headers={"Authorization": f"Bearer {token}"})).status == 200
+
+
+async def test_core_says_which_token_it_cannot_take(people: Api, issuer: Issuer) -> None:
+    unverified = await people.other(token=issuer.token(email_verified=False)).get("/v1/organizations")
+    assert (unverified.status, unverified.code) == (403, "email_not_verified")
+    weak = await people.other(token=issuer.token(acr="1")).post("/v1/organizations", json={"name": "x"})
+    assert (weak.status, weak.code) == (403, "mfa_required")
+
+
+async def test_core_is_ready_without_its_issuer(people: Api, issuer: Issuer) -> None:
+    async with issuer.down():
+        answer = await people.other(token=issuer.token()).get("/v1/organizations")
+        assert (answer.status, answer.code) == (503, "identity_provider_unavailable")
+        ready = await people.get("/readyz")
+        assert "issuer" not in ready.body.decode()
+        assert set(ready.json.get("unavailable", ["audio"])) == {"audio"}, "this Core has no audio, and needs no issuer"
+
+
+async def test_no_token_reaches_the_log(people: Api, issuer: Issuer, capfd: pytest.CaptureFixture[str]) -> None:
+    good = issuer.token()
+    for token in (good, *forgeries(issuer).values()):
+        if token.isascii():
+            await people.other(token=token).get("/v1/organizations")
+    seen = "".join(capfd.readouterr())
+    assert good.split(".")[2] not in seen
+    assert good.split(".")[1] not in seen
+
+
+# Its settings.
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"oidc_issuer": "https://id.example/realms/x"},
+        {"oidc_client_id": "console"},
+        {"oidc_issuer": "http://id.example/realms/x", "oidc_client_id": "console"},
+        {"oidc_issuer": "https://id.example/?a=b", "oidc_client_id": "console"},
+        {"oidc_issuer": "https://id.example/#a", "oidc_client_id": "console"},
+        {"oidc_issuer": "https://me:pw@id.example/", "oidc_client_id": "console"},
+        {"oidc_issuer": "id.example", "oidc_client_id": "console"},
+        {"oidc_issuer": "https://id.example:0/", "oidc_client_id": "console"},
+        {"oidc_issuer": "https://id.example", "oidc_client_id": "c" * 256},
+    ],
+    ids=str,
+)
+def test_an_issuer_that_cannot_be_trusted_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(SettingsInvalid, match="SOUNDMARK_OIDC_"):
+        core_settings(Secret("postgresql://a@b/c"), **changes)
+
+
+def test_an_issuer_is_kept_to_the_letter() -> None:
+    settings = core_settings(
+        Secret("postgresql://a@b/c"), oidc_issuer="https://id.example/", oidc_client_id="the console"
+    )
+    assert (settings.oidc_issuer, settings.oidc_client_id) == ("https://id.example/", "the console")
+
+
+@pytest.mark.parametrize(
+    ("url", "is_guarded"),
+    [
+        ("https://id.example", True),
+        ("https://id.example:8443/realms/x", True),
+        ("http://127.0.0.1:8080/realms/x", True),
+        ("http://127.9.9.9/", True),
+        ("http://[::1]:8080/", True),
+        ("http://localhost:8080/", True),
+        ("http://localhost.example/", False),
+        ("http://127.0.0.1.example/", False),
+        ("http://10.0.0.1/", False),
+        ("ftp://127.0.0.1/", False),
+        ("https://", False),
+        ("https:///path", False),
+        ("https://a@b", False),
+        ("https://id.example:x", False),
+        ("https://id.example/ä", False),
+        ("https://id.example/ x", False),
+        ("https://id.example/\n", False),
+        ("https://[::1", False),
+        ("", False),
+    ],
+)
+def test_what_cannot_be_changed_on_its_way(url: str, is_guarded: bool) -> None:
+    assert is_guarded_url(url) is is_guarded

@@ -1,0 +1,153 @@
+"""The identity provider's faults, and what becomes of them."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import misbehaving
+import pytest
+from core_app import FakeClock
+from issuer import CLIENT_ID, DISCOVERY, JWKS, Issuer, key
+from misbehaving import Behaviour, answer
+from oidc_access import AGAIN_S, FRESH_S, impatient, is_accepted
+
+from soundmark.core.access.oidc import OidcAccess
+from soundmark.core.problems import IdentityProviderUnavailable
+
+
+def key_set(*keys: Any) -> bytes:
+    return json.dumps({"keys": list(keys)}).encode()
+
+
+FAULTS: dict[str, Callable[[], Behaviour]] = {
+    "silent": lambda: misbehaving.silent,
+    "slow headers": lambda: misbehaving.slow_headers,
+    "slow body": lambda: misbehaving.dripping,
+    "without an end": lambda: misbehaving.endless,
+    "10 MB": lambda: answer(b'{"keys": [' + b" " * 10_000_000 + key_set(key("first").jwk)[10:]),
+    "empty": lambda: answer(b""),
+    "malformed": lambda: answer(b'{"keys": ['),
+    "not an object": lambda: answer(b"[]"),
+    "an empty object": lambda: answer(b"{}"),
+    "an empty set": lambda: answer(key_set()),
+    "a broken set": lambda: answer(key_set({"kty": "RSA", "kid": "first"})),
+    "keys for encryption": lambda: answer(key_set({**key("first").jwk, "use": "enc"})),
+    "error": lambda: answer(key_set(key("first").jwk), status="500 Internal Server Error"),
+    "elsewhere": lambda: misbehaving.raw(b"HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n"),
+    "garbage": lambda: misbehaving.raw(b"\0\1\2\r\n\r\n"),
+    "hangs up": lambda: misbehaving.raw(b""),
+    "compressed": lambda: misbehaving.raw(
+        b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 3\r\n\r\n\x1f\x8b\x08"
+    ),
+}
+
+
+@pytest.mark.parametrize("path", [DISCOVERY, JWKS], ids=["discovery", "jwks"])
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_the_last_good_set_stays_whatever_the_issuer_answers(
+    access: OidcAccess, issuer: Issuer, clock: FakeClock, fault: str, path: str
+) -> None:
+    token = issuer.token(exp=9e9)
+    assert await is_accepted(access, token)
+    issuer.behaviour[path] = FAULTS[fault]()
+    unknown = issuer.token(by=key("second", number=1), exp=9e9)
+    with impatient(access):
+        assert not await is_accepted(access, unknown)
+        for _ in range(2):
+            clock.advance(seconds=FRESH_S + 1)
+            assert await is_accepted(access, token)
+        if access._keys._reading is not None:
+            await access._keys._reading
+    issuer.behaviour.clear()
+    issuer.keys = [key("second", number=1)]
+    clock.advance(seconds=AGAIN_S + 1)
+    assert await is_accepted(access, unknown), "it is asked again"
+    assert not await is_accepted(access, token)
+
+
+@pytest.mark.parametrize("path", [DISCOVERY, JWKS], ids=["discovery", "jwks"])
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_without_any_set_nothing_can_be_judged(
+    access: OidcAccess, issuer: Issuer, clock: FakeClock, fault: str, path: str
+) -> None:
+    issuer.behaviour[path] = FAULTS[fault]()
+    for _ in range(2):
+        with impatient(access), pytest.raises(IdentityProviderUnavailable):
+            await access.user_of(issuer.token())
+    issuer.behaviour.clear()
+    clock.advance(seconds=1)
+    assert await is_accepted(access, issuer.token())
+
+
+async def test_an_issuer_that_is_down_is_missed_only_without_keys(
+    access: OidcAccess, issuer: Issuer, clock: FakeClock
+) -> None:
+    token = issuer.token(exp=9e9)
+    async with issuer.down():
+        with pytest.raises(IdentityProviderUnavailable):
+            await access.user_of(token)
+    clock.advance(seconds=1)
+    assert await is_accepted(access, token)
+    async with issuer.down():
+        clock.advance(hours=1)
+        assert await is_accepted(access, token)
+        assert not await is_accepted(access, issuer.token(by=key("second", number=1)))
+
+
+async def test_nobody_waits_twice_for_an_issuer_that_is_slow(
+    access: OidcAccess, issuer: Issuer, clock: FakeClock
+) -> None:
+    token = issuer.token(exp=9e9)
+    assert await is_accepted(access, token)
+    issuer.behaviour[JWKS] = misbehaving.silent
+    clock.advance(seconds=FRESH_S)
+    with impatient(access):
+        assert await is_accepted(access, token)  # This one waited, to the deadline.
+    clock.advance(seconds=AGAIN_S)
+    assert await is_accepted(access, token)
+    assert access._keys._reading is not None, "it is asked again all the same, and that is not over yet"
+
+
+@pytest.mark.parametrize(
+    "discovery",
+    [
+        {"issuer": "https://other.example"},
+        {"issuer": None},
+        {"jwks_uri": None},
+        {"jwks_uri": 7},
+        {"jwks_uri": "http://192.0.2.1/keys"},
+        {"jwks_uri": "file:///etc/passwd"},
+        {"jwks_uri": "http://127.0.0.1:99999/"},
+        {"jwks_uri": "https://\0"},
+    ],
+    ids=str,
+)
+async def test_a_discovery_document_of_another_is_none(
+    access: OidcAccess, issuer: Issuer, discovery: dict[str, Any]
+) -> None:
+    issuer.discovery = discovery
+    with pytest.raises(IdentityProviderUnavailable):
+        await access.user_of(issuer.token())
+    assert issuer.readings_count == 0
+
+
+async def test_an_issuer_with_a_slash_at_its_end(issuer: Issuer, clock: FakeClock) -> None:
+    """Tokens name it so; its discovery document stands below it all the same."""
+    named = issuer.url + "/"
+    issuer.discovery = {"issuer": named}
+    access = OidcAccess(named, CLIENT_ID, clock)
+    assert await is_accepted(access, issuer.token(iss=named))
+    assert not await is_accepted(access, issuer.token())
+    await access.aclose()
+
+
+async def test_it_stops_while_it_reads(issuer: Issuer, clock: FakeClock) -> None:
+    issuer.behaviour[DISCOVERY] = misbehaving.silent
+    access = OidcAccess(issuer.url, CLIENT_ID, clock, timeout_s=60)
+    waiting = asyncio.create_task(access.user_of(issuer.token()))
+    while not issuer.asked:  # noqa: ASYNC110 - the event happens in the server
+        await asyncio.sleep(0)
+    await access.aclose()
+    with pytest.raises((asyncio.CancelledError, IdentityProviderUnavailable)):
+        await waiting

@@ -1,0 +1,74 @@
+"""When the issuer's keys are read."""
+
+import asyncio
+
+from core_app import FakeClock
+from issuer import DISCOVERY, JWKS, Issuer, key
+from oidc_access import AGAIN_S, FRESH_S, is_accepted
+
+from soundmark.core.access.oidc import OidcAccess
+
+
+async def test_keys_are_read_once_for_all_who_wait(access: OidcAccess, issuer: Issuer) -> None:
+    token = issuer.token()
+    assert all(await asyncio.gather(*(is_accepted(access, token) for _ in range(50))))
+    assert issuer.asked == [DISCOVERY, JWKS]
+
+
+async def test_a_caller_who_leaves_takes_nothing_from_the_others(access: OidcAccess, issuer: Issuer) -> None:
+    token = issuer.token()
+    leaving = asyncio.create_task(is_accepted(access, token))
+    staying = asyncio.create_task(is_accepted(access, token))
+    while not issuer.asked:  # noqa: ASYNC110 - the event happens in the server
+        await asyncio.sleep(0)
+    leaving.cancel()
+    assert await staying
+    assert issuer.readings_count == 1
+
+
+async def test_a_new_key_is_found_at_once(access: OidcAccess, issuer: Issuer) -> None:
+    old = issuer.token()
+    assert await is_accepted(access, old)
+    issuer.keys.append(key("second", number=1))
+    new = issuer.token()
+    assert all(await asyncio.gather(*(is_accepted(access, new) for _ in range(20))))
+    assert issuer.readings_count == 2
+    assert await is_accepted(access, old)
+
+
+async def test_a_flood_of_forged_names_asks_once_in_ten_seconds(
+    access: OidcAccess, issuer: Issuer, clock: FakeClock
+) -> None:
+    token = issuer.token()
+    assert await is_accepted(access, token)
+    for round_number in range(3):
+        forged = [issuer.signed(issuer.claims(), kid=f"forged-{round_number}-{number}") for number in range(50)]
+        assert not any(await asyncio.gather(*(is_accepted(access, one) for one in forged)))
+        assert not any([await is_accepted(access, one) for one in forged[:5]])
+        assert issuer.readings_count == 2 + round_number
+        clock.advance(seconds=AGAIN_S - 1)
+        assert not await is_accepted(access, forged[0])
+        assert issuer.readings_count == 2 + round_number
+        clock.advance(seconds=1)
+    assert await is_accepted(access, token)
+
+
+async def test_a_withdrawn_key_fails_once_the_set_is_read_again(
+    access: OidcAccess, issuer: Issuer, clock: FakeClock
+) -> None:
+    token = issuer.token(exp=9e9)
+    assert await is_accepted(access, token)
+    issuer.keys = [key("second", number=1)]
+    clock.advance(seconds=FRESH_S - 1)
+    assert await is_accepted(access, token)
+    clock.advance(seconds=1)
+    assert not await is_accepted(access, token)
+    assert issuer.readings_count == 3, "once for its age, once for the kid that is unknown now"
+
+
+async def test_a_withdrawn_key_fails_when_another_token_had_the_set_read(access: OidcAccess, issuer: Issuer) -> None:
+    old = issuer.token()
+    assert await is_accepted(access, old)
+    issuer.keys = [key("second", number=1)]
+    assert await is_accepted(access, issuer.token())
+    assert not await is_accepted(access, old)

@@ -1,0 +1,97 @@
+"""How an access token is signed: no forgery is one, and each key is used for its own purpose only."""
+
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from issuer import Issuer, IssuerKey, key
+from oidc_access import forgeries, is_accepted
+
+from soundmark.core.access.issuer_keys import verification_keys
+from soundmark.core.access.oidc import OidcAccess
+
+
+async def test_a_forgery_is_no_token(access: OidcAccess, issuer: Issuer) -> None:
+    accepted = {name for name, token in forgeries(issuer).items() if await is_accepted(access, token)}
+    assert accepted == set()
+    assert await is_accepted(access, issuer.token())
+
+
+async def test_what_cannot_be_a_token_asks_the_issuer_nothing(access: OidcAccess, issuer: Issuer) -> None:
+    every = forgeries(issuer)
+    for name in every.keys() & {"alg none", "HS256 with the PEM", "no kid", "dots", "text", "five parts", "alg a list"}:
+        assert not await is_accepted(access, every[name])
+    assert not await is_accepted(access, issuer.token(padding="x" * 10 * 1024))
+    assert issuer.asked == []
+
+
+async def test_a_token_has_at_most_8_kib(access: OidcAccess, issuer: Issuer) -> None:
+    def of(size: int) -> str:
+        # Three bytes of claims are four characters: from a token that is too short by little to one that is not.
+        padding = size * 3 // 4
+        while len(token := issuer.token(padding="x" * padding)) > size:
+            padding -= 1
+        return token
+
+    token = of(8192)
+    assert len(token) > 8188
+    assert await is_accepted(access, token)
+    assert not await is_accepted(access, issuer.token(padding="x" * (8192 * 3 // 4)))
+
+
+@pytest.mark.parametrize(
+    ("alg", "used"),
+    [("RS256", "PS256"), ("PS256", "RS256"), ("ES256", "EdDSA"), ("EdDSA", "ES256"), ("RS256", "ES256")],
+)
+async def test_a_key_is_used_with_its_own_algorithm_only(
+    access: OidcAccess, issuer: Issuer, alg: str, used: str
+) -> None:
+    published = key("only", alg)
+    issuer.keys = [published]
+    same = {alg, used} == {"RS256", "PS256"}
+    by = IssuerKey("only", used, published.private) if same else key("only", used)
+    assert not await is_accepted(access, issuer.token(by=by))
+    assert await is_accepted(access, issuer.token())
+
+
+async def test_a_key_without_an_algorithm_is_used_as_its_type_allows(access: OidcAccess, issuer: Issuer) -> None:
+    (only,) = issuer.keys
+    issuer.jwks = {"keys": [{name: value for name, value in only.jwk.items() if name != "alg"}]}
+    for alg in ("RS256", "PS256"):
+        assert await is_accepted(access, issuer.token(by=IssuerKey("first", alg, only.private)))
+
+
+def test_keys_for_other_purposes_are_passed_over() -> None:
+    good = key("good").jwk
+    weak = rsa.generate_private_key(65537, 1024)  # noqa: S505 - what is refused
+    passed_over: list[Any] = [
+        {**good, "kid": "encryption", "use": "enc"},
+        {**good, "kid": "operations", "key_ops": ["encrypt"]},
+        {**good, "kid": "algorithm", "alg": "RS512"},
+        {**good, "kid": "encrypting algorithm", "alg": "RSA-OAEP"},
+        {**good, "kid": "hmac", "alg": "HS256"},
+        {"kty": "oct", "k": "c2VjcmV0", "kid": "symmetric", "alg": "HS256", "use": "sig"},
+        {**good, "kid": 7},
+        {name: value for name, value in good.items() if name != "kid"},
+        {**good, "kid": "no modulus", "n": ""},
+        {**good, "kid": "broken modulus", "n": "!"},
+        {**good, "kid": "broken exponent", "e": "AQ"},
+        {**IssuerKey("weak", "RS256", weak).jwk},
+        {**key("curve", "ES256").jwk, "crv": "P-384"},
+        {**key("point", "ES256").jwk, "x": "AAAA"},
+        {**key("okp", "EdDSA").jwk, "crv": "X25519"},
+        {"kid": "nothing"},
+        "text",
+        None,
+    ]
+    assert set(verification_keys({"keys": [*passed_over, good]})) == {("good", "RS256")}
+
+
+def test_a_key_that_says_no_purpose_may_sign() -> None:
+    plain = {name: value for name, value in key("plain").jwk.items() if name != "use"}
+    assert set(verification_keys({"keys": [plain]})) == {("plain", "RS256")}
+
+
+@pytest.mark.parametrize("document", [{}, {"keys": None}, {"keys": {}}, {"keys": []}, {"keys": "x"}], ids=str)
+def test_a_set_without_keys_has_none(document: dict[str, Any]) -> None:
+    assert verification_keys(document) == {}

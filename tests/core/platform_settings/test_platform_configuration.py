@@ -1,0 +1,151 @@
+"""The platform's configuration: which values are taken, and when they hold."""
+
+from typing import Any
+
+import pytest
+from core_app import Api, Rival
+from platform_settings import FROM_NOBODY, NAMED_SECRETS, PASSWORD, SETTINGS, put, settings_of
+
+from soundmark.kit.timestamps import format_timestamp
+
+TAKEN: list[tuple[str, Any, Any]] = [
+    *((name, "https://desk.example.org", "https://desk.example.org") for name in ("support_desk_base_url",)),
+    ("support_desk_base_url", "https://desk.example.org:8443/support/", "https://desk.example.org:8443/support"),
+    ("accounting_base_url", "https://[2001:db8::1]/books", "https://[2001:db8::1]/books"),
+    ("accounting_base_url", "https://192.0.2.7", "https://192.0.2.7"),
+    ("support_desk_mailbox_id", 1, 1),
+    ("accounting_entity_id", 2**31 - 1, 2**31 - 1),
+    ("accounting_tva_rate", 0, 0),
+    ("accounting_tva_rate", 19, 19),
+    ("accounting_tva_rate", 19.0, 19),
+    ("accounting_tva_rate", 5.5, 5.5),
+    ("accounting_tva_rate", 100, 100),
+    ("accounting_tva_rate", 8.33, 8.33),
+    ("accounting_enable_invoice_sync", True, True),
+    ("accounting_enable_invoice_sync", False, False),
+    ("smtp_host", "mail.example.org", "mail.example.org"),
+    ("smtp_host", "mail_server", "mail_server"),
+    ("smtp_host", "127.0.0.1", "127.0.0.1"),
+    ("smtp_host", "::1", "::1"),
+    ("smtp_port", 1, 1),
+    ("smtp_port", 65535, 65535),
+    ("smtp_secure", False, False),
+    ("smtp_from_email", "codes+radio@example.org", "codes+radio@example.org"),
+    ("smtp_from_name", " Radio Nordlicht ☃ ", "Radio Nordlicht ☃"),
+    ("smtp_from_name", "x" * 120, "x" * 120),
+]
+_NO_URL = [
+    *("http://desk.example.org", "ftp://desk.example.org", "desk.example.org", "", "https://", "https:///x", "//x.org"),
+    *("https://user@desk.example.org", "https://user:password@desk.example.org", "https://@desk.example.org"),
+    *("https://desk.example.org?x=1", "https://desk.example.org/?", "https://desk.example.org/#top"),
+    *("https://desk.example.org#", "https://desk.example.org:0", "https://desk.example.org:99999"),
+    *(
+        "https://desk example.org",
+        "https://desk.example.org/\n",
+        "https://dësk.example.org",
+        "https://a..b",
+        " https://a",
+    ),
+    *("https://" + "a" * 2050, 7, True, 1.5, [], {}),
+]
+REFUSED: list[tuple[str, Any]] = [
+    *(("support_desk_base_url", value) for value in _NO_URL),
+    *(("accounting_base_url", value) for value in _NO_URL),
+    *(("support_desk_mailbox_id", value) for value in (0, -1, 2**31, 1.5, "7", True, "", [])),
+    *(("accounting_entity_id", value) for value in (0, -1, 2**31, 1.5, "7", True, "", {})),
+    *(("accounting_tva_rate", value) for value in (-0.01, 100.01, 19.001, "19", True, "", [19])),
+    *(("accounting_enable_invoice_sync", value) for value in (0, 1, "true", "", [], 1.0)),
+    *(("smtp_secure", value) for value in (0, 1, "true", "", {}, 0.0)),
+    *(
+        ("smtp_host", value)
+        for value in ("", " ", "mail.", ".mail", "-mail", "a b", "mail:25", "[::1]", "x" * 254, 7, True)
+    ),
+    *(("smtp_host", value) for value in ("mäil", "mail\0", "mail\n", "https://mail", "fe80::1%eth0", "a@b")),
+    *(("smtp_port", value) for value in (0, 65536, -1, 25.5, "25", True, "", [])),
+    *(
+        ("smtp_from_email", value)
+        for value in ("", "a", "@b", "a@", "a@b@c", "a b@c", "<a@b>", "a@b\nBcc: c@d", ".a@b", 7)
+    ),
+    *(
+        ("smtp_from_email", value)
+        for value in ("ä@b", "a" * 65 + "@b", "a@" + "b." * 127 + "c", "a..b@c", '"a"@b', "a@-b")
+    ),
+    *(("smtp_from_name", value) for value in ("", " ", "x" * 121, "a\nb", "a\0", "a\r\nBcc: x", 7, True, [])),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "kept"), TAKEN, ids=repr)
+async def test_a_setting_holds_from_its_commit_on(api: Api, name: str, value: Any, kept: Any) -> None:
+    now = api.clock.freeze()
+    answer = await put(api, name, value)
+    expected = {"value": kept, "source": "database", "updated_at": format_timestamp(now)}
+    assert (answer.status, answer.json) == (200, expected)
+    assert (await settings_of(api))["configuration"][name] == expected
+    assert type(answer.json["value"]) is type(kept), "a boolean is no number"
+
+
+@pytest.mark.parametrize(("name", "value"), REFUSED, ids=lambda v: repr(v)[:40])
+async def test_another_value_is_refused(api: Api, rival: Rival, name: str, value: Any) -> None:
+    answer = await put(api, name, value)
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert {error["pointer"].split("/")[1] for error in answer.json["errors"]} == {"value"}
+    if isinstance(value, str) and "password" in value:
+        assert value not in answer.body.decode()
+    assert await rival.rows("SELECT count(*) FROM platform_configuration") == [(0,)]
+
+
+@pytest.mark.parametrize("body", [{}, {"value": "a", "more": 1}, [], "a", {"Value": "a"}], ids=repr)
+async def test_the_body_is_one_value(api: Api, body: Any) -> None:
+    for path in ("configuration/smtp_host", "secrets/smtp_password"):
+        answer = await api.call("PUT", f"{SETTINGS}/{path}", json=body)
+        assert (answer.status, answer.code) == (422, "validation_failed")
+
+
+@pytest.mark.parametrize("name", ["smtp_password", "smtp_username", "SMTP_HOST", "x", "a" * 160, "smtp_host%20"])
+async def test_an_unknown_setting_is_not_found(api: Api, name: str) -> None:
+    """A credential is none: it is not configuration, and its value is never shown."""
+    for body in ({"value": "mail.example.org"}, {"value": None}, {}):
+        answer = await api.call("PUT", f"{SETTINGS}/configuration/{name}", json=body)
+        assert (answer.status, answer.code) == (404, "not_found")
+
+
+async def test_null_removes_the_override(api: Api) -> None:
+    await put(api, "smtp_from_name", "Radio Nordlicht")
+    answer = await put(api, "smtp_from_name", None)
+    assert (answer.status, answer.json) == (200, {"value": "Soundmark", **FROM_NOBODY})
+    assert (await put(api, "smtp_from_name", None)).json == answer.json, "repeated, it changes nothing"
+
+
+async def test_the_port_follows_the_way_of_speaking_tls(api: Api) -> None:
+    """Unless it is set itself."""
+    await put(api, "smtp_secure", value=False)
+    assert (await settings_of(api))["configuration"]["smtp_port"] == {"value": 587, **FROM_NOBODY}
+    await put(api, "smtp_port", 2525)
+    assert (await settings_of(api))["configuration"]["smtp_port"]["value"] == 2525
+
+
+async def test_the_last_of_two_changes_at_once_holds(api: Api, rival: Rival) -> None:
+    """The second waits for the first to commit; neither is an error."""
+    insert = "INSERT INTO platform_configuration VALUES ('smtp_host', '\"first.example.org\"', now())"
+    async with rival.committing(insert):
+        changing = await rival.while_waiting(put(api, "smtp_host", "second.example.org"))
+    assert (await changing).json["value"] == "second.example.org"
+    insert = "INSERT INTO platform_secrets VALUES ('smtp_password', 'x', now())"
+    async with rival.committing(insert):
+        changing = await rival.while_waiting(put(api, "smtp_password", PASSWORD))
+    assert (await changing).json["configured"] is True
+
+
+@pytest.mark.parametrize("name", ["smtp_host", "smtp_password"])
+async def test_a_change_whose_connection_dies_did_not_happen(api: Api, rival: Rival, name: str) -> None:
+    before = await settings_of(api)
+    table = "platform_secrets" if name in NAMED_SECRETS else "platform_configuration"
+    async with rival.holding(f"LOCK TABLE {table} IN EXCLUSIVE MODE"):
+        changing = await rival.while_waiting(put(api, name, "mail.example.org"))
+        await rival.run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        answer = await changing
+    assert (answer.status, answer.code) == (503, "database_unavailable")
+    assert await settings_of(api) == before

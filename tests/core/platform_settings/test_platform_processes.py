@@ -1,0 +1,109 @@
+"""What a running process goes by, of what the database, the environment and the defaults say."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from core_app import MASTER_KEY, Api, core_settings, running_core
+from platform_settings import FROM_NOBODY, PASSWORD, SETTINGS, put, settings_of
+
+from soundmark.core.configuration import Configuration, Smtp, from_environment
+from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.postgres import Database
+from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
+from soundmark.kit.secret import Secret
+
+
+async def test_every_process_goes_by_a_change_at_once(api: Api, database_url: Secret) -> None:
+    """Two Cores on one database; nothing is restarted and nothing waited for."""
+    async with running_core(core_settings(database_url)) as other:
+        for value in ("one.example.org", "two.example.org", None):
+            changed = await put(api, "smtp_host", value)
+            assert (await settings_of(other))["configuration"]["smtp_host"] == changed.json
+
+
+@pytest.fixture
+async def db(database_url: Secret) -> Any:
+    database = Database(database_url, pool_size=2, application_name="test")
+    await database.open()
+    yield database
+    await database.close()
+
+
+def configuration(db: Database, url: Secret, *, master_key: str = MASTER_KEY, **given: Any) -> Configuration:
+    """As another process with its own environment has it."""
+    settings = core_settings(url, **given)
+    sealer = Sealer(parse_master_key(master_key), SystemEntropy())
+    return Configuration(db, sealer, from_environment(dict(settings)))
+
+
+async def test_the_database_wins_over_the_environment(api: Api, db: Database, database_url: Secret) -> None:
+    given = {
+        "smtp_host": "env.example.org",
+        "smtp_port": 2525,
+        "smtp_secure": "false",
+        "smtp_from_email": "env@example.org",
+        "smtp_username": "env user",
+    }
+    process = configuration(db, database_url, **given)
+    before = await process.smtp()
+    assert before == replace(before, host="env.example.org", port=2525, is_implicit_tls=False)
+    assert (before.from_email, before.from_name, before.password) == ("env@example.org", "Soundmark", None)
+    assert before.username.reveal() == "env user"
+
+    await put(api, "smtp_host", "db.example.org")
+    await put(api, "smtp_secure", value=True)
+    await put(api, "smtp_username", "db user")
+    await put(api, "smtp_password", PASSWORD)
+    after = await process.smtp()
+    assert (after.host, after.port, after.is_implicit_tls) == ("db.example.org", 2525, True)
+    assert (after.username.reveal(), after.password.reveal()) == ("db user", PASSWORD)
+    assert PASSWORD not in repr(after)
+
+    await put(api, "smtp_host", None)
+    assert (await process.smtp()).host == "env.example.org"
+
+
+async def test_a_value_of_the_environment_is_told_with_its_source(database_url: Secret) -> None:
+    """`configured` counts a credential of the environment, whose value is as secret as any other."""
+    given = {"smtp_host": "env.example.org", "smtp_password": PASSWORD, "smtp_secure": "false"}
+    async with running_core(core_settings(database_url, **given)) as api:
+        shown = await api.get(SETTINGS)
+        assert shown.json["configuration"]["smtp_host"] == {
+            "value": "env.example.org",
+            "source": "environment",
+            "updated_at": None,
+        }
+        assert shown.json["configuration"]["smtp_port"] == {"value": 587, **FROM_NOBODY}
+        assert shown.json["secrets"]["smtp_password"] == {"configured": True, "updated_at": None}
+        assert PASSWORD not in shown.body.decode()
+        assert (await put(api, "smtp_secure", value=True)).json["source"] == "database"
+        assert (await put(api, "smtp_secure", None)).json == {
+            "value": False,
+            "source": "environment",
+            "updated_at": None,
+        }
+
+
+@pytest.mark.parametrize("given", [{}, {"smtp_host": "mail.example.org"}, {"smtp_from_email": "a@example.org"}])
+async def test_without_a_host_and_a_sender_there_is_no_mail(
+    db: Database, database_url: Secret, given: dict[str, str]
+) -> None:
+    assert await configuration(db, database_url, **given).smtp() is None
+
+
+async def test_an_open_relay_needs_no_login(db: Database, database_url: Secret) -> None:
+    given = {"smtp_host": "mail.example.org", "smtp_from_email": "a@example.org", "smtp_from_name": "Radio"}
+    expected = Smtp("mail.example.org", 465, True, "a@example.org", "Radio", None, None)
+    assert await configuration(db, database_url, **given).smtp() == expected
+
+
+async def test_another_master_key_opens_no_credential(api: Api, db: Database, database_url: Secret) -> None:
+    """And says so, instead of sending mail without the login."""
+    await put(api, "smtp_password", PASSWORD)
+    given = {"smtp_host": "mail.example.org", "smtp_from_email": "a@example.org"}
+    process = configuration(db, database_url, master_key="A" * 43, **given)
+    with pytest.raises(SealBroken):
+        await process.smtp()
+    everything = await process.everything()
+    assert everything.secrets["smtp_password"].is_configured

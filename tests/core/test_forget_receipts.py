@@ -1,0 +1,69 @@
+"""Receipts of issuances that are a day old are forgotten, whoever's they are."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from core_app import MASTER_KEY, Api, FakeClock, Rival
+
+from soundmark import settings as declared
+from soundmark.core.context import WorkContext
+from soundmark.core.features.codes import jobs
+from soundmark.core.worker import work_context
+from soundmark.kit.secret import Secret
+
+
+@pytest.fixture
+async def ctx(database_url: Secret, clock: FakeClock) -> AsyncIterator[WorkContext]:
+    environ = {
+        "SOUNDMARK_BASE_URL": "http://core.test",
+        "SOUNDMARK_CORE_DATABASE_URL": database_url.reveal(),
+        "SOUNDMARK_MASTER_KEY": MASTER_KEY,
+    }
+    context = work_context(declared.read(declared.CoreJobsSettings, environ), clock=clock)
+    await context.db.open()
+    yield context
+    await context.db.close()
+
+
+async def given_receipt(api: Api, name: str) -> None:
+    tenant = await api.given_tenant()
+    body = tenant.wanted_code(expires_at="2999-01-01T00:00:00Z")
+    answer = await api.post("/v1/codes", json=body, headers={"Idempotency-Key": name * 16})
+    assert answer.status == 201, answer.body
+
+
+async def test_only_what_is_older_than_a_day_is_forgotten(api: Api, rival: Rival, ctx: WorkContext) -> None:
+    api.clock.freeze()
+    await given_receipt(api, "a")
+    await given_receipt(api, "b")
+    api.clock.advance(hours=12)
+    await given_receipt(api, "c")
+    assert await jobs.forget_receipts(ctx) == 0
+    api.clock.advance(hours=12, milliseconds=1)
+    codes = await rival.rows("SELECT xr_id FROM codes ORDER BY xr_id")
+
+    assert await jobs.forget_receipts(ctx) == 2
+
+    assert len(await rival.rows("SELECT 1 FROM issuance_receipts")) == 1
+    assert await rival.rows("SELECT xr_id FROM codes ORDER BY xr_id") == codes
+    assert await jobs.forget_receipts(ctx) == 0
+
+
+async def test_many_are_forgotten_in_bounded_steps(
+    api: Api, rival: Rival, ctx: WorkContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "_AT_ONCE", 2)
+    for name in "abcde":
+        await given_receipt(api, name)
+    api.clock.advance(hours=25)
+    assert await jobs.forget_receipts(ctx) == 5
+    assert await rival.rows("SELECT 1 FROM issuance_receipts") == []
+
+
+async def test_one_that_is_being_replaced_is_left_alone(api: Api, rival: Rival, ctx: WorkContext) -> None:
+    """Forgetting waits for nobody who issues."""
+    await given_receipt(api, "a")
+    api.clock.advance(hours=25)
+    async with rival.holding("SELECT 1 FROM issuance_receipts FOR UPDATE"):
+        assert await jobs.forget_receipts(ctx) == 0
+    assert await jobs.forget_receipts(ctx) == 1

@@ -1,0 +1,114 @@
+"""`POST /v1/codes/recover` and `/v1/codes/batch/recover`: the answer of an issuance for whoever lost it."""
+
+from typing import Any
+
+import pytest
+from core_app import Answer, Api, Rival, Tenant
+
+KEY = "playout-2026-11-21"
+PATHS = {"single": "/v1/codes", "batch": "/v1/codes/batch"}
+OTHER = {"single": "batch", "batch": "single"}
+
+
+@pytest.fixture
+async def tenant(api: Api) -> Tenant:
+    return await api.given_tenant()
+
+
+@pytest.fixture(params=PATHS)
+def route(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+def wanted(tenant: Tenant, route: str) -> dict[str, Any]:
+    return tenant.wanted_code() if route == "single" else tenant.wanted_code(count=2)
+
+
+async def issue(tenant: Tenant, route: str, body: Any) -> Answer:
+    answer = await tenant.api.post(PATHS[route], json=body, headers={"Idempotency-Key": KEY})
+    assert answer.status == 201, answer.body
+    return answer
+
+
+async def recover(tenant: Tenant, route: str, body: Any, key: str | None = KEY) -> Answer:
+    headers = {} if key is None else {"Idempotency-Key": key}
+    return await tenant.api.post(f"{PATHS[route]}/recover", json=body, headers=headers)
+
+
+async def everything(rival: Rival) -> list[Any]:
+    tables = ("codes", "broadcasts", "code_usage_days", "issuance_receipts", "audit_entries")
+    return [sorted(await rival.rows(f"SELECT t::text FROM {table} t")) for table in tables]
+
+
+async def test_what_was_issued_is_answered_again_and_nothing_changes(tenant: Tenant, rival: Rival, route: str) -> None:
+    body = wanted(tenant, route)
+    first = await issue(tenant, route, body)
+    before = await everything(rival)
+    recovered = [await recover(tenant, route, body) for _ in range(2)]
+    assert [(answer.status, answer.body) for answer in recovered] == [(200, first.body)] * 2
+    assert await everything(rival) == before
+
+
+async def test_what_was_never_issued_is_not_found(tenant: Tenant, rival: Rival, route: str) -> None:
+    answer = await recover(tenant, route, wanted(tenant, route))
+    assert (answer.status, answer.code) == (404, "code_issue_not_found")
+    assert (await everything(rival))[:4] == [[], [], [], []]
+
+
+async def test_after_a_day_nothing_is_remembered(tenant: Tenant, route: str) -> None:
+    tenant.api.clock.freeze()
+    body = wanted(tenant, route)
+    first = await issue(tenant, route, body)
+    tenant.api.clock.advance(hours=23, minutes=59, seconds=59, milliseconds=999)
+    assert (await recover(tenant, route, body)).body == first.body
+    tenant.api.clock.advance(milliseconds=1)
+    assert (await recover(tenant, route, body)).code == "code_issue_not_found"
+
+
+@pytest.mark.parametrize("changes", [{"issuer": "Radio Südlicht"}, {"issuer": ""}, {"more": 1}], ids=ascii)
+async def test_another_body_is_a_conflict(tenant: Tenant, route: str, changes: dict[str, Any]) -> None:
+    body = wanted(tenant, route)
+    await issue(tenant, route, body)
+    answer = await recover(tenant, route, body | changes)
+    assert (answer.status, answer.code) == (409, "idempotency_conflict")
+
+
+async def test_the_other_route_is_a_conflict(tenant: Tenant, route: str) -> None:
+    await issue(tenant, route, wanted(tenant, route))
+    assert (await recover(tenant, OTHER[route], wanted(tenant, OTHER[route]))).code == "idempotency_conflict"
+
+
+@pytest.mark.parametrize("key", [None, "", "short", "a" * 16 + " "])
+async def test_a_key_is_required(tenant: Tenant, route: str, key: str | None) -> None:
+    answer = await recover(tenant, route, wanted(tenant, route), key)
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert {error["pointer"] for error in answer.json["errors"]} == {"/Idempotency-Key"}
+
+
+async def test_a_body_that_could_never_have_been_issued_is_refused(tenant: Tenant, route: str) -> None:
+    answer = await recover(tenant, route, wanted(tenant, route) | {"issuer": ""})
+    assert (answer.status, answer.code) == (422, "validation_failed")
+
+
+async def test_a_code_that_ended_meanwhile_is_recovered_as_it_was(tenant: Tenant) -> None:
+    body = wanted(tenant, "single")
+    first = await issue(tenant, "single", body)
+    await tenant.revoke(first.json["xr_id"])
+    assert (await recover(tenant, "single", body)).json["status"] == "active"
+
+
+async def test_other_organisations_and_projects_recover_nothing(tenant: Tenant, api: Api, route: str) -> None:
+    body = wanted(tenant, route)
+    await issue(tenant, route, body)
+    other = await api.given_tenant()
+    stranger = other.with_key(await other.given_key())
+    assert (await recover(stranger, route, body)).code == "organization_not_found"
+    elsewhere = await api.given_project(tenant.organization_id, "Evening show")
+    confined = tenant.with_key(await tenant.given_key(project_id=elsewhere))
+    assert (await recover(confined, route, body)).code == "project_not_found"
+
+
+async def test_recovery_takes_the_right_to_issue(tenant: Tenant, route: str) -> None:
+    reader = tenant.with_key(await tenant.given_key(scopes=["codes:read"]))
+    assert (await recover(reader, route, wanted(tenant, route))).code == "insufficient_scope"

@@ -1,0 +1,343 @@
+"""`soundmark_sdk.client` against the real Core: every route that is published, and a connection that breaks."""
+
+import asyncio
+import io
+import json
+import re
+import zipfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+from core_app import FakeClock, Rival, core_settings, served_in_thread
+from cutting import Cutting, Fault
+from issuer import CLIENT_ID, Issuer, running_issuer
+from soundmark_sdk import hear, read_key_set, verify_signed_code
+from soundmark_sdk.client import (
+    ApiProblem,
+    AsyncClient,
+    AuditFilters,
+    Client,
+    CodeFilters,
+    FileRecoveryStore,
+    Intent,
+    Wish,
+)
+
+from soundmark.core.app import create_app
+from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.secret import Secret
+
+# What a receiver asks, and its own half of the SDK.
+RECEIVERS: Final = {"GET /v1/resolve/{broadcast_token}", "GET /v1/keys"}
+
+
+class Recording(httpx.AsyncHTTPTransport):
+    """Remembers what was asked, for whoever wants to know which routes were."""
+
+    def __init__(self, asked: set[str]) -> None:
+        super().__init__()
+        self._asked = asked
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self._asked.add(f"{request.method} {request.url.path}")
+        return await super().handle_async_request(request)
+
+
+@dataclass(frozen=True)
+class World:
+    """A Core on a real socket where people sign in."""
+
+    url: str
+    issuer: Issuer
+    asked: set[str] = field(default_factory=set)
+
+    def client(self, subject_id: str, **claims: Any) -> AsyncClient:
+        """A person's client; each request carries a token of its own, as a real session's would."""
+        tokens = {"email": f"{subject_id}@example.org", **claims}
+        return AsyncClient(self.url, lambda: self.issuer.token(subject_id, **tokens), transport=Recording(self.asked))
+
+    async def document(self) -> dict[str, Any]:
+        async with httpx.AsyncClient(trust_env=False) as client:
+            document: dict[str, Any] = (await client.get(f"{self.url}/openapi.json")).json()
+            return document
+
+    async def keys(self) -> bytes:
+        async with httpx.AsyncClient(trust_env=False) as client:
+            return (await client.get(f"{self.url}/v1/keys")).content
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """An organisation with a project, and its owner's client."""
+
+    client: AsyncClient
+    organization_id: str
+    project_id: str
+
+    def wish(self, **changes: Any) -> Wish:
+        wanted: dict[str, Any] = {
+            "organization_id": self.organization_id,
+            "project_id": self.project_id,
+            "issuer": "Radio Nordlicht",
+            "expires_at": datetime.now(UTC) + timedelta(hours=1),
+            "intent": Intent("link", "open", {"url": "https://example.org/é", "n": [1, 2.5, None, True]}),
+            **changes,
+        }
+        return Wish(**wanted)
+
+
+@pytest.fixture
+async def world(spare_database_url: Secret, audio_url: str) -> AsyncIterator[World]:
+    async with running_issuer(FakeClock()) as issuer:
+        settings = core_settings(
+            spare_database_url, audio_url=audio_url, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID
+        )
+        with served_in_thread(create_app(settings)) as url:
+            yield World(url, issuer)
+
+
+@pytest.fixture
+async def tenant(world: World) -> AsyncIterator[Tenant]:
+    async with world.client("owner", realm_access={"roles": ["svc_platform_admin"]}) as client:
+        organization = await client.organizations.create("Radio Nordlicht")
+        project = await client.projects.create(organization.id, "Morning show")
+        yield Tenant(client, organization.id, project.id)
+
+
+async def test_every_published_route_is_called_and_understood(world: World, tenant: Tenant) -> None:
+    """One walk through all groups; which routes there are, Core's own document says."""
+    await walk_organizations(tenant)
+    await walk_people(world, tenant)
+    await walk_keys(tenant)
+    await walk_codes(world, tenant)
+    await walk_campaigns(tenant)
+    await walk_audit_log(tenant)
+    await walk_platform(tenant)
+
+    published = {
+        f"{method.upper()} {path}" for path, item in (await world.document())["paths"].items() for method in item
+    }
+    called = {route for asked in world.asked for route in published if _matches(route, asked)}
+    assert called == {route for route in published if " /v1/" in route} - RECEIVERS
+
+
+def _matches(route: str, asked: str) -> bool:
+    # A template with parameters is not meant where there is one without.
+    literal = re.fullmatch(
+        re.sub(r"\\\{\w+\\\}", "(?!batch|recover|revoke-batch|accept)[^/]+", re.escape(route)), asked
+    )
+    return literal is not None
+
+
+async def walk_organizations(tenant: Tenant) -> None:
+    client = tenant.client
+    renamed = await client.organizations.rename(tenant.organization_id, "Radio Südlicht")
+    assert (renamed.name, renamed.role, renamed.deletion_requested_at) == ("Radio Südlicht", "owner", None)
+    await client.organizations.create("Another")
+    assert [one.name async for one in client.organizations.list(page_size=1)] == ["Another", "Radio Südlicht"]
+    assert len((await client.organizations.page(limit=1)).data) == 1
+    project = await client.projects.rename(tenant.organization_id, tenant.project_id, "Evening show")
+    assert [one async for one in client.projects.list(tenant.organization_id)] == [project]
+    assert (await client.projects.page(tenant.organization_id)).data == (project,)
+    with pytest.raises(ApiProblem) as conflict:
+        await client.projects.create(tenant.organization_id, "Evening show")
+    assert (conflict.value.status, conflict.value.code) == (409, "project_name_conflict")
+    assert conflict.value.request_id is not None
+
+
+async def walk_people(world: World, tenant: Tenant) -> None:
+    client, organization_id = tenant.client, tenant.organization_id
+    invited = await client.invitations.create(organization_id, "ada@example.org", "member", expires_in_days=2)
+    assert invited.secret.startswith("xin_")
+    assert invited.secret not in repr(invited)
+    async with world.client("ada") as ada:
+        joined = await ada.invitations.accept(invited.secret)
+        assert (joined.organization_id, joined.role) == (organization_id, "member")
+        with pytest.raises(ApiProblem) as used:
+            await ada.invitations.accept(invited.secret)
+        assert used.value.code == "invitation_invalid"
+        assert invited.secret not in str(used.value)
+    other = await client.invitations.create(organization_id, "eve@example.org", "billing")
+    assert (await client.invitations.revoke(organization_id, other.id)).status == "revoked"
+    statuses = [one.status async for one in client.invitations.list(organization_id)]
+    assert statuses == ["revoked", "accepted"]
+    assert len((await client.invitations.page(organization_id)).data) == 2
+    assert (await client.members.change_role(organization_id, "ada", "admin")).role == "admin"
+    assert {one.subject_id async for one in client.members.list(organization_id)} == {"owner", "ada"}
+    await client.members.remove(organization_id, "ada")
+    assert [one.subject_id for one in (await client.members.page(organization_id)).data] == ["owner"]
+
+
+async def walk_keys(tenant: Tenant) -> None:
+    client, organization_id = tenant.client, tenant.organization_id
+    key = await client.api_keys.create(organization_id, tenant.project_id, {"codes:read"}, expires_in_days=1)
+    assert (key.scopes, key.status, key.last_used_at) == (("codes:read",), "active", None)
+    rotated = await client.api_keys.rotate_secret(organization_id, key.id)
+    assert rotated.secret != key.secret
+    assert rotated.secret not in repr(rotated)
+    assert (await client.api_keys.revoke(organization_id, key.id)).status == "revoked"
+    assert [one.id async for one in client.api_keys.list(organization_id)] == [key.id]
+    assert [one.id for one in (await client.api_keys.page(organization_id, project_id=tenant.project_id)).data] == [
+        key.id
+    ]
+
+
+async def walk_codes(world: World, tenant: Tenant) -> None:
+    codes, organization_id = tenant.client.codes, tenant.organization_id
+    wish = tenant.wish()
+    assert (await codes.dry_run(wish)).document == {"would_issue": True, "code": None, "quota_remaining": 100}
+    assert (await codes.dry_run_batch(wish, 100)).would_issue
+    code = await codes.issue(wish)
+    batch = await codes.issue_batch(wish, 3)
+    assert (code.intent, code.status) == (wish.intent, "active")
+    verified = verify_signed_code(
+        dict(code.signed_code), read_key_set(await world.keys()), token=code.broadcast_token, now=datetime.now(UTC)
+    )
+    assert verified.xr_id == code.xr_id
+    usage = await tenant.client.usage(organization_id)
+    assert (usage.codes.issued, usage.codes.remaining, usage.audience.status) == (4, 96, "unavailable")
+    listed = [one async for one in codes.list(organization_id, page_size=3)]
+    assert [one.xr_id for one in listed][-1] == code.xr_id
+    assert len(listed) == 4
+    assert (await codes.page(organization_id, CodeFilters(status="revoked"))).data == ()
+    assert await codes.show(organization_id, code.xr_id, project_id=tenant.project_id) == code
+
+    wav = io.BytesIO()
+    assert await codes.wav(organization_id, code.xr_id, wav, protocol=5) == len(wav.getvalue())
+    wav.seek(0)
+    assert [frame.text for frame in hear(wav)] == [code.broadcast_frame]
+    bundle = io.BytesIO()
+    ids = [one.xr_id for one in batch.data]
+    await codes.audio_bundle(organization_id, tenant.project_id, ids, bundle)
+    with zipfile.ZipFile(bundle) as archive:
+        assert archive.namelist() == [f"{xr_id}.wav" for xr_id in ids]
+
+    assert (await codes.revoke(organization_id, code.xr_id)).status == "revoked"
+    revoked = await codes.revoke_batch(organization_id, tenant.project_id, [code.xr_id, *ids])
+    assert (revoked.requested_count, revoked.revoked_count, revoked.unchanged_count) == (4, 3, 1)
+    with pytest.raises(ApiProblem) as unknown:
+        await codes.show(organization_id, "xr_" + "0" * 22)
+    assert (unknown.value.status, unknown.value.code) == (404, "code_not_found")
+    await recover_both(world, tenant)
+
+
+async def recover_both(world: World, tenant: Tenant) -> None:
+    """Both recover routes, as they are needed: the answer to the issuance was lost."""
+    for count in (None, 2):
+        with Cutting(world.url, "answer lost") as proxy:
+            token = world.issuer.token("owner")
+            async with AsyncClient(proxy.url, token, transport=Recording(world.asked)) as client:
+                wish = tenant.wish()
+                if count is None:
+                    await client.codes.issue(wish)
+                else:
+                    await client.codes.issue_batch(wish, count)
+        assert [passed.path.endswith("/recover") for passed in proxy.passed] == [False, True]
+
+
+async def walk_campaigns(tenant: Tenant) -> None:
+    campaigns, organization_id, project_id = tenant.client.campaigns, tenant.organization_id, tenant.project_id
+    ends_at = datetime(2099, 1, 1, tzinfo=UTC)
+    campaign = await campaigns.create(organization_id, project_id, "Summer", ends_at=ends_at)
+    assert (campaign.starts_at, campaign.ends_at, campaign.status) == (None, ends_at, "active")
+    changed = await campaigns.update(organization_id, campaign.id, name="Autumn", ends_at=None)
+    assert (changed.name, changed.ends_at) == ("Autumn", None)
+    code = await tenant.client.codes.issue(tenant.wish(campaign_id=campaign.id))
+    assert code.campaign_id == campaign.id
+    summary = await campaigns.summary(organization_id, campaign.id)
+    assert (summary.counts.issued, summary.counts.active, summary.first_issued_at) == (1, 1, code.issued_at)
+    other = await campaigns.create(organization_id, project_id, "Winter")
+    assert (await campaigns.archive(organization_id, other.id)).status == "archived"
+    stopped = await campaigns.stop(organization_id, campaign.id)
+    assert (stopped.campaign.status, stopped.revoked_count) == ("archived", 1)
+    assert [one.name async for one in campaigns.list(organization_id, project_id)] == ["Winter", "Autumn"]
+    assert len((await campaigns.page(organization_id, project_id)).data) == 2
+    with pytest.raises(ApiProblem) as archived:
+        await tenant.client.codes.issue(tenant.wish(campaign_id=campaign.id))
+    assert (archived.value.code, archived.value.unsettled) == ("campaign_archived", None)
+
+
+async def walk_audit_log(tenant: Tenant) -> None:
+    log, organization_id = tenant.client.audit_log, tenant.organization_id
+    entries = [one async for one in log.list(organization_id, page_size=5)]
+    assert entries[-1].action == "organization.created"
+    assert entries[0].actor.id == "owner"
+    filters = AuditFilters(action="campaign.stopped", actor="owner", from_at=entries[-1].created_at)
+    (stopped,) = (await log.page(organization_id, filters)).data
+    assert stopped.metadata["revoked_count"] == 1
+    lines, table = io.BytesIO(), io.BytesIO()
+    assert await log.download(organization_id, lines) == len(lines.getvalue())
+    assert [json.loads(line)["id"] for line in lines.getvalue().splitlines()] == [entry.id for entry in entries]
+    await log.download(organization_id, table, filters, form="csv")
+    assert len(table.getvalue().splitlines()) == 2
+    verification = await log.verify(organization_id)
+    assert (verification.verified, verification.entries) == (True, len(entries))
+
+
+async def walk_platform(tenant: Tenant) -> None:
+    platform = tenant.client.platform
+    assert (await platform.put_configuration("smtp_host", "mail.example.org")).source == "database"
+    assert (await platform.put_secret("smtp_password", "correct horse battery staple")).configured
+    settings = await platform.settings()
+    assert settings.configuration["smtp_host"].value == "mail.example.org"
+    assert settings.secrets["smtp_password"].configured
+    assert (await platform.put_configuration("smtp_host", None)).value is None
+
+
+@pytest.mark.parametrize("fault", ["request lost", "answer lost", "half an answer"])
+async def test_a_code_is_issued_once_over_a_connection_that_breaks(
+    world: World, tenant: Tenant, tmp_path: Path, fault: Fault
+) -> None:
+    key = await tenant.client.api_keys.create(
+        tenant.organization_id, tenant.project_id, {"codes:read", "codes:write"}, expires_in_days=1
+    )
+    with Cutting(world.url, fault, fault) as proxy, FileRecoveryStore(tmp_path / "recovery") as store:
+        async with AsyncClient(proxy.url, key.secret, recovery=store) as client:
+            code = await client.codes.issue(tenant.wish())
+            assert store.unsettled() == ()
+    usage = await tenant.client.usage(tenant.organization_id)
+    assert usage.codes.issued == 1
+    assert await tenant.client.codes.show(tenant.organization_id, code.xr_id) == code
+    sent = [passed for passed in proxy.passed if passed.path.startswith("/v1/codes")]
+    assert len({passed.headers["idempotency-key"] for passed in sent}) == 1
+    assert len({passed.body for passed in sent}) == 1
+
+
+async def test_a_repeat_while_the_first_is_still_running_gets_its_answer(
+    world: World, tenant: Tenant, cluster: RunningCluster
+) -> None:
+    """The client gave up waiting, asked what became of it, heard of nothing, and sent it again."""
+    rival = Rival(cluster.superuser_url_of("core_spare"))
+    wish = tenant.wish()
+    async with AsyncClient(world.url, world.issuer.token("owner"), timeout_s=2) as client:
+        async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
+            issuing = asyncio.create_task(client.codes.issue(wish))
+            await rival.until_someone_waits(2)
+        code = await issuing
+        assert await client.codes.unsettled() == ()
+    assert [one.xr_id async for one in tenant.client.codes.list(tenant.organization_id)] == [code.xr_id]
+    assert (await tenant.client.usage(tenant.organization_id)).codes.issued == 1
+
+
+async def test_a_quota_that_is_used_up_says_when_to_come_back(tenant: Tenant) -> None:
+    await tenant.client.codes.issue_batch(tenant.wish(), 100)
+    with pytest.raises(ApiProblem) as failure:
+        await tenant.client.codes.issue(tenant.wish())
+    assert (failure.value.status, failure.value.code) == (429, "quota_exceeded")
+    assert failure.value.retry_after_s is not None
+    assert failure.value.retry_after_s > 0
+    verdict = await tenant.client.codes.dry_run(tenant.wish())
+    assert (verdict.would_issue, verdict.code, verdict.quota_remaining) == (False, "quota_exceeded", 0)
+
+
+async def test_a_refused_credential_is_a_problem_that_does_not_repeat_it(world: World) -> None:
+    credential = "xak_" + "n" * 43
+    with Client(world.url, credential) as client, pytest.raises(ApiProblem) as failure:
+        client.usage("org_0000000000000000000000")
+    assert (failure.value.status, failure.value.code) == (401, "unauthenticated")
+    assert credential not in str(failure.value)

@@ -1,0 +1,168 @@
+"""`GET /v1/usage`: what an organisation has issued in the calendar month, and what its plan allows."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from core_app import Api, Rival, Tenant
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+UNAVAILABLE = {"status": "unavailable", "modes": []}
+
+
+@pytest.fixture
+async def tenant(api: Api) -> Tenant:
+    return await api.given_tenant()
+
+
+async def usage(tenant: Tenant) -> Any:
+    answer = await tenant.api.get("/v1/usage", params=tenant.query)
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+def at(api: Api, *moment: int) -> None:
+    """It is this moment, UTC."""
+    api.clock.freeze()
+    api.clock.frozen_at = datetime(*moment, tzinfo=UTC)  # type: ignore[misc]  # A year, a month and a day at least.
+
+
+async def given_codes(tenant: Tenant, count: int) -> None:
+    answer = await tenant.api.post("/v1/codes/batch", json={**tenant.wanted_code(), "count": count})
+    assert answer.status == 201, answer.body
+
+
+async def test_a_new_organisation_has_the_starter_plan(api: Api, tenant: Tenant) -> None:
+    """API v1, "Limits": 100 Codes a calendar month. Audience is not there to be asked."""
+    at(api, 2026, 11, 20)
+    assert await usage(tenant) == {
+        "organization_id": tenant.organization_id,
+        "month": "2026-11",
+        "codes": {"issued": 0, "monthly_quota": 100, "remaining": 100},
+        "audience": UNAVAILABLE,
+    }
+
+
+async def test_codes_are_counted_whatever_became_of_them(api: Api, tenant: Tenant) -> None:
+    """Expired and revoked, of every project, with a campaign or without; and none of anybody else."""
+    at(api, 2026, 11, 20)
+    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
+    campaign = await other.given_campaign()
+    await given_codes(tenant, 3)
+    await tenant.given_code(lifetime_s=1)
+    await tenant.revoke((await tenant.given_code())["xr_id"])
+    await other.given_code(campaign_id=campaign["id"])
+    await (await api.given_tenant()).given_code()
+    api.clock.advance(days=1)
+    assert (await usage(tenant))["codes"] == {"issued": 6, "monthly_quota": 100, "remaining": 94}
+
+
+async def test_what_is_refused_or_repeated_is_not_counted(api: Api, tenant: Tenant) -> None:
+    at(api, 2026, 11, 20)
+    key = {"Idempotency-Key": "k" * 16}
+    body = tenant.wanted_code()
+    assert (await api.post("/v1/codes", json={**body, "expires_at": "2020-01-01T00:00:00Z"})).status == 422
+    assert (await api.post("/v1/codes", json=body, params={"dry_run": "true"})).status == 200
+    for path in ("/v1/codes", "/v1/codes", "/v1/codes/recover"):
+        assert (await api.post(path, json=body, headers=key)).status in {200, 201}
+    assert (await usage(tenant))["codes"]["issued"] == 1
+
+
+@pytest.mark.parametrize(
+    ("last", "first", "month"),
+    [
+        ((2026, 11, 30, 23, 59, 59, 999000), (2026, 12, 1), "2026-12"),
+        ((2026, 12, 31, 23, 59, 59, 999000), (2027, 1, 1), "2027-01"),
+        ((2028, 2, 29, 23, 59, 59, 999000), (2028, 3, 1), "2028-03"),
+    ],
+)
+async def test_each_month_begins_anew_in_utc(
+    api: Api, tenant: Tenant, last: tuple[int, ...], first: tuple[int, ...], month: str
+) -> None:
+    at(api, *last)
+    await given_codes(tenant, 2)
+    assert (await usage(tenant))["codes"]["issued"] == 2
+    at(api, *first)
+    told = await usage(tenant)
+    assert (told["month"], told["codes"]) == (month, {"issued": 0, "monthly_quota": 100, "remaining": 100})
+    await given_codes(tenant, 3)
+    assert (await usage(tenant))["codes"]["issued"] == 3
+    at(api, *last)
+    assert (await usage(tenant))["codes"]["issued"] == 2
+
+
+async def test_the_whole_month_counts(api: Api, tenant: Tenant) -> None:
+    for day in (1, 15, 30):
+        at(api, 2026, 11, day)
+        await given_codes(tenant, day)
+    assert (await usage(tenant))["codes"] == {"issued": 46, "monthly_quota": 100, "remaining": 54}
+
+
+async def test_another_plan_allows_another_number(tenant: Tenant, rival: Rival) -> None:
+    await given_codes(tenant, 5)
+    await tenant.given_quota(rival, 1000)
+    assert (await usage(tenant))["codes"] == {"issued": 5, "monthly_quota": 1000, "remaining": 995}
+
+
+@pytest.mark.parametrize("quota", [0, 3, 5])
+async def test_what_remains_is_never_below_nothing(tenant: Tenant, rival: Rival, quota: int) -> None:
+    """A plan may shrink below what was issued already."""
+    await given_codes(tenant, 5)
+    await tenant.given_quota(rival, quota)
+    assert (await usage(tenant))["codes"] == {"issued": 5, "monthly_quota": quota, "remaining": 0}
+
+
+async def test_it_agrees_with_what_an_issuance_says(tenant: Tenant) -> None:
+    answer = await tenant.api.post("/v1/codes", json=tenant.wanted_code())
+    remaining = (await usage(tenant))["codes"]["remaining"]
+    assert f";r={remaining};" in answer.headers["ratelimit"]
+
+
+@given(days=st.lists(st.tuples(st.integers(0, 70), st.integers(1, 4), st.booleans()), max_size=8))
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_the_days_that_are_counted_are_those_of_the_codes(
+    api: Api, rival: Rival, days: list[tuple[int, int, bool]]
+) -> None:
+    """After any interleaving of issuances, refusals and months, what was counted each day is what was issued on it."""
+    tenant = await api.given_tenant()
+    start = datetime(2026, 11, 1, 12, tzinfo=UTC)
+    for day, count, is_valid in days:
+        api.clock.freeze()
+        api.clock.frozen_at = start + timedelta(days=day)
+        expires_at = {} if is_valid else {"expires_at": "2020-01-01T00:00:00Z"}
+        await api.post("/v1/codes/batch", json={**tenant.wanted_code(), "count": count, **expires_at})
+        month = api.clock.now().strftime("%Y-%m")
+        issued = await rival.rows(
+            "SELECT count(*) FROM codes WHERE organization_id = %s"
+            " AND to_char(issued_at AT TIME ZONE 'UTC', 'YYYY-MM') = %s",
+            tenant.organization_id,
+            month,
+        )
+        told = await usage(tenant)
+        assert (told["month"], [(told["codes"]["issued"],)]) == (month, issued)
+    counted = await rival.rows(
+        "SELECT day, issued_count FROM code_usage_days WHERE organization_id = %s ORDER BY day", tenant.organization_id
+    )
+    assert counted == await rival.rows(
+        "SELECT (issued_at AT TIME ZONE 'UTC')::date, count(*) FROM codes WHERE organization_id = %s GROUP BY 1"
+        " ORDER BY 1",
+        tenant.organization_id,
+    )
+
+
+@pytest.mark.parametrize("role", ["owner", "admin", "member", "billing"])
+async def test_every_member_may_read_it(tenant: Tenant, rival: Rival, role: str) -> None:
+    await rival.run("UPDATE members SET role = %s", role)
+    assert (await usage(tenant))["codes"]["monthly_quota"] == 100
+
+
+async def test_a_server_key_may_not(tenant: Tenant) -> None:
+    server = tenant.with_key(await tenant.given_key(scopes=["audience:read", "codes:read", "codes:write"]))
+    answer = await server.api.get("/v1/usage", params=server.query)
+    assert (answer.status, answer.code) == (403, "user_token_required")
+
+
+async def test_the_organisation_is_named(api: Api) -> None:
+    answer = await api.get("/v1/usage")
+    assert (answer.status, answer.code) == (422, "validation_failed")
