@@ -1,6 +1,7 @@
 """What all tests share: one PostgreSQL, one audio component and one Core for each worker, no content for each test."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Generator, Iterator
 from typing import Any
 
@@ -32,6 +33,9 @@ structlog.configure(
 # An example that takes long is a machine that is busy, and no fault.
 settings.register_profile("soundmark", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("soundmark")
+
+# Started in the background of a shell, a run ignores Ctrl-C, and so does all that it starts; some tests press it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What a running Core needs to find again is put back as it was, not emptied.
 _KEPT = {"alembic_version", "instance_secrets", "plans", "signing_keys"}

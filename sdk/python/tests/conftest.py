@@ -1,3 +1,4 @@
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -5,6 +6,9 @@ import pytest
 from .issuer import Issuer
 from .issuing_service import IssuingService
 from .stand_ins import FakeClock, Service
+
+# Started in the background of a shell, a run ignores Ctrl-C, and one test presses it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
