@@ -45,6 +45,7 @@ PROBLEM_TYPE: Final = "application/problem+json"
 ACCESS: Final = "x-svc-access"  # The OpenAPI extension in which every route says what it needs of its caller.
 
 _PROBES: Final = frozenset({"/healthz", "/readyz"})
+_METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 _REQUEST_ID_BYTES: Final = 16
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9_-]{1,64}")
 _LOCATIONS: Final[dict[str, Location]] = {"body": "body", "query": "query", "path": "path", "header": "header"}
@@ -208,9 +209,11 @@ def install_problem_handlers(
 
 def _allowed_methods(app: Starlette, request: Request) -> str:
     """Every method that some route has on this path; the framework would name those of the first route only."""
-    scope = dict(request.scope)
-    matching = (route for route in app.routes if route.matches(scope)[0] is not Match.NONE)
-    return ", ".join(sorted({method for route in matching for method in getattr(route, "methods", None) or ()}))
+    # Asked and not read off: routes may stand inside others, which know of methods only when they match.
+    asked = ({**request.scope, "method": method} for method in _METHODS)
+    return ", ".join(
+        scope["method"] for scope in asked if any(route.matches(scope)[0] is Match.FULL for route in app.routes)
+    )
 
 
 def _field_error(error: dict[str, Any]) -> FieldError:
