@@ -101,7 +101,12 @@ def issue(  # noqa: PLR0913 - one for each option
     ] = None,
     idempotency_key: Annotated[
         str | None,
-        typer.Option(parser=_read_key, metavar="KEY", help="The same command again answers the same for 24 hours."),
+        typer.Option(
+            parser=_read_key,
+            metavar="KEY",
+            help="The same command again answers the same for 24 hours; with --expires-at, since --expires-in is "
+            "another moment each time.",
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether it would be issued.")] = False,
     base_url: BaseUrl = None,
