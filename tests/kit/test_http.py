@@ -62,6 +62,14 @@ def feature() -> APIRouter:
     async def no_things() -> None:
         raise NotImplementedError
 
+    @router.get("/v1/things/{name}", openapi_extra=PUBLIC)
+    async def thing(name: str) -> None:
+        raise NotImplementedError
+
+    @router.post("/v1/things/all", openapi_extra=PUBLIC)
+    async def all_things() -> None:
+        raise NotImplementedError
+
     return router
 
 
@@ -188,10 +196,15 @@ async def test_a_wrong_method_is_told_every_right_one(client: httpx.AsyncClient,
     assert answer.headers["allow"] == "GET, POST"
 
 
-async def test_a_wrong_method_on_a_route_of_a_feature_is_told_too(client: httpx.AsyncClient) -> None:
-    """Such routes stand in a router of their own."""
-    answer = await client.put("/v1/things")
-    assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET")
+@pytest.mark.parametrize(
+    ("path", "allowed"), [("/v1/things", "DELETE, GET"), ("/v1/things/one", "GET"), ("/v1/things/all", "POST")]
+)
+async def test_a_wrong_method_on_a_route_of_a_feature_is_told_too(
+    client: httpx.AsyncClient, path: str, allowed: str
+) -> None:
+    """Such routes stand in a router of their own. A path that is spelt out is not also one with a parameter."""
+    answer = await client.put(path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
 
 
 async def test_a_wrong_method_on_a_plain_route_is_told_too(client: httpx.AsyncClient) -> None:
