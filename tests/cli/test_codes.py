@@ -210,6 +210,22 @@ def test_one_code_is_revoked_and_again(tenant: Tenant) -> None:
         assert (done.status, done.out) == (0, f"{code['xr_id']} is revoked\n")
 
 
+def test_one_code_of_another_project_than_the_named_one_is_left_alone(tenant: Tenant, tmp_path: Path) -> None:
+    (code,) = tenant.given_codes(1)
+    wanted = {"organization_id": tenant.organization_id, "name": "Evening show"}
+    answer = tenant.service.client.post("/v1/projects", json=wanted)
+    other = ["--project", answer.raise_for_status().json()["id"]]
+    out = tmp_path / "jingle.wav"
+    for command in (("revoke",), ("wav", "--out", str(out))):
+        done = tenant.run("codes", *command, code["xr_id"], *other, key=OPERATOR_TOKEN)
+        assert done.refusal.startswith("code_not_found (404)")
+    assert not out.exists()
+    own = ["--project", tenant.project_id]
+    assert tenant.run("codes", "wav", code["xr_id"], "--out", str(out), *own).out == f"{out}\n"
+    assert [frame.text for frame in hear(out)] == [code["broadcast_frame"]]
+    assert tenant.run("codes", "revoke", code["xr_id"], *own).out == "1 revoked now, 0 revoked or expired before\n"
+
+
 def test_several_codes_are_revoked_together(tenant: Tenant) -> None:
     ids = [code["xr_id"] for code in tenant.given_codes(3)]
     project = ["--project", tenant.project_id]
@@ -286,6 +302,8 @@ def test_a_place_that_cannot_be_written_to_is_one_line(tenant: Tenant, tmp_path:
     (code,) = tenant.given_codes(1)
     done = tenant.run("codes", "wav", code["xr_id"], "--out", str(tmp_path / "none" / "x.wav"))
     assert done.refusal.endswith("cannot be written: No such file or directory")
+    done = tenant.run("codes", "wav", code["xr_id"], "--out", ".")
+    assert done.refusal == ". cannot be written: it is a directory"
 
 
 @pytest.fixture

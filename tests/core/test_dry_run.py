@@ -111,6 +111,18 @@ async def test_an_idempotency_key_is_refused(tenant: Tenant, rival: Rival, route
     assert await rival.rows("SELECT 1 FROM issuance_receipts") == []
 
 
+@pytest.mark.parametrize("changes", [{}, {"issuer": "Radio Südlicht"}, {"issuer": ""}], ids=["same", "other", "bad"])
+async def test_an_idempotency_key_that_was_used_is_refused_as_well(
+    tenant: Tenant, route: str, changes: dict[str, Any]
+) -> None:
+    body = tenant.wanted_code(**({"count": 2} if route == "batch" else {}))
+    headers = {"Idempotency-Key": "a" * 16}
+    assert (await tenant.api.post(PATHS[route], json=body, headers=headers)).status == 201
+    answer = await tenant.api.post(PATHS[route], params={"dry_run": "true"}, json=body | changes, headers=headers)
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert [error["pointer"] for error in answer.json["errors"]] == ["/Idempotency-Key"]
+
+
 async def test_who_may_not_issue_gets_no_verdict(tenant: Tenant, api: Api, route: str) -> None:
     assert (await ask(tenant, route, project_id="prj_" + "A" * 22)).code == "project_not_found"
     reader = tenant.with_key(await tenant.given_key(scopes=["codes:read"]))
@@ -128,6 +140,17 @@ async def test_a_body_of_another_shape_is_refused(tenant: Tenant, route: str) ->
 async def test_only_true_makes_it_dry(tenant: Tenant, value: str, status: int) -> None:
     answer = await tenant.api.post("/v1/codes", params={"dry_run": value}, json=tenant.wanted_code())
     assert answer.status == status
+
+
+@pytest.mark.parametrize(("path", "value"), [("/v1/codes", "false"), ("/v1/codes/recover", "true")])
+async def test_what_is_not_dry_gets_no_verdict_on_an_intent_that_cannot_be_read(
+    tenant: Tenant, path: str, value: str
+) -> None:
+    body = json.dumps(tenant.wanted_code(intent={"type": 2**53, "action": "open", "resource": {}}))
+    answer = await tenant.api.post(
+        path, params={"dry_run": value}, content=body.encode(), headers={"content-type": "application/json"}
+    )
+    assert (answer.status, answer.code) == (422, "intent_not_canonical")
 
 
 def _json(value: Any) -> str:

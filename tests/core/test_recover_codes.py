@@ -74,6 +74,14 @@ async def test_another_body_is_a_conflict(tenant: Tenant, route: str, changes: d
     assert (answer.status, answer.code) == (409, "idempotency_conflict")
 
 
+async def test_an_intent_that_cannot_be_read_was_never_issued(tenant: Tenant, route: str) -> None:
+    body = wanted(tenant, route) | {"intent": {"type": 2**53, "action": "open", "resource": {}}}
+    answer = await recover(tenant, route, body)
+    assert (answer.status, answer.code) == (422, "intent_not_canonical")
+    await issue(tenant, route, wanted(tenant, route))
+    assert (await recover(tenant, route, body)).code == "idempotency_conflict"
+
+
 async def test_the_other_route_is_a_conflict(tenant: Tenant, route: str) -> None:
     await issue(tenant, route, wanted(tenant, route))
     assert (await recover(tenant, OTHER[route], wanted(tenant, OTHER[route]))).code == "idempotency_conflict"

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import httpx
 import pytest
 import structlog
-from fastapi import Depends, FastAPI, Query
+from fastapi import APIRouter, Depends, FastAPI, Query
 from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 from starlette.responses import Response
@@ -51,6 +51,28 @@ async def tenant(request: Request) -> str:
     return "tenant"
 
 
+def feature() -> APIRouter:
+    router = APIRouter(route_class=StrictRoute)
+
+    @router.get("/v1/things", openapi_extra=PUBLIC)
+    async def things() -> None:
+        raise NotImplementedError
+
+    @router.delete("/v1/things", openapi_extra=PUBLIC)
+    async def no_things() -> None:
+        raise NotImplementedError
+
+    @router.get("/v1/things/{name}", openapi_extra=PUBLIC)
+    async def thing(name: str) -> None:
+        raise NotImplementedError
+
+    @router.post("/v1/things/all", openapi_extra=PUBLIC)
+    async def all_things() -> None:
+        raise NotImplementedError
+
+    return router
+
+
 def create_app() -> Edge:
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.router.route_class = StrictRoute
@@ -80,6 +102,8 @@ def create_app() -> Edge:
     @app.get("/v1/refused", openapi_extra=PUBLIC)
     async def refused() -> None:
         raise ValidationFailed("Not like this.", headers={"retry-after": "1"})
+
+    app.include_router(feature())
 
     async def plainly_broken(_: Request) -> Response:
         raise LookupError("confidential")
@@ -170,6 +194,17 @@ async def test_a_wrong_method_is_told_every_right_one(client: httpx.AsyncClient,
     answer = await client.request(method, "/v1/notes")
     assert answer.status_code == 405
     assert answer.headers["allow"] == "GET, POST"
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"), [("/v1/things", "DELETE, GET"), ("/v1/things/one", "GET"), ("/v1/things/all", "POST")]
+)
+async def test_a_wrong_method_on_a_route_of_a_feature_is_told_too(
+    client: httpx.AsyncClient, path: str, allowed: str
+) -> None:
+    """Such routes stand in a router of their own. A path that is spelt out is not also one with a parameter."""
+    answer = await client.put(path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
 
 
 async def test_a_wrong_method_on_a_plain_route_is_told_too(client: httpx.AsyncClient) -> None:

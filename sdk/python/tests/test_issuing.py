@@ -306,6 +306,47 @@ async def test_a_key_of_the_callers_own_answers_the_same_again(issuing: IssuingS
     assert issuing.state.issued == 1
 
 
+async def test_a_key_of_the_callers_own_is_no_younger_for_being_used_again(
+    issuing: IssuingService, clock: FakeClock
+) -> None:
+    """The service counts its 24 hours from the first request: what is remembered as newer would be issued twice."""
+    key = "playout-2026-11-20"
+    issuing.befall(lost_after, lost_before, lost_before, lost_before)
+    async with client_of(issuing, clock, attempts_max=2) as client:
+        first = (await fail(issuing, client, idempotency_key=key)).unsettled
+        clock.advance(timedelta(hours=22).total_seconds())
+        assert (await fail(issuing, client, idempotency_key=key)).unsettled == first
+        clock.advance(timedelta(hours=1).total_seconds())
+        assert await client.codes.unsettled() == ()
+
+
+async def test_a_refusal_under_a_key_of_the_callers_own_settles_nothing_of_before(
+    issuing: IssuingService, clock: FakeClock
+) -> None:
+    key = "playout-2026-11-20"
+    issuing.befall(lost_after, lost_before, says(problem(401, "unauthenticated")))
+    async with client_of(issuing, clock, attempts_max=2) as client:
+        first = (await fail(issuing, client, idempotency_key=key)).unsettled
+        assert first is not None
+        assert (await fail(issuing, client, idempotency_key=key)).unsettled == first
+        assert await client.codes.unsettled() == (first,)
+
+
+async def test_a_key_that_was_left_without_an_answer_takes_no_other_request(
+    issuing: IssuingService, clock: FakeClock
+) -> None:
+    key = "playout-2026-11-20"
+    issuing.befall(lost_after, lost_before)
+    async with client_of(issuing, clock, attempts_max=2) as client:
+        first = (await fail(issuing, client, idempotency_key=key)).unsettled
+        with pytest.raises(ValueError, match="left without an answer"):
+            await client.codes.issue_batch(WISH, 1, idempotency_key=key)
+        assert await client.codes.unsettled() == (first,)
+        await client.codes.issue(WISH, idempotency_key=key)
+        assert await client.codes.unsettled() == ()
+    assert issuing.state.issued == 1
+
+
 async def test_a_key_that_is_in_use_is_refused(issuing: IssuingService, clock: FakeClock) -> None:
     issuing.befall(silent)
     async with client_of(issuing, clock) as client:

@@ -1,11 +1,11 @@
 """Commands that call Core's API: whom they call, as whom, and how they show what is answered."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 from rich.console import Console
@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 from soundmark_sdk.client import ApiProblem, Client, ClientFailure
+from soundmark_sdk.client.records import Page, Record
 
 from soundmark.cli.deployment import read_settings
 from soundmark.cli.intents import printable
@@ -20,6 +21,8 @@ from soundmark.cli.outcome import Refused
 from soundmark.embedded.data_dir import UP_FILE, DataDirRefused, read_up_file
 from soundmark.kit.timestamps import parse_timestamp
 from soundmark.settings import ClientSettings
+
+R = TypeVar("R", bound=Record)
 
 # Four pauses, of four seconds at most together: a person waits for it.
 _ATTEMPTS_MAX: Final = 5
@@ -98,6 +101,16 @@ def show_table(headings: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     for row in rows:
         table.add_row(*(cell(value) for value in row))
     _console().print(table)
+
+
+def show_page(page: Page[R], headings: Iterable[str], row: Callable[[R], Iterable[Any]], *, as_json: bool) -> None:
+    """Print one page of a list, and how to come to the next one."""
+    if as_json:
+        show_json(page.document)
+        return
+    show_table(headings, map(row, page.data))
+    if page.next_cursor is not None:
+        typer.echo(f"more: --cursor {page.next_cursor}", err=True)
 
 
 def show_facts(facts: Iterable[tuple[str, Any]]) -> None:

@@ -19,6 +19,7 @@ from soundmark.cli.api import (
     read_moment,
     show_facts,
     show_json,
+    show_page,
     show_table,
 )
 
@@ -75,12 +76,7 @@ def list_campaigns(  # noqa: PLR0913 - one for each option
     """List the campaigns of a project, newest first."""
     with calling(base_url, key_file, data_dir) as client:
         page = client.campaigns.page(organization, project, limit=limit, cursor=cursor)
-    if as_json:
-        show_json(page.document)
-        return
-    show_table(_HEADINGS, map(_row, page.data))
-    if page.next_cursor is not None:
-        typer.echo(f"more: --cursor {page.next_cursor}", err=True)
+    show_page(page, _HEADINGS, _row, as_json=as_json)
 
 
 @app.command()

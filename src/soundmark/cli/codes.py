@@ -29,6 +29,7 @@ from soundmark.cli.api import (
     said,
     show_facts,
     show_json,
+    show_page,
     show_table,
 )
 from soundmark.cli.intents import shown
@@ -67,7 +68,7 @@ def _read_key(text: str) -> str:
 XrId = Annotated[str, typer.Argument(metavar="XR_ID", help="The Code's id.")]
 XrIds = Annotated[list[str], typer.Argument(metavar="XR_ID...", help="The Codes' ids.")]
 OwnProject = Annotated[
-    str | None, typer.Option("--project", metavar="PROJECT", help="Their project's id; needed for several Codes.")
+    str | None, typer.Option("--project", metavar="PROJECT", help="Only Codes of this project; needed for several.")
 ]
 
 
@@ -100,7 +101,12 @@ def issue(  # noqa: PLR0913 - one for each option
     ] = None,
     idempotency_key: Annotated[
         str | None,
-        typer.Option(parser=_read_key, metavar="KEY", help="The same command again answers the same for 24 hours."),
+        typer.Option(
+            parser=_read_key,
+            metavar="KEY",
+            help="The same command again answers the same for 24 hours; with --expires-at, since --expires-in is "
+            "another moment each time.",
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether it would be issued.")] = False,
     base_url: BaseUrl = None,
@@ -162,12 +168,7 @@ def list_codes(  # noqa: PLR0913 - one for each option
     )
     with calling(base_url, key_file, data_dir) as client:
         page = client.codes.page(organization, filters, limit=limit, cursor=cursor)
-    if as_json:
-        show_json(page.document)
-        return
-    show_table(_HEADINGS, map(_row, page.data))
-    if page.next_cursor is not None:
-        typer.echo(f"more: --cursor {page.next_cursor}", err=True)
+    show_page(page, _HEADINGS, _row, as_json=as_json)
 
 
 @app.command()
@@ -214,13 +215,13 @@ def revoke(  # noqa: PLR0913 - one for each option
     as_json: AsJson = False,
 ) -> None:
     """Revoke one Code, or up to 100 of one project, all of them or none. Repeating it is safe."""
-    of_project = _check_selection(xr_ids, project)
+    _check_selection(xr_ids, project)
     with calling(base_url, key_file, data_dir) as client:
-        if of_project is None:
+        if project is None:
             code = client.codes.revoke(organization, xr_ids[0])
             document, line = code.document, f"{code.xr_id} is {code.status}"
         else:
-            done = client.codes.revoke_batch(organization, of_project, xr_ids)
+            done = client.codes.revoke_batch(organization, project, xr_ids)
             document = done.document
             line = f"{done.revoked_count} revoked now, {done.unchanged_count} revoked or expired before"
     if as_json:
@@ -246,17 +247,20 @@ def wav(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
 ) -> None:
     """Write the sound of one active Code as a WAV, or those of up to 100 of one project as a ZIP of WAVs."""
-    of_project = _check_selection(xr_ids, project)
+    _check_selection(xr_ids, project)
     spoken: Literal[3, 4, 5] = 3 if protocol == 3 else 4 if protocol == 4 else 5  # noqa: PLR2004 - as it is typed
-    path = out or Path("codes.zip" if of_project is not None else f"{_file_name(xr_ids[0])}.wav")
+    is_one = len(xr_ids) == 1
+    path = out or Path(f"{_file_name(xr_ids[0])}.wav" if is_one else "codes.zip")
     with calling(base_url, key_file, data_dir) as client, _written(path) as into, progress_of(DownloadColumn()) as bar:
         task = bar.add_task("Rendering", total=None)
-        if of_project is None:
+        if is_one and project is not None:
+            client.codes.show(organization, xr_ids[0], project_id=project)  # Refused where it is of another one.
+        if is_one or project is None:
             client.codes.wav(organization, xr_ids[0], into, protocol=spoken)
         else:
             client.codes.audio_bundle(
                 organization,
-                of_project,
+                project,
                 xr_ids,
                 into,
                 protocol=spoken,
@@ -353,18 +357,15 @@ def _read_file(name: str) -> bytes:
         raise Refused(f"{name} cannot be read: {error.strerror}") from None
 
 
-def _check_selection(xr_ids: list[str], project: str | None) -> str | None:
-    """The project of several Codes; None for one.
+def _check_selection(xr_ids: list[str], project: str | None) -> None:
+    """One Code, or several that one request may name.
 
     Raises: typer.BadParameter.
     """
-    if len(xr_ids) == 1:
-        return None
     if len(xr_ids) > _AT_ONCE_MAX or len(set(xr_ids)) < len(xr_ids):
         raise typer.BadParameter(f"give at most {_AT_ONCE_MAX} Codes, each once")
-    if project is None:
+    if len(xr_ids) > 1 and project is None:
         raise typer.BadParameter("several Codes need --project")
-    return project
 
 
 def _file_name(xr_id: str) -> str:
@@ -375,6 +376,8 @@ def _file_name(xr_id: str) -> str:
 @contextmanager
 def _written(path: Path) -> Iterator[BinaryIO]:
     """A file that is at `path` once the block has ended well, and nowhere otherwise."""
+    if not path.name:
+        raise Refused(f"{path} cannot be written: it is a directory")
     scratch = path.with_name(f".{path.name}.part")
     try:
         with scratch.open("wb") as file:

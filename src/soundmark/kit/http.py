@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Match
+from starlette.routing import BaseRoute, Match
 
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.problems import (
@@ -207,10 +207,23 @@ def install_problem_handlers(
 
 
 def _allowed_methods(app: Starlette, request: Request) -> str:
-    """Every method that some route has on this path; the framework would name those of the first route only."""
-    scope = dict(request.scope)
-    matching = (route for route in app.routes if route.matches(scope)[0] is not Match.NONE)
-    return ", ".join(sorted({method for route in matching for method in getattr(route, "methods", None) or ()}))
+    """Every method that some route has on this path; the framework would name those of the first route only.
+
+    A path that is spelt out is not also one with a parameter: `/things/all` has not the methods of `/things/{id}`.
+    """
+    matching = [route for route in _leaves(app.routes) if route.matches(request.scope)[0] is not Match.NONE]
+    nearest = [route for route in matching if "{" not in getattr(route, "path", "")] or matching
+    return ", ".join(sorted({method for route in nearest for method in getattr(route, "methods", None) or ()}))
+
+
+def _leaves(routes: Iterable[BaseRoute]) -> Iterator[BaseRoute]:
+    """The routes themselves: the framework keeps a router that was included, as ours are without a prefix, as one."""
+    for route in routes:
+        included = getattr(route, "original_router", None)
+        if included is None:
+            yield route
+        else:
+            yield from _leaves(included.routes)
 
 
 def _field_error(error: dict[str, Any]) -> FieldError:

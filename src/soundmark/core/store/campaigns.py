@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, LiteralString
 
 import psycopg
 
@@ -13,6 +13,13 @@ from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Tx
 
 _NAMES_LOCK: Final = 3  # Kind of advisory lock: docs/locks.md.
+_ONE: Final[LiteralString] = """
+    SELECT id, organization_id, project_id, name, starts_at, ends_at, created_at, archived_at
+      FROM campaigns
+     WHERE organization_id = %(organization_id)s
+       AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
+       AND id = %(campaign_id)s
+"""
 
 
 async def insert(tx: Tx, scope: TenantScope, campaign: Campaign) -> None:
@@ -56,18 +63,7 @@ async def lock_names(tx: Tx, scope: TenantScope) -> None:
 
 async def lock(tx: Tx, scope: TenantScope, campaign_id: str) -> Campaign | None:
     """`find`, and nobody issues under it, changes or stops it until the transaction ends. Lock order: docs/locks.md."""
-    return await tx.one_or_none(
-        Campaign,
-        """
-        SELECT id, organization_id, project_id, name, starts_at, ends_at, created_at, archived_at
-          FROM campaigns
-         WHERE organization_id = %(organization_id)s
-           AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
-           AND id = %(campaign_id)s
-           FOR UPDATE
-        """,
-        {"organization_id": scope.organization_id, "confined_to": scope.project_id, "campaign_id": campaign_id},
-    )
+    return await tx.one_or_none(Campaign, _ONE + "FOR UPDATE", _named(scope, campaign_id))
 
 
 async def update(tx: Tx, scope: TenantScope, campaign: Campaign) -> None:
@@ -168,45 +164,24 @@ async def summarise(tx: Tx, scope: TenantScope, campaign_id: str, *, now: dateti
            AND (%(confined_to)s::text IS NULL OR c.project_id = %(confined_to)s)
            AND c.id = %(campaign_id)s
         """,
-        {
-            "organization_id": scope.organization_id,
-            "confined_to": scope.project_id,
-            "campaign_id": campaign_id,
-            "now": now,
-        },
+        {**_named(scope, campaign_id), "now": now},
     )
     return None if row is None else row.summary()
 
 
 async def find(tx: Tx, scope: TenantScope, campaign_id: str) -> Campaign | None:
     """One campaign of the organisation, and of the one project that the caller is confined to."""
-    return await tx.one_or_none(
-        Campaign,
-        """
-        SELECT id, organization_id, project_id, name, starts_at, ends_at, created_at, archived_at
-          FROM campaigns
-         WHERE organization_id = %(organization_id)s
-           AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
-           AND id = %(campaign_id)s
-        """,
-        {"organization_id": scope.organization_id, "confined_to": scope.project_id, "campaign_id": campaign_id},
-    )
+    return await tx.one_or_none(Campaign, _ONE, _named(scope, campaign_id))
 
 
 async def hold(tx: Tx, scope: TenantScope, campaign_id: str) -> Campaign | None:
     """`find`, and nobody changes or stops it until the transaction ends. Lock order: docs/locks.md."""
-    return await tx.one_or_none(
-        Campaign,
-        """
-        SELECT id, organization_id, project_id, name, starts_at, ends_at, created_at, archived_at
-          FROM campaigns
-         WHERE organization_id = %(organization_id)s
-           AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
-           AND id = %(campaign_id)s
-           FOR SHARE
-        """,
-        {"organization_id": scope.organization_id, "confined_to": scope.project_id, "campaign_id": campaign_id},
-    )
+    return await tx.one_or_none(Campaign, _ONE + "FOR SHARE", _named(scope, campaign_id))
+
+
+def _named(scope: TenantScope, campaign_id: str) -> dict[str, Any]:
+    """One campaign, where the caller may know of it."""
+    return {"organization_id": scope.organization_id, "confined_to": scope.project_id, "campaign_id": campaign_id}
 
 
 @dataclass(frozen=True, slots=True)

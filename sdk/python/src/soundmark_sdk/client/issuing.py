@@ -69,12 +69,13 @@ class Issuer:
     ) -> T:
         """Return the answer of one issuance, which takes place once however often it has to be asked for.
 
-        Without a key of the caller's: where exactly this body was left without an answer before, that issuance is
-        finished, since the caller is asking for it again.
+        Where exactly this body was left without an answer before, that issuance is finished, since the caller is asking
+        for it again; with a key of the caller's, where it was left so under this key.
 
-        Raises: ClientFailure. ValueError for a key that is none, or is in use at this moment.
+        Raises: ClientFailure. ValueError for a key that is none, is in use at this moment, or was left without an
+            answer for another request.
         """
-        left_over = None if idempotency_key is not None else self._left_over(body, is_batch=is_batch)
+        left_over = self._left_over(body, is_batch=is_batch, idempotency_key=idempotency_key)
         if left_over is not None:
             return await self.resume(left_over, fetch=fetch, budget=budget)
         key = secrets.token_urlsafe(_KEY_BYTES) if idempotency_key is None else _checked(idempotency_key)
@@ -113,9 +114,13 @@ class Issuer:
         finally:
             self._under_way.discard(key)
 
-    def _left_over(self, body: bytes, *, is_batch: bool) -> RememberedIssuance | None:
-        same = (one for one in self.unsettled() if one.body == body and one.is_batch == is_batch)
-        return next(same, None)
+    def _left_over(self, body: bytes, *, is_batch: bool, idempotency_key: str | None) -> RememberedIssuance | None:
+        left = [one for one in self.unsettled() if idempotency_key in {None, one.idempotency_key}]
+        same = [one for one in left if (one.body, one.is_batch) == (body, is_batch)]
+        if left and not same and idempotency_key is not None:
+            # Nobody could tell any more what became of that one.
+            raise ValueError("Another request under this idempotency key was left without an answer.")
+        return next(iter(same), None)
 
     async def _settle(self, issuance: RememberedIssuance, step: Step, fetch: Fetch[T], budget: CallBudget) -> T:
         # Whether a request may have reached the service whose answer we do not know.

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Query
 from fastapi.exceptions import RequestValidationError
-from pydantic import WithJsonSchema
+from pydantic import TypeAdapter, ValidationError, WithJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -65,7 +65,7 @@ _ISSUANCE: Final = problems(
     HTTPStatus.OK: {"model": Verdict, "description": "The verdict of a dry run."},
     HTTPStatus.CREATED: {"headers": _QUOTA_HEADERS},
 }
-_RECOVERY: Final = problems(ProjectNotFound, CodeIssueNotFound, IdempotencyConflict)
+_RECOVERY: Final = problems(ProjectNotFound, CodeIssueNotFound, IdempotencyConflict, IntentNotCanonical)
 
 # Published, not judged here: whether it is a key is judged after whether the caller may issue for the project.
 _KeyText = Annotated[str, WithJsonSchema({"type": "string", "pattern": KEY_PATTERN})]
@@ -106,6 +106,7 @@ async def _certainly_keyed(
 Key = Annotated[Keyed | None, Depends(_keyed)]
 RequiredKey = Annotated[Keyed, Depends(_certainly_keyed)]
 DryRun = Annotated[bool, Query(description="Only say whether it would be done. Takes no idempotency key.")]
+_DRY_RUN: Final = TypeAdapter(bool)
 
 
 class _Route(StrictRoute):
@@ -216,7 +217,7 @@ def _wanted(body: CreateCode, route: IssuanceRoute, count: int) -> Issuance:
 
 async def _judged(ctx: Context, scope: TenantScope, wanted: Issuance, keyed: Keyed | None) -> Response:
     if keyed is not None:
-        raise invalid("header", _KEY_HEADER, "belongs to what is carried out, not to a dry run")
+        raise _no_dry_key()
     return _verdict(await issuance.judge_issuance(ctx, scope, wanted))
 
 
@@ -233,14 +234,27 @@ async def _answer_in_spite(
     ctx: Context = request.app.state.context
     project_id = request.state.json.get("project_id")
     keyed = _one_key(request)
+    is_recovery = request.url.path.endswith("/recover")
+    is_dry = not is_recovery and _is_dry(request)
+    if keyed is not None and is_dry:
+        raise _no_dry_key()
     if keyed is not None:
         answer = await issuance.recall_issuance(ctx, scope, route, keyed, project_id=project_id)
-        is_recovery = request.url.path.endswith("/recover")
         return None if answer is None else _json(answer, HTTPStatus.OK if is_recovery else HTTPStatus.CREATED)
-    is_dry = request.query_params.get("dry_run") is not None
     if is_dry and isinstance(refusal, RequestValidationError) and isinstance(refined(refusal), IntentNotCanonical):
         return _verdict(await issuance.judge_uncanonical(ctx, scope, project_id))
     return None
+
+
+def _no_dry_key() -> RequestValidationError:
+    return invalid("header", _KEY_HEADER, "belongs to what is carried out, not to a dry run")
+
+
+def _is_dry(request: Request) -> bool:
+    try:
+        return _DRY_RUN.validate_python(request.query_params.get("dry_run", False))
+    except ValidationError:
+        return False
 
 
 def _issued(issued: Issued) -> Response:
