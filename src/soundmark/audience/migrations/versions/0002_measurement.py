@@ -84,16 +84,20 @@ CREATE TABLE measured_codes (
 );
 
 -- One recorded event. Its token is kept as 64 bits of a digest, its id and its proof as 128: enough to tell them apart,
--- nothing to find anybody by. `day` is the UTC day of the occurrence.
+-- nothing to find anybody by. `day` is the UTC day of the occurrence and `occurred_ms` the milliseconds since it began;
+-- `receiver` and `country` are numbers of audience/domain/packing.py. The index holds whole rows, so that a report never
+-- reads the table, and is vacuumed early, so that it need not.
 CREATE TABLE events (
+    token       bigint   NOT NULL,
     integration integer  NOT NULL,
     day         date     NOT NULL,
     code        integer  NOT NULL,
-    token       bigint   NOT NULL,
+    occurred_ms integer  NOT NULL,
     receiver    smallint NOT NULL,
-    country     text     COLLATE "C",
-    CONSTRAINT events_once_a_day UNIQUE (integration, day, token, code)
-);
+    country     smallint,
+    CONSTRAINT events_once_a_day UNIQUE (integration, day, token, code) INCLUDE (occurred_ms, receiver, country),
+    CONSTRAINT events_occurred_check CHECK (occurred_ms BETWEEN 0 AND 86399999)
+) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_insert_threshold = 10000);
 
 -- Every event id that was answered as recorded or as a duplicate of its pair, with the digest of the body that it came in.
 CREATE TABLE event_ids (
