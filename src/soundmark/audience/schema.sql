@@ -49,10 +49,20 @@ CREATE TABLE entitlements (
 CREATE TABLE operations (
     id              text        NOT NULL,
     organization_id text        NOT NULL,
+    project_id      text        NOT NULL,
+    integration_id  text        NOT NULL,
     action          text        NOT NULL,
     answer          text        NOT NULL,
     applied_at      timestamptz NOT NULL,
     CONSTRAINT operations_pkey PRIMARY KEY (id)
+);
+
+-- What Audience made for itself on its first start, such as the key of its digests of tokens.
+CREATE TABLE instance_secrets (
+    name       text        NOT NULL,
+    sealed     bytea       NOT NULL,
+    created_at timestamptz NOT NULL,
+    CONSTRAINT instance_secrets_pkey PRIMARY KEY (name)
 );
 
 -- Events recorded in a calendar month (UTC) of receipt. Whoever records locks this row: the quota of one organisation
@@ -78,8 +88,8 @@ CREATE TABLE measured_codes (
 
 -- One recorded event. Its token is kept as 64 bits of a digest, its id and its proof as 128: enough to tell them apart,
 -- nothing to find anybody by. `day` is the UTC day of the occurrence and `occurred_ms` the milliseconds since it began;
--- `receiver` and `country` are numbers of audience/domain/packing.py. The index holds whole rows, so that a report never
--- reads the table, and is vacuumed early, so that it need not.
+-- `receiver` and `country` are numbers of audience/domain/packing.py. The index holds whole rows, so that a report
+-- never reads the table, and is vacuumed early, so that it need not.
 CREATE TABLE events (
     token       bigint   NOT NULL,
     integration integer  NOT NULL,
@@ -92,7 +102,8 @@ CREATE TABLE events (
     CONSTRAINT events_occurred_check CHECK (occurred_ms BETWEEN 0 AND 86399999)
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_insert_threshold = 10000);
 
--- Every event id that was answered as recorded or as a duplicate of its pair, with the digest of the body that it came in.
+-- Every event id that was answered as recorded or as a duplicate of its pair, with the digest of the body that it came
+-- in.
 CREATE TABLE event_ids (
     integration integer NOT NULL,
     event_id    uuid    NOT NULL,
