@@ -236,6 +236,12 @@ class AudienceDatabaseSettings(ProcessSettings):
     audience_database_url: DatabaseUrl
 
 
+class AudienceKeysSettings(AudienceDatabaseSettings):
+    """What a command takes that opens what Audience has sealed; the master key is Audience's own."""
+
+    master_key: Annotated[Secret, BeforeValidator(_master_key)]
+
+
 class KeysSettings(CoreDatabaseSettings):
     """What `soundmark keys` takes."""
 

@@ -13,6 +13,7 @@ from soundmark.audience.context import Context
 from soundmark.audience.features.core_keys import routes as core_keys
 from soundmark.audience.features.entitlements import routes as entitlements
 from soundmark.audience.features.integrations import routes as integrations
+from soundmark.audience.features.legacy import routes as legacy
 from soundmark.audience.features.operations import routes as operations
 from soundmark.audience.features.reports import routes as reports
 from soundmark.audience.features.usage import routes as usage
@@ -77,7 +78,7 @@ def _front(ingest: Ingest, rest: AsgiApp) -> AsgiApp:
 def _routes(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> FastAPI:
     """Every private route. They are nobody's contract but Core's, so they are not published."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan, redirect_slashes=False)
-    for feature in (integrations, entitlements, operations, usage, core_keys, reports):
+    for feature in (integrations, entitlements, operations, usage, core_keys, reports, legacy):
         app.include_router(feature.router)
     return app
 

@@ -65,6 +65,22 @@ AGED_TABLES: Final[Sequence[AgedTable]] = (
 )
 
 
+_RETENTION_LOCK: Final = 2  # Kind of advisory lock: docs/locks.md.
+
+
+async def hold(tx: Tx) -> None:
+    """The daily retention deletes nothing until the transaction ends; other cuts go on. Lock order: docs/locks.md.
+
+    Two that delete the same rows, one along the index and one along the table, would each wait for the other.
+    """
+    await tx.run("SELECT pg_advisory_xact_lock_shared(%(kind)s, 0)", {"kind": _RETENTION_LOCK})
+
+
+async def lock(tx: Tx) -> None:
+    """Nobody else deletes what has aged out until the transaction ends. Lock order: docs/locks.md."""
+    await tx.run("SELECT pg_advisory_xact_lock(%(kind)s, 0)", {"kind": _RETENTION_LOCK})
+
+
 async def count_blocks(tx: Tx, table: AgedTable) -> int:
     """How many blocks the table has on the disk."""
     count: int = await tx.value(

@@ -164,6 +164,7 @@ async def change_retention(ctx: Context, asked: Asked, *, retention_days: int) -
         done = await once.recall(tx, asked, RetentionChanged)
         if done is not None:
             return done
+        await aged.hold(tx)
         integration = await _lock_active(tx, asked)
         _require_retention(integration.mode, retention_days)
         await integrations.set_retention(tx, asked.workspace, integration.id, retention_days=retention_days)
