@@ -22,11 +22,13 @@ from soundmark.core.context import Context
 from soundmark.core.custody import Custody
 from soundmark.core.edge import authenticate, refined
 from soundmark.core.features.api_keys import routes as api_keys
+from soundmark.core.features.audience_control import routes as audience_control
 from soundmark.core.features.audit_log import routes as audit_log
 from soundmark.core.features.campaigns import routes as campaigns
 from soundmark.core.features.codes import issuance_routes as issuance
 from soundmark.core.features.codes import routes as codes
 from soundmark.core.features.codes import selection_routes as selections
+from soundmark.core.features.events import routes as events
 from soundmark.core.features.invitations import routes as invitations
 from soundmark.core.features.members import routes as members
 from soundmark.core.features.organizations import routes as organizations
@@ -115,6 +117,8 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         issuance,
         codes,
         selections,
+        audience_control,
+        events,
         usage,
         platform,
         resolution,

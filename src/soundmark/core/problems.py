@@ -105,6 +105,18 @@ class EntitlementRequired(Problem):
     kind, code, title = Kind.CONFLICT, "entitlement_required", "This needs an Audience entitlement that holds now."
 
 
+class EventConflict(Problem):
+    """The event id was used for other bytes."""
+
+    kind, code, title = Kind.CONFLICT, "event_conflict", "This event id belongs to an event with another body."
+
+
+class EventQuotaExceeded(Problem):
+    """As many events of this month are recorded as the organisation may have in this mode; this one was not."""
+
+    kind, code, title = Kind.LIMITED, "event_quota_exceeded", "This month's quota of events is used up."
+
+
 class Forbidden(Problem):
     """The caller's role does not allow the act."""
 
@@ -205,6 +217,18 @@ class ProjectNotFound(Problem):
     """No such project in this organisation."""
 
     kind, code, title = Kind.MISSING, "project_not_found", "There is no such project here."
+
+
+class ProofInvalid(Problem):
+    """The proof does not vouch for the event: not signed by a trusted key, out of its time, or of something else."""
+
+    kind, code, title = Kind.INVALID, "proof_invalid", "The proof does not hold for this event."
+
+
+class ProofReplayed(Problem):
+    """The proof vouched for another event already."""
+
+    kind, code, title = Kind.CONFLICT, "proof_replayed", "This proof was spent by another event."
 
 
 class QuotaExceeded(Problem):

@@ -5,8 +5,10 @@ from typing import Final
 from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.configuration import Configuration, from_environment
 from soundmark.core.context import WorkContext
+from soundmark.core.features.audience_control import jobs as audience_control
 from soundmark.core.features.codes import jobs as codes
 from soundmark.core.features.invitations import jobs as invitations
+from soundmark.core.features.signing_keys import jobs as signing_keys
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.jobs import WorkerFailed, jobs_app, run_worker
@@ -26,7 +28,7 @@ async def run(settings: CoreJobsSettings) -> None:
     """
     ctx = work_context(settings)
     app = jobs_app(settings.core_database_url, application_name=_NAME)
-    for feature in (codes, invitations):
+    for feature in (audience_control, codes, invitations, signing_keys):
         feature.add_tasks(app, ctx)
     try:
         await ctx.db.open()

@@ -1,6 +1,6 @@
 """The Audience component, in Core's words."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
@@ -46,6 +46,7 @@ _DECLARED: Final[Mapping[str, type[Problem]]] = {
     problem.code: problem
     for problem in (EntitlementRequired, IntegrationNotFound, IntegrationRevoked, NotFound, ReportTooLarge)
 }
+PUSHED_AT_ONCE: Final = 500  # Integrations in one call: far from its deadline, and few calls for many of them.
 _log: Final = structlog.get_logger()
 
 S = TypeVar("S", bound="_Answered")
@@ -283,9 +284,25 @@ class AudienceChannel:
         """
         body = {**_told_key(core_key), "after": after, "limit": limit}
         pushed = _read(await self._ask("POST", "/v1/core-keys", body, request_id=request_id), _Pushed)
-        if pushed.next is not None and (after is not None and pushed.next <= after):
+        if pushed.next is not None and pushed.next == after:
             raise _failed("no_progress")
         return len(pushed.data), pushed.next
+
+    async def push_everywhere(
+        self, core_key: CoreKey, *, request_id: str, tell: Callable[[int], None] | None = None
+    ) -> int:
+        """Every integration that is not revoked trusts `core_key`; how many they are. `tell` hears how many so far.
+
+        Safe to repeat, which is what to do after an interruption.
+        """
+        count, after = 0, None
+        while True:
+            pushed, after = await self.push_core_key(core_key, after=after, limit=PUSHED_AT_ONCE, request_id=request_id)
+            count += pushed
+            if tell is not None:
+                tell(count)
+            if after is None:
+                return count
 
     async def get(self, path: str, query: Query, *, accept: str | None = None, request_id: str) -> PrivateAnswer:
         """The whole answer to a question, where it is one of success.

@@ -99,6 +99,25 @@ async def hold(tx: Tx, scope: TenantScope, project_id: str) -> bool:
     return found is not None
 
 
+async def hold_open(tx: Tx, scope: TenantScope, project_id: str) -> bool | None:
+    """Keep a project from being closed until the transaction ends; False if its deletion is requested, None without one.
+
+    Lock order: docs/locks.md.
+    """
+    # The state is judged on the row that the lock was granted for, not on the one that was waited for.
+    is_open: bool | None = await tx.value(
+        """
+        SELECT deletion_requested_at IS NULL
+          FROM projects
+         WHERE organization_id = %(organization_id)s
+           AND id = %(project_id)s
+           FOR SHARE
+        """,
+        {"organization_id": scope.organization_id, "project_id": project_id},
+    )
+    return is_open
+
+
 async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | None, limit: int) -> list[Project]:
     """Up to `limit` projects of the organisation, newest first."""
     return await tx.all(
