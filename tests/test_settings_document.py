@@ -18,6 +18,7 @@ READERS: Final[Mapping[str, type[settings.ProcessSettings]]] = {
     "core jobs": settings.CoreJobsSettings,
     "core database": settings.CoreDatabaseSettings,
     "audience jobs": settings.AudienceDatabaseSettings,
+    "audience keys": settings.AudienceKeysSettings,
     "keys": settings.KeysSettings,
     "contract": settings.ContractSettings,
     "client": settings.ClientSettings,
