@@ -23,6 +23,7 @@ from soundmark.core.custody import Custody
 from soundmark.core.edge import authenticate, refined
 from soundmark.core.features.api_keys import routes as api_keys
 from soundmark.core.features.audience_control import routes as audience_control
+from soundmark.core.features.audience_reports import routes as audience_reports
 from soundmark.core.features.audit_log import routes as audit_log
 from soundmark.core.features.campaigns import routes as campaigns
 from soundmark.core.features.codes import issuance_routes as issuance
@@ -118,6 +119,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         codes,
         selections,
         audience_control,
+        audience_reports,
         events,
         usage,
         platform,

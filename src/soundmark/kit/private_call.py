@@ -91,29 +91,32 @@ class PrivateChannel:
         query: Query | None = None,
         request_id: str,
         operation_id: str | None = None,
-        accept: str | None = None,
+        patience: float = 1,
     ) -> PrivateAnswer:
         """Carry out a request, with a JSON object as its body where there is a `payload`; the whole answer.
 
-        What is None in `query` is left out of it. A path must have been put together from ids that were checked.
+        What is None in `query` is left out of it. A path must have been put together from ids that were checked. What
+        is known to take longer has `patience` times the deadline.
 
         Raises: PrivateCallFailed.
         """
-        headers = {} if accept is None else {"accept": accept}
+        headers = {}
         if operation_id is not None:
             headers["x-svc-operation-id"] = operation_id
         content = None
         if payload is not None:
             headers["content-type"] = JSON_TYPE
             content = json.dumps(payload).encode()
-        return await self._call(method, path, content, query, {**self._authority(), **headers}, request_id)
+        headers |= self._authority()
+        timeout_s = self._timeout_s * patience
+        return await self._call(method, path, content, query, headers, request_id, timeout_s=timeout_s)
 
     async def forward(self, path: str, content: bytes, headers: Mapping[str, str], *, request_id: str) -> PrivateAnswer:
         """POST bytes as they are, with these headers and without our credential: for a route that anybody may call.
 
         Raises: PrivateCallFailed.
         """
-        return await self._call("POST", path, content, None, headers, request_id)
+        return await self._call("POST", path, content, None, headers, request_id, timeout_s=self._timeout_s)
 
     async def is_ready(self) -> bool:
         """Whether the component says of itself that it is ready."""
@@ -138,14 +141,18 @@ class PrivateChannel:
         query: Query | None,
         headers: Mapping[str, str],
         request_id: str,
+        *,
+        timeout_s: float,
     ) -> PrivateAnswer:
         assert_no_transaction("a private call")
         params = {name: value for name, value in (query or {}).items() if value is not None}
         headers = {**headers, "x-request-id": request_id}
         try:
             async with (
-                asyncio.timeout(self._timeout_s),
-                self._client.stream(method, path, content=content, params=params or None, headers=headers) as response,
+                asyncio.timeout(timeout_s),
+                self._client.stream(
+                    method, path, content=content, params=params or None, headers=headers, timeout=timeout_s
+                ) as response,
             ):
                 body = await self._read(response)
         except TimeoutError:

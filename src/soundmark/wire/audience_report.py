@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from soundmark.kit.timestamps import format_timestamp
 from soundmark.wire.audience_event import ReceiverClass
@@ -24,6 +24,8 @@ Row = tuple[str, str, str, str]
 
 class Period(Wire):
     """From the first moment up to the other, which is not a part of it."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
 
     from_: Annotated[Timestamp, Field(alias="from")]
     to: Timestamp

@@ -42,9 +42,7 @@ def event(at: datetime, token: int = 1, xr_id: str = XR[0], **changes: Any) -> R
 
 @pytest.fixture
 async def integration(audience: AudienceApi) -> Given:
-    return await audience.given_integration(
-        mode="contract", retention_days=RETENTION_DAYS, entitlement=entitled()
-    )
+    return await audience.given_integration(mode="contract", retention_days=RETENTION_DAYS, entitlement=entitled())
 
 
 @pytest.fixture
@@ -113,8 +111,10 @@ async def test_a_report_says_what_the_model_says(
         patched.setattr(service, "_RANGES_MAX", 40)
         for _ in range(6):
             query = some_query(chance, now, events)
-            if "to" in query and "from" not in query and query["to"] <= format_timestamp(
-                midnight(now.date() - timedelta(days=RETENTION_DAYS))
+            if (
+                "to" in query
+                and "from" not in query
+                and query["to"] <= format_timestamp(midnight(now.date() - timedelta(days=RETENTION_DAYS)))
             ):
                 continue  # A rule of its own, below.
             if query.get("from", "") >= query.get("to", format_timestamp(now)):
@@ -216,7 +216,10 @@ async def test_integrity_signals_are_of_whole_days_and_of_the_whole_integration(
     begin, end = midnight(yesterday) + timedelta(hours=23), midnight(now.date())
 
     narrowed = await report(
-        integration, **{"from": format_timestamp(begin), "to": format_timestamp(end)}, xr_id=XR[0], campaign_id=CAMPAIGNS[0]
+        integration,
+        **{"from": format_timestamp(begin), "to": format_timestamp(end)},
+        xr_id=XR[0],
+        campaign_id=CAMPAIGNS[0],
     )
     a_moment_more = await report(
         integration, **{"from": format_timestamp(begin), "to": format_timestamp(end + timedelta(milliseconds=1))}
@@ -239,9 +242,7 @@ async def test_integrity_signals_are_of_whole_days_and_of_the_whole_integration(
     assert a_moment_more.json["integrity_signals"]["event_replays"] == 11
 
 
-async def test_a_revoked_integration_stays_reportable(
-    integration: Given, audience_url: Secret, now: datetime
-) -> None:
+async def test_a_revoked_integration_stays_reportable(integration: Given, audience_url: Secret, now: datetime) -> None:
     store(audience_url, integration.id, [event(now - timedelta(hours=1))])
     assert (await integration.change("revoke")).status == 200
 
@@ -285,8 +286,8 @@ async def test_nobody_else_reads_a_report(audience: AudienceApi, integration: Gi
 
 
 async def test_the_csv_says_the_same(integration: Given, audience_url: Secret, now: datetime) -> None:
-    chance = Random(5)
-    events = some_events(chance, now) + [event(now - timedelta(hours=5), 99, XR[3], country=None)]
+    at = now - timedelta(hours=5)
+    events = [event(at, 99, XR[3], country=None), *[event(at, token % 7, XR[token % 3]) for token in range(21)]]
     store(audience_url, integration.id, events)
     store_integrity(audience_url, integration.id, {now.date(): (1, 2, 3)})
     said = (await report(integration)).json
@@ -349,16 +350,16 @@ async def test_a_dimension_holds_ten_thousand_and_no_more(
 
 @pytest.mark.parametrize("count", [DIMENSION_MAX, DIMENSION_MAX + 1])
 def test_the_distribution_of_frequencies_is_a_dimension_too(count: int) -> None:
-    """Each frequency that a token has is an entry."""
+    """Each frequency that a token has is an entry; fifty million events would say the same."""
     empty = tally([], days_count=1, codes=Codes(np.array([1]), np.array([1])))
     counted = empty + empty
     object.__setattr__(counted, "frequencies", np.append(0, np.ones(count, dtype=np.int64)))
 
     if count > DIMENSION_MAX:
         with pytest.raises(ReportTooLarge):
-            service._refuse_too_large(counted)  # noqa: SLF001 - fifty million events would say the same
+            service._refuse_too_large(counted)
     else:
-        service._refuse_too_large(counted)  # noqa: SLF001
+        service._refuse_too_large(counted)
 
 
 async def test_a_report_is_of_one_moment(
@@ -409,7 +410,7 @@ async def test_without_a_second_connection_it_is_counted_on_one(
     store(audience_url, integration.id, [event(at, token) for token in [-(2**63) + 1, *range(40)]])
 
     @contextlib.asynccontextmanager
-    async def none_free(self: Database, tx: Tx) -> AsyncIterator[Tx]:
+    async def none_free(_: Database, tx: Tx) -> AsyncIterator[Tx]:
         raise DatabaseUnavailable
         yield tx
 
@@ -419,9 +420,7 @@ async def test_without_a_second_connection_it_is_counted_on_one(
     assert (await report(integration)).json["events"] == 41
 
 
-async def test_a_database_that_goes_away_is_said_so(
-    integration: Given, audience_rival: Rival, now: datetime
-) -> None:
+async def test_a_database_that_goes_away_is_said_so(integration: Given, audience_rival: Rival, now: datetime) -> None:
     async with audience_rival.holding("LOCK TABLE measured_codes IN ACCESS EXCLUSIVE MODE"):
         reading = await audience_rival.while_waiting(report(integration))
         await audience_rival.end_whoever_waits()

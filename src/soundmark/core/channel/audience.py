@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 import structlog
+from pydantic import ValidationError
 
 from soundmark.core.domain.audience import (
     AudienceMode,
@@ -16,6 +17,7 @@ from soundmark.core.domain.audience import (
     Integration,
     ModeUsage,
     RetentionChanged,
+    Wanted,
     WithSecret,
     may_be_integration_id,
 )
@@ -40,6 +42,8 @@ from soundmark.kit.private_call import (
 from soundmark.kit.problems import NotFound, Problem
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp, parse_timestamp
+from soundmark.wire.audience_report import AudienceReport, LegacyReport
+from soundmark.wire.shape import Wire
 
 # What Audience may declare, by code. Everything else that is not the agreed answer is a failure of Audience's.
 _DECLARED: Final[Mapping[str, type[Problem]]] = {
@@ -47,9 +51,12 @@ _DECLARED: Final[Mapping[str, type[Problem]]] = {
     for problem in (EntitlementRequired, IntegrationNotFound, IntegrationRevoked, NotFound, ReportTooLarge)
 }
 PUSHED_AT_ONCE: Final = 500  # Integrations in one call: far from its deadline, and few calls for many of them.
+# Deadlines that a report may take: it counts millions of events.
+_PATIENCE: Final = 4
 _log: Final = structlog.get_logger()
 
 S = TypeVar("S", bound="_Answered")
+W = TypeVar("W", bound=Wire)
 
 
 class _Answered(msgspec.Struct, frozen=True):
@@ -304,15 +311,52 @@ class AudienceChannel:
             if after is None:
                 return count
 
-    async def get(self, path: str, query: Query, *, accept: str | None = None, request_id: str) -> PrivateAnswer:
-        """The whole answer to a question, where it is one of success.
+    async def report(
+        self, organization_id: str, project_id: str, integration_id: str, wanted: Wanted, *, request_id: str
+    ) -> AudienceReport:
+        """What the integration measured.
 
-        Raises: what Audience declares.
+        Raises: IntegrationNotFound; ReportTooLarge.
         """
-        answer = await self._ask("GET", path, query=query, accept=accept, request_id=request_id)
-        if answer.status != HTTPStatus.OK:
-            raise _failed("refused", answer.status)
-        return answer
+        if not may_be_integration_id(integration_id):
+            raise IntegrationNotFound
+        answer = await self._ask(
+            "GET",
+            f"/v1/reports/{integration_id}",
+            query={
+                **_within(organization_id, project_id),
+                **_told_period(wanted.from_at, wanted.to_at),
+                "campaign_id": wanted.campaign_id,
+                "xr_id": wanted.xr_id,
+            },
+            request_id=request_id,
+            patience=_PATIENCE,
+        )
+        report = _read_whole(answer, AudienceReport)
+        told = (report.integration_id, report.filters.campaign_id, report.filters.xr_id, report.period.to)
+        if told != (integration_id, wanted.campaign_id, wanted.xr_id, wanted.to_at):
+            raise _failed("other_report")
+        return report
+
+    async def legacy_report(
+        self,
+        organization_id: str,
+        project_id: str,
+        *,
+        from_at: datetime | None,
+        to_at: datetime,
+        request_id: str,
+    ) -> LegacyReport:
+        """What was counted in the project before XR v1.
+
+        Raises: ReportTooLarge.
+        """
+        query = {**_within(organization_id, project_id), **_told_period(from_at, to_at)}
+        answer = await self._ask("GET", "/v1/legacy-report", query=query, request_id=request_id, patience=_PATIENCE)
+        report = _read_whole(answer, LegacyReport)
+        if (report.organization_id, report.project_id, report.period.to) != (organization_id, project_id, to_at):
+            raise _failed("other_report")
+        return report
 
     async def forward_event(self, body: bytes, headers: Mapping[str, str], *, request_id: str) -> PrivateAnswer:
         """What Audience answers to an event, whatever it is, as long as it is a JSON object."""
@@ -340,7 +384,7 @@ class AudienceChannel:
         query: Query | None = None,
         request_id: str,
         operation_id: str | None = None,
-        accept: str | None = None,
+        patience: float = 1,
     ) -> PrivateAnswer:
         """The answer, unless it declares a problem.
 
@@ -354,7 +398,7 @@ class AudienceChannel:
                 query=query,
                 request_id=request_id,
                 operation_id=operation_id,
-                accept=accept,
+                patience=patience,
             )
             if answer.media_type == PROBLEM_TYPE:
                 declared = _DECLARED.get(str(answer.json_object().get("code")))
@@ -381,6 +425,19 @@ def _read(answer: PrivateAnswer, shape: type[S], status: HTTPStatus = HTTPStatus
         return msgspec.json.decode(answer.body, type=shape)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         # Not the library's words: they may repeat what was answered.
+        raise _failed("malformed") from None
+
+
+def _read_whole(answer: PrivateAnswer, shape: type[W]) -> W:
+    """The answer, which must be of this closed shape: it is passed on as it is, so there may be nothing else in it.
+
+    Raises: AudienceUnavailable.
+    """
+    if answer.status != HTTPStatus.OK or answer.media_type != JSON_TYPE:
+        raise _failed("refused", answer.status)
+    try:
+        return shape.model_validate_json(answer.body)
+    except ValidationError:
         raise _failed("malformed") from None
 
 
@@ -425,6 +482,10 @@ def _path(integration_id: str, rest: str = "") -> str:
     if not may_be_integration_id(integration_id):
         raise IntegrationNotFound
     return f"/v1/integrations/{integration_id}{rest}"
+
+
+def _told_period(from_at: datetime | None, to_at: datetime) -> dict[str, str | None]:
+    return {"from": None if from_at is None else format_timestamp(from_at), "to": format_timestamp(to_at)}
 
 
 def _within(organization_id: str, project_id: str) -> dict[str, str]:

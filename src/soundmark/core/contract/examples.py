@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from soundmark.core.configuration import Everything
+from soundmark.core.contract.example_reports import example_legacy_report, example_report
 from soundmark.core.domain.api_key import ApiKey
 from soundmark.core.domain.audience import CoreKeyReplaced, Integration, RetentionChanged, WithSecret
 from soundmark.core.domain.audit import AuditEntry
@@ -58,6 +59,7 @@ from soundmark.wire.audience_event import EventAnswer
 EXAMPLE_KEY: Final = SigningKey.from_seed("sig_c2lnbmluZy1rZXktZXhh", bytes(range(32)))
 ISSUED_AT: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 _LATER: Final = ISSUED_AT + timedelta(hours=2, minutes=30)
+_MIDNIGHT: Final = datetime(2026, 11, 18, tzinfo=UTC)
 
 _ORGANIZATION: Final = Organization("org_b2xkLXJhZGlvLWV4YW1wbA", "Radio Nordlicht", "owner", ISSUED_AT, None)
 _PROJECT: Final = Project("prj_bW9ybmluZy1zaG93LWV4YW", _ORGANIZATION.id, "Morning show", ISSUED_AT, None)
@@ -224,6 +226,8 @@ def examples() -> dict[str, Any]:
         ),
         "change_integration_retention": retention_view(RetentionChanged(_INTEGRATION.id, 90, 30, 41_203, 60)),
         "replace_integration_core_key": core_key_view(CoreKeyReplaced(_INTEGRATION.id, EXAMPLE_KEY.key_id)),
+        "read_audience_report": example_report(_INTEGRATION.id, _CAMPAIGN.id, code.xr_id, _MIDNIGHT),
+        "read_legacy_report": example_legacy_report(_ORGANIZATION.id, _PROJECT.id, _MIDNIGHT),
         "deliver_event": EventAnswer(event_id=_EVENT_ID, status="recorded"),
         "deliver_event 200": EventAnswer(event_id=_EVENT_ID, status="duplicate"),
         "get_usage": usage_view(

@@ -96,3 +96,13 @@ class ModeUsage:
     mode: AudienceMode
     events: int
     active_integrations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a report is to be about: up to `to_at`; None takes everything, back to the start of retention."""
+
+    to_at: datetime
+    from_at: datetime | None = None
+    campaign_id: str | None = None
+    xr_id: str | None = None

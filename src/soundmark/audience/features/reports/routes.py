@@ -45,5 +45,5 @@ async def read_report(
     if media_type is None:
         raise NotAcceptable(f"This can be answered as {_JSON} and {_CSV}.")
     report = report_view(await service.read_report(ctx, workspace, integration_id, wanted), wanted)
-    content = report.model_dump_json(by_alias=True).encode() if media_type == _JSON else report_csv(report)
+    content = report.model_dump_json().encode() if media_type == _JSON else report_csv(report)
     return Response(content, media_type=media_type, headers=_VARY)

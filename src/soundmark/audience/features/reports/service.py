@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from soundmark.audience.context import Context
-from soundmark.audience.domain.aggregation import TOKEN_MAX, TOKEN_MIN, Codes, Tally, ranges_of_tokens, tally
+from soundmark.audience.domain.aggregation import TOKEN_MIN, Codes, Tally, ranges_of_tokens, tally
 from soundmark.audience.domain.integration import Integration, Workspace
 from soundmark.audience.domain.retention import first_kept_day
 from soundmark.audience.problems import IntegrationNotFound, ReportTooLarge
@@ -148,10 +148,16 @@ async def _all_of(counting: list[Coroutine[Any, Any, Tally]]) -> list[Tally]:
 def _period(wanted: Wanted, integration: Integration, now: datetime) -> tuple[datetime, datetime]:
     """What the report says that it covers.
 
-    Without an end up to now; without a beginning from the start of retention, as it was at the end if that is earlier.
+    Without an end up to now; without a beginning from the start of retention, or, of a time that has aged out as a
+    whole, from where retention began at its end.
+
+    Raises: ValidationFailed where it does not begin before it ends.
     """
     to_at = wanted.to_at or now.replace(microsecond=now.microsecond // 1000 * 1000)
-    from_at = wanted.from_at or _midnight(first_kept_day(min(now, to_at), integration.retention_days))
+    kept_from = _midnight(first_kept_day(now, integration.retention_days))
+    if kept_from >= to_at:
+        kept_from = _midnight(first_kept_day(to_at, integration.retention_days))
+    from_at = wanted.from_at or kept_from
     if from_at >= to_at:
         raise ValidationFailed(errors=(FieldError("query", "/from", "must precede the end of the period"),))
     return from_at, to_at
