@@ -21,6 +21,7 @@ from rich.console import Console
 
 from bench import seed, unchained, wrk
 from bench.figures import Figure, keep, ratio_of_rounds, show
+from bench.ingestion import ingestion, ingestion_growth
 from bench.issuer import CLIENT_ID, issuer
 from bench.issuing import bundles, issuing, listing, stopping
 from bench.server import CONSTANT
@@ -256,6 +257,8 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "stopping": stopping,
     "listing": listing,
     "bundles": bundles,
+    "ingestion": ingestion,
+    "ingestion-growth": ingestion_growth,
     "up": up,
 }
 

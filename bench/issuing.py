@@ -60,7 +60,13 @@ def issuing(cluster: RunningCluster) -> list[Figure]:
     of = measured
     return [
         _rates("Codes in batches of 100", of["batch"], "signing and two inserts", of["bare"], 0.4),
-        _rates("Single Codes of 16 organisations, two Core processes", of["many"], "pgbench simple-update, 16 clients", of["16"], 0.35),
+        _rates(
+            "Single Codes of 16 organisations, two Core processes",
+            of["many"],
+            "pgbench simple-update, 16 clients",
+            of["16"],
+            0.35,
+        ),
         _rates("Single Codes of one organisation", of["alone"], "pgbench simple-update, 1 client", of["1"], 0.5),
     ]
 

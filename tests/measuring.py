@@ -13,7 +13,7 @@ from typing import Any
 
 import rfc8785
 from audience_app import AudienceApi, Given
-from core_app import Answer
+from core_app import Answer, Rival
 from leaks import remember
 
 from soundmark.kit import base64url
@@ -58,14 +58,14 @@ class Publisher:
 
     def proof(self, *, key: SigningKey | None = None, without: str = "", **changes: Any) -> dict[str, Any]:
         """A genuine proof of this moment, but for `changes`, which are signed like the rest."""
-        key = key or self.key
+        key, now = key or self.key, self.now()
         said: dict[str, Any] = {
             "proof_id": fresh("prf_"),
             "xr_id": self.xr_id,
             "integration_id": self.given.id,
             "campaign_id": self.campaign_id,
-            "issued_at": format_timestamp(self.now()),
-            "expires_at": format_timestamp(self.now() + timedelta(minutes=5)),
+            "issued_at": format_timestamp(now),
+            "expires_at": format_timestamp(now + timedelta(minutes=5)),
             "key_id": key.key_id,
             **changes,
         }
@@ -111,3 +111,11 @@ async def publisher(api: AudienceApi, **changes: Any) -> Publisher:
     given = await api.given_integration(**{"core_key": trusted(CORE), **changes})
     remember(given.hmac_secret)
     return Publisher(given)
+
+
+async def end_ingestion(rival: Rival) -> int:
+    """Cut the connection that Audience stores events on, as a restart of the server would; how many there were."""
+    return await rival.run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND application_name = 'soundmark-audience-hot'"
+    )

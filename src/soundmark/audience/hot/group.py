@@ -304,9 +304,7 @@ class GroupCommit:
     async def _number_codes(self, decided: Decided) -> dict[tuple[str, str], int]:
         """The numbers of those Codes that this process has none for. They outlive every event of theirs."""
         unknown = {
-            (number, one.event.xr_id): one.event
-            for number, one in decided.recorded
-            if _code_of(one) not in self._codes
+            (number, one.event.xr_id): one.event for number, one in decided.recorded if _code_of(one) not in self._codes
         }
         if not unknown:
             return {}
@@ -334,6 +332,7 @@ class GroupCommit:
 
     async def _connect(self) -> None:
         self._connection = await self._db.dedicated_connection()
+        self._months.clear()  # Whoever lost a connection may have lost more.
         await self._connection.execute(sql.SETTINGS)
         row = await (await self._connection.execute(sql.FIND_TRANSITION)).fetchone()
         assert row is not None, "the migration noted when it ran"
