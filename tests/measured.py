@@ -32,13 +32,20 @@ async def given_aged_rows(rival: Rival, given: Given, events: Mapping[date, int]
         days,
         tokens,
     )
-    for statement in (
+    await rival.run(
         "INSERT INTO event_ids (integration, event_id, body, day)"
         " SELECT %s, mark, mark, day FROM unnest(%s::date[], %s::uuid[]) AS given (day, mark)",
+        integration,
+        days,
+        marks,
+    )
+    await rival.run(
         "INSERT INTO spent_proofs (integration, proof, day)"
         " SELECT %s, mark, day FROM unnest(%s::date[], %s::uuid[]) AS given (day, mark)",
-    ):
-        await rival.run(statement, integration, days, marks)
+        integration,
+        days,
+        marks,
+    )
     await rival.run(
         "INSERT INTO integrity_days (integration, day, event_replays) SELECT %s, day, 1 FROM unnest(%s::date[]) AS day"
         " ON CONFLICT DO NOTHING",
