@@ -238,6 +238,42 @@ class Tenant:
         key: dict[str, Any] = answer.json
         return key
 
+    def wanted_integration(self, **changes: Any) -> dict[str, Any]:
+        """A valid body for an Audience integration, but for `changes`."""
+        return {**self.query, "project_id": self.project_id, "mode": "demo", "retention_days": 14, **changes}
+
+    async def given_integration(self, **changes: Any) -> dict[str, Any]:
+        answer = await self.api.post("/v1/audience/integrations", json=self.wanted_integration(**changes))
+        assert answer.status == 201, answer.body
+        integration: dict[str, Any] = answer.json
+        remember(integration["hmac_secret"])
+        return integration
+
+    async def given_entitlement(
+        self, rival: "Rival", mode: str = "contract", *, monthly_events: int = 5000, ends_at: datetime | None = None
+    ) -> None:
+        """The organisation may measure in the mode, as far as Core knows."""
+        await rival.run(
+            "INSERT INTO audience_entitlements VALUES (%s, %s, %s, %s, 1, now())",
+            self.organization_id,
+            mode,
+            monthly_events,
+            ends_at,
+        )
+
+    async def change_integration(self, action: str, integration_id: str, *, json: Any = None) -> Answer:
+        """`revoke`, `secret`, `retention` or `core-key`, in this project."""
+        return await self.api.call(
+            "PATCH" if action == "retention" else "POST",
+            f"/v1/audience/integrations/{integration_id}/{action}",
+            params=self.in_project,
+            **({} if json is None else {"json": json}),
+        )
+
+    @property
+    def in_project(self) -> dict[str, str]:
+        return {**self.query, "project_id": self.project_id}
+
     def wanted_invitation(self, **changes: Any) -> dict[str, Any]:
         """A valid invitation body, but for `changes`."""
         return {"organization_id": self.organization_id, "email": "ada@example.org", "role": "member", **changes}

@@ -162,6 +162,16 @@ async def a_token(world: World, _: Caller) -> Request:
     return Request(path={"broadcast_token": code["broadcast_token"]})
 
 
+async def a_new_integration(world: World, _: Caller) -> Request:
+    return Request(json=world.tenant.wanted_integration())
+
+
+async def an_integration(world: World, _: Caller) -> Request:
+    integration = await world.tenant.given_integration()
+    path = {"integration_id": integration["id"]}
+    return Request(path=path, params=world.tenant.in_project, json={"retention_days": 7})
+
+
 async def a_new_key(world: World, _: Caller) -> Request:
     return Request(json=world.tenant.wanted_key())
 
@@ -208,9 +218,11 @@ CALLS: dict[str, Prepare] = {
     "accept_invitation": an_invitation_elsewhere,
     "bundle_codes": a_selection_to_hear,
     "archive_campaign": a_campaign,
+    "change_integration_retention": an_integration,
     "change_member": a_changed_member,
     "create_api_key": a_new_key,
     "create_campaign": a_new_campaign,
+    "create_integration": a_new_integration,
     "create_invitation": a_new_invitation,
     "create_organization": anything(json={"name": "Radio Westwind"}),
     "create_project": a_project,
@@ -223,6 +235,7 @@ CALLS: dict[str, Prepare] = {
     "list_audit_entries": in_tenant,
     "list_campaigns": in_project,
     "list_codes": in_tenant,
+    "list_integrations": in_project,
     "list_invitations": in_tenant,
     "list_keys": anything(),
     "list_members": in_tenant,
@@ -236,6 +249,9 @@ CALLS: dict[str, Prepare] = {
     "remove_member": a_leaving_member,
     "rename_organization": the_organization,
     "rename_project": the_project,
+    "replace_integration_core_key": an_integration,
+    "revoke_integration": an_integration,
+    "rotate_integration_secret": an_integration,
     "render_code": a_code,
     "resolve": a_token,
     "revoke_api_key": a_key,
@@ -252,7 +268,13 @@ CALLS: dict[str, Prepare] = {
 # What a key of another project of the organisation is told; it is shown an empty list where it may ask for one.
 TO_ANOTHER_PROJECT: dict[str, str | None] = {
     "bundle_codes": "project_not_found",
+    "change_integration_retention": "project_not_found",
+    "create_integration": "project_not_found",
     "get_code": "code_not_found",
+    "list_integrations": "project_not_found",
+    "replace_integration_core_key": "project_not_found",
+    "revoke_integration": "project_not_found",
+    "rotate_integration_secret": "project_not_found",
     "issue_code": "project_not_found",
     "issue_codes": "project_not_found",
     "list_campaigns": "project_not_found",

@@ -35,7 +35,7 @@ class BroadcastLookup:
 
     While one query is under way, questions gather; the next query begins when it ends. Every question is answered by a
     query that began after it was asked, so a revocation that was answered before is always seen. Whoever asks the same
-    as somebody else in one batch gets the same bytes, unless the Code is measured. All answers of a batch are made before
+    as somebody else in one batch gets the same bytes, unless the Code is measured. All answers are made before
     the first is handed out: between two of them, a caller's socket would wake somebody up for each (bench/RESULTS.md).
     """
 
