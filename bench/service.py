@@ -119,6 +119,8 @@ def core(
         "SOUNDMARK_MASTER_KEY": base64.urlsafe_b64encode(_MASTER_KEY).decode().rstrip("="),
         "SOUNDMARK_AUDIO_URL": audio_url,
         "SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL,
+        "SOUNDMARK_AUDIENCE_URL": "http://127.0.0.1:9",
+        "SOUNDMARK_AUDIENCE_CREDENTIAL": "audience-credential-of-the-benchmark",
         "SOUNDMARK_OPERATOR_TOKEN": OPERATOR_TOKEN,
         "SOUNDMARK_RESOLVE_RATE_LIMIT": "1000000000",
         **(more or {}),

@@ -20,6 +20,7 @@ READERS: Final[Mapping[str, type[settings.ProcessSettings]]] = {
     "audience jobs": settings.AudienceDatabaseSettings,
     "audience keys": settings.AudienceKeysSettings,
     "keys": settings.KeysSettings,
+    "rotation": settings.RotationSettings,
     "contract": settings.ContractSettings,
     "client": settings.ClientSettings,
 }

@@ -77,6 +77,8 @@ def test_each_component_is_told_its_own_settings_and_no_other_secret(up: Up) -> 
     assert {name for name in told["work core"] if name.startswith("SOUNDMARK_")} == {
         "SOUNDMARK_AUDIENCE_CREDENTIAL",
         "SOUNDMARK_AUDIENCE_URL",
+        "SOUNDMARK_AUDIENCE_CREDENTIAL",
+        "SOUNDMARK_AUDIENCE_URL",
         "SOUNDMARK_BASE_URL",
         "SOUNDMARK_CORE_DATABASE_URL",
         "SOUNDMARK_LOG_LEVEL",
