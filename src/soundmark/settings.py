@@ -252,6 +252,10 @@ class RotationSettings(KeysSettings, AudienceChannelSettings):
     """What the commands take that put another signing key in place, which Audience has to know before."""
 
 
+class LegacyImportSettings(CoreDatabaseSettings, AudienceChannelSettings):
+    """What the command takes that imports aggregates into Audience."""
+
+
 class ContractSettings(ProcessSettings):
     """What the commands that write the published contract take."""
 

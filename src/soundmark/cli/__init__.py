@@ -32,6 +32,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "migrate": ("soundmark.cli.migrate:app", "Bring a component's database to the current schema."),
     "keys": ("soundmark.cli.keys:app", "List, stage, activate, retire and rotate Core's signing keys."),
     "platform": ("soundmark.cli.platform:app", "Entitle organisations, and change the master key."),
+    "audience": ("soundmark.cli.audience:app", "Report what was measured, import what was counted before."),
     "audit": ("soundmark.cli.audit:app", "Verify the audit log of an organisation."),
     "config": ("soundmark.cli.config:app", "Check the settings in the environment."),
     "openapi": ("soundmark.cli.contract:openapi", "Write the OpenAPI document of the public API."),

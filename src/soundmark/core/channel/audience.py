@@ -1,7 +1,7 @@
 """The Audience component, in Core's words."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
@@ -109,6 +109,10 @@ class _ModeUsage(_Answered, frozen=True):
 
 class _Usage(_Answered, frozen=True):
     modes: list[_ModeUsage]
+
+
+class _LegacyDays(_Answered, frozen=True):
+    days: int
 
 
 class _Pushed(_Answered, frozen=True):
@@ -337,6 +341,19 @@ class AudienceChannel:
         if told != (integration_id, wanted.campaign_id, wanted.xr_id, wanted.to_at):
             raise _failed("other_report")
         return report
+
+    async def put_legacy_days(
+        self, organization_id: str, project_id: str, days: Mapping[date, int], *, request_id: str
+    ) -> None:
+        """Each of these days has this count, all of them or none; repeating it is safe."""
+        body = {
+            "organization_id": organization_id,
+            "project_id": project_id,
+            "days": [{"day": day.isoformat(), "events": events} for day, events in days.items()],
+        }
+        answer = await self._ask("PUT", "/v1/legacy-days", body, request_id=request_id)
+        if _read(answer, _LegacyDays).days != len(days):
+            raise _failed("other_days")
 
     async def legacy_report(
         self,

@@ -81,6 +81,16 @@ async def find(tx: Tx, scope: TenantScope, project_id: str) -> Project | None:
     )
 
 
+async def is_there(tx: Tx, organization_id: str, project_id: str) -> bool:
+    """Whether the organisation has this project; for an operator, who acts in no organisation."""
+    return bool(
+        await tx.value(
+            "SELECT EXISTS (SELECT FROM projects WHERE organization_id = %(organization_id)s AND id = %(project_id)s)",
+            {"organization_id": organization_id, "project_id": project_id},
+        )
+    )
+
+
 async def hold(tx: Tx, scope: TenantScope, project_id: str) -> bool:
     """Keep a project of the organisation from being deleted until the transaction ends; False if it has none such.
 

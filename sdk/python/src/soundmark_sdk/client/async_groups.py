@@ -14,6 +14,7 @@ from soundmark_sdk.client.exchange import Call, Progress, get, segment, send, wr
 from soundmark_sdk.client.records import (
     ApiKey,
     ApiKeyWithSecret,
+    AudienceReport,
     AuditEntry,
     AuditVerification,
     Campaign,
@@ -25,6 +26,7 @@ from soundmark_sdk.client.records import (
     InvitationWithSecret,
     Joined,
     KeyScope,
+    LegacyReport,
     ListedCode,
     Member,
     Organization,
@@ -40,7 +42,16 @@ from soundmark_sdk.client.records import (
 )
 from soundmark_sdk.client.recovery import RememberedIssuance
 from soundmark_sdk.client.sender import AsyncSender
-from soundmark_sdk.client.wishes import UNCHANGED, AuditFilters, CodeFilters, Unchanged, Wish, writable
+from soundmark_sdk.client.wishes import (
+    EVERYTHING,
+    UNCHANGED,
+    AuditFilters,
+    CodeFilters,
+    ReportFilters,
+    Unchanged,
+    Wish,
+    writable,
+)
 
 # API v1, "Limits": the most that a page may hold.
 PAGE_SIZE_MAX = 100
@@ -456,6 +467,25 @@ class AsyncCampaigns(_AsyncGroup):
         return self._sender.each(Campaign, call)
 
 
+class AsyncAudience(_AsyncGroup):
+    """What integrations measured. A server key needs the scope `audience:read`."""
+
+    async def report(
+        self, organization_id: str, project_id: str, integration_id: str, filters: ReportFilters = EVERYTHING
+    ) -> AudienceReport:
+        """Return what an integration measured, as of one moment; of a revoked one too, within its retention."""
+        path = f"/v1/audience/reports/{segment(integration_id)}"
+        query = {"organization_id": organization_id, "project_id": project_id, **filters.query()}
+        return await self._sender.call(AudienceReport, get(path, **query))
+
+    async def legacy_report(
+        self, organization_id: str, project_id: str, filters: ReportFilters = EVERYTHING
+    ) -> LegacyReport:
+        """Return the daily aggregates of the time before XR v1; of the filters, only the period counts."""
+        query = {"organization_id": organization_id, "project_id": project_id, **filters.period()}
+        return await self._sender.call(LegacyReport, get("/v1/audience/legacy-report", **query))
+
+
 class AsyncPlatform(_AsyncGroup):
     """Platform settings, for administrators of the platform."""
 
@@ -487,6 +517,7 @@ class AsyncGroups(_AsyncGroup):
         self.audit_log = AsyncAuditLog(sender)
         self.codes = AsyncCodes(sender)
         self.campaigns = AsyncCampaigns(sender)
+        self.audience = AsyncAudience(sender)
         self.platform = AsyncPlatform(sender)
 
     async def usage(self, organization_id: str) -> Usage:

@@ -14,6 +14,7 @@ from soundmark_sdk.client.exchange import Call, Progress, get, segment, send, wr
 from soundmark_sdk.client.records import (
     ApiKey,
     ApiKeyWithSecret,
+    AudienceReport,
     AuditEntry,
     AuditVerification,
     Campaign,
@@ -25,6 +26,7 @@ from soundmark_sdk.client.records import (
     InvitationWithSecret,
     Joined,
     KeyScope,
+    LegacyReport,
     ListedCode,
     Member,
     Organization,
@@ -40,7 +42,16 @@ from soundmark_sdk.client.records import (
 )
 from soundmark_sdk.client.recovery import RememberedIssuance
 from soundmark_sdk.client.sender import BlockingSender
-from soundmark_sdk.client.wishes import UNCHANGED, AuditFilters, CodeFilters, Unchanged, Wish, writable
+from soundmark_sdk.client.wishes import (
+    EVERYTHING,
+    UNCHANGED,
+    AuditFilters,
+    CodeFilters,
+    ReportFilters,
+    Unchanged,
+    Wish,
+    writable,
+)
 
 # API v1, "Limits": the most that a page may hold.
 PAGE_SIZE_MAX = 100
@@ -450,6 +461,23 @@ class Campaigns(_Group):
         return self._sender.each(Campaign, call)
 
 
+class Audience(_Group):
+    """What integrations measured. A server key needs the scope `audience:read`."""
+
+    def report(
+        self, organization_id: str, project_id: str, integration_id: str, filters: ReportFilters = EVERYTHING
+    ) -> AudienceReport:
+        """Return what an integration measured, as of one moment; of a revoked one too, within its retention."""
+        path = f"/v1/audience/reports/{segment(integration_id)}"
+        query = {"organization_id": organization_id, "project_id": project_id, **filters.query()}
+        return self._sender.call(AudienceReport, get(path, **query))
+
+    def legacy_report(self, organization_id: str, project_id: str, filters: ReportFilters = EVERYTHING) -> LegacyReport:
+        """Return the daily aggregates of the time before XR v1; of the filters, only the period counts."""
+        query = {"organization_id": organization_id, "project_id": project_id, **filters.period()}
+        return self._sender.call(LegacyReport, get("/v1/audience/legacy-report", **query))
+
+
 class Platform(_Group):
     """Platform settings, for administrators of the platform."""
 
@@ -481,6 +509,7 @@ class Groups(_Group):
         self.audit_log = AuditLog(sender)
         self.codes = Codes(sender)
         self.campaigns = Campaigns(sender)
+        self.audience = Audience(sender)
         self.platform = Platform(sender)
 
     def usage(self, organization_id: str) -> Usage:

@@ -1,0 +1,177 @@
+"""Figures of reports, and of what a cut of retention costs whoever delivers events meanwhile."""
+
+import itertools
+import tempfile
+import threading
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import httpx
+import psycopg
+
+from bench.delivering import Deliveries
+from bench.figures import Figure, ratio_of_rounds
+from bench.ingestion import AUDIENCE_CREDENTIAL, EVENTS, audience
+from bench.measuring import (
+    CODES_COUNT,
+    DAYS_COUNT,
+    INTEGRATION_ID,
+    ORGANIZATION_ID,
+    PROJECT_ID,
+    Measured,
+    measured,
+    write_events,
+)
+from bench.service import Service
+from soundmark.embedded.postgres import RunningCluster
+
+_ROUNDS: Final = 5
+_TOKEN_EVENTS: Final = 2.5  # Of each token on its day: 1 to 4 Codes.
+_RECEIVERS, _COUNTRIES, _CAMPAIGNS = 9, 40, 20
+_CUTS: Final = (20, 11, 2)  # Each ends nine days, of which a million events are.
+_CUT_EVENTS: Final = 1_000_000
+_CUT_DAYS: Final = 9
+_ROUND_S: Final = 4.0
+_PER_S_MAX: Final = 16_000
+_HEADERS: Final = {"authorization": f"Bearer {AUDIENCE_CREDENTIAL}"}
+_TENANT: Final = {"organization_id": ORGANIZATION_ID, "project_id": PROJECT_ID}
+_operations: Final = itertools.count(1)
+
+
+def reports(cluster: RunningCluster) -> list[Figure]:
+    """Whole reports of 30 days with every dimension, over HTTP, of one and of ten million events.
+
+    Tokens are heard 2.5 times on their day and never on another, as the SDK makes them; once more with tokens that
+    come back every day, as a receiver would make them that breaks the rules.
+    """
+    figures = []
+    for count, name, target_s in ((1_000_000, "1,000,000", 1.0), (10_000_000, "10,000,000", 8.0)):
+        for is_rotating in (True, False):
+            what = "tokens of a day" if is_rotating else "tokens that come back every day"
+            database = _reported(cluster, f"reports_{count}_{is_rotating}", count, is_rotating=is_rotating)
+            with audience(database) as service:
+                times = [_report_s(service, count) for _ in range(_ROUNDS + 1)][1:]
+                resident_mib = service.resident_mib()
+            figures.append(
+                Figure(
+                    f"Report of {name} events, {what}",
+                    f"{', '.join(f'{one:.2f}' for one in times)} s",
+                    f"{resident_mib:.0f} MiB resident",
+                    median(times),
+                    "at most",
+                    target_s,
+                    " s",
+                )
+            )
+            with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as connection:
+                connection.execute(f"DROP DATABASE reports_{count}_{is_rotating} WITH (FORCE)".encode())
+    return figures
+
+
+def retention_cut(cluster: RunningCluster) -> list[Figure]:
+    """Events are delivered while another retention deletes a million, against the same without it, in turns."""
+    database = measured(cluster, "retention_cut", _CUT_EVENTS * DAYS_COUNT // _CUT_DAYS + DAYS_COUNT)
+    most = int(_PER_S_MAX * _ROUND_S)
+    alone, beside, taken = [], [], []
+    with tempfile.TemporaryDirectory() as folder, audience(database) as service:
+        path = Path(folder, "events")
+        write_events(path, (2 * len(_CUTS) + 1) * most)
+        events = Deliveries(path)
+        events.run(service.base_url, EVENTS, seconds=_ROUND_S, most=most)
+        for retention_days in _CUTS:
+            alone.append(events.run(service.base_url, EVENTS, seconds=_ROUND_S, most=most).requests_per_s)
+            cut = _Cut(service, retention_days)
+            beside.append(events.run(service.base_url, EVENTS, seconds=_ROUND_S, most=most).requests_per_s)
+            taken.append(cut.finished_s())
+    return [
+        Figure(
+            "Events while a cut of retention deletes 1,000,000",
+            f"{median(beside):,.0f}/s; the cut took {', '.join(f'{one:.1f}' for one in taken)} s",
+            f"without it: {median(alone):,.0f}/s",
+            ratio_of_rounds(beside, alone),
+            "at least",
+            0.7,
+        )
+    ]
+
+
+class _Cut:
+    """A cut of retention that is under way."""
+
+    def __init__(self, service: Service, retention_days: int) -> None:
+        self._answers: list[tuple[float, Any]] = []
+        self._thread = threading.Thread(target=self._run, args=(service, retention_days))
+        self._thread.start()
+
+    def finished_s(self) -> float:
+        """How long it took."""
+        self._thread.join()
+        ((taken_s, answer),) = self._answers
+        deleted: int = answer["deleted_events"]
+        assert deleted >= _CUT_EVENTS, f"{deleted} events were deleted"
+        return taken_s
+
+    def _run(self, service: Service, retention_days: int) -> None:
+        began_s = time.perf_counter()
+        answer = httpx.patch(
+            f"{service.base_url}/v1/integrations/{INTEGRATION_ID}/retention",
+            params=_TENANT,
+            json={"retention_days": retention_days},
+            headers={**_HEADERS, "x-svc-operation-id": f"aud_{next(_operations):022d}"},
+            timeout=120,
+        )
+        self._answers.append((time.perf_counter() - began_s, answer.raise_for_status().json()))
+
+
+def _report_s(service: Service, count: int) -> float:
+    began_s = time.perf_counter()
+    answer = httpx.get(f"{service.base_url}/v1/reports/{INTEGRATION_ID}", params=_TENANT, headers=_HEADERS, timeout=120)
+    taken_s = time.perf_counter() - began_s
+    said = answer.raise_for_status().json()
+    assert said["events"] == count, said["events"]
+    assert len(said["by_day"]) == DAYS_COUNT
+    assert len(said["by_xr_code"]) == CODES_COUNT
+    return taken_s
+
+
+def _reported(cluster: RunningCluster, name: str, count: int, *, is_rotating: bool) -> Measured:
+    """A database with `count` events of 30 days, put there day after day as they would have come."""
+    database = measured(cluster, name, 0)
+    tokens = int(count / DAYS_COUNT / _TOKEN_EVENTS)
+    with psycopg.connect(database.everything.reveal(), autocommit=True) as connection:
+        connection.execute(
+            "UPDATE measured_codes SET campaign_id = 'cmp_' || lpad((number %% %s)::text, 22, '0')"
+            " WHERE number %% 10 <> 0",
+            (_CAMPAIGNS,),
+        )
+        left = count
+        for day in range(DAYS_COUNT):
+            values = {
+                "days": DAYS_COUNT - 1 - day,
+                # More tokens than needed; the limit makes it the exact number.
+                "tokens": tokens * 2,
+                "seed": day + 1 if is_rotating else 0,
+                "codes": CODES_COUNT,
+                "receivers": _RECEIVERS,
+                "countries": _COUNTRIES,
+                "limit": count // DAYS_COUNT if day < DAYS_COUNT - 1 else left,
+            }
+            left -= connection.execute(_INSERT, values).rowcount
+        for table in ("events", "measured_codes"):
+            connection.execute(f"VACUUM ANALYZE {table}".encode())
+        connection.execute("CHECKPOINT")
+    return database
+
+
+# The Codes of a token are spread over all of them, and no token has one of them twice on a day.
+_INSERT: Final = """
+    INSERT INTO events (token, integration, day, code, occurred_ms, receiver, country)
+    SELECT hashint8extended(n, %(seed)s), 1, current_date - %(days)s,
+           1 + (abs(hashint8extended(n, 7) %% 1000000007) + k * 37) %% %(codes)s,
+           abs(hashint8extended(n, k)) %% 86400000, abs(hashint8extended(n, 9)) %% %(receivers)s,
+           CASE WHEN n %% 17 = 0 THEN NULL ELSE abs(hashint8extended(n, 11)) %% %(countries)s END
+      FROM generate_series(1, %(tokens)s) AS n, generate_series(1, 1 + n %% 4) AS k
+     LIMIT %(limit)s
+"""
