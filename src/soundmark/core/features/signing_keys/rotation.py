@@ -6,13 +6,14 @@ for telling all others and activating: whoever began has to go on, and what is i
 """
 
 from collections.abc import Callable
+from datetime import datetime
 
 from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.custody import unseal_key
 from soundmark.core.domain.audience import CoreKey
 from soundmark.core.domain.signing_key import SigningKeyRecord
 from soundmark.core.features.signing_keys import service
-from soundmark.core.features.signing_keys.service import KeyRefused
+from soundmark.core.features.signing_keys.service import PROOFS_GONE_AFTER, KeyRefused
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.store import signing_keys
 from soundmark.kit.clock import Clock
@@ -37,12 +38,13 @@ async def put_in_place(  # noqa: PLR0913 - with what, which, and how
     3. The key is activated, and its row says that all were told.
 
     Each phase can be repeated, and what was interrupted goes on by repeating all of it. Answers whether Audience was
-    told. Where it is not available nothing is activated, or, unless it `must_be_told`, the worker tells it later.
+    told. Where it is not available nothing is activated, or, unless it `must_be_told`, the worker tells it later. It is
+    not begun while proofs of a key live that was replaced a moment ago: Audience would forget it.
 
     Raises: KeyRefused; DatabaseUnavailable; kit.sealing.SealBroken.
     Source: API v1, "Audience measurement event", 8.
     """
-    key = await _begin(db, sealer, clock, key_id)
+    key = await _begin(db, sealer, clock, key_id, is_urgent=not must_be_told)
     is_told = key is not None
     try:
         if key is not None:
@@ -70,18 +72,28 @@ async def keep_told(db: Database, sealer: Sealer, clock: Clock, audience: Audien
             await put_in_place(db, sealer, clock, audience, record.key_id)
 
 
-async def _begin(db: Database, sealer: Sealer, clock: Clock, key_id: str) -> CoreKey | None:
+async def _begin(db: Database, sealer: Sealer, clock: Clock, key_id: str, *, is_urgent: bool) -> CoreKey | None:
     """Phase 1; the key to tell of, None where everybody was told.
 
     Raises: KeyRefused.
     """
     async with db.transaction() as tx:
-        record = _staged(await signing_keys.lock_all(tx), key_id)
+        records = await signing_keys.lock_all(tx)
+        record = _staged(records, key_id)
         if record.status == "active" and record.pushed_at is not None:
             return None
+        if record.push_began_at is None and not is_urgent:
+            _require_calm(records, clock.now())
         await signing_keys.update_push_began(tx, key_id, now=clock.now())
     # From the secret half: whoever can write to the database cannot have Audience trust a key of his own.
     return CoreKey(key_id, unseal_key(record, sealer).public_key)
+
+
+def _require_calm(records: list[SigningKeyRecord], now: datetime) -> None:
+    """No proof lives that was signed by a key before the one that signs."""
+    for record in records:
+        if record.superseded_at is not None and now < record.superseded_at + PROOFS_GONE_AFTER:
+            raise KeyRefused(f"{record.key_id} signed proofs until a moment ago; try again in six minutes")
 
 
 async def _note_pushed(db: Database, clock: Clock, key_id: str) -> None:
