@@ -24,7 +24,7 @@ from bench.figures import Figure, keep, ratio_of_rounds, show
 from bench.ingestion import ingestion, ingestion_growth
 from bench.issuer import CLIENT_ID, issuer
 from bench.issuing import bundles, issuing, listing, stopping
-from bench.reports import reports, retention_cut
+from bench.reports import reports
 from bench.server import CONSTANT
 from bench.service import OPERATOR_TOKEN, PROOF, Seeded, Service, audio, core, seeded
 from bench.wrk import Demand, Load
@@ -261,7 +261,6 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "ingestion": ingestion,
     "ingestion-growth": ingestion_growth,
     "reports": reports,
-    "retention-cut": retention_cut,
     "up": up,
 }
 

@@ -1,19 +1,14 @@
-"""Figures of reports, and of what a cut of retention costs whoever delivers events meanwhile."""
+"""Figures of reports."""
 
-import itertools
-import tempfile
-import threading
 import time
-from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 import httpx
 import psycopg
 
-from bench.delivering import Deliveries
-from bench.figures import Figure, ratio_of_rounds
-from bench.ingestion import AUDIENCE_CREDENTIAL, EVENTS, audience
+from bench.figures import Figure
+from bench.ingestion import AUDIENCE_CREDENTIAL, audience
 from bench.measuring import (
     CODES_COUNT,
     DAYS_COUNT,
@@ -22,7 +17,6 @@ from bench.measuring import (
     PROJECT_ID,
     Measured,
     measured,
-    write_events,
 )
 from bench.service import Service
 from soundmark.embedded.postgres import RunningCluster
@@ -30,14 +24,8 @@ from soundmark.embedded.postgres import RunningCluster
 _ROUNDS: Final = 5
 _TOKEN_EVENTS: Final = 2.5  # Of each token on its day: 1 to 4 Codes.
 _RECEIVERS, _COUNTRIES, _CAMPAIGNS = 9, 40, 20
-_CUTS: Final = (20, 11, 2)  # Each ends nine days, of which a million events are.
-_CUT_EVENTS: Final = 1_000_000
-_CUT_DAYS: Final = 9
-_ROUND_S: Final = 4.0
-_PER_S_MAX: Final = 16_000
 _HEADERS: Final = {"authorization": f"Bearer {AUDIENCE_CREDENTIAL}"}
 _TENANT: Final = {"organization_id": ORGANIZATION_ID, "project_id": PROJECT_ID}
-_operations: Final = itertools.count(1)
 
 
 def reports(cluster: RunningCluster) -> list[Figure]:
@@ -68,61 +56,6 @@ def reports(cluster: RunningCluster) -> list[Figure]:
             with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as connection:
                 connection.execute(f"DROP DATABASE reports_{count}_{is_rotating} WITH (FORCE)".encode())
     return figures
-
-
-def retention_cut(cluster: RunningCluster) -> list[Figure]:
-    """Events are delivered while another retention deletes a million, against the same without it, in turns."""
-    database = measured(cluster, "retention_cut", _CUT_EVENTS * DAYS_COUNT // _CUT_DAYS + DAYS_COUNT)
-    most = int(_PER_S_MAX * _ROUND_S)
-    alone, beside, taken = [], [], []
-    with tempfile.TemporaryDirectory() as folder, audience(database) as service:
-        path = Path(folder, "events")
-        write_events(path, (2 * len(_CUTS) + 1) * most)
-        events = Deliveries(path)
-        events.run(service.base_url, EVENTS, seconds=_ROUND_S, most=most)
-        for retention_days in _CUTS:
-            alone.append(events.run(service.base_url, EVENTS, seconds=_ROUND_S, most=most).requests_per_s)
-            cut = _Cut(service, retention_days)
-            beside.append(events.run(service.base_url, EVENTS, seconds=_ROUND_S, most=most).requests_per_s)
-            taken.append(cut.finished_s())
-    return [
-        Figure(
-            "Events while a cut of retention deletes 1,000,000",
-            f"{median(beside):,.0f}/s; the cut took {', '.join(f'{one:.1f}' for one in taken)} s",
-            f"without it: {median(alone):,.0f}/s",
-            ratio_of_rounds(beside, alone),
-            "at least",
-            0.7,
-        )
-    ]
-
-
-class _Cut:
-    """A cut of retention that is under way."""
-
-    def __init__(self, service: Service, retention_days: int) -> None:
-        self._answers: list[tuple[float, Any]] = []
-        self._thread = threading.Thread(target=self._run, args=(service, retention_days))
-        self._thread.start()
-
-    def finished_s(self) -> float:
-        """How long it took."""
-        self._thread.join()
-        ((taken_s, answer),) = self._answers
-        deleted: int = answer["deleted_events"]
-        assert deleted >= _CUT_EVENTS, f"{deleted} events were deleted"
-        return taken_s
-
-    def _run(self, service: Service, retention_days: int) -> None:
-        began_s = time.perf_counter()
-        answer = httpx.patch(
-            f"{service.base_url}/v1/integrations/{INTEGRATION_ID}/retention",
-            params=_TENANT,
-            json={"retention_days": retention_days},
-            headers={**_HEADERS, "x-svc-operation-id": f"aud_{next(_operations):022d}"},
-            timeout=120,
-        )
-        self._answers.append((time.perf_counter() - began_s, answer.raise_for_status().json()))
 
 
 def _report_s(service: Service, count: int) -> float:

@@ -21,6 +21,7 @@ READERS: Final[Mapping[str, type[settings.ProcessSettings]]] = {
     "audience keys": settings.AudienceKeysSettings,
     "keys": settings.KeysSettings,
     "rotation": settings.RotationSettings,
+    "legacy import": settings.LegacyImportSettings,
     "contract": settings.ContractSettings,
     "client": settings.ClientSettings,
 }

@@ -110,6 +110,12 @@ ACTS: dict[Action, Act] = {
         "retention", given.integration_id, json={"retention_days": 7}
     ),
     "audience.replace_core_key": lambda tenant, given: tenant.change_integration("core-key", given.integration_id),
+    "audience.report": lambda tenant, given: tenant.api.get(
+        f"/v1/audience/reports/{given.integration_id}", params=tenant.in_project
+    ),
+    "audience.legacy_report": lambda tenant, _: tenant.api.get(
+        "/v1/audience/legacy-report", params=tenant.in_project
+    ),
     "usage.read": lambda tenant, _: tenant.api.get("/v1/usage", params=tenant.query),
 }
 
@@ -150,6 +156,8 @@ ALLOWED: dict[Action, set[str]] = {
     "audience.rotate_secret": {"owner", "admin"},
     "audience.change_retention": {"owner", "admin"},
     "audience.replace_core_key": {"owner", "admin"},
+    "audience.report": {"owner", "admin", "member"},
+    "audience.legacy_report": {"owner", "admin", "member"},
     "usage.read": {"owner", "admin", "member", "billing"},
 }
 
