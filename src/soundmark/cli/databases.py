@@ -51,8 +51,9 @@ def run_on_audience(given: AudienceDatabaseSettings, name: str, command: Callabl
 def _run_on(
     component: WithDatabase, url: Secret, given: ProcessSettings, name: str, command: Callable[[Database], Awaitable[T]]
 ) -> T:
-    log.configure(level=given.log_level, log_format=given.log_format, component=name)
-    # The one line that we say on failure is enough; the pool would put its own beside it.
+    # The one line that we say on failure is enough; the pool and the channels would put their own beside it.
+    level = given.log_level if given.log_level == "debug" else "error"
+    log.configure(level=level, log_format=given.log_format, component=name)
     logging.getLogger("psycopg").setLevel(logging.CRITICAL)
     try:
         return asyncio.run(_on(component, url, name, command))

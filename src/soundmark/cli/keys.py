@@ -58,7 +58,8 @@ class _Vault:
         audience = AudienceChannel(channel)
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} integrations"))
         try:
-            with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            console = Console(stderr=True)
+            with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
                 task = progress.add_task("Telling Audience of the key", total=None)
                 return await put_in_place(
                     self.db,

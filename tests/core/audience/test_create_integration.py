@@ -98,7 +98,9 @@ async def test_the_other_modes_need_an_entitlement_of_their_own(
 
     await tenant.given_entitlement(rival, mode, monthly_events=70)
     assert (await create(tenant, mode=mode, retention_days=730)).status == 201
-    rows = await measuring.rows("SELECT organization_id, mode, monthly_event_quota, ends_at, revision FROM entitlements")
+    rows = await measuring.rows(
+        "SELECT organization_id, mode, monthly_event_quota, ends_at, revision FROM entitlements"
+    )
     assert rows == [(tenant.organization_id, mode, 70, None, 1)]
 
 
@@ -220,9 +222,7 @@ async def test_a_closure_that_comes_first_is_waited_for_and_seen(
     assert await stored(measuring) == []
 
 
-async def test_a_closure_that_comes_second_finds_the_intent(
-    tenant: Tenant, rival: Rival, measuring: Rival
-) -> None:
+async def test_a_closure_that_comes_second_finds_the_intent(tenant: Tenant, rival: Rival, measuring: Rival) -> None:
     """From before Audience is asked: whoever closes can see that something is under way."""
     async with measuring.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
         creating = await measuring.while_waiting(create(tenant))
