@@ -94,6 +94,13 @@ def measuring_url(beside_core_url: Secret, session_clock: FakeClock) -> Iterator
 
 
 @pytest.fixture(scope="session")
+def timely_audience_url(beside_core_url: Secret) -> Iterator[str]:
+    """The same component by the machine's own clock, for a Core that goes by it too."""
+    with served_in_thread(create_audience_app(audience_settings(beside_core_url))) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
 async def session_api(
     migrated_url: Secret, audio_url: str, measuring_url: str, session_clock: FakeClock
 ) -> AsyncIterator[Api]:

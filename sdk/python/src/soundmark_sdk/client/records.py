@@ -11,6 +11,7 @@ from soundmark_sdk.strict_json import JsonValue
 Role: TypeAlias = Literal["owner", "admin", "member", "billing"]
 KeyScope: TypeAlias = Literal["audience:read", "audience:write", "codes:read", "codes:write"]
 Status: TypeAlias = Literal["active", "expired", "revoked"]
+AudienceMode: TypeAlias = Literal["demo", "contract", "self_service"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,6 +281,48 @@ class Usage(Record):
     month: str
     codes: CodesUsage
     audience: AudienceUsage
+
+
+@dataclass(frozen=True, slots=True)
+class Integration(Record):
+    """An Audience integration, without its secret. `core_key_id` is the key of Core's that it trusts."""
+
+    id: str
+    organization_id: str
+    project_id: str
+    mode: AudienceMode
+    retention_days: int
+    status: Literal["active", "revoked"]
+    core_key_id: str
+    created_at: datetime
+    secret_rotated_at: datetime | None
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrationWithSecret(Integration):
+    """An integration with its HMAC secret, which the service shows this once."""
+
+    hmac_secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRetention(Record):
+    """What another retention changed, and exactly how much was deleted."""
+
+    integration_id: str
+    previous_retention_days: int
+    retention_days: int
+    deleted_events: int
+    deleted_integrity_days: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedCoreKey(Record):
+    """The key of Core's that an integration trusts now."""
+
+    integration_id: str
+    core_key_id: str
 
 
 @dataclass(frozen=True, slots=True)
