@@ -38,7 +38,8 @@ def reports(cluster: RunningCluster) -> list[Figure]:
     for count, name, target_s in ((1_000_000, "1,000,000", 1.0), (10_000_000, "10,000,000", 8.0)):
         for is_rotating in (True, False):
             what = "tokens of a day" if is_rotating else "tokens that come back every day"
-            database = _reported(cluster, f"reports_{count}_{is_rotating}", count, is_rotating=is_rotating)
+            database_name = f"reports_{count}_{int(is_rotating)}"
+            database = _reported(cluster, database_name, count, is_rotating=is_rotating)
             with audience(database) as service:
                 times = [_report_s(service, count) for _ in range(_ROUNDS + 1)][1:]
                 resident_mib = service.resident_mib()
@@ -54,7 +55,7 @@ def reports(cluster: RunningCluster) -> list[Figure]:
                 )
             )
             with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as connection:
-                connection.execute(f"DROP DATABASE reports_{count}_{is_rotating} WITH (FORCE)".encode())
+                connection.execute(f"DROP DATABASE {database_name} WITH (FORCE)".encode())
     return figures
 
 
@@ -82,7 +83,7 @@ def _reported(cluster: RunningCluster, name: str, count: int, *, is_rotating: bo
         left = count
         for day in range(DAYS_COUNT):
             values = {
-                "days": DAYS_COUNT - 1 - day,
+                "days": DAYS_COUNT - day,  # Up to yesterday: nothing of it is still to come.
                 # More tokens than needed; the limit makes it the exact number.
                 "tokens": tokens * 2,
                 "seed": day + 1 if is_rotating else 0,

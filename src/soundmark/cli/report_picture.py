@@ -24,6 +24,7 @@ _SIGNALS: Final = (
 )
 # Frequencies above it stand in one bar: a picture cannot tell hundreds of them apart.
 _FREQUENCY_MAX: Final = 12
+_HEADROOM: Final = 1.16
 
 
 def draw_report(report: AudienceReport, png_path: Path) -> None:
@@ -69,7 +70,8 @@ def _draw_days(axes: Axes, report: AudienceReport) -> None:
 
 def _draw_frequencies(axes: Axes, report: AudienceReport) -> None:
     bars = frequency_bars(report)
-    axes.bar([name for name, _ in bars], [count for _, count in bars], color=_REACH)
+    drawn = axes.bar([name for name, _ in bars], [count for _, count in bars], color=_REACH)
+    axes.bar_label(drawn, [f"{count:,}" for _, count in bars], fontsize=8, color=_SOFT, padding=2)
     axes.set_ylabel("tokens", color=_INK)
     axes.set_xlabel("events of one token", color=_INK)
     _finish(axes, has_days=False, is_empty=not bars)
@@ -99,7 +101,8 @@ def _finish(axes: Axes, *, has_days: bool, is_empty: bool) -> None:
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.grid(axis="y", color="#e6e6e2", linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.set_ylim(bottom=0)
+    # Room above the highest bar, for the legend and the numbers.
+    axes.set_ylim(0, axes.get_ylim()[1] * _HEADROOM)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     if is_empty:
