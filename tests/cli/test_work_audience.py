@@ -76,6 +76,7 @@ async def test_a_worker_forgets_what_has_aged(url: Secret, rival: Rival, given: 
     for table in ("events", "event_ids", "spent_proofs"):
         assert await kept_days(rival, given, table) == [today]
     said = [json.loads(line) for line in log.read_text().splitlines()]
-    (told,) = [line for line in said if line["event"] == "retention"]
-    assert (told["events"], told["event_ids"], told["spent_proofs"], told["integrity_days"]) == (3, 3, 3, 1)
+    told = [line for line in said if line["event"] == "retention"]  # Also of the run that the hour itself defers.
+    tables = ("events", "event_ids", "spent_proofs", "integrity_days")
+    assert [sum(line[table] for line in told) for table in tables] == [3, 3, 3, 1]
     assert MASTER_KEY not in log.read_text()
