@@ -207,6 +207,14 @@ async def test_what_cannot_be_an_integration_is_none_without_asking(
         assert (refused(answered), asked) == ((404, "integration_not_found"), 0), wrong
 
 
+async def test_audiences_own_route_is_not_reachable_through_core(measured: Measured) -> None:
+    answered = await measured.tenant.api.get(
+        f"/v1/reports/{measured.integration['id']}", params=measured.tenant.in_project
+    )
+
+    assert refused(answered) == (404, "not_found")
+
+
 async def test_an_unknown_and_a_foreign_integration_are_not_found(api: Api, measured: Measured) -> None:
     foreign = await api.given_tenant()
     theirs = await foreign.given_integration()

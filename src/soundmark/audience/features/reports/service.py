@@ -103,6 +103,8 @@ class _Counting:
 
     async def all(self) -> Tally:
         """All that is to be counted, a range of tokens at a time, many of them on two connections."""
+        if not len(self.codes.numbers):
+            return tally([], days_count=self._days_count(), codes=self.codes)
         sample = await self._of_range(self.tx, _SAMPLED)
         expected = sample.events * (_SAMPLES - 1)
         count = min(max(1, -(-expected // _AT_ONCE)), _RANGES_MAX)
