@@ -16,8 +16,8 @@ COLLEAGUE = "colleague"
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 # By an operator's command, which is no operation of the API.
 OF_COMMANDS = {"billing.entitlement_changed"}
-# By a method that is not safe: what is asked for is too much for a URL.
-READING = {"bundle_codes", "recover_code", "recover_codes"}
+# By a method that is not safe: what is asked for is too much for a URL, or what it changes is Audience's.
+READING = {"bundle_codes", "deliver_event", "recover_code", "recover_codes"}
 SECRET_PREFIXES = ("xak_", "xin_", "xop_", "xhm_", "eyJ")
 
 
@@ -161,7 +161,9 @@ async def given(api: Api, people: People, rival: Rival) -> Given:
     await tenant.given_member(rival, COLLEAGUE, "member")
     invitation = await tenant.given_invitation()
     ada = people.person("ada", email="ada@example.org")
-    return Given(tenant, code["xr_id"], key["id"], invitation["id"], campaign["id"], integration["id"], invitation["secret"], ada)
+    return Given(
+        tenant, code["xr_id"], key["id"], invitation["id"], campaign["id"], integration["id"], invitation["secret"], ada
+    )
 
 
 async def entries(rival: Rival) -> dict[str, tuple[str, str, str, str]]:
