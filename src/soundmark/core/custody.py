@@ -100,7 +100,8 @@ class Custody:
             records = self.ours(await signing_keys.list_all(tx))
         coming = [record for record in records if record.status == "next" and record.push_began_at is not None]
         active = [record for record in records if record.status == "active"]
-        chosen = [*coming, *active][0]
+        chosen = next(iter([*coming, *active]), None)
+        assert chosen is not None, "there is an active key since the first start"
         return PublicKey(chosen.key_id, chosen.public_key, chosen.status)
 
     def ours(self, records: Iterable[SigningKeyRecord]) -> list[SigningKeyRecord]:

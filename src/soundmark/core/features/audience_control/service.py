@@ -46,6 +46,7 @@ from soundmark.kit.ids import may_be_id
 from soundmark.kit.paging import Page, Position, cut_page
 from soundmark.kit.postgres import Tx
 from soundmark.kit.problems import FieldError, Problem, ValidationFailed
+from soundmark.kit.signing import PublicKey
 
 _log: Final = structlog.get_logger()
 
@@ -326,7 +327,7 @@ def _judge_demo(retention_days: int) -> None:
         raise ValidationFailed(errors=(FieldError("body", "/retention_days", message),))
 
 
-def _core_key(key: Any) -> CoreKey:
+def _core_key(key: PublicKey) -> CoreKey:
     return CoreKey(key.key_id, key.public_key)
 
 
