@@ -21,8 +21,10 @@ from rich.console import Console
 
 from bench import seed, unchained, wrk
 from bench.figures import Figure, keep, ratio_of_rounds, show
+from bench.ingestion import ingestion, ingestion_growth
 from bench.issuer import CLIENT_ID, issuer
 from bench.issuing import bundles, issuing, listing, stopping
+from bench.reports import reports
 from bench.server import CONSTANT
 from bench.service import OPERATOR_TOKEN, PROOF, Seeded, Service, audio, core, seeded
 from bench.wrk import Demand, Load
@@ -256,6 +258,9 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "stopping": stopping,
     "listing": listing,
     "bundles": bundles,
+    "ingestion": ingestion,
+    "ingestion-growth": ingestion_growth,
+    "reports": reports,
     "up": up,
 }
 

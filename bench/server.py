@@ -51,7 +51,7 @@ def main() -> None:
             await core(scope, receive, send)
         elif scope["path"].startswith(CONSTANT):
             if scope["path"] not in made:
-                made[scope["path"]] = _constant(int(scope["path"].removeprefix(CONSTANT)))
+                made[scope["path"]] = constant(int(scope["path"].removeprefix(CONSTANT)))
             for message in made[scope["path"]]:
                 await send(message)
         elif scope["path"].startswith("/naive/"):
@@ -65,7 +65,7 @@ def main() -> None:
         run(app, Listen("127.0.0.1", int(sys.argv[1])))
 
 
-def _constant(size: int) -> list[dict[str, Any]]:
+def constant(size: int) -> list[dict[str, Any]]:
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % size)]
     return [
         {"type": "http.response.start", "status": 200, "headers": headers},

@@ -119,16 +119,18 @@ def core(
         "SOUNDMARK_MASTER_KEY": base64.urlsafe_b64encode(_MASTER_KEY).decode().rstrip("="),
         "SOUNDMARK_AUDIO_URL": audio_url,
         "SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL,
+        "SOUNDMARK_AUDIENCE_URL": "http://127.0.0.1:9",
+        "SOUNDMARK_AUDIENCE_CREDENTIAL": "audience-credential-of-the-benchmark",
         "SOUNDMARK_OPERATOR_TOKEN": OPERATOR_TOKEN,
         "SOUNDMARK_RESOLVE_RATE_LIMIT": "1000000000",
         **(more or {}),
     }
-    with _free_port(is_shared=not is_plain) as port:
+    with free_port(is_shared=not is_plain) as port:
         command = [sys.executable, "-m", "bench.server", str(port), *(["plain"] if is_plain else [])]
         with contextlib.ExitStack() as stack:
-            started = tuple(stack.enter_context(_process(command, environ)) for _ in range(processes))
+            started = tuple(stack.enter_context(process(command, environ)) for _ in range(processes))
             service = Service(f"http://127.0.0.1:{port}", started)
-            _wait(lambda: httpx.get(service.base_url + database.paths(1)[0], headers=PROOF).status_code == 200)
+            until(lambda: httpx.get(service.base_url + database.paths(1)[0], headers=PROOF).status_code == 200)
             yield service
 
 
@@ -136,16 +138,16 @@ def core(
 def audio() -> Iterator[str]:
     """The audio component; its address."""
     environ = {**os.environ, "SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL, "SOUNDMARK_LOG_LEVEL": "warning"}
-    with _free_port() as port:
+    with free_port() as port:
         command = [sys.executable, "-m", "soundmark", "serve", "audio", "--port", str(port), "--beside-others"]
-        with _process(command, environ):
+        with process(command, environ):
             base_url = f"http://127.0.0.1:{port}"
-            _wait(lambda: httpx.get(base_url + "/readyz").status_code == 200)
+            until(lambda: httpx.get(base_url + "/readyz").status_code == 200)
             yield base_url
 
 
 @contextlib.contextmanager
-def _free_port(*, is_shared: bool = True) -> Iterator[int]:
+def free_port(*, is_shared: bool = True) -> Iterator[int]:
     """A port that nobody else takes meanwhile and several processes may share; or one for a server that shares none."""
     with reserve_port("127.0.0.1", 0) as sock:
         port: int = sock.getsockname()[1]
@@ -155,7 +157,7 @@ def _free_port(*, is_shared: bool = True) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _process(command: list[str], environ: dict[str, str]) -> Iterator[psutil.Process]:
+def process(command: list[str], environ: dict[str, str]) -> Iterator[psutil.Process]:
     process = subprocess.Popen(command, env=environ, cwd=_ROOT)
     try:
         yield psutil.Process(process.pid)
@@ -164,7 +166,7 @@ def _process(command: list[str], environ: dict[str, str]) -> Iterator[psutil.Pro
         process.wait(30)
 
 
-def _wait(is_there: Callable[[], bool]) -> None:
+def until(is_there: Callable[[], bool]) -> None:
     deadline_s = time.monotonic() + _START_S
     while time.monotonic() < deadline_s:
         with contextlib.suppress(httpx.ConnectError):

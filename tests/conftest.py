@@ -8,12 +8,14 @@ from typing import Any
 import psycopg
 import pytest
 import structlog
-from core_app import Api, FakeClock, Rival, audio_component, core_settings, running_core
+from audience_app import audience_settings
+from core_app import Api, FakeClock, Rival, audio_component, core_settings, running_core, served_in_thread
 from hypothesis import HealthCheck, settings
 from issuer import CLIENT_ID, running_issuer
 from leaks import leaked
 from people import People
 
+from soundmark.audience.app import create_app as create_audience_app
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.embedded.throwaway import throwaway_cluster
 from soundmark.kit.migrations import migrate
@@ -39,6 +41,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What a running Core needs to find again is put back as it was, not emptied.
 _KEPT = {"alembic_version", "instance_secrets", "plans", "signing_keys"}
+_KEPT_BY_AUDIENCE = {"alembic_version", "proof_transition"}
+BESIDE_CORE = "audience_beside_core"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -84,9 +88,34 @@ def session_clock() -> FakeClock:
 
 
 @pytest.fixture(scope="session")
-async def session_api(migrated_url: Secret, audio_url: str, session_clock: FakeClock) -> AsyncIterator[Api]:
+def beside_core_url(cluster: RunningCluster) -> Secret:
+    """The database of the Audience that the shared Core speaks to."""
+    url = cluster.create_role_and_database(BESIDE_CORE)
+    migrate(url, "soundmark.audience")
+    return url
+
+
+@pytest.fixture(scope="session")
+def measuring_url(beside_core_url: Secret, session_clock: FakeClock) -> Iterator[str]:
+    """Where that Audience answers: the real component on a real socket, by the same clock."""
+    with served_in_thread(create_audience_app(audience_settings(beside_core_url), clock=session_clock)) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def timely_audience_url(beside_core_url: Secret) -> Iterator[str]:
+    """The same component by the machine's own clock, for a Core that goes by it too."""
+    with served_in_thread(create_audience_app(audience_settings(beside_core_url))) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+async def session_api(
+    migrated_url: Secret, audio_url: str, measuring_url: str, session_clock: FakeClock
+) -> AsyncIterator[Api]:
     """One Core for all tests of a worker: starting it costs more than most tests."""
-    async with running_core(core_settings(migrated_url, audio_url=audio_url), session_clock) as client:
+    settings = core_settings(migrated_url, audio_url=audio_url, audience_url=measuring_url)
+    async with running_core(settings, session_clock) as client:
         yield client
 
 
@@ -99,10 +128,11 @@ def session_keys(migrated_url: Secret, session_api: Api) -> list[Any]:
 
 
 @pytest.fixture
-async def database_url(migrated_url: Secret, session_keys: list[Any]) -> Secret:
-    """The shared Core's database without any content but its keys."""
+async def database_url(migrated_url: Secret, beside_core_url: Secret, session_keys: list[Any]) -> Secret:
+    """The shared Core's database without any content but its keys, and none of it in Audience either."""
     # In a thread: the shared Core may be in the middle of a transaction and has to go on to end it.
     await asyncio.to_thread(_restore, migrated_url, session_keys)
+    await asyncio.to_thread(_empty_audience, beside_core_url)
     return migrated_url
 
 
@@ -127,6 +157,13 @@ def rival(database_url: Secret, cluster: RunningCluster) -> Rival:
 
 
 @pytest.fixture
+def measuring(database_url: Secret, cluster: RunningCluster) -> Rival:
+    """A rival in the database of the Audience that the shared Core speaks to."""
+    assert database_url is not None, "the database is empty"
+    return Rival(cluster.superuser_url_of(BESIDE_CORE))
+
+
+@pytest.fixture
 def api(session_api: Api, database_url: Secret, clock: FakeClock) -> Api:
     """Core, as its operator sees it from this machine."""
     assert database_url is not None, "the database is empty"
@@ -135,12 +172,13 @@ def api(session_api: Api, database_url: Secret, clock: FakeClock) -> Api:
 
 @pytest.fixture(scope="session")
 async def session_people(
-    migrated_url: Secret, audio_url: str, session_api: Api, session_clock: FakeClock
+    migrated_url: Secret, audio_url: str, measuring_url: str, session_api: Api, session_clock: FakeClock
 ) -> AsyncIterator[People]:
     """A second Core on the same database, where people sign in and the operator is nobody."""
     assert session_api is not None, "the signing keys are there"
     async with running_issuer(session_clock) as issuer:
-        settings = core_settings(migrated_url, audio_url=audio_url, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID)
+        urls = {"audio_url": audio_url, "audience_url": measuring_url}
+        settings = core_settings(migrated_url, **urls, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID)
         async with running_core(settings, session_clock) as client:
             yield People(client.other(token=None), issuer)
 
@@ -158,10 +196,24 @@ def _restore(migrated_url: Secret, session_keys: list[Any]) -> None:
         if connection.execute("SELECT * FROM signing_keys").fetchall() != session_keys:
             connection.execute("DELETE FROM signing_keys")
             for row in session_keys:
-                connection.execute("INSERT INTO signing_keys VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)", row)
+                places = ", ".join(["%s"] * len(row))
+                connection.execute(f"INSERT INTO signing_keys VALUES ({places})".encode(), row)
+
+
+def _empty_audience(url: Secret) -> None:
+    with psycopg.connect(url.reveal(), autocommit=True) as connection:
+        if connection.execute("SELECT 1 FROM operations UNION ALL SELECT 1 FROM entitlements LIMIT 1").fetchone():
+            _truncate(connection, kept=_KEPT_BY_AUDIENCE)
 
 
 def _empty(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:
+    _truncate(connection, kept=kept)
+    # The plan that every installation begins with stays as it was made.
+    connection.execute("DELETE FROM plans WHERE id <> 'plan_codes_starter'")
+    connection.execute("UPDATE plans SET monthly_code_quota = 100, active = true WHERE monthly_code_quota <> 100")
+
+
+def _truncate(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:
     names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
     tables = ", ".join(f'"{name}"' for (name,) in names if name not in kept and not name.startswith("procrast"))
     # A running Core may be sealing audit entries, and holds some of these tables while it waits for others.
@@ -174,6 +226,3 @@ def _empty(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:
         else:
             break
     connection.execute("RESET lock_timeout")
-    # The plan that every installation begins with stays as it was made.
-    connection.execute("DELETE FROM plans WHERE id <> 'plan_codes_starter'")
-    connection.execute("UPDATE plans SET monthly_code_quota = 100, active = true WHERE monthly_code_quota <> 100")

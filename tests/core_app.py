@@ -28,6 +28,7 @@ from soundmark.kit.timestamps import format_timestamp
 BASE_URL = "http://core.test"
 OPERATOR_TOKEN = "xop_" + "o" * 43
 AUDIO_CREDENTIAL = "audio-credential-of-the-tests"
+AUDIENCE_CREDENTIAL = "audience-credential-of-the-tests"
 MASTER_KEY = base64.urlsafe_b64encode(bytes(range(32))).decode().rstrip("=")
 INTENT = {"type": "link", "action": "open", "resource": {"url": "https://example.org/ä", "n": [1, 2.5, None, True]}}
 PROOF = {"X-Svc-Resolution-Proof": "ed25519-v1"}
@@ -237,6 +238,42 @@ class Tenant:
         key: dict[str, Any] = answer.json
         return key
 
+    def wanted_integration(self, **changes: Any) -> dict[str, Any]:
+        """A valid body for an Audience integration, but for `changes`."""
+        return {**self.query, "project_id": self.project_id, "mode": "demo", "retention_days": 14, **changes}
+
+    async def given_integration(self, **changes: Any) -> dict[str, Any]:
+        answer = await self.api.post("/v1/audience/integrations", json=self.wanted_integration(**changes))
+        assert answer.status == 201, answer.body
+        integration: dict[str, Any] = answer.json
+        remember(integration["hmac_secret"])
+        return integration
+
+    async def given_entitlement(
+        self, rival: "Rival", mode: str = "contract", *, monthly_events: int = 5000, ends_at: datetime | None = None
+    ) -> None:
+        """The organisation may measure in the mode, as far as Core knows."""
+        await rival.run(
+            "INSERT INTO audience_entitlements VALUES (%s, %s, %s, %s, 1, now())",
+            self.organization_id,
+            mode,
+            monthly_events,
+            ends_at,
+        )
+
+    async def change_integration(self, action: str, integration_id: str, *, json: Any = None) -> Answer:
+        """`revoke`, `secret`, `retention` or `core-key`, in this project."""
+        return await self.api.call(
+            "PATCH" if action == "retention" else "POST",
+            f"/v1/audience/integrations/{integration_id}/{action}",
+            params=self.in_project,
+            **({} if json is None else {"json": json}),
+        )
+
+    @property
+    def in_project(self) -> dict[str, str]:
+        return {**self.query, "project_id": self.project_id}
+
     def wanted_invitation(self, **changes: Any) -> dict[str, Any]:
         """A valid invitation body, but for `changes`."""
         return {"organization_id": self.organization_id, "email": "ada@example.org", "role": "member", **changes}
@@ -274,15 +311,32 @@ def core_settings(database_url: Secret, **changes: Any) -> declared.CoreSettings
         "master_key": MASTER_KEY,
         "audio_url": "http://127.0.0.1:9",
         "audio_credential": AUDIO_CREDENTIAL,
+        "audience_url": "http://127.0.0.1:9",
+        "audience_credential": AUDIENCE_CREDENTIAL,
         "operator_token": OPERATOR_TOKEN,
         "resolve_rate_limit": "1000000",
         "private_timeout_s": "2",
         **changes,
     }
-    for name in ("master_key", "audio_credential", "smtp_password"):
+    for name in ("master_key", "audio_credential", "audience_credential", "smtp_password"):
         remember(str(values.get(name) or ""))
     environ = {f"SOUNDMARK_{name.upper()}": str(value) for name, value in values.items() if value is not None}
     return declared.read(declared.CoreSettings, environ)
+
+
+def jobs_settings(database_url: Secret, **changes: str) -> declared.CoreJobsSettings:
+    """The settings of Core's worker under test; `changes` by the setting's name without prefix."""
+    given = {
+        "CORE_DATABASE_URL": database_url.reveal(),
+        "MASTER_KEY": MASTER_KEY,
+        "BASE_URL": BASE_URL,
+        "AUDIENCE_URL": "http://127.0.0.1:9",
+        "AUDIENCE_CREDENTIAL": AUDIENCE_CREDENTIAL,
+        "PRIVATE_TIMEOUT_S": "2",
+        **changes,
+    }
+    environ = {f"SOUNDMARK_{name}": value for name, value in given.items()}
+    return declared.read(declared.CoreJobsSettings, environ)
 
 
 @contextlib.asynccontextmanager

@@ -18,7 +18,10 @@ READERS: Final[Mapping[str, type[settings.ProcessSettings]]] = {
     "core jobs": settings.CoreJobsSettings,
     "core database": settings.CoreDatabaseSettings,
     "audience jobs": settings.AudienceDatabaseSettings,
+    "audience keys": settings.AudienceKeysSettings,
     "keys": settings.KeysSettings,
+    "rotation": settings.RotationSettings,
+    "legacy import": settings.LegacyImportSettings,
     "contract": settings.ContractSettings,
     "client": settings.ClientSettings,
 }

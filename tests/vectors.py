@@ -9,9 +9,9 @@ from vector_inputs import ACCEPTED, INTENTS, MALFORMED, MALFORMED_BYTES, NOT_CAN
 
 from soundmark.core.contract.examples import EXAMPLE_KEY, ISSUED_AT, example_code
 from soundmark.core.domain.code import Facts, digest_of, payload_of
-from soundmark.core.domain.signed_facts import read_facts
+from soundmark.core.domain.signed_facts import integration_of, read_facts
 from soundmark.core.features.resolution.wire import verification_key
-from soundmark.core.hot.envelope import PROOF_LIFE, Seal, answer_body
+from soundmark.core.hot.envelope import MEASUREMENT_LIFE, PROOF_LIFE, Seal, answer_body
 from soundmark.kit import base64url
 from soundmark.kit.canonical import canonicalize
 from soundmark.kit.signing import SigningKey
@@ -25,6 +25,7 @@ RETIRING_SEED: Final = bytes(range(32, 64))
 RETIRING_KEY: Final = SigningKey.from_seed("sig_cmV0aXJpbmcta2V5LWV4YQ", RETIRING_SEED)
 _SEEDS: Final = ((EXAMPLE_KEY, EXAMPLE_SEED, "active"), (RETIRING_KEY, RETIRING_SEED, "retiring"))
 _TOKEN: Final = "brd_bm9yZGxpY2h0LWV4"
+_PROOF_ID: Final = "prf_bWVhc3VyZW1lbnQtcHJvb2"
 _ANSWERED_AT: Final = ISSUED_AT + timedelta(hours=1)
 
 Json = dict[str, Any]
@@ -35,6 +36,7 @@ def files() -> dict[str, str]:
     documents = {
         "xr-code-v1.json": _signed_codes(),
         "resolution-proof-v1.json": _resolutions(),
+        "measurement-proof-v1.json": _measurements(),
         "canonical-json.json": _canonical_json(),
     }
     # ASCII only: no editor, font or normalisation can change what a vector says.
@@ -136,17 +138,16 @@ def _resolutions() -> Json:
 
 
 def _is_answered(code: Signed) -> bool:
-    facts = json.loads(code.payload)
-    # An answer about a measured Code carries a measurement proof, which Core does not make yet.
-    return facts["expires_at"] > format_timestamp(_ANSWERED_AT) and not facts["policy"]["audience_measurement"]
+    return str(json.loads(code.payload)["expires_at"]) > format_timestamp(_ANSWERED_AT)
 
 
 def _resolution(code: Signed, name: str | None = None, *, now: datetime = _ANSWERED_AT) -> Json:
     facts = read_facts(code.payload)
     assert facts is not None, "a vector is a signed Code"
     # Whoever signed the Code, the key that is active now signs the answer.
-    envelope = Seal(EXAMPLE_KEY, _ANSWERED_AT).envelope(facts)
-    answer = json.loads(answer_body(facts, envelope))
+    seal, integration_id = Seal(EXAMPLE_KEY, _ANSWERED_AT), integration_of(facts)
+    measurement = None if integration_id is None else seal.measurement(facts, integration_id, _PROOF_ID)
+    answer = json.loads(answer_body(facts, seal.envelope(facts, measurement), measurement))
     return {
         "name": name or code.name,
         "token": code.token,
@@ -188,8 +189,59 @@ def _refused_resolutions() -> list[Json]:
             answer, _envelope(payload, signed=json.dumps(payload).encode())
         ),
     }
+    spoilt |= _refused_measured()
     kept = {name: genuine[name] for name in ("token", "now", "answer")}
     return [{"name": name, **kept, **change} for name, change in spoilt.items()]
+
+
+def _measurements() -> Json:
+    measured = [case for code in _codes() if "measurement_proof" in (case := _resolution(code))["answer"]]
+    return {
+        "description": "Measurement proofs. `signature` is Ed25519 over the UTF-8 bytes of `canonical`, which is the "
+        "RFC 8785 form of `proof` without `signature`. They hold from `issued_at` to `expires_at`, five minutes.",
+        **_keys(),
+        "cases": [_measurement(case["name"], case["answer"]["measurement_proof"]) for case in measured],
+    }
+
+
+def _measurement(name: str, proof: Json) -> Json:
+    unsigned = {member: value for member, value in proof.items() if member != "signature"}
+    signed = canonicalize(unsigned).decode()
+    return {"name": name, "proof": proof, "canonical": signed, "signature": proof["signature"]}
+
+
+def _refused_measured() -> dict[str, Json]:
+    """The answer about a measured Code, spoilt in what is said of its measurement; the envelope is signed anew."""
+    genuine = next(_resolution(code) for code in _codes() if code.name == "of a campaign, measured")
+    payload = json.loads(genuine["canonical"])
+    proof = payload["measurement_proof"]
+    unsigned = {member: value for member, value in proof.items() if member != "signature"}
+    late = format_timestamp(_ANSWERED_AT + MEASUREMENT_LIFE + timedelta(milliseconds=1))
+
+    def signed(**changes: Any) -> Json:
+        changed = {**unsigned, **changes}
+        return {**changed, "signature": base64url.encode(EXAMPLE_KEY.sign(canonicalize(changed)))}
+
+    def answered(measurement: Json | None) -> Json:
+        members = {"measurement_proof": measurement} if measurement is not None else {}
+        kept = {name: value for name, value in payload.items() if name != "measurement_proof"}
+        outer = {name: value for name, value in genuine["answer"].items() if name != "measurement_proof"}
+        return _with_proof({**outer, **members}, _envelope({**kept, **members})) | {"token": genuine["token"]}
+
+    return {
+        "measured, but without a measurement proof": answered(None),
+        "a measurement proof of another Code": answered(signed(xr_id="xr_0000000000000000000000")),
+        "a measurement proof of another integration": answered(signed(integration_id="int_0000000000000000000000")),
+        "a measurement proof of a campaign that was not signed": answered({**proof, "campaign_id": None}),
+        "a measurement proof of an id that was not signed": answered({**proof, "proof_id": "prf_0000000000000000"}),
+        "a measurement proof of more than five minutes": answered(signed(expires_at=late)),
+        "a measurement proof with a member that nobody knows": answered(signed(note="hello")),
+        "an outer measurement proof that is not the signed one": _with_proof(
+            {**genuine["answer"], "measurement_proof": signed(proof_id="prf_0000000000000000")},
+            genuine["answer"]["resolution_proof"],
+        )
+        | {"token": genuine["token"]},
+    }
 
 
 def _with_proof(answer: Json, proof: Json) -> Json:

@@ -151,7 +151,21 @@ class SmtpSettings(kit.Settings):
     smtp_password: Annotated[Secret, BeforeValidator(_smtp_secret)] | None = None
 
 
-class CoreSettings(ProcessSettings, SmtpSettings):
+class PrivateSettings(kit.Settings):
+    """What every process takes that calls a private component: how long it waits, and how much it reads."""
+
+    private_timeout_s: Annotated[float, Field(ge=1, le=60)] = 5
+    private_response_bytes_max: Annotated[int, Field(ge=1024, le=16 * 1024 * 1024)] = 8 * 1024 * 1024
+
+
+class AudienceChannelSettings(PrivateSettings):
+    """What every process takes that calls Audience."""
+
+    audience_url: HttpUrl
+    audience_credential: Credentials
+
+
+class CoreSettings(ProcessSettings, SmtpSettings, AudienceChannelSettings):
     """Core: the public control plane."""
 
     base_url: HttpUrl
@@ -161,8 +175,6 @@ class CoreSettings(ProcessSettings, SmtpSettings):
     master_key: Annotated[Secret, BeforeValidator(_master_key)]
     audio_url: HttpUrl
     audio_credential: Credentials
-    private_timeout_s: Annotated[float, Field(ge=1, le=60)] = 5
-    private_response_bytes_max: Annotated[int, Field(ge=1024, le=16 * 1024 * 1024)] = 8 * 1024 * 1024
     oidc_issuer: Annotated[str, AfterValidator(_oidc_issuer)] | None = None
     oidc_client_id: Annotated[str, Field(max_length=255)] | None = None
     operator_token: Annotated[Secret, BeforeValidator(_operator_token)] | None = None
@@ -190,6 +202,7 @@ class AudienceSettings(ProcessSettings):
     core_database_url: DatabaseUrl | None = None
     audience_credential: Credentials
     database_pool_size: Annotated[int, Field(ge=2, le=200)] = 10
+    master_key: Annotated[Secret, BeforeValidator(_master_key)]
 
     @model_validator(mode="after")
     def _databases_differ(self) -> "AudienceSettings":
@@ -209,7 +222,7 @@ class CoreDatabaseSettings(ProcessSettings):
     core_database_url: DatabaseUrl
 
 
-class CoreJobsSettings(CoreDatabaseSettings, SmtpSettings):
+class CoreJobsSettings(CoreDatabaseSettings, SmtpSettings, AudienceChannelSettings):
     """What `soundmark work core` takes."""
 
     base_url: HttpUrl
@@ -223,10 +236,24 @@ class AudienceDatabaseSettings(ProcessSettings):
     audience_database_url: DatabaseUrl
 
 
+class AudienceKeysSettings(AudienceDatabaseSettings):
+    """What a command takes that opens what Audience has sealed; the master key is Audience's own."""
+
+    master_key: Annotated[Secret, BeforeValidator(_master_key)]
+
+
 class KeysSettings(CoreDatabaseSettings):
     """What `soundmark keys` takes."""
 
     master_key: Annotated[Secret, BeforeValidator(_master_key)]
+
+
+class RotationSettings(KeysSettings, AudienceChannelSettings):
+    """What the commands take that put another signing key in place, which Audience has to know before."""
+
+
+class LegacyImportSettings(CoreDatabaseSettings, AudienceChannelSettings):
+    """What the command takes that imports aggregates into Audience."""
 
 
 class ContractSettings(ProcessSettings):
@@ -253,10 +280,8 @@ JOBS: Final[Mapping[Component, type[ProcessSettings]]] = {
     "audience": AudienceDatabaseSettings,
 }
 
-# Settings of the private channel to Audience, which Core takes once it speaks to it.
-_NOT_READ_YET: Final = {"AUDIENCE_URL"}
 _MODELS: Final[tuple[type[ProcessSettings], ...]] = (*COMPONENTS.values(), ClientSettings)
-_KNOWN: Final = {name.upper() for model in _MODELS for name in model.model_fields} | _NOT_READ_YET
+_KNOWN: Final = {name.upper() for model in _MODELS for name in model.model_fields}
 
 S = TypeVar("S", bound=ProcessSettings)
 

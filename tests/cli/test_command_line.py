@@ -103,6 +103,7 @@ def test_config_check_names_everything_that_is_wrong_at_once() -> None:
     assert sorted(named) == [
         "SOUNDMARK_AUDIENCE_CREDENTIAL",
         "SOUNDMARK_AUDIENCE_DATABASE_URL",
+        "SOUNDMARK_AUDIENCE_URL",
         "SOUNDMARK_AUDIO_CREDENTIAL",
         "SOUNDMARK_AUDIO_URL",
         "SOUNDMARK_BASE_URL",
@@ -111,7 +112,7 @@ def test_config_check_names_everything_that_is_wrong_at_once() -> None:
         "SOUNDMARK_MASTER_KEY",
         "SOUNDMARK_MASTER_KEYS",
     ]
-    assert lines[-1] == "soundmark: 9 settings are wrong or missing"
+    assert lines[-1] == "soundmark: 10 settings are wrong or missing"
     assert "secret" not in done.stderr
 
 

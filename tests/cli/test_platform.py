@@ -1,4 +1,4 @@
-"""`soundmark platform reseal` on a real database, by the environment and by a data dir."""
+"""`soundmark platform reseal` on real databases, by the environment and by a data dir."""
 
 import json
 from collections.abc import Iterator
@@ -9,8 +9,11 @@ import psycopg
 import pytest
 from core_app import MASTER_KEY
 
+from soundmark.embedded.plan import audience_master_key
+from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.sealing import Sealer, parse_master_key
+from soundmark.kit.migrations import migrate
+from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.secret import Secret
 
 from .conftest import Done, run
@@ -81,7 +84,7 @@ def test_everything_moves_and_the_old_key_opens_nothing(
     ]
     assert opens_under(connection, NEW_KEY)
     assert "another master key" in run("keys", "stage", settings=settings).refusal
-    assert run("keys", "rotate", "--no-wait", settings={**settings, "MASTER_KEY": NEW_KEY}).status == 0
+    assert run("keys", "stage", settings={**settings, "MASTER_KEY": NEW_KEY}).status == 0
 
     again = reseal(new_key_file, settings=settings)
     assert again.out == "0 values moved to the new master key; 5 had it already\n"
@@ -190,3 +193,139 @@ def test_a_data_dir_whose_key_comes_from_outside_gets_none(
     done = reseal(new_key_file, "--data-dir", str(data_dir), settings={"MASTER_KEY": MASTER_KEY})
     assert done.status == 0
     assert sorted(path.name for path in data_dir.iterdir()) == ["up.json"]
+
+
+AUDIENCE = "audience_of_platform"
+
+
+@pytest.fixture
+def audience_url(cluster: RunningCluster) -> Secret:
+    """Audience's database, which holds what its own master key sealed: the one that `up` derives."""
+    url = cluster.create_role_and_database(AUDIENCE)
+    migrate(url, "soundmark.audience")
+    with psycopg.connect(url.reveal(), autocommit=True) as connection:
+        connection.execute("TRUNCATE instance_secrets, integrations CASCADE")
+    return url
+
+
+def derived(master_key: str) -> str:
+    return audience_master_key(Secret(master_key)).reveal()
+
+
+def given_in_audience(url: Secret, master_key: str, name: str = "token_digests") -> None:
+    sealer = Sealer(parse_master_key(master_key), SystemEntropy())
+    sealed = sealer.seal(b"secret", table="instance_secrets", column="sealed", row=name)
+    with psycopg.connect(url.reveal(), autocommit=True) as connection:
+        connection.execute("INSERT INTO instance_secrets VALUES (%s, %s, now())", (name, sealed))
+
+
+def opens_in_audience(url: Secret, master_key: str) -> bool:
+    sealer = Sealer(parse_master_key(master_key), SystemEntropy())
+    with psycopg.connect(url.reveal()) as connection:
+        rows = connection.execute("SELECT name, sealed FROM instance_secrets").fetchall()
+    try:
+        opened = [sealer.unseal(sealed, table="instance_secrets", column="sealed", row=name) for name, sealed in rows]
+    except SealBroken:
+        return False
+    return bool(opened)
+
+
+@pytest.fixture
+def whole_data_dir(data_dir: Path, settings: Settings, audience_url: Secret) -> Path:
+    """What a running `up` has there, which knows both databases."""
+    up = {"core_database_url": settings["CORE_DATABASE_URL"], "audience_database_url": audience_url.reveal()}
+    (data_dir / "up.json").write_text(json.dumps(up), encoding="utf-8")
+    return data_dir
+
+
+def test_audience_is_moved_by_its_own_environment(audience_url: Secret, new_key_file: Path) -> None:
+    given_in_audience(audience_url, MASTER_KEY)
+    told = {"AUDIENCE_DATABASE_URL": audience_url.reveal(), "MASTER_KEY": MASTER_KEY}
+
+    done = reseal(new_key_file, "--component", "audience", settings=told)
+
+    assert done.out.splitlines() == [
+        "1 value moved to the new master key; 0 had it already",
+        "now restart every process of Audience with the new key, then run this command once more",
+    ]
+    assert opens_in_audience(audience_url, NEW_KEY)
+    again = reseal(new_key_file, "--component", "audience", settings=told)
+    assert again.out == "0 values moved to the new master key; 1 had it already\n"
+
+
+def test_the_wrong_old_key_of_audience_is_refused(audience_url: Secret, new_key_file: Path) -> None:
+    given_in_audience(audience_url, OTHER_KEY)
+    told = {"AUDIENCE_DATABASE_URL": audience_url.reveal(), "MASTER_KEY": MASTER_KEY}
+
+    refusal = reseal(new_key_file, "--component", "audience", settings=told).refusal
+
+    assert refusal.startswith("nothing was changed: instance_secrets.sealed of token_digests opens neither under")
+    assert opens_in_audience(audience_url, OTHER_KEY)
+
+
+def test_what_audience_needs_is_named(new_key_file: Path, settings: Settings) -> None:
+    refusal = reseal(new_key_file, "--component", "audience", settings=settings).refusal
+    assert refusal == "SOUNDMARK_AUDIENCE_DATABASE_URL: is not set"
+    told = {"AUDIENCE_DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none", "MASTER_KEY": MASTER_KEY}
+    refusal = reseal(new_key_file, "--component", "audience", settings=told).refusal
+    assert refusal == "Audience's database does not answer"
+
+
+def test_of_a_data_dir_both_move_each_under_its_own_key(
+    connection: psycopg.Connection[Any], whole_data_dir: Path, audience_url: Secret, new_key_file: Path
+) -> None:
+    given_secret(connection)
+    given_in_audience(audience_url, derived(MASTER_KEY))
+
+    done = reseal(new_key_file, "--data-dir", str(whole_data_dir))
+
+    assert done.out.splitlines() == [
+        "2 values moved to the new master key; 0 had it already",
+        f"the new key is in {whole_data_dir / 'master.key'}",
+        "now restart every process of Core and Audience with the new key, then run this command once more",
+    ]
+    assert opens_under(connection, NEW_KEY)
+    assert opens_in_audience(audience_url, derived(NEW_KEY))
+    assert not opens_in_audience(audience_url, NEW_KEY)
+
+    given_in_audience(audience_url, derived(MASTER_KEY), "made_before_the_restart")
+    again = reseal(new_key_file, "--data-dir", str(whole_data_dir))
+    assert again.out.startswith("1 value moved to the new master key; 2 had it already\n")
+    assert opens_in_audience(audience_url, derived(NEW_KEY))
+
+
+def test_where_audience_does_not_open_core_does_not_move(
+    connection: psycopg.Connection[Any], whole_data_dir: Path, audience_url: Secret, new_key_file: Path
+) -> None:
+    given_secret(connection)
+    given_in_audience(audience_url, OTHER_KEY)
+
+    assert "nothing was changed" in reseal(new_key_file, "--data-dir", str(whole_data_dir)).refusal
+
+    assert opens_under(connection, MASTER_KEY)
+    assert (whole_data_dir / "master.key").read_text("ascii") == MASTER_KEY + "\n"
+
+
+def test_after_dying_between_the_two_it_is_continued(
+    settings: Settings,
+    connection: psycopg.Connection[Any],
+    whole_data_dir: Path,
+    audience_url: Secret,
+    new_key_file: Path,
+) -> None:
+    """Core's are committed under the new key; Audience and the data dir still have the old one."""
+    given_secret(connection)
+    given_in_audience(audience_url, derived(MASTER_KEY))
+    assert reseal(new_key_file, settings=settings).status == 0
+
+    done = reseal(new_key_file, "--data-dir", str(whole_data_dir))
+
+    assert done.out.startswith("1 value moved to the new master key; 1 had it already\n")
+    assert opens_in_audience(audience_url, derived(NEW_KEY))
+    assert (whole_data_dir / "master.key").read_text("ascii") == NEW_KEY + "\n"
+
+
+def test_of_a_data_dir_no_component_is_moved_alone(whole_data_dir: Path, new_key_file: Path) -> None:
+    """One key of it is derived from the other; the next start would open only half."""
+    done = reseal(new_key_file, "--data-dir", str(whole_data_dir), "--component", "audience")
+    assert "leave --component out" in done.refusal

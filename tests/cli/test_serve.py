@@ -158,6 +158,8 @@ def test_resolutions_of_several_core_processes_add_up(cluster: RunningCluster) -
         "SOUNDMARK_CORE_DATABASE_URL": url.reveal(),
         "SOUNDMARK_MASTER_KEY": MASTER_KEY,
         "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
+        "SOUNDMARK_AUDIENCE_URL": "http://127.0.0.1:9",
+        "SOUNDMARK_AUDIENCE_CREDENTIAL": "a-credential-of-audience",
         **AUDIO,
     }
 
@@ -198,6 +200,7 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
     environ = {
         "SOUNDMARK_AUDIENCE_DATABASE_URL": url.reveal(),
         "SOUNDMARK_AUDIENCE_CREDENTIAL": "a-credential-of-audience",
+        "SOUNDMARK_MASTER_KEY": "A" * 43,
     }
     with serving("audience", environ) as audience:
 
@@ -209,7 +212,7 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
         with psycopg.connect(url.reveal(), autocommit=True) as connection:
             connection.execute("UPDATE alembic_version SET version_num = '0000'")
             assert answer() == (503, {"status": "not_ready", "unavailable": ["database"]})
-            connection.execute("UPDATE alembic_version SET version_num = '0001'")
+            connection.execute("UPDATE alembic_version SET version_num = '0002'")
         with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as superuser:
             superuser.execute(f"ALTER ROLE {name} NOLOGIN".encode())
             superuser.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
@@ -242,6 +245,8 @@ def core_environ(url: str, master_key: str = MASTER_KEY) -> dict[str, str]:
         "SOUNDMARK_CORE_DATABASE_URL": url,
         "SOUNDMARK_MASTER_KEY": master_key,
         "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
+        "SOUNDMARK_AUDIENCE_URL": "http://127.0.0.1:9",
+        "SOUNDMARK_AUDIENCE_CREDENTIAL": "a-credential-of-audience",
         **AUDIO,
     }
 
@@ -285,6 +290,7 @@ def test_a_component_whose_database_is_away_says_so_in_one_line(component: str) 
             "audience": {
                 "SOUNDMARK_AUDIENCE_DATABASE_URL": url,
                 "SOUNDMARK_AUDIENCE_CREDENTIAL": "a-credential-of-audience",
+                "SOUNDMARK_MASTER_KEY": "A" * 43,
             },
         }
         status, said, (error,) = starting(component, environ[component])

@@ -58,6 +58,8 @@ def cores(spare_database_url: Secret) -> Iterator[Cores]:
         "SOUNDMARK_CORE_DATABASE_URL": spare_database_url.reveal(),
         "SOUNDMARK_MASTER_KEY": MASTER_KEY,
         "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
+        "SOUNDMARK_AUDIENCE_URL": "http://127.0.0.1:9",
+        "SOUNDMARK_AUDIENCE_CREDENTIAL": "a-credential-of-audience",
         "SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL,
         "SOUNDMARK_OPERATOR_TOKEN": OPERATOR_TOKEN,
         "SOUNDMARK_RESOLVE_RATE_LIMIT": "1000000",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core_app import BASE_URL, MASTER_KEY, Api, Rival, Tenant
+from core_app import AUDIENCE_CREDENTIAL, BASE_URL, MASTER_KEY, Api, Rival, Tenant
 from mail_server import PASSWORD, USERNAME, MailServer, make_certificate, running_mail_server
 from people import People
 
@@ -73,6 +73,8 @@ def worker(database_url: Secret, tmp_path: Path) -> Worker:
     settings = {
         "BASE_URL": BASE_URL,
         "CORE_DATABASE_URL": database_url.reveal(),
+        "AUDIENCE_URL": "http://127.0.0.1:9",
+        "AUDIENCE_CREDENTIAL": AUDIENCE_CREDENTIAL,
         "MASTER_KEY": MASTER_KEY,
         "LOG_LEVEL": "debug",
     }

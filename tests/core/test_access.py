@@ -25,6 +25,7 @@ class Given:
     api_key_id: str
     invitation_id: str
     campaign_id: str
+    integration_id: str
 
 
 # Of the issuance that every organisation with content can recover.
@@ -99,6 +100,18 @@ ACTS: dict[Action, Act] = {
         json={"project_id": tenant.project_id, "xr_ids": [given.xr_id]},
     ),
     "code.render": lambda tenant, given: tenant.api.get(f"/v1/codes/{given.xr_id}/audio", params=tenant.query),
+    "audience.create": lambda tenant, _: tenant.api.post("/v1/audience/integrations", json=tenant.wanted_integration()),
+    "audience.list": lambda tenant, _: tenant.api.get("/v1/audience/integrations", params=tenant.in_project),
+    "audience.revoke": lambda tenant, given: tenant.change_integration("revoke", given.integration_id),
+    "audience.rotate_secret": lambda tenant, given: tenant.change_integration("secret", given.integration_id),
+    "audience.change_retention": lambda tenant, given: tenant.change_integration(
+        "retention", given.integration_id, json={"retention_days": 7}
+    ),
+    "audience.replace_core_key": lambda tenant, given: tenant.change_integration("core-key", given.integration_id),
+    "audience.report": lambda tenant, given: tenant.api.get(
+        f"/v1/audience/reports/{given.integration_id}", params=tenant.in_project
+    ),
+    "audience.legacy_report": lambda tenant, _: tenant.api.get("/v1/audience/legacy-report", params=tenant.in_project),
     "usage.read": lambda tenant, _: tenant.api.get("/v1/usage", params=tenant.query),
 }
 
@@ -133,6 +146,14 @@ ALLOWED: dict[Action, set[str]] = {
     "code.revoke": {"owner", "admin"},
     "code.revoke_batch": {"owner", "admin"},
     "code.render": {"owner", "admin", "member"},
+    "audience.create": {"owner", "admin"},
+    "audience.list": {"owner", "admin", "member"},
+    "audience.revoke": {"owner", "admin"},
+    "audience.rotate_secret": {"owner", "admin"},
+    "audience.change_retention": {"owner", "admin"},
+    "audience.replace_core_key": {"owner", "admin"},
+    "audience.report": {"owner", "admin", "member"},
+    "audience.legacy_report": {"owner", "admin", "member"},
     "usage.read": {"owner", "admin", "member", "billing"},
 }
 
@@ -200,6 +221,7 @@ async def test_what_is_no_organisation_is_not_found(api: Api, action: Action, or
         api_key_id="key_" + "A" * 22,
         invitation_id="inv_" + "A" * 22,
         campaign_id="cmp_" + "A" * 22,
+        integration_id="int_" + "A" * 22,
     )
     answer = await ACTS[action](Tenant(api, organization_id, tenant.project_id), given)
     # A path that ends before the id is another path.
@@ -249,7 +271,8 @@ async def given_content(tenant: Tenant, rival: Rival) -> Given:
     await tenant.given_member(rival, COLLEAGUE, "member")
     invitation = await tenant.given_invitation()
     campaign = await tenant.given_campaign()
-    return Given(code["xr_id"], key["id"], invitation["id"], campaign["id"])
+    integration = await tenant.given_integration()
+    return Given(code["xr_id"], key["id"], invitation["id"], campaign["id"], integration["id"])
 
 
 async def status_of(tenant: Tenant, xr_id: str) -> str:

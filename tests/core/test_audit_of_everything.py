@@ -14,8 +14,10 @@ from soundmark.core.domain.audit import AuditAction
 
 COLLEAGUE = "colleague"
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
-# By a method that is not safe: what is asked for is too much for a URL.
-READING = {"bundle_codes", "recover_code", "recover_codes"}
+# By an operator's command, which is no operation of the API.
+OF_COMMANDS = {"billing.entitlement_changed"}
+# By a method that is not safe: what is asked for is too much for a URL, or what it changes is Audience's.
+READING = {"bundle_codes", "deliver_event", "recover_code", "recover_codes"}
 SECRET_PREFIXES = ("xak_", "xin_", "xop_", "xhm_", "eyJ")
 
 
@@ -28,6 +30,7 @@ class Given:
     api_key_id: str
     invitation_id: str
     campaign_id: str
+    integration_id: str
     token: str
     ada: Api
 
@@ -47,6 +50,11 @@ def call(method: str, path: str, **options: Any) -> Callable[[Given], Awaitable[
     return lambda given: given.tenant.api.call(
         method, path.format(given=given, tenant=given.tenant), params=given.tenant.query, **options
     )
+
+
+def change(action: str, **options: Any) -> Callable[[Given], Awaitable[Answer]]:
+    """The operation on the integration."""
+    return lambda given: given.tenant.change_integration(action, given.integration_id, **options)
 
 
 def post(path: str, body: Callable[[Given], dict[str, Any]]) -> Callable[[Given], Awaitable[Answer]]:
@@ -101,6 +109,17 @@ TOLD: dict[str, Told] = {
     ),
     "archive_campaign": Told("campaign.archived", 200, call("POST", "/v1/campaigns/{given.campaign_id}/archive")),
     "stop_campaign": Told("campaign.stopped", 200, call("POST", "/v1/campaigns/{given.campaign_id}/stop")),
+    "create_integration": Told(
+        "audience.integration_provisioning",
+        201,
+        post("/v1/audience/integrations", lambda given: given.tenant.wanted_integration()),
+    ),
+    "revoke_integration": Told("audience.integration_revocation", 200, change("revoke")),
+    "rotate_integration_secret": Told("audience.integration_secret_rotation", 200, change("secret")),
+    "change_integration_retention": Told(
+        "audience.integration_retention_update", 200, change("retention", json={"retention_days": 7})
+    ),
+    "replace_integration_core_key": Told("audience.integration_core_key_update", 200, change("core-key")),
     "issue_code": Told("code.issued", 201, post("/v1/codes", lambda given: given.tenant.wanted_code())),
     "issue_codes": Told(
         "code.batch_issued", 201, post("/v1/codes/batch", lambda given: {**given.tenant.wanted_code(), "count": 2})
@@ -130,7 +149,7 @@ def test_every_operation_that_changes_an_organisation_is_held_to_the_log() -> No
 
 def test_every_action_is_told_by_something() -> None:
     """An action that nothing tells would be a promise of the contract that is not kept."""
-    assert {told.action for told in TOLD.values()} == set(get_args(AuditAction))
+    assert {told.action for told in TOLD.values()} | OF_COMMANDS == set(get_args(AuditAction))
 
 
 @pytest.fixture
@@ -138,10 +157,13 @@ async def given(api: Api, people: People, rival: Rival) -> Given:
     tenant = await api.given_tenant()
     campaign, key = await tenant.given_campaign(), await tenant.given_key()
     code = await tenant.given_code(campaign_id=campaign["id"])
+    integration = await tenant.given_integration()
     await tenant.given_member(rival, COLLEAGUE, "member")
     invitation = await tenant.given_invitation()
     ada = people.person("ada", email="ada@example.org")
-    return Given(tenant, code["xr_id"], key["id"], invitation["id"], campaign["id"], invitation["secret"], ada)
+    return Given(
+        tenant, code["xr_id"], key["id"], invitation["id"], campaign["id"], integration["id"], invitation["secret"], ada
+    )
 
 
 async def entries(rival: Rival) -> dict[str, tuple[str, str, str, str]]:
@@ -161,6 +183,11 @@ async def everything(rival: Rival) -> dict[str, list[Any]]:
     }
 
 
+def _secrets(answer: Answer) -> set[str]:
+    told = answer.json if answer.body else {}
+    return {told[name] for name in ("secret", "hmac_secret") if name in told}
+
+
 @pytest.mark.parametrize("operation", TOLD)
 async def test_an_operation_writes_exactly_one_entry(given: Given, rival: Rival, operation: str) -> None:
     told, before = TOLD[operation], await entries(rival)
@@ -172,7 +199,7 @@ async def test_an_operation_writes_exactly_one_entry(given: Given, rival: Rival,
     assert (action, actor_id, outcome) == (told.action, told.actor_id, "completed")
     assert {identity: after[identity] for identity in before} == before
     assert not any(prefix in metadata for prefix in SECRET_PREFIXES)
-    secrets = {given.token, answer.json.get("secret") if answer.body else None} - {None}
+    secrets = {given.token, *_secrets(answer)}
     assert not any(secret in str(after) for secret in secrets)
 
 

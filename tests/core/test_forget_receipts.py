@@ -3,9 +3,8 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from core_app import MASTER_KEY, Api, FakeClock, Rival
+from core_app import Api, FakeClock, Rival, jobs_settings
 
-from soundmark import settings as declared
 from soundmark.core.context import WorkContext
 from soundmark.core.features.codes import jobs
 from soundmark.core.worker import work_context
@@ -14,12 +13,7 @@ from soundmark.kit.secret import Secret
 
 @pytest.fixture
 async def ctx(database_url: Secret, clock: FakeClock) -> AsyncIterator[WorkContext]:
-    environ = {
-        "SOUNDMARK_BASE_URL": "http://core.test",
-        "SOUNDMARK_CORE_DATABASE_URL": database_url.reveal(),
-        "SOUNDMARK_MASTER_KEY": MASTER_KEY,
-    }
-    context = work_context(declared.read(declared.CoreJobsSettings, environ), clock=clock)
+    context = work_context(jobs_settings(database_url), clock=clock)
     await context.db.open()
     yield context
     await context.db.close()

@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from core_app import BASE_URL, MASTER_KEY, Api, FakeClock, Rival, Tenant
+from core_app import BASE_URL, Api, FakeClock, Rival, Tenant, jobs_settings
 from mail_server import MailServer, running_mail_server
 
-from soundmark import settings as declared
 from soundmark.core.context import WorkContext
 from soundmark.core.domain.invitation import ATTEMPTS_MAX, LEASE, SENDING_MAX
 from soundmark.core.features.invitations import jobs
@@ -51,9 +50,7 @@ async def configure(api: Api, server: MailServer) -> None:
 
 @contextlib.asynccontextmanager
 async def working(database_url: Secret, clock: FakeClock, **changes: str) -> AsyncIterator[WorkContext]:
-    given = {"CORE_DATABASE_URL": database_url.reveal(), "MASTER_KEY": MASTER_KEY, "BASE_URL": BASE_URL, **changes}
-    environ = {f"SOUNDMARK_{name}": value for name, value in given.items()}
-    ctx = work_context(declared.read(declared.CoreJobsSettings, environ), clock=clock)
+    ctx = work_context(jobs_settings(database_url, **changes), clock=clock)
     await ctx.db.open()
     try:
         yield ctx

@@ -11,12 +11,14 @@ import psycopg
 import pytest
 from core_app import MASTER_KEY, Api, FakeClock, Rival, Tenant, core_settings, running_core
 
-from soundmark.core.features.platform.reseal import Resealed, ResealRefused, reseal
+from soundmark.core.features.platform import reseal as core
 from soundmark.core.store.sealed_values import SEALED_COLUMNS
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.postgres import Database
 from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.kit.resealing import Resealed, ResealRefused
+from soundmark.kit.resealing import reseal as reseal_vault
 from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.secret import Secret
 from soundmark.kit.startup import CannotStart
@@ -27,6 +29,10 @@ OLD, NEW, WRONG = (Sealer(parse_master_key(key), SystemEntropy()) for key in (MA
 PASSWORD = "correct horse battery staple"
 # What each row is sealed to.
 ROW_IDS = {"signing_keys": "key_id", "platform_secrets": "name", "instance_secrets": "name", "invitations": "id"}
+
+
+async def reseal(db: Database, *, old: list[Sealer], new: Sealer) -> Resealed:
+    return await reseal_vault(core.vault(db), old=old, new=new)
 
 
 @pytest.fixture

@@ -53,6 +53,7 @@ async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
         assert (await api.post("/v1/codes", json=body, headers={"Idempotency-Key": "k" * 16})).status == 201
         await tenant.given_key()
         await tenant.given_invitation()
+        await tenant.given_entitlement(rival)
         made.append(tenant)
     async with asyncio.timeout(60):
         while await rival.rows("SELECT FROM audit_unsealed"):
@@ -107,6 +108,7 @@ async def test_every_other_policy_is_known(rival: Rival) -> None:
     assert set(others) == {
         ("organizations_of_subject", "SELECT"),
         ("members_of_subject", "SELECT"),
+        ("audit_entries_of_everybody", "SELECT"),
         ("codes_of_everybody", "SELECT"),
         ("invitations_of_everybody", "SELECT"),
         ("invitations_resealed", "UPDATE"),
@@ -208,14 +210,14 @@ async def test_it_cannot_be_switched_off(connection: psycopg.AsyncConnection[Any
         await seen(connection, "codes", "organization_id")
 
 
-OF_EVERYBODY: Final = {"codes", "invitations", "issuance_receipts"}
+OF_EVERYBODY: Final = {"audit_entries", "codes", "invitations", "issuance_receipts"}
 
 
 async def test_the_operators_questions_about_all_tenants_reach_few_tables(
     connection: psycopg.AsyncConnection[Any], tenants: tuple[Tenant, Tenant], rival: Rival
 ) -> None:
-    """A signing key may not retire while any Code needs it, a new master key seals every waiting invitation, and what
-    an issuance answered is forgotten after a day.
+    """A signing key may not retire while any Code needs it, a new master key seals every waiting invitation, what
+    an issuance answered is forgotten after a day, and what was requested of Audience gets its outcome.
     """
     both = {tenant.organization_id for tenant in tenants}
     for table, column in (await tenant_tables(rival)).items():

@@ -16,7 +16,20 @@ import pytest
 from core_app import FakeClock, Rival, core_settings, served_in_thread
 from cutting import Cutting, Fault
 from issuer import CLIENT_ID, Issuer, running_issuer
-from soundmark_sdk import hear, read_key_set, verify_signed_code
+from leaks import remember
+from soundmark_sdk import (
+    AsyncReceiver,
+    AsyncReporter,
+    Consent,
+    DeliveryFailure,
+    DeviceSecret,
+    Measurement,
+    Resolution,
+    hear,
+    measure,
+    read_key_set,
+    verify_signed_code,
+)
 from soundmark_sdk.client import (
     ApiProblem,
     AsyncClient,
@@ -25,15 +38,18 @@ from soundmark_sdk.client import (
     CodeFilters,
     FileRecoveryStore,
     Intent,
+    ReportFilters,
     Wish,
 )
+from soundmark_sdk.client.records import Code
+from soundmark_sdk.publisher import AsyncPublisher, Backend, ReportingTokens
 
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.secret import Secret
 
-# What a receiver asks, and its own half of the SDK.
-RECEIVERS: Final = {"GET /v1/resolve/{broadcast_token}", "GET /v1/keys"}
+# What receivers and publishers ask, and their own halves of the SDK.
+RECEIVERS: Final = {"GET /v1/resolve/{broadcast_token}", "GET /v1/keys", "POST /v1/events"}
 
 
 class Recording(httpx.AsyncHTTPTransport):
@@ -92,11 +108,10 @@ class Tenant:
 
 
 @pytest.fixture
-async def world(spare_database_url: Secret, audio_url: str) -> AsyncIterator[World]:
+async def world(spare_database_url: Secret, audio_url: str, timely_audience_url: str) -> AsyncIterator[World]:
     async with running_issuer(FakeClock()) as issuer:
-        settings = core_settings(
-            spare_database_url, audio_url=audio_url, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID
-        )
+        urls = {"audio_url": audio_url, "audience_url": timely_audience_url}
+        settings = core_settings(spare_database_url, **urls, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID)
         with served_in_thread(create_app(settings)) as url:
             yield World(url, issuer)
 
@@ -116,6 +131,7 @@ async def test_every_published_route_is_called_and_understood(world: World, tena
     await walk_keys(tenant)
     await walk_codes(world, tenant)
     await walk_campaigns(tenant)
+    await walk_audience(world, tenant)
     await walk_audit_log(tenant)
     await walk_platform(tenant)
 
@@ -200,7 +216,7 @@ async def walk_codes(world: World, tenant: Tenant) -> None:
     )
     assert verified.xr_id == code.xr_id
     usage = await tenant.client.usage(organization_id)
-    assert (usage.codes.issued, usage.codes.remaining, usage.audience.status) == (4, 96, "unavailable")
+    assert (usage.codes.issued, usage.codes.remaining, usage.audience.status) == (4, 96, "available")
     listed = [one async for one in codes.list(organization_id, page_size=3)]
     assert [one.xr_id for one in listed][-1] == code.xr_id
     assert len(listed) == 4
@@ -260,6 +276,79 @@ async def walk_campaigns(tenant: Tenant) -> None:
     with pytest.raises(ApiProblem) as archived:
         await tenant.client.codes.issue(tenant.wish(campaign_id=campaign.id))
     assert (archived.value.code, archived.value.unsettled) == ("campaign_archived", None)
+
+
+async def walk_audience(world: World, tenant: Tenant) -> None:
+    integrations, audience = tenant.client.integrations, tenant.client.audience
+    ids = (tenant.organization_id, tenant.project_id)
+    made = await integrations.create(*ids, "demo", retention_days=14)
+    assert (made.mode, made.status, made.secret_rotated_at) == ("demo", "active", None)
+    rotated = await integrations.rotate_secret(*ids, made.id)
+    assert len({made.hmac_secret, rotated.hmac_secret}) == 2
+    assert rotated.secret_rotated_at is not None
+    assert made.hmac_secret not in repr(made)
+    remember(made.hmac_secret)
+    remember(rotated.hmac_secret)
+    changed = await integrations.change_retention(*ids, made.id, 7)
+    assert (changed.previous_retention_days, changed.retention_days, changed.deleted_events) == (14, 7, 0)
+    assert (await integrations.replace_core_key(*ids, made.id)).core_key_id == made.core_key_id
+    code = await tenant.client.codes.issue(tenant.wish(audience_integration_id=made.id))
+    assert (code.audience_enabled, code.audience_integration_id) == (True, made.id)
+
+    outcomes, resolution = await measure_through(world, rotated.hmac_secret, code)
+    assert outcomes == ["recorded", "duplicate"]
+    filters = ReportFilters(xr_id=code.xr_id, from_at=datetime.now(UTC) - timedelta(days=1))
+    report = await audience.report(*ids, made.id, filters)
+    assert (report.events, report.estimated_reach, report.integrity_signals.event_replays) == (1, 1, 1)
+    assert [row.country for row in report.by_country] == ["TN"]
+    table, legacy = io.BytesIO(), io.BytesIO()
+    assert await audience.download_report(*ids, made.id, table) == len(table.getvalue())
+    assert b'"total","","events","1"' in table.getvalue()
+    assert (await audience.legacy_report(*ids)).events == 0
+    assert await audience.download_legacy_report(*ids, legacy) == len(legacy.getvalue()) > 0
+    usage = await tenant.client.usage(tenant.organization_id)
+    assert [mode.events for mode in usage.audience.modes if mode.mode == "demo"] == [1]
+
+    assert (await integrations.revoke(*ids, made.id)).status == "revoked"
+    assert [one.id async for one in integrations.list(*ids)] == [made.id]
+    assert [one.status for one in (await integrations.page(*ids)).data] == ["revoked"]
+    with pytest.raises(ApiProblem) as revoked:
+        await integrations.rotate_secret(*ids, made.id)
+    assert revoked.value.code == "integration_revoked"
+    with pytest.raises(DeliveryFailure) as late:
+        await forward(world, rotated.hmac_secret, measured(resolution))
+    assert late.value.reason == "integration_revoked"
+
+
+async def measure_through(world: World, hmac_secret: str, code: Code) -> tuple[list[str], Resolution]:
+    """What becomes of an event that is delivered twice, by way of a receiver and a publisher."""
+    async with AsyncReceiver(world.url) as receiver:
+        resolution = await receiver.resolve(code.broadcast_token)
+    measurement = measured(resolution)
+    return [await forward(world, hmac_secret, measurement) for _ in range(2)], resolution
+
+
+def measured(resolution: Resolution) -> Measurement:
+    integration_id = resolution.policy.audience_integration_id
+    assert integration_id is not None
+    consent = Consent(integration_id, datetime.now(UTC))
+    measurement = measure(
+        resolution, consent=consent, device_secret=DeviceSecret.new(), receiver_class="phone", country="TN"
+    )
+    event = json.loads(measurement.body)
+    for hidden in (event["event_id"], event["measurement_token"], event["proof"]["signature"]):
+        remember(hidden)
+    return measurement
+
+
+async def forward(world: World, hmac_secret: str, measurement: Measurement) -> str:
+    """As a receiver reports it to the reference backend, which forwards it through Core."""
+    publisher = AsyncPublisher(world.url, measurement.integration_id, hmac_secret)
+    tokens = ReportingTokens(b"a reporting key of exactly 32 by", measurement.integration_id)
+    token = tokens.issue(Consent(measurement.integration_id, datetime.now(UTC)))
+    transport = httpx.ASGITransport(app=Backend(publisher, tokens))
+    async with publisher, AsyncReporter("http://127.0.0.1:8090", token, transport=transport) as reporter:
+        return await reporter.report(measurement)
 
 
 async def walk_audit_log(tenant: Tenant) -> None:

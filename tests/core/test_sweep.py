@@ -1,10 +1,13 @@
 """Every operation as every kind of caller. One that is not in the table here fails the suite."""
 
+import hashlib
+import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, get_args
 
+import httpx
 import pytest
 from core_app import OPERATOR_TOKEN, Answer, Rival, Tenant
 from fastapi.routing import iter_route_contexts
@@ -162,6 +165,42 @@ async def a_token(world: World, _: Caller) -> Request:
     return Request(path={"broadcast_token": code["broadcast_token"]})
 
 
+async def a_new_integration(world: World, _: Caller) -> Request:
+    return Request(json=world.tenant.wanted_integration())
+
+
+async def an_integration(world: World, _: Caller) -> Request:
+    integration = await world.tenant.given_integration()
+    path = {"integration_id": integration["id"]}
+    return Request(path=path, params=world.tenant.in_project, json={"retention_days": 7})
+
+
+async def an_event(world: World, _: Caller) -> Request:
+    """Of its publisher, who signs it; whoever else hands it on needs no credential."""
+    tenant = world.tenant
+    integration = await tenant.given_integration()
+    measured = {"enabled": True, "integration_id": integration["id"]}
+    code = await tenant.given_code(audience=measured)
+    resolution = (await tenant.api.resolve(code["broadcast_token"])).json
+    event = {
+        "event_id": "evt_" + code["xr_id"][-22:],
+        "integration_id": integration["id"],
+        "xr_id": code["xr_id"],
+        "occurred_at": resolution["measurement_proof"]["issued_at"],
+        "receiver_class": "phone",
+        "measurement_token": "mt_" + "A" * 43,
+        "proof": resolution["measurement_proof"],
+    }
+    content = httpx.Request("POST", "http://core.test", json=event).content
+    signature = hmac.new(integration["hmac_secret"].encode(), content, hashlib.sha256).hexdigest()
+    return Request(json=event, headers={"X-Svc-Signature": f"sha256={signature}"})
+
+
+async def a_report(world: World, _: Caller) -> Request:
+    integration = await world.tenant.given_integration()
+    return Request(path={"integration_id": integration["id"]}, params=world.tenant.in_project)
+
+
 async def a_new_key(world: World, _: Caller) -> Request:
     return Request(json=world.tenant.wanted_key())
 
@@ -208,12 +247,15 @@ CALLS: dict[str, Prepare] = {
     "accept_invitation": an_invitation_elsewhere,
     "bundle_codes": a_selection_to_hear,
     "archive_campaign": a_campaign,
+    "change_integration_retention": an_integration,
     "change_member": a_changed_member,
     "create_api_key": a_new_key,
     "create_campaign": a_new_campaign,
+    "create_integration": a_new_integration,
     "create_invitation": a_new_invitation,
     "create_organization": anything(json={"name": "Radio Westwind"}),
     "create_project": a_project,
+    "deliver_event": an_event,
     "get_code": a_code,
     "get_platform_settings": anything(),
     "get_usage": in_tenant,
@@ -223,6 +265,7 @@ CALLS: dict[str, Prepare] = {
     "list_audit_entries": in_tenant,
     "list_campaigns": in_project,
     "list_codes": in_tenant,
+    "list_integrations": in_project,
     "list_invitations": in_tenant,
     "list_keys": anything(),
     "list_members": in_tenant,
@@ -231,11 +274,16 @@ CALLS: dict[str, Prepare] = {
     # Null changes nothing: the Core under test is everybody's.
     "put_platform_configuration": anything(path={"name": "smtp_host"}, json={"value": None}),
     "put_platform_secret": anything(path={"name": "smtp_password"}, json={"value": "a secret of the sweep"}),
+    "read_audience_report": a_report,
+    "read_legacy_report": in_project,
     "recover_code": a_recovered_code,
     "recover_codes": recovered_codes,
     "remove_member": a_leaving_member,
     "rename_organization": the_organization,
     "rename_project": the_project,
+    "replace_integration_core_key": an_integration,
+    "revoke_integration": an_integration,
+    "rotate_integration_secret": an_integration,
     "render_code": a_code,
     "resolve": a_token,
     "revoke_api_key": a_key,
@@ -252,11 +300,19 @@ CALLS: dict[str, Prepare] = {
 # What a key of another project of the organisation is told; it is shown an empty list where it may ask for one.
 TO_ANOTHER_PROJECT: dict[str, str | None] = {
     "bundle_codes": "project_not_found",
+    "change_integration_retention": "project_not_found",
+    "create_integration": "project_not_found",
     "get_code": "code_not_found",
+    "list_integrations": "project_not_found",
+    "replace_integration_core_key": "project_not_found",
+    "revoke_integration": "project_not_found",
+    "rotate_integration_secret": "project_not_found",
     "issue_code": "project_not_found",
     "issue_codes": "project_not_found",
     "list_campaigns": "project_not_found",
     "list_codes": None,
+    "read_audience_report": "project_not_found",
+    "read_legacy_report": "project_not_found",
     "recover_code": "project_not_found",
     "recover_codes": "project_not_found",
     "render_code": "code_not_found",

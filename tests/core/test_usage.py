@@ -1,14 +1,18 @@
 """`GET /v1/usage`: what an organisation has issued in the calendar month, and what its plan allows."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from core_app import Api, Rival, Tenant
+from audience_faults import FAULTS, core_beside, failing_audience
+from core_app import Api, FakeClock, Rival, Tenant
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-UNAVAILABLE = {"status": "unavailable", "modes": []}
+from soundmark.kit.secret import Secret
+
+DEMO = {"mode": "demo", "events": 0, "active_integrations": 0, "monthly_quota": 100}
 
 
 @pytest.fixture
@@ -34,13 +38,13 @@ async def given_codes(tenant: Tenant, count: int) -> None:
 
 
 async def test_a_new_organisation_has_the_starter_plan(api: Api, tenant: Tenant) -> None:
-    """API v1, "Limits": 100 Codes a calendar month. Audience is not there to be asked."""
+    """API v1, "Limits": 100 Codes a calendar month, and 100 events of a demo."""
     at(api, 2026, 11, 20)
     assert await usage(tenant) == {
         "organization_id": tenant.organization_id,
         "month": "2026-11",
         "codes": {"issued": 0, "monthly_quota": 100, "remaining": 100},
-        "audience": UNAVAILABLE,
+        "audience": {"status": "available", "modes": [DEMO]},
     }
 
 
@@ -166,3 +170,55 @@ async def test_a_server_key_may_not(tenant: Tenant) -> None:
 async def test_the_organisation_is_named(api: Api) -> None:
     answer = await api.get("/v1/usage")
     assert (answer.status, answer.code) == (422, "validation_failed")
+
+
+async def test_what_is_measured_is_told_by_mode(api: Api, tenant: Tenant, rival: Rival, measuring: Rival) -> None:
+    """Events of this month alone, active integrations of every project, and what the entitlements allow now."""
+    at(api, 2026, 11, 20)
+    await tenant.given_entitlement(rival, "contract", monthly_events=5000)
+    await tenant.given_entitlement(rival, "self_service", monthly_events=7, ends_at=api.clock.now())
+    first = await tenant.given_integration(mode="contract", retention_days=90)
+    await tenant.given_integration(mode="contract", retention_days=90)
+    await tenant.given_integration()
+    await tenant.change_integration("revoke", first["id"])
+    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
+    await other.given_integration()
+    await (await api.given_tenant()).given_integration()
+    for mode, first_day, events in (
+        ("contract", "2026-11-01", 41),
+        ("contract", "2026-10-01", 1000),
+        ("demo", "2026-11-01", 5),
+    ):
+        await measuring.run(
+            "INSERT INTO event_months (organization_id, mode, first_day, events) VALUES (%s, %s, %s, %s)",
+            tenant.organization_id,
+            mode,
+            first_day,
+            events,
+        )
+    assert (await usage(tenant))["audience"] == {
+        "status": "available",
+        "modes": [
+            {"mode": "demo", "events": 5, "active_integrations": 2, "monthly_quota": 100},
+            {"mode": "contract", "events": 41, "active_integrations": 1, "monthly_quota": 5000},
+        ],
+    }
+
+
+async def test_a_mode_that_was_used_is_told_though_its_entitlement_is_over(
+    api: Api, tenant: Tenant, rival: Rival
+) -> None:
+    at(api, 2026, 11, 20)
+    await tenant.given_entitlement(rival, ends_at=api.clock.now() + timedelta(hours=1))
+    await tenant.given_integration(mode="contract", retention_days=90)
+    api.clock.advance(hours=1)
+    told = {"mode": "contract", "events": 0, "active_integrations": 1, "monthly_quota": 0}
+    assert (await usage(tenant))["audience"]["modes"] == [DEMO, told]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_codes_are_told_while_audience_fails(database_url: Secret, clock: FakeClock, fault: str) -> None:
+    async with failing_audience(fault) as url, core_beside(url, database_url, clock) as core, asyncio.timeout(30):
+        told = await usage(await core.given_tenant())
+        assert told["audience"] == {"status": "unavailable", "modes": []}
+        assert told["codes"] == {"issued": 0, "monthly_quota": 100, "remaining": 100}

@@ -1,11 +1,12 @@
 """The published vectors are what the server's code makes, and mean what docs/vectors/README.md says."""
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from soundmark_sdk import ReceiverFailure, read_key_set, verify_answer
+from soundmark_sdk.verification import verify_measurement_proof
 from vectors import VECTORS, files
 
 from soundmark.core.domain.code import digest_of
@@ -17,6 +18,7 @@ from soundmark.kit.strict_json import MalformedJson, parse_json
 
 CODES = json.loads((VECTORS / "xr-code-v1.json").read_text(encoding="ascii"))
 RESOLUTIONS = json.loads((VECTORS / "resolution-proof-v1.json").read_text(encoding="ascii"))
+MEASUREMENTS = json.loads((VECTORS / "measurement-proof-v1.json").read_text(encoding="ascii"))
 CANONICAL = json.loads((VECTORS / "canonical-json.json").read_text(encoding="ascii"))
 
 
@@ -34,7 +36,7 @@ def test_every_file_is_what_the_server_makes(name: str) -> None:
     assert (VECTORS / name).read_text(encoding="ascii") == files()[name], "run .venv/bin/python tests/vectors.py"
 
 
-@pytest.mark.parametrize("document", [CODES, RESOLUTIONS], ids=["codes", "resolutions"])
+@pytest.mark.parametrize("document", [CODES, RESOLUTIONS, MEASUREMENTS], ids=["codes", "resolutions", "measurements"])
 def test_every_published_key_is_that_of_its_seed(document: Any) -> None:
     for key_id, seed in document["seeds"].items():
         assert SigningKey.from_seed(key_id, base64url.decode(seed)).public_key == public_keys(document)[key_id]
@@ -60,6 +62,19 @@ def test_an_answers_payload_is_canonical_although_it_is_put_together_by_hand(cas
     assert payload.decode() == case["canonical"]
     assert verifies(public_keys(RESOLUTIONS)[proof["key_id"]], payload, base64url.decode(proof["signature"]))
     assert json.loads(payload)["token_digest"] == case["token_digest"] == digest_of(case["token"])
+
+
+@cases(MEASUREMENTS)
+def test_a_measurement_proof_verifies_over_its_canonical_form(case: Any) -> None:
+    """By our own verification, and by that of the SDK, which shares no code with it."""
+    proof = dict(case["proof"])
+    signature = base64url.decode(proof.pop("signature"))
+    assert canonicalize(proof).decode() == case["canonical"]
+    assert verifies(public_keys(MEASUREMENTS)[proof["key_id"]], case["canonical"].encode(), signature)
+    keys = read_key_set(json.dumps(MEASUREMENTS["keys"]).encode())
+    issued_at, expires_at = (datetime.fromisoformat(proof[name]) for name in ("issued_at", "expires_at"))
+    assert verify_measurement_proof(case["proof"], keys, issued_at).proof_id == proof["proof_id"]
+    assert expires_at - issued_at == timedelta(minutes=5)
 
 
 @cases(RESOLUTIONS, "refused")

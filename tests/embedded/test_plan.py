@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from soundmark.embedded.plan import Options, Plan, Ports, check, given_settings
+from soundmark.embedded.plan import Options, Plan, Ports, audience_master_key, check, given_settings
 from soundmark.kit.secret import Secret
 from soundmark.kit.settings import SettingsInvalid
 
@@ -42,3 +42,24 @@ def test_an_identity_provider_is_told_to_core_alone() -> None:
 def test_half_an_identity_provider_is_refused_before_anything_runs(name: str) -> None:
     with pytest.raises(SettingsInvalid, match="must both be set, or neither"):
         check(plan({name: OIDC[name]}))
+
+
+def test_audience_is_told_a_master_key_of_its_own() -> None:
+    """Whoever has Audience's environment opens nothing of Core's, and its worker opens nothing at all."""
+    made = plan({})
+    check(made)
+    cores = made.settings_of("core")["SOUNDMARK_MASTER_KEY"]
+    audiences = made.settings_of("audience")["SOUNDMARK_MASTER_KEY"]
+    assert cores == "A" * 43
+    assert audiences == audience_master_key(Secret(cores)).reveal()
+    assert audiences != cores
+    assert "SOUNDMARK_MASTER_KEY" not in made.working("audience").environ
+    assert made.working("core").environ["SOUNDMARK_MASTER_KEY"] == cores
+    told = {**made.serving("audience").environ, **made.working("audience").environ}
+    assert cores not in told.values()
+    assert not any(name.startswith("SOUNDMARK_CORE_") for name in told)
+
+
+def test_a_master_key_of_the_caller_is_not_told_to_audience_either() -> None:
+    given = plan({"SOUNDMARK_MASTER_KEY": "A" * 43})
+    assert given.settings_of("audience") == plan({}).settings_of("audience")

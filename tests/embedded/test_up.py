@@ -69,9 +69,14 @@ def test_each_component_is_told_its_own_settings_and_no_other_secret(up: Up) -> 
     assert (core["SOUNDMARK_LOG_LEVEL"], core["SOUNDMARK_RESOLVE_RATE_LIMIT"]) == ("warning", "1000")
     secrets_of_core = {"SOUNDMARK_OPERATOR_TOKEN", "SOUNDMARK_MASTER_KEY", "SOUNDMARK_CORE_DATABASE_URL"}
     assert secrets_of_core <= told["serve core"]
-    assert not secrets_of_core & (told["serve audience"] | told["serve audio"] | told["work audience"])
+    assert not secrets_of_core & (told["serve audio"] | told["work audience"])
+    assert secrets_of_core & told["serve audience"] == {"SOUNDMARK_MASTER_KEY"}
+    audiences = up.children()["serve audience"].environ()["SOUNDMARK_MASTER_KEY"]
+    assert audiences not in core.values(), "it is one of its own"
     assert "SOUNDMARK_AUDIENCE_DATABASE_URL" not in told["serve core"] | told["serve audio"] | told["work core"]
     assert {name for name in told["work core"] if name.startswith("SOUNDMARK_")} == {
+        "SOUNDMARK_AUDIENCE_CREDENTIAL",
+        "SOUNDMARK_AUDIENCE_URL",
         "SOUNDMARK_BASE_URL",
         "SOUNDMARK_CORE_DATABASE_URL",
         "SOUNDMARK_LOG_LEVEL",

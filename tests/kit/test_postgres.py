@@ -183,6 +183,21 @@ async def test_a_snapshot_sees_one_moment(db: Database, rival: Rival) -> None:
         assert await tx.value("SELECT count(*) FROM notes") == 0
 
 
+async def test_two_connections_share_a_snapshot(db: Database, rival: Rival) -> None:
+    """The second begins later, sees what the first sees, and cannot write either."""
+    async with db.snapshot() as tx:
+        assert await tx.value("SELECT count(*) FROM notes") == 0
+        await rival.run("INSERT INTO notes (text) VALUES ('one')")
+        async with db.beside(tx) as second:
+            pids = [await each.value("SELECT pg_backend_pid()") for each in (tx, second)]
+            assert await second.value("SELECT count(*) FROM notes") == 0
+            with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+                await write(second, "two")
+        assert len(set(pids)) == 2
+        assert await tx.value("SELECT count(*) FROM notes") == 0
+    assert await notes(rival) == ["one"]
+
+
 async def test_a_transaction_sees_what_was_committed_meanwhile(db: Database, rival: Rival) -> None:
     async with db.transaction() as tx:
         assert await tx.value("SELECT count(*) FROM notes") == 0

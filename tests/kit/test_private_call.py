@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Literal
 
 import pytest
 from misbehaving import Behaviour, Misbehaving, answer, dripping, endless, misbehaving, raw, silent, slow_headers
@@ -60,6 +61,47 @@ async def test_the_component_is_told_who_asks_and_for_which_request() -> None:
 async def test_without_an_operation_there_is_no_operation_header() -> None:
     _, server = await call(answer(b"{}"))
     assert b"x-svc-operation-id" not in server.requests[0].lower()
+
+
+async def test_a_question_has_its_query_and_no_body() -> None:
+    """What is None is left out; what is special in a value is escaped."""
+    async with misbehaving(answer(b"{}")) as server, channel_to(server.url) as channel:
+        query = {"organization_id": "a&b=c", "limit": 101, "before_id": None}
+        await channel.send("GET", "/v1/x", query=query, request_id="req_1")
+    head, _, body = server.requests[0].partition(b"\r\n\r\n")
+    lines = head.decode().lower().split("\r\n")
+    assert lines[0] == "get /v1/x?organization_id=a%26b%3dc&limit=101 http/1.1"
+    assert not [line for line in lines if line.startswith("content-type:")]
+    assert body == b""
+
+
+@pytest.mark.parametrize("method", ["PATCH", "PUT"])
+async def test_a_change_has_its_body_and_its_operation(method: Literal["PATCH", "PUT"]) -> None:
+    async with misbehaving(answer(b"{}")) as server, channel_to(server.url) as channel:
+        await channel.send(method, "/v1/x", {"a": 1}, request_id="req_1", operation_id="aud_1")
+    head, _, body = server.requests[0].partition(b"\r\n\r\n")
+    assert head.startswith(f"{method} /v1/x HTTP/1.1".encode())
+    assert b"x-svc-operation-id: aud_1" in head.lower()
+    assert json.loads(body) == {"a": 1}
+
+
+async def test_what_is_handed_on_is_handed_on_as_it_is_and_without_our_credential() -> None:
+    content = b'{"a" : 1}\xff'
+    headers = {"x-svc-signature": "sha256=00", "content-type": "application/json; charset=latin-1"}
+    async with misbehaving(answer(b"{}")) as server, channel_to(server.url) as channel:
+        await channel.forward("/v1/events", content, headers, request_id="req_1")
+    head, _, body = server.requests[0].partition(b"\r\n\r\n")
+    assert body == content
+    lines = head.decode().lower().split("\r\n")
+    assert {"x-svc-signature: sha256=00", "content-type: application/json; charset=latin-1"} <= set(lines)
+    assert "x-request-id: req_1" in lines
+    assert not [line for line in lines if line.startswith("authorization:")]
+
+
+async def test_an_answer_says_when_to_ask_again() -> None:
+    data = b"HTTP/1.1 429 No\r\ncontent-type: application/json\r\ncontent-length: 2\r\nretry-after: 17\r\n\r\n{}"
+    found, _ = await call(raw(data))
+    assert (found.status, found.retry_after) == (429, "17")
 
 
 @pytest.mark.parametrize("behave", [silent, slow_headers, dripping], ids=lambda behave: behave.__name__)

@@ -14,8 +14,14 @@ VALID: dict[str, dict[str, str]] = {
         "MASTER_KEY": "A" * 43,
         "AUDIO_URL": "http://audio:8000",
         "AUDIO_CREDENTIAL": "c" * 16,
+        "AUDIENCE_URL": "http://audience:8000",
+        "AUDIENCE_CREDENTIAL": "c" * 16,
     },
-    "audience": {"AUDIENCE_DATABASE_URL": "postgresql://audience:pw@db/audience", "AUDIENCE_CREDENTIAL": "c" * 16},
+    "audience": {
+        "AUDIENCE_DATABASE_URL": "postgresql://audience:pw@db/audience",
+        "AUDIENCE_CREDENTIAL": "c" * 16,
+        "MASTER_KEY": "A" * 43,
+    },
     "audio": {"AUDIO_CREDENTIAL": "c" * 16},
 }
 
@@ -57,7 +63,15 @@ def test_the_defaults_are_those_of_the_documents() -> None:
 def test_every_missing_setting_is_named_at_once() -> None:
     assert faults() == [
         f"SOUNDMARK_{name}: is not set"
-        for name in ("BASE_URL", "CORE_DATABASE_URL", "MASTER_KEY", "AUDIO_URL", "AUDIO_CREDENTIAL")
+        for name in (
+            "AUDIENCE_URL",
+            "AUDIENCE_CREDENTIAL",
+            "BASE_URL",
+            "CORE_DATABASE_URL",
+            "MASTER_KEY",
+            "AUDIO_URL",
+            "AUDIO_CREDENTIAL",
+        )
     ]
 
 

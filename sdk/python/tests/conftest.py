@@ -3,6 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from .event_service import EventService
 from .issuer import Issuer
 from .issuing_service import IssuingService
 from .stand_ins import FakeClock, Service
@@ -30,4 +31,10 @@ def service(issuer: Issuer) -> Iterator[Service]:
 @pytest.fixture
 def issuing() -> Iterator[IssuingService]:
     with IssuingService() as running:
+        yield running
+
+
+@pytest.fixture
+def events() -> Iterator[EventService]:
+    with EventService() as running:
         yield running

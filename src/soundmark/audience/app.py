@@ -1,49 +1,132 @@
-"""The private Audience component: for now its own process, database and health."""
+"""Audience's composition root: settings → Context → ASGI app. The only place that wires."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
-from starlette.applications import Starlette
+import structlog
+from fastapi import FastAPI
 
-from soundmark.kit.entropy import SystemEntropy
+from soundmark.audience.context import Context
+from soundmark.audience.features.core_keys import routes as core_keys
+from soundmark.audience.features.entitlements import routes as entitlements
+from soundmark.audience.features.integrations import routes as integrations
+from soundmark.audience.features.legacy import routes as legacy
+from soundmark.audience.features.operations import routes as operations
+from soundmark.audience.features.reports import routes as reports
+from soundmark.audience.features.usage import routes as usage
+from soundmark.audience.hot.group import GroupCommit
+from soundmark.audience.hot.ingest import PATH, Ingest
+from soundmark.audience.secrets import token_key
+from soundmark.kit.clock import Clock, SystemClock
+from soundmark.kit.entropy import Entropy, SystemEntropy
+from soundmark.kit.guard import Guard
 from soundmark.kit.health import health_routes
-from soundmark.kit.http import AsgiApp, Edge
+from soundmark.kit.http import AsgiApp, Edge, Receive, Scope, Send, install_problem_handlers
 from soundmark.kit.postgres import Database
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.schema_version import is_current
+from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.startup import CannotStart
 from soundmark.settings import AudienceSettings
 
 _NO_BASE_URL: Final = ""  # Only Core reads these problems, by code: their type is a relative reference.
+_REPORTS_AT_ONCE: Final = 2
+_log: Final = structlog.get_logger()
 
 
-def create_app(settings: AudienceSettings) -> AsgiApp:
-    """The component as an ASGI app; its lifespan holds the connections to the database."""
-    database = Database(
-        settings.audience_database_url,
-        pool_size=settings.database_pool_size,
-        application_name="soundmark-audience",
-    )
+def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entropy: Entropy | None = None) -> AsgiApp:
+    """The component as an ASGI app. It connects when its lifespan starts, and needs its database then."""
+    clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
+    ctx = _context(settings, clock, entropy)
+    group = GroupCommit(ctx.db, ctx.clock, ctx.sealer)
 
     @contextlib.asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        try:
-            await database.open()
-        except DatabaseUnavailable:
-            raise CannotStart("Audience's database does not answer") from None
-        try:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with _running(ctx, group):
             yield
-        finally:
-            await database.close()
 
     async def database_is_ready() -> bool:
         """Whether the database answers and has every table that this release needs."""
         try:
-            async with database.snapshot() as tx:
+            async with ctx.db.snapshot() as tx:
                 return await is_current(tx, "soundmark.audience")
         except DatabaseUnavailable:
             return False
 
-    app = Starlette(lifespan=lifespan, routes=health_routes({"database": database_is_ready}))
-    return Edge(app, _NO_BASE_URL, SystemEntropy())
+    app = _routes(lifespan)
+    app.state.context = ctx
+    install_problem_handlers(app, _NO_BASE_URL)
+    app.router.routes.extend(health_routes({"database": database_is_ready}))
+    return _front(Ingest(entropy, group), Edge(Guard(app, settings.audience_credential), _NO_BASE_URL, entropy))
+
+
+def _front(ingest: Ingest, rest: AsgiApp) -> AsgiApp:
+    """Events first, for which nobody needs our credential, then the private routes."""
+
+    async def front(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] == PATH:
+            await ingest(scope, receive, send)
+        else:
+            await rest(scope, receive, send)
+
+    return front
+
+
+def _routes(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> FastAPI:
+    """Every private route. They are nobody's contract but Core's, so they are not published."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan, redirect_slashes=False)
+    for feature in (integrations, entitlements, operations, usage, core_keys, reports, legacy):
+        app.include_router(feature.router)
+    return app
+
+
+def _context(settings: AudienceSettings, clock: Clock, entropy: Entropy) -> Context:
+    return Context(
+        db=Database(
+            settings.audience_database_url,
+            pool_size=settings.database_pool_size,
+            application_name="soundmark-audience",
+        ),
+        clock=clock,
+        entropy=entropy,
+        sealer=Sealer(parse_master_key(settings.master_key.reveal()), entropy),
+        report_turns=asyncio.Semaphore(_REPORTS_AT_ONCE),
+    )
+
+
+@contextlib.asynccontextmanager
+async def _running(ctx: Context, group: GroupCommit) -> AsyncIterator[None]:
+    """Everything that runs beside the requests, from start to stop."""
+    async with contextlib.AsyncExitStack() as stack:
+        with _expected_failures():
+            await ctx.db.open()
+            stack.push_async_callback(ctx.db.close)
+            await _require_schema(ctx.db)
+            key = await token_key(ctx.db, ctx.sealer, ctx.clock, ctx.entropy)
+        group.start(key)
+        stack.push_async_callback(group.aclose)
+        _log.info("audience_started")
+        yield
+
+
+@contextlib.contextmanager
+def _expected_failures() -> Iterator[None]:
+    """What an operator can mend becomes a line for him.
+
+    Raises: CannotStart.
+    """
+    try:
+        yield
+    except DatabaseUnavailable:
+        raise CannotStart("Audience's database does not answer") from None
+    except SealBroken as broken:
+        raise CannotStart(f"this master key does not open what Audience has stored: {broken}") from None
+
+
+async def _require_schema(db: Database) -> None:
+    async with db.transaction() as tx:
+        if not await is_current(tx, "soundmark.audience"):
+            raise CannotStart("the database is not at the schema of this release: run `soundmark migrate audience`")

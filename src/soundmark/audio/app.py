@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 import structlog
@@ -18,23 +17,21 @@ from starlette.routing import Route
 from soundmark.audio.problems import AudioBusy
 from soundmark.audio.render import FRAME_PATTERN, Protocol, QueueFull, Renderer, RenderQueue
 from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.guard import Guard
 from soundmark.kit.health import health_routes
-from soundmark.kit.http import AsgiApp, Edge, Receive, Scope, Send, install_problem_handlers, read_body
+from soundmark.kit.http import AsgiApp, Edge, install_problem_handlers, read_body
 from soundmark.kit.problems import (
     FieldError,
     InternalError,
     MalformedBody,
-    Unauthenticated,
     UnsupportedMediaType,
     ValidationFailed,
 )
-from soundmark.kit.secret import Secret
 from soundmark.kit.strict_json import MalformedJson, parse_json
 from soundmark.settings import AudioSettings
 
 BODY_MAX_BYTES: Final = 1024  # A request is 53 bytes; whatever is larger is none.
 
-_OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 _NO_BASE_URL: Final = ""  # Only Core reads these problems, by code: their type is a relative reference.
 
 _RENDERS: Final = Counter("soundmark_audio_renders", "Renderings asked for, by outcome.", ["outcome"])
@@ -73,28 +70,6 @@ def create_app(settings: AudioSettings) -> AsgiApp:
     app.router.redirect_slashes = False
     install_problem_handlers(app, _NO_BASE_URL)
     return Edge(Guard(app, settings.audio_credential), _NO_BASE_URL, SystemEntropy())
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """An ASGI app that lets nobody but a holder of a credential reach `app`; only health is open.
-
-    It stands before routing, so that a stranger learns nothing of which paths exist, and before the body is read.
-    """
-
-    app: AsgiApp
-    credentials: tuple[Secret, ...]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in _OPEN_PATHS and not self._admits(Request(scope)):
-            raise Unauthenticated
-        await self.app(scope, receive, send)
-
-    def _admits(self, request: Request) -> bool:
-        scheme, _, candidate = request.headers.get("authorization", "").partition(" ")
-        # Both credentials of a pair are compared, whichever fits: the time taken tells nothing.
-        matches_count = sum(credential.equals(candidate) for credential in self.credentials)
-        return scheme.lower() == "bearer" and matches_count > 0
 
 
 async def render(request: Request) -> Response:

@@ -37,23 +37,38 @@ def run_on_core(given: CoreDatabaseSettings, name: str, command: Callable[[Datab
 
     Raises: Refused where the database does not answer or has another schema; whatever `command` raises.
     """
-    log.configure(level=given.log_level, log_format=given.log_format, component=name)
-    # The one line that we say on failure is enough; the pool would put its own beside it.
+    return _run_on("core", given.core_database_url, given, name, command)
+
+
+def run_on_audience(given: AudienceDatabaseSettings, name: str, command: Callable[[Database], Awaitable[T]]) -> T:
+    """What `command` returns, on Audience's database, as `run_on_core` does it.
+
+    Raises: Refused; whatever `command` raises.
+    """
+    return _run_on("audience", given.audience_database_url, given, name, command)
+
+
+def _run_on(
+    component: WithDatabase, url: Secret, given: ProcessSettings, name: str, command: Callable[[Database], Awaitable[T]]
+) -> T:
+    # The one line that we say on failure is enough; the pool and the channels would put their own beside it.
+    level = given.log_level if given.log_level == "debug" else "error"
+    log.configure(level=level, log_format=given.log_format, component=name)
     logging.getLogger("psycopg").setLevel(logging.CRITICAL)
     try:
-        return asyncio.run(_on_core(given, name, command))
+        return asyncio.run(_on(component, url, name, command))
     except DatabaseUnavailable:
-        raise Refused("Core's database does not answer") from None
+        raise Refused(f"{component.capitalize()}'s database does not answer") from None
 
 
-async def _on_core(given: CoreDatabaseSettings, name: str, command: Callable[[Database], Awaitable[T]]) -> T:
-    db = Database(given.core_database_url, pool_size=2, application_name=f"soundmark-{name}")
+async def _on(component: WithDatabase, url: Secret, name: str, command: Callable[[Database], Awaitable[T]]) -> T:
+    db = Database(url, pool_size=2, application_name=f"soundmark-{name}")
     await db.open()
     try:
         async with db.snapshot() as tx:
-            current = await is_current(tx, "soundmark.core")
+            current = await is_current(tx, f"soundmark.{component}")
         if not current:
-            raise Refused("the database is not at the schema of this release: run `soundmark migrate core`")
+            raise Refused(f"the database is not at the schema of this release: run `soundmark migrate {component}`")
         return await command(db)
     finally:
         await db.close()

@@ -13,6 +13,9 @@ import typer
 from soundmark import settings
 from soundmark.cli.outcome import Refused
 from soundmark.embedded.data_dir import MASTER_KEY_FILE, UP_FILE, DataDirRefused, read_up_file
+from soundmark.embedded.plan import audience_credential
+from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.secret import Secret
 from soundmark.kit.settings import PREFIX, SettingsInvalid
 
 DataDir = Annotated[
@@ -22,6 +25,7 @@ DataDir = Annotated[
 
 _FROM_UP_FILE: Final = {
     "audience_database_url": "AUDIENCE_DATABASE_URL",
+    "audience_url": "AUDIENCE_URL",
     "base_url": "BASE_URL",
     "core_database_url": "CORE_DATABASE_URL",
 }
@@ -56,4 +60,14 @@ def deployment_environ(data_dir: Path | None) -> Mapping[str, str]:
     if key_file.exists():
         known[f"{PREFIX}MASTER_KEY"] = key_file.read_text(encoding="utf-8").strip()
     # An empty value counts as unset, and what is unset does not win.
-    return {**known, **{name: value for name, value in os.environ.items() if value or name not in known}}
+    environ = {**known, **{name: value for name, value in os.environ.items() if value or name not in known}}
+    return {**_credential_of(environ), **environ}
+
+
+def _credential_of(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """What Audience of the data dir demands, as `up` told it; nothing where no master key is there to make it from."""
+    try:
+        credential = audience_credential(Secret(environ.get(f"{PREFIX}MASTER_KEY", "")), SystemEntropy())
+    except ValueError:
+        return {}
+    return {f"{PREFIX}AUDIENCE_CREDENTIAL": credential.reveal()}

@@ -17,15 +17,18 @@ from rich.table import Table
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.outcome import Refused
+from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.domain.signing_key import SigningKeyRecord
 from soundmark.core.features.signing_keys import service
+from soundmark.core.features.signing_keys.rotation import put_in_place
 from soundmark.core.features.signing_keys.service import PUBLISHED_AHEAD_S, KeyRefused
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.entropy import Entropy, SystemEntropy
 from soundmark.kit.postgres import Database
+from soundmark.kit.private_call import PrivateChannel
 from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.timestamps import format_timestamp
-from soundmark.settings import CoreDatabaseSettings, KeysSettings
+from soundmark.settings import CoreDatabaseSettings, KeysSettings, RotationSettings
 
 _STEP_S = 0.25
 
@@ -43,6 +46,32 @@ class _Vault:
     sealer: Sealer
     clock: Clock
     entropy: Entropy
+
+    async def put_in_place(self, given: RotationSettings, key_id: str, *, must_be_told: bool) -> bool:
+        """Have every integration trust the key and activate it; whether they were told."""
+        channel = PrivateChannel(
+            given.audience_url,
+            given.audience_credential[0],
+            timeout_s=given.private_timeout_s,
+            bytes_max=given.private_response_bytes_max,
+        )
+        audience = AudienceChannel(channel)
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} integrations"))
+        try:
+            console = Console(stderr=True)
+            with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+                task = progress.add_task("Telling Audience of the key", total=None)
+                return await put_in_place(
+                    self.db,
+                    self.sealer,
+                    self.clock,
+                    audience,
+                    key_id,
+                    must_be_told=must_be_told,
+                    tell=lambda count: progress.update(task, completed=count),
+                )
+        finally:
+            await audience.aclose()
 
 
 @app.callback()
@@ -74,9 +103,10 @@ def stage(data_dir: DataDir = None) -> None:
 def activate(key_id: KeyId, data_dir: DataDir = None) -> None:
     """Sign with a staged key from now on; the one that signed becomes `retiring` and goes on verifying.
 
+    Every Audience integration is told of the key before. Run it again where that was interrupted.
     `soundmark keys rotate` does this too, and waits first until every receiver can know the key.
     """
-    _activate(key_id, data_dir)
+    _put_in_place(key_id, data_dir)
     typer.echo(f"{key_id} is active")
 
 
@@ -91,19 +121,26 @@ def retire(key_id: KeyId, data_dir: DataDir = None) -> None:
 def rotate(
     data_dir: DataDir = None,
     no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="Activate at once: for an emergency. Receivers may have to ask again.")
+        bool,
+        typer.Option(
+            "--no-wait",
+            help="Activate at once: for an emergency. Receivers may have to ask again, and where Audience does not "
+            "answer it is told by the worker, as soon as it does.",
+        ),
     ] = False,
 ) -> None:
-    """Replace the key that signs, without a restart and without an answer that fails.
+    """Replace the key that signs, without a restart and without an answer or an event that fails.
 
     A key is staged (or the one taken that is staged already), published for as long as anybody may cache the published
-    keys, and activated. What was interrupted is continued by running it again.
+    keys, told to every Audience integration, and activated. What was interrupted is continued by running it again; from
+    when on integrations are told, the worker continues it too.
     """
     staged = _stage(data_dir)
     typer.echo(f"{staged.key_id} is published as `next`")
     if not no_wait:
         _wait_until_known(staged, SystemClock())
-    _activate(staged.key_id, data_dir)
+    if not _put_in_place(staged.key_id, data_dir, must_be_told=not no_wait):
+        typer.echo("Audience does not answer: the worker tells it of the key as soon as it does", err=True)
     typer.echo(f"{staged.key_id} is active; the key before it is `retiring` and goes on verifying what it signed")
 
 
@@ -111,8 +148,9 @@ def _stage(data_dir: Path | None) -> SigningKeyRecord:
     return _run_with_secrets(data_dir, lambda vault: service.stage(vault.db, vault.sealer, vault.clock, vault.entropy))
 
 
-def _activate(key_id: str, data_dir: Path | None) -> None:
-    _run_with_secrets(data_dir, lambda vault: service.activate(vault.db, vault.clock, key_id))
+def _put_in_place(key_id: str, data_dir: Path | None, *, must_be_told: bool = True) -> bool:
+    given = read_settings(RotationSettings, data_dir)
+    return _run_with_secrets(data_dir, lambda vault: vault.put_in_place(given, key_id, must_be_told=must_be_told))
 
 
 def _wait_until_known(staged: SigningKeyRecord, clock: Clock) -> None:

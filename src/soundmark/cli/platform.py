@@ -1,23 +1,33 @@
 """`soundmark platform`: what whoever runs the platform does to a deployment."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
-from soundmark.cli.databases import run_on_core
-from soundmark.cli.deployment import DataDir, read_settings
+from soundmark.audience.vault import vault as audience_vault
+from soundmark.cli.databases import WithDatabase, run_on_audience, run_on_core
+from soundmark.cli.deployment import DataDir, deployment_environ, read_settings
+from soundmark.cli.entitle import entitle
 from soundmark.cli.outcome import Refused
-from soundmark.core.features.platform.reseal import Resealed, ResealRefused
-from soundmark.core.features.platform.reseal import reseal as reseal_everything
+from soundmark.core.features.platform.reseal import vault as core_vault
 from soundmark.embedded.data_dir import MASTER_KEY_FILE, DataDirRefused, kept_master_keys, replace_master_key
+from soundmark.embedded.plan import audience_master_key
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.postgres import Database
+from soundmark.kit.resealing import Resealed, ResealRefused, require_openable
+from soundmark.kit.resealing import reseal as reseal_everything
 from soundmark.kit.sealing import Sealer, parse_master_key
 from soundmark.kit.secret import Secret
-from soundmark.settings import KeysSettings
+from soundmark.kit.settings import PREFIX
+from soundmark.settings import AudienceDatabaseSettings, AudienceKeysSettings, KeysSettings
+
+S = TypeVar("S", AudienceDatabaseSettings, KeysSettings)
+T = TypeVar("T")
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
+app.command()(entitle)
 
 
 @app.callback()
@@ -30,33 +40,90 @@ def reseal(
     new_master_key_file: Annotated[
         Path, typer.Option(metavar="FILE", help="Holds the new master key: 32 bytes in base64url, 43 characters.")
     ],
+    component: Annotated[
+        WithDatabase | None,
+        typer.Option(help="Whose secrets: by default Core's, and with a data dir Audience's too."),
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Seal every stored secret under a new master key, all of them or none.
 
     SOUNDMARK_MASTER_KEY, or the data dir, says which key sealed them. The data dir gets the new key afterwards, and
-    keeps the old one beside it. Then restart every process with the new key, and run the same command once more: it
-    moves what was sealed under the old key until the restart. Running it again is always safe.
+    keeps the old one beside it; Audience's key there follows from it. Then restart every process with the new key, and
+    run the same command once more: it moves what was sealed under the old key until the restart. Running it again is
+    always safe.
     """
-    given = read_settings(KeysSettings, data_dir)
+    if data_dir is not None and component is not None:
+        raise Refused("a data dir has one master key, and all that is sealed moves with it: leave --component out")
     new = _read_key(new_master_key_file)
-    old = [given.master_key, *_kept_in(data_dir, given.master_key, new)]
-    entropy = SystemEntropy()
-    sealers = [Sealer(parse_master_key(key.reveal()), entropy) for key in (new, *old)]
-
-    async def command(db: Database) -> Resealed:
-        return await reseal_everything(db, old=sealers[1:], new=sealers[0])
-
-    try:
-        done = run_on_core(given, "platform", command)
-    except ResealRefused as refused:
-        raise Refused(f"nothing was changed: {refused}") from None
+    if component == "audience":
+        own = read_settings(AudienceKeysSettings)
+        done, whose = _reseal_audience(own, old=[own.master_key], new=new), "Audience"
+    else:
+        done, whose = _reseal_beside(data_dir, new)
     typer.echo(f"{_values(done.moved_count)} moved to the new master key; {done.already_count} had it already")
     if data_dir is not None and kept_master_keys(data_dir)[0] is not None:
         replace_master_key(data_dir, new)
         typer.echo(f"the new key is in {data_dir / MASTER_KEY_FILE}")
     if done.moved_count:
-        typer.echo("now restart every process of Core with the new key, then run this command once more")
+        typer.echo(f"now restart every process of {whose} with the new key, then run this command once more")
+
+
+def _reseal_beside(data_dir: Path | None, new: Secret) -> tuple[Resealed, str]:
+    """Core's secrets, and Audience's where the data dir knows of it. Also whose they were."""
+    given = read_settings(KeysSettings, data_dir)
+    old = [given.master_key, *_kept_in(data_dir, given.master_key, new)]
+    audience = _audience_beside(data_dir)
+    if audience is None:
+        return _reseal_core(given, old=old, new=new), "Core"
+    return _reseal_both(given, audience, old=old, new=new), "Core and Audience"
+
+
+def _reseal_both(
+    given: KeysSettings, audience: AudienceDatabaseSettings, *, old: Sequence[Secret], new: Secret
+) -> Resealed:
+    """Both databases of a data dir. Dying between the two is mended by running it again: each passes over its own."""
+    theirs = [audience_master_key(key) for key in (new, *old)]
+    # Looked at first: neither shall be refused when the other has changed already.
+    _refusing(run_on_audience, audience, lambda db: require_openable(audience_vault(db), _sealers(theirs)))
+    core = _reseal_core(given, old=old, new=new)
+    moved = _reseal_audience(audience, old=theirs[1:], new=theirs[0])
+    return Resealed(core.moved_count + moved.moved_count, core.already_count + moved.already_count)
+
+
+def _reseal_core(given: KeysSettings, *, old: Sequence[Secret], new: Secret) -> Resealed:
+    sealers = _sealers([new, *old])
+    return _refusing(run_on_core, given, lambda db: reseal_everything(core_vault(db), old=sealers[1:], new=sealers[0]))
+
+
+def _reseal_audience(given: AudienceDatabaseSettings, *, old: Sequence[Secret], new: Secret) -> Resealed:
+    sealers = _sealers([new, *old])
+    return _refusing(
+        run_on_audience, given, lambda db: reseal_everything(audience_vault(db), old=sealers[1:], new=sealers[0])
+    )
+
+
+def _refusing(
+    run_on: Callable[[S, str, Callable[[Database], Awaitable[T]]], T],
+    given: S,
+    command: Callable[[Database], Awaitable[T]],
+) -> T:
+    try:
+        return run_on(given, "platform", command)
+    except ResealRefused as refused:
+        raise Refused(f"nothing was changed: {refused}") from None
+
+
+def _audience_beside(data_dir: Path | None) -> AudienceDatabaseSettings | None:
+    """Where the database of Audience is, of a data dir that knows."""
+    if data_dir is None or not deployment_environ(data_dir).get(f"{PREFIX}AUDIENCE_DATABASE_URL"):
+        return None
+    return read_settings(AudienceDatabaseSettings, data_dir)
+
+
+def _sealers(keys: Sequence[Secret]) -> list[Sealer]:
+    entropy = SystemEntropy()
+    return [Sealer(parse_master_key(key.reveal()), entropy) for key in keys]
 
 
 def _read_key(file: Path) -> Secret:

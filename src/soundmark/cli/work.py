@@ -11,7 +11,7 @@ from soundmark.cli.databases import WithDatabase
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.outcome import Refused
 from soundmark.kit import log
-from soundmark.kit.jobs import WorkerFailed, jobs_app, run_worker
+from soundmark.kit.jobs import WorkerFailed
 
 app = typer.Typer(add_completion=False)
 
@@ -34,9 +34,5 @@ def work(
 
 
 async def _run(component: WithDatabase, given: Any) -> None:
-    if component == "core":
-        # Imported by name when it is needed: a process holds its own component and no other.
-        await importlib.import_module("soundmark.core.worker").run(given)
-    else:
-        # Audience has no jobs of its own yet.
-        await run_worker(jobs_app(given.audience_database_url, application_name="soundmark-audience-jobs"))
+    # Imported by name when it is needed: a process holds its own component and no other.
+    await importlib.import_module(f"soundmark.{component}.worker").run(given)

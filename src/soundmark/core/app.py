@@ -15,17 +15,21 @@ from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.access.operator import OperatorAccess
 from soundmark.core.access.server_keys import ServerKeyAccess
 from soundmark.core.audit_chain import AuditChain
+from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.configuration import Configuration, from_environment
 from soundmark.core.context import Context
 from soundmark.core.custody import Custody
 from soundmark.core.edge import authenticate, refined
 from soundmark.core.features.api_keys import routes as api_keys
+from soundmark.core.features.audience_control import routes as audience_control
+from soundmark.core.features.audience_reports import routes as audience_reports
 from soundmark.core.features.audit_log import routes as audit_log
 from soundmark.core.features.campaigns import routes as campaigns
 from soundmark.core.features.codes import issuance_routes as issuance
 from soundmark.core.features.codes import routes as codes
 from soundmark.core.features.codes import selection_routes as selections
+from soundmark.core.features.events import routes as events
 from soundmark.core.features.invitations import routes as invitations
 from soundmark.core.features.members import routes as members
 from soundmark.core.features.organizations import routes as organizations
@@ -51,6 +55,7 @@ from soundmark.kit.private_call import PrivateChannel
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.schema_version import is_current
 from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
+from soundmark.kit.secret import Secret
 from soundmark.kit.startup import CannotStart
 from soundmark.kit.tasks import ended
 from soundmark.settings import CoreSettings
@@ -84,7 +89,8 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     app.state.authenticate = authenticate
     install_problem_handlers(app, settings.base_url, refine=refined)
     app.router.routes.extend(publication_routes(app, settings.base_url))
-    app.router.routes.extend(health_routes({"database": ctx.db.is_ready, "audio": ctx.audio.is_ready}))
+    checks = {"database": ctx.db.is_ready, "audio": ctx.audio.is_ready, "audience": ctx.audience.is_ready}
+    app.router.routes.extend(health_routes(checks))
     return _front(resolve, Edge(app, settings.base_url, entropy))
 
 
@@ -112,6 +118,9 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         issuance,
         codes,
         selections,
+        audience_control,
+        audience_reports,
+        events,
         usage,
         platform,
         resolution,
@@ -150,6 +159,7 @@ async def _running(ctx: Context, sealer: Sealer, lookup: BroadcastLookup, limit:
         lookup.start()
         stack.push_async_callback(lookup.aclose)
         stack.push_async_callback(ctx.audio.aclose)
+        stack.push_async_callback(ctx.audience.aclose)
         stack.push_async_callback(limit.aclose)
         _log.info("core_started", base_url=ctx.base_url)
         yield
@@ -177,12 +187,6 @@ async def _require_schema(db: Database) -> None:
 
 def _context(settings: CoreSettings, sealer: Sealer, clock: Clock, entropy: Entropy) -> Context:
     db = Database(settings.core_database_url, pool_size=settings.database_pool_size, application_name="soundmark-core")
-    channel = PrivateChannel(
-        settings.audio_url,
-        settings.audio_credential[0],
-        timeout_s=settings.private_timeout_s,
-        bytes_max=settings.private_response_bytes_max,
-    )
     return Context(
         base_url=settings.base_url,
         db=db,
@@ -192,9 +196,16 @@ def _context(settings: CoreSettings, sealer: Sealer, clock: Clock, entropy: Entr
         chain=AuditChain(db, sealer, clock, entropy),
         configuration=Configuration(db, sealer, from_environment(dict(settings))),
         cursors=Cursors(sealer.derive("cursors")),
-        audio=AudioChannel(channel),
+        audio=AudioChannel(_channel(settings, settings.audio_url, settings.audio_credential[0])),
+        audience=AudienceChannel(_channel(settings, settings.audience_url, settings.audience_credential[0])),
         sealer=sealer,
         queue=Queue(),
+    )
+
+
+def _channel(settings: CoreSettings, url: str, credential: Secret) -> PrivateChannel:
+    return PrivateChannel(
+        url, credential, timeout_s=settings.private_timeout_s, bytes_max=settings.private_response_bytes_max
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from soundmark.core.audit_chain import AuditChain
+from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.configuration import Configuration
 from soundmark.core.custody import Custody
@@ -27,6 +28,7 @@ class Context:
     configuration: Configuration
     cursors: Cursors
     audio: AudioChannel
+    audience: AudienceChannel
     sealer: Sealer
     queue: Queue
 
@@ -41,3 +43,4 @@ class WorkContext:
     entropy: Entropy
     sealer: Sealer
     configuration: Configuration
+    audience: AudienceChannel

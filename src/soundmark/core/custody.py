@@ -89,6 +89,21 @@ class Custody:
         }
         self._keyring = Keyring(keys, self._open(active))
 
+    async def key_to_trust(self) -> PublicKey:
+        """The key that whoever verifies proofs has to trust from now on, as the database says it at this moment.
+
+        The one that is about to sign, from when on a rotation tells Audience of it; else the one that signs.
+
+        Raises: DatabaseUnavailable.
+        """
+        async with self._db.transaction() as tx:
+            records = self.ours(await signing_keys.list_all(tx))
+        coming = [record for record in records if record.status == "next" and record.push_began_at is not None]
+        active = [record for record in records if record.status == "active"]
+        chosen = next(iter([*coming, *active]), None)
+        assert chosen is not None, "there is an active key since the first start"
+        return PublicKey(chosen.key_id, chosen.public_key, chosen.status)
+
     def ours(self, records: Iterable[SigningKeyRecord]) -> list[SigningKeyRecord]:
         """Those of `records` that Core made itself; an alarm for every other.
 

@@ -69,6 +69,7 @@ CREATE TABLE codes (
 
 CREATE INDEX codes_newest_first ON codes (organization_id, issued_at DESC, xr_id DESC);
 
+-- `push_began_at` is when Audience was begun to be told of a key, `pushed_at` when every integration had it.
 -- A signing key outlives everything that it signed; its secret half does not outlive its retirement. The public half is
 -- believed only as far as its sealed copy says the same: whoever can write here cannot add a key of his own.
 CREATE TABLE signing_keys (
@@ -81,6 +82,8 @@ CREATE TABLE signing_keys (
     superseded_at     timestamptz,
     retired_at        timestamptz,
     sealed_public_key bytea,
+    push_began_at     timestamptz,
+    pushed_at         timestamptz,
     CONSTRAINT signing_keys_pkey PRIMARY KEY (key_id),
     CONSTRAINT signing_keys_status_check CHECK (status IN ('next', 'active', 'retiring', 'retired')),
     CONSTRAINT signing_keys_seed_check CHECK ((sealed_seed IS NULL) = (status = 'retired'))
@@ -432,3 +435,28 @@ ALTER TABLE issuance_receipts FORCE ROW LEVEL SECURITY;
 CREATE POLICY issuance_receipts_of_tenant ON issuance_receipts USING (organization_id = current_tenant());
 -- Receipts that are a day old are forgotten, whoever's they are.
 CREATE POLICY issuance_receipts_of_everybody ON issuance_receipts USING (current_tenant() = '*');
+
+-- What an organisation may measure beyond a demo. Audience is told of it; `revision` says which of two tellings is the
+-- later one.
+CREATE TABLE audience_entitlements (
+    organization_id     text        NOT NULL,
+    mode                text        NOT NULL,
+    monthly_event_quota bigint      NOT NULL,
+    ends_at             timestamptz,
+    revision            bigint      NOT NULL,
+    updated_at          timestamptz NOT NULL,
+    CONSTRAINT audience_entitlements_pkey PRIMARY KEY (organization_id, mode),
+    CONSTRAINT audience_entitlements_organization_fkey FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE,
+    CONSTRAINT audience_entitlements_mode_check CHECK (mode IN ('contract', 'self_service')),
+    CONSTRAINT audience_entitlements_quota_check CHECK (monthly_event_quota >= 0),
+    CONSTRAINT audience_entitlements_revision_check CHECK (revision > 0)
+);
+
+ALTER TABLE audience_entitlements ENABLE ROW LEVEL SECURITY;
+ALTER TABLE audience_entitlements FORCE ROW LEVEL SECURITY;
+CREATE POLICY audience_entitlements_of_tenant ON audience_entitlements USING (organization_id = current_tenant());
+
+-- What was requested of Audience and has no outcome yet, whoever's it is: a job settles what a crash left.
+CREATE INDEX audit_entries_requested ON audit_entries (created_at, id) WHERE outcome = 'requested';
+CREATE POLICY audit_entries_of_everybody ON audit_entries FOR SELECT USING (current_tenant() = '*');

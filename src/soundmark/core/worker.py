@@ -2,14 +2,18 @@
 
 from typing import Final
 
+from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.configuration import Configuration, from_environment
 from soundmark.core.context import WorkContext
+from soundmark.core.features.audience_control import jobs as audience_control
 from soundmark.core.features.codes import jobs as codes
 from soundmark.core.features.invitations import jobs as invitations
+from soundmark.core.features.signing_keys import jobs as signing_keys
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.jobs import WorkerFailed, jobs_app, run_worker
 from soundmark.kit.postgres import Database
+from soundmark.kit.private_call import PrivateChannel
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.sealing import Sealer, parse_master_key
 from soundmark.settings import CoreJobsSettings
@@ -24,7 +28,7 @@ async def run(settings: CoreJobsSettings) -> None:
     """
     ctx = work_context(settings)
     app = jobs_app(settings.core_database_url, application_name=_NAME)
-    for feature in (codes, invitations):
+    for feature in (audience_control, codes, invitations, signing_keys):
         feature.add_tasks(app, ctx)
     try:
         await ctx.db.open()
@@ -33,6 +37,7 @@ async def run(settings: CoreJobsSettings) -> None:
     try:
         await run_worker(app)
     finally:
+        await ctx.audience.aclose()
         await ctx.db.close()
 
 
@@ -41,6 +46,12 @@ def work_context(settings: CoreJobsSettings, *, clock: Clock | None = None) -> W
     entropy = SystemEntropy()
     sealer = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
     db = Database(settings.core_database_url, pool_size=settings.database_pool_size, application_name=_NAME)
+    channel = PrivateChannel(
+        settings.audience_url,
+        settings.audience_credential[0],
+        timeout_s=settings.private_timeout_s,
+        bytes_max=settings.private_response_bytes_max,
+    )
     return WorkContext(
         base_url=settings.base_url,
         db=db,
@@ -48,4 +59,5 @@ def work_context(settings: CoreJobsSettings, *, clock: Clock | None = None) -> W
         entropy=entropy,
         sealer=sealer,
         configuration=Configuration(db, sealer, from_environment(dict(settings))),
+        audience=AudienceChannel(channel),
     )

@@ -11,9 +11,11 @@ from typing import Final
 
 from soundmark import settings
 from soundmark.embedded.supervision import Program, soundmark
+from soundmark.kit import base64url
 from soundmark.kit.clock import Clock
-from soundmark.kit.entropy import Entropy
+from soundmark.kit.entropy import Entropy, SystemEntropy
 from soundmark.kit.ids import mint_secret
+from soundmark.kit.sealing import Sealer, parse_master_key
 from soundmark.kit.secret import Secret
 from soundmark.kit.settings import PREFIX
 from soundmark.kit.sockets import PortTaken, reserve_port
@@ -106,6 +108,8 @@ class Plan:
         taken = {name.upper() for name in model.model_fields}
         foreign = {f"{name.upper()}_DATABASE_URL" for name in DATABASES if name != component}
         values = {**self._made(), **self.given}
+        if component == "audience":
+            values["MASTER_KEY"] = audience_master_key(self.master_key).reveal()
         return {PREFIX + name: value for name, value in values.items() if name in taken - foreign}
 
     def _made(self) -> dict[str, str]:
@@ -118,6 +122,12 @@ class Plan:
             **{f"{name.upper()}_CREDENTIAL": secret.reveal() for name, secret in self.credentials.items()},
             **{f"{name.upper()}_DATABASE_URL": url.reveal() for name, url in self.database_urls.items()},
         }
+
+
+def audience_master_key(master_key: Secret) -> Secret:
+    """The master key of Audience: one of its own, with which nothing of Core's can be opened."""
+    sealer = Sealer(parse_master_key(master_key.reveal()), SystemEntropy())
+    return Secret(base64url.encode(sealer.derive("audience")))
 
 
 def given_settings(environ: Mapping[str, str]) -> dict[str, str]:
@@ -134,6 +144,12 @@ def given_settings(environ: Mapping[str, str]) -> dict[str, str]:
 def given_operator_token(given: Mapping[str, str], entropy: Entropy) -> Secret:
     """The operator token: the caller's, else a new one."""
     return Secret(given.get("OPERATOR_TOKEN") or mint_secret(entropy, "xop_"))
+
+
+def audience_credential(master_key: Secret, entropy: Entropy) -> Secret:
+    """What Core shows Audience under `up`: derived, so that commands on the data dir can tell it too."""
+    sealer = Sealer(parse_master_key(master_key.reveal()), entropy)
+    return Secret(base64url.encode(sealer.derive("audience credential")))
 
 
 def check(plan: Plan) -> None:

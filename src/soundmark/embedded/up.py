@@ -21,6 +21,7 @@ from soundmark.embedded.plan import (
     Plan,
     Ports,
     SettingGiven,
+    audience_credential,
     check,
     foreign_environ,
     given_operator_token,
@@ -105,7 +106,7 @@ def _plan(options: Options, ports: Ports, given: Mapping[str, str], cluster: Clu
         options=options,
         ports=ports,
         given=given,
-        credentials={"audience": Secret(mint_secret(entropy, "")), "audio": Secret(mint_secret(entropy, ""))},
+        credentials={"audience": audience_credential(key, entropy), "audio": Secret(mint_secret(entropy, ""))},
         operator_token=given_operator_token(given, entropy),
         master_key=key,
         database_urls={

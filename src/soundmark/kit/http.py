@@ -232,29 +232,42 @@ def _field_error(error: dict[str, Any]) -> FieldError:
     return FieldError(_LOCATIONS.get(str(where), "body"), pointer, error["msg"].removeprefix("Value error, "))
 
 
-class StrictRoute(APIRoute):
-    """A route whose caller is known before its body is read, and whose body is read as I-JSON.
+class JsonRoute(APIRoute):
+    """A route whose body is read as I-JSON, before anything else of the request is judged.
 
-    Each says in its `ACCESS` extension whether it is `public`; `app.state.authenticate` knows the callers of the
-    others.
-
-    Order of judgement: credential (401), media type, size and syntax of the body (415, 413, 400), then the route's
-    dependencies (tenant, role), then the shapes of parameters and body (422).
+    Order of judgement: media type, size and syntax of the body (415, 413, 400), then the route's dependencies, then the
+    shapes of parameters and body (422).
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         takes_body = self.body_field is not None
-        is_public = (self.openapi_extra or {})[ACCESS]["public"]
 
         async def strict(request: Request) -> Response:
-            if not is_public:
-                request.state.caller = await request.app.state.authenticate(request)
             if takes_body:
                 await _read_json(request)
             return await handle(request)
 
         return strict
+
+
+class StrictRoute(JsonRoute):
+    """A route whose caller is known before its body is read: a missing credential (401) comes before all else.
+
+    Each says in its `ACCESS` extension whether it is `public`; `app.state.authenticate` knows the callers of the
+    others. Tenant and role are its dependencies.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        is_public = (self.openapi_extra or {})[ACCESS]["public"]
+
+        async def authenticated(request: Request) -> Response:
+            if not is_public:
+                request.state.caller = await request.app.state.authenticate(request)
+            return await handle(request)
+
+        return authenticated
 
 
 async def _read_json(request: Request) -> None:

@@ -237,6 +237,20 @@ class Database:
         async with self._begun(_begin("REPEATABLE READ READ ONLY", tenant, subject)) as tx:
             yield tx
 
+    @contextlib.asynccontextmanager
+    async def beside(self, tx: Tx) -> AsyncIterator[Tx]:
+        """A second snapshot, on a connection of its own, that sees exactly what the snapshot `tx` sees.
+
+        For reading in two halves what is too much for one of the server's processes. Of a snapshot without a tenant.
+
+        Raises: DatabaseUnavailable, also where no second connection is free.
+        """
+        exported: str = await tx.value("SELECT pg_export_snapshot()")
+        begin = _begin("REPEATABLE READ READ ONLY", None, None)
+        begin += sql.SQL("; SET TRANSACTION SNAPSHOT {}").format(exported)
+        async with self._begun(begin, is_beside=True) as second:
+            yield second
+
     async def one_or_none(self, record: type[R], statement: LiteralString, params: Params | None = None) -> R | None:
         """The one row of a statement that only reads, in a transaction of its own: a third of the round trips.
 
@@ -282,8 +296,9 @@ class Database:
             raise DatabaseUnavailable from None
 
     @contextlib.asynccontextmanager
-    async def _begun(self, begin: sql.Composed) -> AsyncIterator[Tx]:
-        assert_no_transaction("a transaction")
+    async def _begun(self, begin: sql.Composed, *, is_beside: bool = False) -> AsyncIterator[Tx]:
+        if not is_beside:
+            assert_no_transaction("a transaction")
         connection = await self._acquire(begin)
         token = _open_transaction.set(True)
         try:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import httpx
 
@@ -14,6 +14,9 @@ from soundmark.kit.secret import Secret
 
 JSON_TYPE: Final = "application/json"
 PROBLEM_TYPE: Final = "application/problem+json"
+
+Method = Literal["GET", "PATCH", "POST", "PUT"]
+Query = Mapping[str, str | int | None]
 
 
 class PrivateCallFailed(Exception):  # noqa: N818 - named for what was found
@@ -29,11 +32,12 @@ class PrivateCallFailed(Exception):  # noqa: N818 - named for what was found
 
 @dataclass(frozen=True, slots=True)
 class PrivateAnswer:
-    """A whole answer: its status, its media type without parameters, and its body."""
+    """A whole answer: its status, its media type without parameters, its body, and when to ask again if it says so."""
 
     status: int
     media_type: str
     body: bytes
+    retry_after: str | None = None
 
     def json_object(self) -> dict[str, Any]:
         """The body as one JSON object.
@@ -78,12 +82,48 @@ class PrivateChannel:
 
         Raises: PrivateCallFailed.
         """
-        return await self._call("POST", path, json.dumps(payload).encode(), request_id, operation_id)
+        return await self.send("POST", path, payload, request_id=request_id, operation_id=operation_id)
+
+    async def send(  # noqa: PLR0913 - one argument for each part of a request
+        self,
+        method: Method,
+        path: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        query: Query | None = None,
+        request_id: str,
+        operation_id: str | None = None,
+        patience: float = 1,
+    ) -> PrivateAnswer:
+        """Carry out a request, with a JSON object as its body where there is a `payload`; the whole answer.
+
+        What is None in `query` is left out of it. A path must have been put together from ids that were checked. What
+        is known to take longer has `patience` times the deadline.
+
+        Raises: PrivateCallFailed.
+        """
+        headers = {}
+        if operation_id is not None:
+            headers["x-svc-operation-id"] = operation_id
+        content = None
+        if payload is not None:
+            headers["content-type"] = JSON_TYPE
+            content = json.dumps(payload).encode()
+        headers |= self._authority()
+        timeout_s = self._timeout_s * patience
+        return await self._call(method, path, content, query, headers, request_id, timeout_s=timeout_s)
+
+    async def forward(self, path: str, content: bytes, headers: Mapping[str, str], *, request_id: str) -> PrivateAnswer:
+        """POST bytes as they are, with these headers and without our credential: for a route that anybody may call.
+
+        Raises: PrivateCallFailed.
+        """
+        return await self._call("POST", path, content, None, headers, request_id, timeout_s=self._timeout_s)
 
     async def is_ready(self) -> bool:
         """Whether the component says of itself that it is ready."""
         try:
-            answer = await self._call("GET", "/readyz", None, "readyz", None)
+            answer = await self.send("GET", "/readyz", request_id="readyz")
         except PrivateCallFailed:
             return False
         return answer.status == HTTPStatus.OK
@@ -92,19 +132,29 @@ class PrivateChannel:
         """Let go of the connections."""
         await self._client.aclose()
 
-    async def _call(
-        self, method: str, path: str, content: bytes | None, request_id: str, operation_id: str | None
+    def _authority(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self._credential.reveal()}"}
+
+    async def _call(  # noqa: PLR0913, PLR0917 - one argument for each part of a request
+        self,
+        method: Method,
+        path: str,
+        content: bytes | None,
+        query: Query | None,
+        headers: Mapping[str, str],
+        request_id: str,
+        *,
+        timeout_s: float,
     ) -> PrivateAnswer:
         assert_no_transaction("a private call")
-        headers = {"authorization": f"Bearer {self._credential.reveal()}", "x-request-id": request_id}
-        if content is not None:
-            headers["content-type"] = JSON_TYPE
-        if operation_id is not None:
-            headers["x-svc-operation-id"] = operation_id
+        params = {name: value for name, value in (query or {}).items() if value is not None}
+        headers = {**headers, "x-request-id": request_id}
         try:
             async with (
-                asyncio.timeout(self._timeout_s),
-                self._client.stream(method, path, content=content, headers=headers) as response,
+                asyncio.timeout(timeout_s),
+                self._client.stream(
+                    method, path, content=content, params=params or None, headers=headers, timeout=timeout_s
+                ) as response,
             ):
                 body = await self._read(response)
         except TimeoutError:
@@ -114,7 +164,7 @@ class PrivateChannel:
         except (httpx.HTTPError, httpx.InvalidURL):
             raise PrivateCallFailed("unreachable") from None
         media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        return PrivateAnswer(response.status_code, media_type, body)
+        return PrivateAnswer(response.status_code, media_type, body, response.headers.get("retry-after"))
 
     async def _read(self, response: httpx.Response) -> bytes:
         chunks: list[bytes] = []

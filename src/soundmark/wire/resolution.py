@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints, field_validator
 
 from soundmark.wire.shape import CampaignId, IntegrationId, KeyId, ProofId, Signature, Timestamp, Wire, XrId
 from soundmark.wire.xr_code import Intent, Policy
@@ -28,6 +28,14 @@ class MeasurementProof(Wire):
     expires_at: Timestamp
     key_id: KeyId
     signature: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43,}$")]
+
+    @field_validator("proof_id")
+    @classmethod
+    def _is_not_null(cls, proof_id: str | None) -> str:
+        # There or absent, as the schema says: null would be a third spelling of what is signed.
+        if proof_id is None:
+            raise ValueError("must be a text, or absent")
+        return proof_id
 
 
 class ResolutionProof(Wire):

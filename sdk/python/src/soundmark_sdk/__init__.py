@@ -1,6 +1,11 @@
-"""Receive, resolve and verify XR Codes broadcast as sound."""
+"""Receive, resolve, verify and measure XR Codes broadcast as sound."""
 
 from soundmark_sdk.async_receiver import AsyncReceiver as AsyncReceiver
+from soundmark_sdk.device_secret import DeviceSecret as DeviceSecret
+from soundmark_sdk.device_secret import DeviceSecretUnusable as DeviceSecretUnusable
+from soundmark_sdk.device_secret import open_device_secret as open_device_secret
+from soundmark_sdk.failures import DeliveryFailure as DeliveryFailure
+from soundmark_sdk.failures import DeliveryReason as DeliveryReason
 from soundmark_sdk.failures import KeyUnknown as KeyUnknown
 from soundmark_sdk.failures import Reason as Reason
 from soundmark_sdk.failures import ReceiverFailure as ReceiverFailure
@@ -9,6 +14,11 @@ from soundmark_sdk.hearing import Listener as Listener
 from soundmark_sdk.hearing import hear_samples as hear_samples
 from soundmark_sdk.keys import KeySet as KeySet
 from soundmark_sdk.keys import read_key_set as read_key_set
+from soundmark_sdk.measuring import Consent as Consent
+from soundmark_sdk.measuring import Measurement as Measurement
+from soundmark_sdk.measuring import MeasurementRefused as MeasurementRefused
+from soundmark_sdk.measuring import ReceiverClass as ReceiverClass
+from soundmark_sdk.measuring import measure as measure
 from soundmark_sdk.microphone import Microphone as Microphone
 from soundmark_sdk.microphone import MicrophoneUnavailable as MicrophoneUnavailable
 from soundmark_sdk.microphone import listen as listen
@@ -19,5 +29,7 @@ from soundmark_sdk.records import MeasurementProof as MeasurementProof
 from soundmark_sdk.records import Policy as Policy
 from soundmark_sdk.records import Resolution as Resolution
 from soundmark_sdk.records import SignedCode as SignedCode
+from soundmark_sdk.reporting import AsyncReporter as AsyncReporter
+from soundmark_sdk.reporting import Reporter as Reporter
 from soundmark_sdk.verification import verify_answer as verify_answer
 from soundmark_sdk.verification import verify_signed_code as verify_signed_code

@@ -1,4 +1,4 @@
-"""Resolving and verifying without asyncio in sight."""
+"""Resolving, verifying and measuring without asyncio in sight."""
 
 from typing import Self
 
@@ -7,6 +7,7 @@ import httpx
 from soundmark_sdk.async_receiver import AsyncReceiver
 from soundmark_sdk.clock import Clock
 from soundmark_sdk.loop_thread import LoopThread
+from soundmark_sdk.measuring import measure as measure
 from soundmark_sdk.records import Resolution
 
 

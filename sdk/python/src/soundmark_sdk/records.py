@@ -1,10 +1,15 @@
 """What verification hands out: immutable records, made only from bytes whose signature was checked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from soundmark_sdk import timestamps
 from soundmark_sdk.strict_json import JsonValue
+
+if TYPE_CHECKING:
+    # Reading keys needs the shapes, and reading shapes these records.
+    from soundmark_sdk.keys import KeySet
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,8 @@ class Resolution:
     """A verified answer to one broadcast token.
 
     `verified_at` is the receiver's own time of verification; `issued_at`, `expires_at` and `key_id` are the
-    envelope's. Past `expires_at` the answer proves nothing any more: resolve again.
+    envelope's. Past `expires_at` the answer proves nothing any more: resolve again. `verified_with` are the published
+    keys that it was verified with.
     """
 
     xr_id: str
@@ -67,6 +73,7 @@ class Resolution:
     expires_at: datetime
     key_id: str
     verified_at: datetime
+    verified_with: "KeySet" = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

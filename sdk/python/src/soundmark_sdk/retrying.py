@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from soundmark_sdk.failures import ReceiverFailure
+from soundmark_sdk.failures import DeliveryFailure, ReceiverFailure
 
 # The first pause; each later one is twice as long.
 BACKOFF_BASE_S: Final = 0.25
@@ -13,7 +13,7 @@ BACKOFF_BASE_S: Final = 0.25
 
 @dataclass(slots=True)
 class RetryBudget:
-    """What one `resolve` may still spend on retries, over all its requests together."""
+    """What one `resolve`, or one delivery, may still spend on retries, over all its requests together."""
 
     retries_left: int
     wait_left_s: float
@@ -21,7 +21,7 @@ class RetryBudget:
     jitter: Callable[[], float] = random.random
     _backoff_s: float = BACKOFF_BASE_S
 
-    def spend(self, failure: ReceiverFailure) -> float:
+    def spend(self, failure: ReceiverFailure | DeliveryFailure) -> float:
         """Return the seconds to wait before the next attempt, taken off the budget.
 
         Exponential backoff, shortened by up to half at random, and never shorter than the server asked for.

@@ -86,6 +86,7 @@ def verify_answer(body: bytes, token: str, keys: KeySet, now: datetime) -> Resol
         expires_at=expires_at,
         key_id=read_text(payload["key_id"], SHORT_TEXT),
         verified_at=now,
+        verified_with=keys,
     )
 
 

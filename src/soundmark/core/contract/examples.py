@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from soundmark.core.configuration import Everything
+from soundmark.core.contract.example_reports import example_legacy_report, example_report
 from soundmark.core.domain.api_key import ApiKey
+from soundmark.core.domain.audience import CoreKeyReplaced, Integration, RetentionChanged, WithSecret
 from soundmark.core.domain.audit import AuditEntry
 from soundmark.core.domain.audit_chain import Verification
 from soundmark.core.domain.campaign import Campaign, Stopped, Summary
@@ -18,6 +20,13 @@ from soundmark.core.domain.platform import CONFIGURATION_NAMES, SECRET_NAMES, Ef
 from soundmark.core.domain.quota import Quota
 from soundmark.core.domain.signed_facts import read_facts
 from soundmark.core.features.api_keys.wire import ApiKeyPage, api_key_view, api_key_with_secret
+from soundmark.core.features.audience_control.wire import (
+    IntegrationPage,
+    core_key_view,
+    integration_view,
+    retention_view,
+    with_secret_view,
+)
 from soundmark.core.features.audit_log.wire import AuditEntryPage, entry_view, verification_view
 from soundmark.core.features.campaigns.wire import CampaignPage, campaign_view, stopped_view
 from soundmark.core.features.campaigns.wire import summary_view as campaign_summary_view
@@ -37,17 +46,20 @@ from soundmark.core.features.organizations.wire import OrganizationPage, organiz
 from soundmark.core.features.platform.wire import setting_view, settings_view
 from soundmark.core.features.projects.wire import ProjectPage, project_view
 from soundmark.core.features.resolution.wire import KeySet, verification_key
+from soundmark.core.features.usage.service import Measured, Usage
 from soundmark.core.features.usage.wire import usage_view
 from soundmark.core.hot.envelope import Seal, answer_body
 from soundmark.core.problems import QuotaExceeded
 from soundmark.kit.canonical import canonicalize
 from soundmark.kit.secret import Secret
 from soundmark.kit.signing import SigningKey
+from soundmark.wire.audience_event import EventAnswer
 
 # The secret half of the example key is public: it signs nothing but examples and test vectors.
 EXAMPLE_KEY: Final = SigningKey.from_seed("sig_c2lnbmluZy1rZXktZXhh", bytes(range(32)))
 ISSUED_AT: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 _LATER: Final = ISSUED_AT + timedelta(hours=2, minutes=30)
+_MIDNIGHT: Final = datetime(2026, 11, 18, tzinfo=UTC)
 
 _ORGANIZATION: Final = Organization("org_b2xkLXJhZGlvLWV4YW1wbA", "Radio Nordlicht", "owner", ISSUED_AT, None)
 _PROJECT: Final = Project("prj_bW9ybmluZy1zaG93LWV4YW", _ORGANIZATION.id, "Morning show", ISSUED_AT, None)
@@ -87,6 +99,19 @@ _API_KEY: Final = ApiKey(
     revoked_at=None,
 )
 _API_KEY_SECRET: Final = Secret("xak_" + "ZXhhbXBsZS1vZi1hLXNlY3JldC10aGF0LW9wZW5zLW4")
+_INTEGRATION: Final = Integration(
+    id="int_c3R1ZGlvLW1lYXN1cmVtZW",
+    organization_id=_ORGANIZATION.id,
+    project_id=_PROJECT.id,
+    mode="contract",
+    retention_days=90,
+    core_key_id=EXAMPLE_KEY.key_id,
+    created_at=ISSUED_AT,
+    secret_rotated_at=None,
+    revoked_at=None,
+)
+_HMAC_SECRET: Final = Secret("xhm_" + "ZXhhbXBsZS1vZi1hLXNlY3JldC10aGF0LXNpZ25zLWV")
+_EVENT_ID: Final = "evt_b25lLXNvdW5kLWhlYXJkLW"
 _INVITATION: Final = Invitation(
     id="inv_YWRhLWlzLWludml0ZWQtZX",
     organization_id=_ORGANIZATION.id,
@@ -193,7 +218,21 @@ def examples() -> dict[str, Any]:
         "archive_campaign": campaign_view(replace(_CAMPAIGN, archived_at=_STOPPED_AT)),
         "stop_campaign": stopped_view(Stopped(replace(_CAMPAIGN, archived_at=_STOPPED_AT), revoked_count=60)),
         "summarise_campaign": campaign_summary_view(_SUMMARY),
-        "get_usage": usage_view(_ORGANIZATION.id, Quota(100, 12, ISSUED_AT)),
+        "create_integration": with_secret_view(WithSecret(_INTEGRATION, _HMAC_SECRET)),
+        "list_integrations": IntegrationPage(data=[integration_view(_INTEGRATION)], next_cursor=None),
+        "revoke_integration": integration_view(replace(_INTEGRATION, revoked_at=_LATER)),
+        "rotate_integration_secret": with_secret_view(
+            WithSecret(replace(_INTEGRATION, secret_rotated_at=_LATER), _HMAC_SECRET)
+        ),
+        "change_integration_retention": retention_view(RetentionChanged(_INTEGRATION.id, 90, 30, 41_203, 60)),
+        "replace_integration_core_key": core_key_view(CoreKeyReplaced(_INTEGRATION.id, EXAMPLE_KEY.key_id)),
+        "read_audience_report": example_report(_INTEGRATION.id, _CAMPAIGN.id, code.xr_id, _MIDNIGHT),
+        "read_legacy_report": example_legacy_report(_ORGANIZATION.id, _PROJECT.id, _MIDNIGHT),
+        "deliver_event": EventAnswer(event_id=_EVENT_ID, status="recorded"),
+        "deliver_event 200": EventAnswer(event_id=_EVENT_ID, status="duplicate"),
+        "get_usage": usage_view(
+            _ORGANIZATION.id, Usage(Quota(100, 12, ISSUED_AT), [Measured("contract", 41_203, 1, 50_000)])
+        ),
         "issue_code": issued_view(code),
         "issue_code 200": Verdict(would_issue=True, code=None, quota_remaining=88),
         "issue_codes": IssuedCodes(data=[issued_view(code)]),

@@ -12,7 +12,9 @@ from soundmark.core.contract.examples import examples
 from soundmark.core.edge import PUBLIC
 from soundmark.core.hot.resolve import PROOF_VALUE
 from soundmark.kit.http import ACCESS, PROBLEM_TYPE
+from soundmark.wire.audience_event import AudienceEvent
 from soundmark.wire.resolution import Resolution
+from soundmark.wire.shape import Wire
 
 _SCHEMA_REF: Final = "#/components/schemas/"
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
@@ -39,6 +41,7 @@ _TAGS: Final = [
         "description": "What Codes belong to: a schedule for issuing them, and one stop for them all.",
     },
     {"name": "Codes", "description": "Issue, read, revoke and render XR Codes."},
+    {"name": "Audience", "description": "Measure how often and by how many a Code is heard, and nobody in particular."},
     {"name": "Usage", "description": "What an organisation has used of what it may."},
     {"name": "Platform", "description": "What the administrators of the platform set while everything runs."},
 ]
@@ -94,6 +97,7 @@ def build_openapi(app: FastAPI, base_url: str) -> dict[str, Any]:
         "bearer": {"type": "http", "scheme": "bearer", "description": _CREDENTIALS}
     }
     document["paths"]["/v1/resolve/{broadcast_token}"] = {"get": _resolve_operation(components)}
+    _add_shape(components, AudienceEvent)
     document["paths"] = dict(sorted(document["paths"].items()))
     shown = examples()
     for path in document["paths"].values():
@@ -163,12 +167,17 @@ def _add_problem(responses: dict[str, Any], code: str, base_url: str) -> None:
     content["examples"][code] = {"summary": problem.title, "value": example}
 
 
-def _resolve_operation(components: dict[str, Any]) -> dict[str, Any]:
-    """The hot route, which stands in front of the framework and so declares itself."""
-    schema = Resolution.model_json_schema(ref_template=_SCHEMA_REF + "{model}")
+def _add_shape(components: dict[str, Any], shape: type[Wire]) -> None:
+    """The shape of what a route reads or writes as bytes, which the framework does not know."""
+    schema = shape.model_json_schema(ref_template=_SCHEMA_REF + "{model}")
     for name, part in schema.pop("$defs").items():
         components.setdefault(name, part)
-    components["Resolution"] = schema
+    components[shape.__name__] = schema
+
+
+def _resolve_operation(components: dict[str, Any]) -> dict[str, Any]:
+    """The hot route, which stands in front of the framework and so declares itself."""
+    _add_shape(components, Resolution)
     limit = {"schema": {"type": "string"}, "description": "draft-ietf-httpapi-ratelimit-headers"}
     return {
         **PUBLIC,

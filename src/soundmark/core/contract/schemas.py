@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from soundmark.wire.audience_event import AudienceEvent
 from soundmark.wire.resolution import Resolution
 from soundmark.wire.shape import Wire
 from soundmark.wire.xr_code import CodeDetail, CodeIssued, SignedCode
@@ -13,6 +14,7 @@ _SHAPES: Final[Mapping[str, type[Wire]]] = {
     "xr-code-issued-v1": CodeIssued,
     "xr-code-detail-v1": CodeDetail,
     "xr-resolution-v1": Resolution,
+    "audience-event-v1": AudienceEvent,
 }
 
 

@@ -11,6 +11,12 @@ AuditAction = Literal[
     "api_key.created",
     "api_key.revoked",
     "api_key.secret_rotated",
+    "audience.integration_core_key_update",
+    "audience.integration_provisioning",
+    "audience.integration_retention_update",
+    "audience.integration_revocation",
+    "audience.integration_secret_rotation",
+    "billing.entitlement_changed",
     "campaign.archived",
     "campaign.created",
     "campaign.stopped",
@@ -29,6 +35,15 @@ AuditAction = Literal[
     "project.created",
     "project.updated",
 ]
+# What is done outside the transaction that tells of it: written as `requested` before, and finalised after.
+IntentAction = Literal[
+    "audience.integration_core_key_update",
+    "audience.integration_provisioning",
+    "audience.integration_retention_update",
+    "audience.integration_revocation",
+    "audience.integration_secret_rotation",
+]
+FinalOutcome = Literal["completed", "failed"]
 Outcome = Literal["requested", "completed", "failed"]
 Stage = Literal["requested", "final"]
 
@@ -47,3 +62,14 @@ class AuditEntry:
     metadata: str
     created_at: datetime
     finalised_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What was requested and has no outcome yet: enough to finalise this very entry and no other."""
+
+    organization_id: str
+    id: str
+    project_id: str | None
+    action: IntentAction
+    created_at: datetime

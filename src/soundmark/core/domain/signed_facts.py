@@ -26,7 +26,14 @@ class SignedFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
     xr_id: str
 
 
+class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    audience_integration_id: str | None
+    audience_measurement: bool
+
+
 _DECODER: Final = msgspec.json.Decoder(SignedFacts)
+_POLICY_DECODER: Final = msgspec.json.Decoder(_Policy)
+_NOT_MEASURED: Final = b'{"audience_integration_id":null,"audience_measurement":false}'
 
 
 def read_facts(payload: bytes) -> SignedFacts | None:
@@ -35,6 +42,19 @@ def read_facts(payload: bytes) -> SignedFacts | None:
         return _DECODER.decode(payload)
     except msgspec.MsgspecError:
         return None
+
+
+def integration_of(facts: SignedFacts) -> str | None:
+    """The integration that measures the Code, None where it is not measured.
+
+    Raises: ValueError for a policy that Core would not have signed.
+    """
+    if bytes(facts.policy) == _NOT_MEASURED:
+        return None
+    policy = _POLICY_DECODER.decode(facts.policy)
+    if policy.audience_measurement != (policy.audience_integration_id is not None):
+        raise ValueError("the policy contradicts itself")
+    return policy.audience_integration_id
 
 
 def agree(facts: SignedFacts, code: Code) -> bool:

@@ -11,7 +11,8 @@ class SigningKeyRecord:
     """One key; `sealed_seed` is None once it is retired.
 
     `sealed_public_key` is None for a key of a release that did not seal the public half; such a key is not believed
-    until the next start has sealed it, which needs its secret half.
+    until the next start has sealed it, which needs its secret half. `push_began_at` is the moment from which on
+    Audience is told of the key, `pushed_at` that at which every integration had been.
     """
 
     key_id: str
@@ -23,3 +24,5 @@ class SigningKeyRecord:
     superseded_at: datetime | None
     retired_at: datetime | None
     sealed_public_key: bytes | None
+    push_began_at: datetime | None = None
+    pushed_at: datetime | None = None

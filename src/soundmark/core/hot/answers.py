@@ -1,17 +1,18 @@
 """From stored broadcasts to answers: verified, judged, and signed anew."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from soundmark.core.custody import Custody
 from soundmark.core.domain.code import digest_of
-from soundmark.core.domain.signed_facts import SignedFacts, read_facts
+from soundmark.core.domain.signed_facts import SignedFacts, integration_of, read_facts
 from soundmark.core.hot.envelope import Seal, answer_body
 from soundmark.core.hot.remembered import Remembered
 from soundmark.core.integrity import report_broken
 from soundmark.core.problems import CodeExpired, CodeUnavailable
 from soundmark.kit.clock import Clock
 from soundmark.kit.entropy import Entropy
+from soundmark.kit.ids import mint
 from soundmark.kit.problems import Problem
 from soundmark.kit.signing import SIGNATURE_BYTES, Keyring
 
@@ -32,22 +33,30 @@ class Broadcast(NamedTuple):
 
 
 Outcome: TypeAlias = bytes | Problem
+# What everybody is answered who asked the same, or each of them by himself.
+Outcomes: TypeAlias = Outcome | list[Outcome]
 
 
 class Answers:
     """Answers questions from what is stored; an unverified intent is never answered.
 
     Those who ask the same in one call get one envelope: they asked within one query's time, which is far less than
-    the second for which the contract lets an envelope be shared. None is kept for later.
+    the second for which the contract lets an envelope be shared. None is kept for later. Of a Code that is measured
+    each has a proof of his own, which counts once.
     """
 
     def __init__(self, custody: Custody, clock: Clock, entropy: Entropy) -> None:
+        self._entropy: Final = entropy
         self._custody: Final = custody
         self._clock: Final = clock
         self._verifier: Final = Verifier(entropy)
 
-    async def of(self, questions: Collection[Question], found: Mapping[str, Broadcast]) -> Mapping[Question, Outcome]:
-        """One outcome for each question, all judged at one moment; `found` is what the database holds, by token.
+    async def of(
+        self, questions: Mapping[Question, int], found: Mapping[str, Broadcast]
+    ) -> Mapping[Question, Outcomes]:
+        """What is answered to each question, which so many ask, all judged at one moment.
+
+        `found` is what the database holds, by token.
 
         Raises: DatabaseUnavailable when a key is not known yet and cannot be read.
         """
@@ -62,16 +71,25 @@ class Answers:
             elif self._verifier.holds(broadcast, facts, keyring):
                 verified[token] = facts
         seal = Seal(keyring.active, self._clock.now())
-        return {question: _outcome(question, verified.get(question.token), seal) for question in questions}
+        return {
+            question: self._outcomes(question, count, verified.get(question.token), seal)
+            for question, count in questions.items()
+        }
 
+    def _outcomes(self, question: Question, count: int, facts: SignedFacts | None, seal: Seal) -> Outcomes:
+        if facts is None:
+            return CodeUnavailable()
+        # Timestamps of this shape sort like the moments they name.
+        if seal.issued_at >= facts.expires_at:
+            return CodeExpired()
+        integration_id = integration_of(facts)
+        if integration_id is None:
+            return answer_body(facts, seal.envelope(facts) if question.wants_proof else None)
+        return [self._measured(question, facts, integration_id, seal) for _ in range(count)]
 
-def _outcome(question: Question, facts: SignedFacts | None, seal: Seal) -> Outcome:
-    if facts is None:
-        return CodeUnavailable()
-    # Timestamps of this shape sort like the moments they name.
-    if seal.issued_at >= facts.expires_at:
-        return CodeExpired()
-    return answer_body(facts, seal.envelope(facts) if question.wants_proof else None)
+    def _measured(self, question: Question, facts: SignedFacts, integration_id: str, seal: Seal) -> Outcome:
+        proof = seal.measurement(facts, integration_id, mint(self._entropy, "prf_"))
+        return answer_body(facts, seal.envelope(facts, proof) if question.wants_proof else None, proof)
 
 
 class Verifier:

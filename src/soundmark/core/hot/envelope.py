@@ -9,6 +9,7 @@ from soundmark.kit.signing import SigningKey
 from soundmark.kit.timestamps import format_timestamp
 
 PROOF_LIFE: Final = timedelta(minutes=2)  # API v1, "Resolution proof envelope".
+MEASUREMENT_LIFE: Final = timedelta(minutes=5)  # API v1, "Measurement proof".
 
 
 class Seal:
@@ -18,28 +19,45 @@ class Seal:
     is the canonical form of the whole (checked against the library by tests and by docs/vectors). What all envelopes of
     a moment share is made once.
 
-    Source: contract, section 3, Resolution proof.
+    Source: contract, section 3, Resolution proof and Measurement proof.
     """
 
     def __init__(self, key: SigningKey, now: datetime) -> None:
+        self._now: Final = now
         self.issued_at: Final = format_timestamp(now)
         issued_at, expires_at = self.issued_at.encode(), format_timestamp(now + PROOF_LIFE).encode()
         key_id = key.key_id.encode()
         self._key: Final = key
+        self._measured_middle: Final = b'","issued_at":"%b","key_id":"%b","proof_id":"' % (issued_at, key_id)
         self._payload_head: Final = b'{"expires_at":"%b","intent":' % expires_at
-        self._payload_middle: Final = b',"issued_at":"%b","key_id":"%b","policy":' % (issued_at, key_id)
+        self._payload_middle: Final = b',"issued_at":"%b","key_id":"%b",' % (issued_at, key_id)
         self._envelope_head: Final = b'{"version":1,"key_id":"%b","issued_at":"%b","expires_at":"%b","payload":"' % (
             key_id,
             issued_at,
             expires_at,
         )
 
-    def envelope(self, facts: SignedFacts) -> bytes:
-        """The `resolution_proof` member as JSON bytes."""
+    def measurement(self, facts: SignedFacts, integration_id: str, proof_id: str) -> bytes:
+        """The `measurement_proof` member as JSON bytes in canonical form: one resolution's, and no other's."""
+        campaign = b"null" if facts.campaign_id is None else b'"%b"' % facts.campaign_id.encode()
+        head = b"".join(
+            (
+                b'{"campaign_id":', campaign,
+                b',"expires_at":"', format_timestamp(self._now + MEASUREMENT_LIFE).encode(),
+                b'","integration_id":"', integration_id.encode(),
+                self._measured_middle, proof_id.encode(),
+            )
+        )  # fmt: skip
+        tail = b'","xr_id":"%b"}' % facts.xr_id.encode()
+        return b"".join((head, b'","signature":"', base64url.encode_to_bytes(self._key.sign(head + tail)), tail))
+
+    def envelope(self, facts: SignedFacts, measurement: bytes | None = None) -> bytes:
+        """The `resolution_proof` member as JSON bytes, around the `measurement` where the Code is measured."""
+        measured = b"" if measurement is None else b'"measurement_proof":' + measurement + b","
         payload = b"".join(
             (
                 self._payload_head, facts.intent,
-                self._payload_middle, facts.policy,
+                self._payload_middle, measured, b'"policy":', facts.policy,
                 b',"token_digest":"', facts.token_digest.encode(),
                 b'","version":1,"xr_id":"', facts.xr_id.encode(), b'"}',
             )
@@ -52,13 +70,14 @@ class Seal:
         )  # fmt: skip
 
 
-def answer_body(facts: SignedFacts, envelope: bytes | None) -> bytes:
-    """The resolution response; without an envelope where none was asked for."""
+def answer_body(facts: SignedFacts, envelope: bytes | None, measurement: bytes | None = None) -> bytes:
+    """The resolution response: with the envelope that was asked for, and the measurement of a Code that is measured."""
+    measured = b"" if measurement is None else b',"measurement_proof":' + measurement
     proof = b"" if envelope is None else b',"resolution_proof":' + envelope
     return b"".join(
         (
             b'{"xr_id":"', facts.xr_id.encode(),
             b'","signature_status":"verified","intent":', facts.intent,
-            b',"policy":', facts.policy, proof, b"}",
+            b',"policy":', facts.policy, measured, proof, b"}",
         )
     )  # fmt: skip

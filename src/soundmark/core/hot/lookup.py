@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
@@ -10,7 +11,7 @@ import structlog
 from prometheus_client import Histogram
 from psycopg.rows import TupleRow
 
-from soundmark.core.hot.answers import Answers, Broadcast, Outcome, Question
+from soundmark.core.hot.answers import Answers, Broadcast, Outcome, Outcomes, Question
 from soundmark.core.store.broadcasts import FIND_LIVE
 from soundmark.kit.postgres import Database
 from soundmark.kit.problems import DatabaseUnavailable, InternalError
@@ -34,8 +35,8 @@ class BroadcastLookup:
 
     While one query is under way, questions gather; the next query begins when it ends. Every question is answered by a
     query that began after it was asked, so a revocation that was answered before is always seen. Whoever asks the same
-    as somebody else in one batch gets the same bytes. All answers of a batch are made before the first is handed out:
-    between two of them, a caller's socket would wake somebody up for each (bench/RESULTS.md).
+    as somebody else in one batch gets the same bytes, unless the Code is measured. All answers are made before
+    the first is handed out: between two of them, a caller's socket would wake somebody up for each (bench/RESULTS.md).
     """
 
     def __init__(self, db: Database, answers: Answers) -> None:
@@ -125,11 +126,12 @@ class BroadcastLookup:
                 return None
         return None
 
-    async def _outcomes(self, batch: Batch, rows: list[Any] | None) -> Mapping[Question, Outcome]:
+    async def _outcomes(self, batch: Batch, rows: list[Any] | None) -> Mapping[Question, Outcomes]:
         if rows is None:
             return dict.fromkeys(batch, DatabaseUnavailable())
         try:
-            return await self._answers.of(batch.keys(), {row[0]: Broadcast._make(row) for row in rows})
+            asked = {question: len(futures) for question, futures in batch.items()}
+            return await self._answers.of(asked, {row[0]: Broadcast._make(row) for row in rows})
         except DatabaseUnavailable as problem:
             return dict.fromkeys(batch, problem)
         except Exception:  # noqa: BLE001 - a mistake of ours must not end the answering of everybody else
@@ -143,9 +145,10 @@ class BroadcastLookup:
                 await connection.close()
 
 
-def _settle(batch: Batch, outcomes: Mapping[Question, Outcome]) -> None:
+def _settle(batch: Batch, outcomes: Mapping[Question, Outcomes]) -> None:
     for question, futures in batch.items():
-        outcome = outcomes[question]
-        for future in futures:
+        answered = outcomes[question]
+        own = answered if isinstance(answered, list) else itertools.repeat(answered)
+        for future, outcome in zip(futures, own, strict=False):
             if not future.done():
                 future.set_result(outcome)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from soundmark.core.domain.audit import AuditAction, AuditEntry
+from soundmark.core.domain.audit import AuditAction, AuditEntry, Intent, IntentAction
 from soundmark.core.domain.scope import Actor, TenantScope
 from soundmark.core.store import audit
 from soundmark.kit.canonical import canonicalize
@@ -65,3 +65,34 @@ async def record_as(  # noqa: PLR0913 - one argument for each member of an entry
     )
     await audit.insert(tx, entry, stage="final")
     return entry
+
+
+async def request(  # noqa: PLR0913 - one argument for each member of an entry
+    tx: Tx,
+    scope: TenantScope,
+    entropy: Entropy,
+    *,
+    action: IntentAction,
+    now: datetime,
+    project_id: str,
+    metadata: Mapping[str, Any],
+) -> Intent:
+    """The log tells, from the commit on, that the caller asks for `action`; what becomes of it is told by `finalise`.
+
+    For what happens outside this transaction, in another component: its id is that of the operation there.
+    Source: API v1, "Lifecycle audit intents".
+    """
+    entry = AuditEntry(
+        id=mint(entropy, "aud_"),
+        organization_id=scope.organization_id,
+        project_id=project_id,
+        action=action,
+        actor_type=scope.actor.type,
+        actor_id=scope.actor.id,
+        outcome="requested",
+        metadata=canonicalize(metadata).decode(),
+        created_at=now,
+        finalised_at=None,
+    )
+    await audit.insert(tx, entry, stage="requested")
+    return Intent(entry.organization_id, entry.id, entry.project_id, action, entry.created_at)

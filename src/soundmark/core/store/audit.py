@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from soundmark.core.domain.audit import AuditAction, AuditEntry, Stage
+from soundmark.core.domain.audit import AuditAction, AuditEntry, FinalOutcome, Intent, Stage
 from soundmark.core.domain.scope import TenantScope
 from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Tx
@@ -74,4 +74,50 @@ async def list_newest_first(
             "before_id": before.id,
             "limit": limit,
         },
+    )
+
+
+async def finalise(tx: Tx, intent: Intent, *, outcome: FinalOutcome, now: datetime) -> bool:
+    """Give a requested entry of exactly this action and tenant its outcome, to be sealed once more; False without one.
+
+    An outcome that is there stays: of two who finalise, the second waits and finds it.
+    """
+    finalised = await tx.value(
+        """
+        WITH entry AS (
+            UPDATE audit_entries
+               SET outcome      = %(outcome)s,
+                   finalised_at = %(now)s
+             WHERE organization_id = %(organization_id)s
+               AND id = %(id)s
+               AND action = %(action)s
+               AND project_id IS NOT DISTINCT FROM %(project_id)s::text
+               AND outcome = 'requested'
+            RETURNING organization_id, id
+        ), noted AS (
+            INSERT INTO audit_unsealed (organization_id, entry_id, stage, created_at)
+            SELECT organization_id, id, 'final', %(now)s
+              FROM entry
+        )
+        SELECT count(*) FROM entry
+        """,
+        {**asdict(intent), "outcome": outcome, "now": now},
+    )
+    return bool(finalised)
+
+
+async def list_requested(tx: Tx, *, before: datetime, after: Position | None, limit: int) -> list[Intent]:
+    """Up to `limit` entries of every tenant that have been without an outcome since `before`, oldest first."""
+    return await tx.all(
+        Intent,
+        """
+        SELECT organization_id, id, project_id, action, created_at
+          FROM audit_entries
+         WHERE outcome = 'requested'
+           AND created_at < %(before)s
+           AND (created_at, id) > (COALESCE(%(after_at)s::timestamptz, '-infinity'), COALESCE(%(after_id)s::text, ''))
+         ORDER BY created_at, id
+         LIMIT %(limit)s
+        """,
+        {"before": before, "after_at": after and after.created_at, "after_id": after and after.id, "limit": limit},
     )

@@ -81,6 +81,16 @@ async def find(tx: Tx, scope: TenantScope, project_id: str) -> Project | None:
     )
 
 
+async def is_there(tx: Tx, organization_id: str, project_id: str) -> bool:
+    """Whether the organisation has this project; for an operator, who acts in no organisation."""
+    return bool(
+        await tx.value(
+            "SELECT EXISTS (SELECT FROM projects WHERE organization_id = %(organization_id)s AND id = %(project_id)s)",
+            {"organization_id": organization_id, "project_id": project_id},
+        )
+    )
+
+
 async def hold(tx: Tx, scope: TenantScope, project_id: str) -> bool:
     """Keep a project of the organisation from being deleted until the transaction ends; False if it has none such.
 
@@ -97,6 +107,25 @@ async def hold(tx: Tx, scope: TenantScope, project_id: str) -> bool:
         {"organization_id": scope.organization_id, "project_id": project_id},
     )
     return found is not None
+
+
+async def hold_open(tx: Tx, scope: TenantScope, project_id: str) -> bool | None:
+    """Keep a project open until the transaction ends; False if its deletion is requested, None without one.
+
+    Lock order: docs/locks.md.
+    """
+    # The state is judged on the row that the lock was granted for, not on the one that was waited for.
+    is_open: bool | None = await tx.value(
+        """
+        SELECT deletion_requested_at IS NULL
+          FROM projects
+         WHERE organization_id = %(organization_id)s
+           AND id = %(project_id)s
+           FOR SHARE
+        """,
+        {"organization_id": scope.organization_id, "project_id": project_id},
+    )
+    return is_open
 
 
 async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | None, limit: int) -> list[Project]:

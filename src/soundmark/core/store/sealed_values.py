@@ -1,30 +1,10 @@
 """Every column that holds what a master key sealed, for the one operation that changes the master key."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Final, LiteralString
+from typing import Final
 
 from soundmark.kit.postgres import Tx
-
-
-@dataclass(frozen=True, slots=True)
-class SealedColumn:
-    """Where sealed values are, and how they are read and replaced there."""
-
-    table: str
-    column: str
-    listing: LiteralString
-    replacing: LiteralString
-
-
-@dataclass(frozen=True, slots=True)
-class SealedValue:
-    """One value: `row` is what it is sealed to, `organization_id` empty where it is no tenant's."""
-
-    organization_id: str
-    row: str
-    sealed: bytes = field(repr=False)
-
+from soundmark.kit.resealing import SealedColumn
 
 # Held by tests/core/test_reseal.py to whatever schema.sql calls sealed.
 SEALED_COLUMNS: Final[Sequence[SealedColumn]] = (
@@ -84,15 +64,3 @@ SEALED_COLUMNS: Final[Sequence[SealedColumn]] = (
 async def lock_all(tx: Tx) -> None:
     """Nobody else changes a sealed value, or locks its row, until the transaction ends. Lock order: docs/locks.md."""
     await tx.run("LOCK TABLE signing_keys, platform_secrets, instance_secrets, invitations IN EXCLUSIVE MODE")
-
-
-async def list_all(tx: Tx, column: SealedColumn) -> list[SealedValue]:
-    """Every value of one column, of every tenant where the transaction is for `EVERY_TENANT`."""
-    return await tx.all(SealedValue, column.listing)
-
-
-async def replace_all(tx: Tx, column: SealedColumn, values: Sequence[SealedValue]) -> None:
-    """Put each of `values` in the place of what its row had."""
-    if values:
-        rows = [{"organization_id": one.organization_id, "row": one.row, "sealed": one.sealed} for one in values]
-        await tx.run_many(column.replacing, rows)

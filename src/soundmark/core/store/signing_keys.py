@@ -9,7 +9,7 @@ from soundmark.kit.signing import KeyStatus
 
 _LIST: Final[LiteralString] = """
     SELECT key_id, public_key, sealed_seed, status, created_at, activated_at, superseded_at, retired_at,
-           sealed_public_key
+           sealed_public_key, push_began_at, pushed_at
       FROM signing_keys
      ORDER BY created_at, key_id
 """
@@ -67,4 +67,20 @@ async def update_status(tx: Tx, key_id: str, status: KeyStatus, *, now: datetime
          WHERE key_id = %(key_id)s
         """,
         {"key_id": key_id, "status": status, "now": now},
+    )
+
+
+async def update_push_began(tx: Tx, key_id: str, *, now: datetime) -> None:
+    """From now on Audience is told of the key; the first such moment stays."""
+    await tx.run(
+        "UPDATE signing_keys SET push_began_at = COALESCE(push_began_at, %(now)s) WHERE key_id = %(key_id)s",
+        {"key_id": key_id, "now": now},
+    )
+
+
+async def update_pushed(tx: Tx, key_id: str, *, pushed_at: datetime | None) -> None:
+    """Every integration was told of the key at this moment; None: one of them may not have been."""
+    await tx.run(
+        "UPDATE signing_keys SET pushed_at = %(pushed_at)s WHERE key_id = %(key_id)s",
+        {"key_id": key_id, "pushed_at": pushed_at},
     )

@@ -14,5 +14,6 @@ from soundmark_sdk.client.recovery import RememberedIssuance as RememberedIssuan
 from soundmark_sdk.client.wishes import UNCHANGED as UNCHANGED
 from soundmark_sdk.client.wishes import AuditFilters as AuditFilters
 from soundmark_sdk.client.wishes import CodeFilters as CodeFilters
+from soundmark_sdk.client.wishes import ReportFilters as ReportFilters
 from soundmark_sdk.client.wishes import Wish as Wish
 from soundmark_sdk.records import Intent as Intent

@@ -14,23 +14,30 @@ from soundmark_sdk.client.exchange import Call, Progress, get, segment, send, wr
 from soundmark_sdk.client.records import (
     ApiKey,
     ApiKeyWithSecret,
+    AudienceMode,
+    AudienceReport,
     AuditEntry,
     AuditVerification,
     Campaign,
     CampaignSummary,
+    ChangedRetention,
     Code,
     CodeBatch,
     DryRun,
+    Integration,
+    IntegrationWithSecret,
     Invitation,
     InvitationWithSecret,
     Joined,
     KeyScope,
+    LegacyReport,
     ListedCode,
     Member,
     Organization,
     Page,
     PlatformSettings,
     Project,
+    ReplacedCoreKey,
     RevokedBatch,
     Role,
     SecretStatus,
@@ -40,7 +47,16 @@ from soundmark_sdk.client.records import (
 )
 from soundmark_sdk.client.recovery import RememberedIssuance
 from soundmark_sdk.client.sender import AsyncSender
-from soundmark_sdk.client.wishes import UNCHANGED, AuditFilters, CodeFilters, Unchanged, Wish, writable
+from soundmark_sdk.client.wishes import (
+    EVERYTHING,
+    UNCHANGED,
+    AuditFilters,
+    CodeFilters,
+    ReportFilters,
+    Unchanged,
+    Wish,
+    writable,
+)
 
 # API v1, "Limits": the most that a page may hold.
 PAGE_SIZE_MAX = 100
@@ -456,6 +472,110 @@ class AsyncCampaigns(_AsyncGroup):
         return self._sender.each(Campaign, call)
 
 
+class AsyncIntegrations(_AsyncGroup):
+    """Audience integrations of a project. A server key needs `audience:write`, and to list them `audience:read`."""
+
+    async def create(
+        self, organization_id: str, project_id: str, mode: AudienceMode, *, retention_days: int
+    ) -> IntegrationWithSecret:
+        """Create an integration; its HMAC secret is in this answer and nowhere else.
+
+        When the answer is lost, so is the secret: revoke what `list` shows, or give it another by `rotate_secret`.
+        """
+        document = {
+            "organization_id": organization_id,
+            "project_id": project_id,
+            "mode": mode,
+            "retention_days": retention_days,
+        }
+        return await self._sender.call(IntegrationWithSecret, send("POST", "/v1/audience/integrations", document))
+
+    async def revoke(self, organization_id: str, project_id: str, integration_id: str) -> Integration:
+        """Let nothing be measured by an integration any more; what was stays reportable. Again changes nothing."""
+        path = f"/v1/audience/integrations/{segment(integration_id)}/revoke"
+        tenant = {"organization_id": organization_id, "project_id": project_id}
+        return await self._sender.call(Integration, send("POST", path, is_repeatable=True, **tenant))
+
+    async def rotate_secret(self, organization_id: str, project_id: str, integration_id: str) -> IntegrationWithSecret:
+        """Give an active integration another HMAC secret, which is in this answer only; the old one is void at once."""
+        path = f"/v1/audience/integrations/{segment(integration_id)}/secret"
+        tenant = {"organization_id": organization_id, "project_id": project_id}
+        return await self._sender.call(IntegrationWithSecret, send("POST", path, is_repeatable=False, **tenant))
+
+    async def change_retention(
+        self, organization_id: str, project_id: str, integration_id: str, retention_days: int
+    ) -> ChangedRetention:
+        """Keep what is measured for so many days from now on; what a shorter time leaves out is deleted at once.
+
+        After a lost answer it is asked for again, and what the first time deleted is then not counted.
+        """
+        path = f"/v1/audience/integrations/{segment(integration_id)}/retention"
+        tenant = {"organization_id": organization_id, "project_id": project_id}
+        call = send("PATCH", path, {"retention_days": retention_days}, is_repeatable=True, **tenant)
+        return await self._sender.call(ChangedRetention, call)
+
+    async def replace_core_key(self, organization_id: str, project_id: str, integration_id: str) -> ReplacedCoreKey:
+        """Have an integration trust the key that Core signs with now; a rotation does so by itself."""
+        path = f"/v1/audience/integrations/{segment(integration_id)}/core-key"
+        tenant = {"organization_id": organization_id, "project_id": project_id}
+        return await self._sender.call(ReplacedCoreKey, send("POST", path, is_repeatable=True, **tenant))
+
+    async def page(
+        self, organization_id: str, project_id: str, *, limit: int = PAGE_SIZE_MAX, cursor: str | None = None
+    ) -> Page[Integration]:
+        """Return one page of a project's integrations, revoked ones too."""
+        query = {"organization_id": organization_id, "project_id": project_id, "cursor": cursor}
+        return await self._sender.page(Integration, get("/v1/audience/integrations", **query, limit=limit))
+
+    def list(
+        self, organization_id: str, project_id: str, *, page_size: int = PAGE_SIZE_MAX
+    ) -> AsyncIterator[Integration]:
+        """Yield every integration of a project, revoked ones too."""
+        query = {"organization_id": organization_id, "project_id": project_id}
+        return self._sender.each(Integration, get("/v1/audience/integrations", **query, limit=page_size))
+
+
+class AsyncAudience(_AsyncGroup):
+    """What integrations measured. A server key needs the scope `audience:read`."""
+
+    async def report(
+        self, organization_id: str, project_id: str, integration_id: str, filters: ReportFilters = EVERYTHING
+    ) -> AudienceReport:
+        """Return what an integration measured, as of one moment; of a revoked one too, within its retention."""
+        path = f"/v1/audience/reports/{segment(integration_id)}"
+        query = {"organization_id": organization_id, "project_id": project_id, **filters.query()}
+        return await self._sender.call(AudienceReport, get(path, **query))
+
+    async def legacy_report(
+        self, organization_id: str, project_id: str, filters: ReportFilters = EVERYTHING
+    ) -> LegacyReport:
+        """Return the daily aggregates of the time before XR v1; of the filters, only the period counts."""
+        query = {"organization_id": organization_id, "project_id": project_id, **filters.period()}
+        return await self._sender.call(LegacyReport, get("/v1/audience/legacy-report", **query))
+
+    async def download_report(
+        self,
+        organization_id: str,
+        project_id: str,
+        integration_id: str,
+        into: BinaryIO,
+        filters: ReportFilters = EVERYTHING,
+    ) -> int:
+        """Write the report as CSV into a file, a line for each number, and return its size in bytes."""
+        path = f"/v1/audience/reports/{segment(integration_id)}"
+        query = {"organization_id": organization_id, "project_id": project_id, **filters.query()}
+        call = Call("GET", path, query, is_repeatable=True, accept="text/csv")
+        return await self._sender.download(call, into, None)
+
+    async def download_legacy_report(
+        self, organization_id: str, project_id: str, into: BinaryIO, filters: ReportFilters = EVERYTHING
+    ) -> int:
+        """Write the legacy report as CSV into a file, a line for each number, and return its size in bytes."""
+        query = {"organization_id": organization_id, "project_id": project_id, **filters.period()}
+        call = Call("GET", "/v1/audience/legacy-report", query, is_repeatable=True, accept="text/csv")
+        return await self._sender.download(call, into, None)
+
+
 class AsyncPlatform(_AsyncGroup):
     """Platform settings, for administrators of the platform."""
 
@@ -487,6 +607,8 @@ class AsyncGroups(_AsyncGroup):
         self.audit_log = AsyncAuditLog(sender)
         self.codes = AsyncCodes(sender)
         self.campaigns = AsyncCampaigns(sender)
+        self.integrations = AsyncIntegrations(sender)
+        self.audience = AsyncAudience(sender)
         self.platform = AsyncPlatform(sender)
 
     async def usage(self, organization_id: str) -> Usage:

@@ -11,6 +11,7 @@ from soundmark_sdk.strict_json import JsonValue
 Role: TypeAlias = Literal["owner", "admin", "member", "billing"]
 KeyScope: TypeAlias = Literal["audience:read", "audience:write", "codes:read", "codes:write"]
 Status: TypeAlias = Literal["active", "expired", "revoked"]
+AudienceMode: TypeAlias = Literal["demo", "contract", "self_service"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,6 +281,164 @@ class Usage(Record):
     month: str
     codes: CodesUsage
     audience: AudienceUsage
+
+
+@dataclass(frozen=True, slots=True)
+class Integration(Record):
+    """An Audience integration, without its secret. `core_key_id` is the key of Core's that it trusts."""
+
+    id: str
+    organization_id: str
+    project_id: str
+    mode: AudienceMode
+    retention_days: int
+    status: Literal["active", "revoked"]
+    core_key_id: str
+    created_at: datetime
+    secret_rotated_at: datetime | None
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrationWithSecret(Integration):
+    """An integration with its HMAC secret, which the service shows this once."""
+
+    hmac_secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRetention(Record):
+    """What another retention changed, and exactly how much was deleted."""
+
+    integration_id: str
+    previous_retention_days: int
+    retention_days: int
+    deleted_events: int
+    deleted_integrity_days: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedCoreKey(Record):
+    """The key of Core's that an integration trusts now."""
+
+    integration_id: str
+    core_key_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPeriod(Record):
+    """Up to `to`, which is not a part of it; `document` has the other end, whose name Python has taken."""
+
+    to: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DayCounts(Record):
+    """A UTC day, such as 2026-11-20."""
+
+    day: str
+    events: int
+    estimated_reach: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverCount(Record):
+    """A class of receivers."""
+
+    receiver_class: str
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
+class FrequencyCount(Record):
+    """How many measurement tokens have exactly so many events."""
+
+    frequency: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedCampaign(Record):
+    """A campaign; None are the Codes that belong to none."""
+
+    campaign_id: str | None
+    events: int
+    estimated_reach: int
+
+
+@dataclass(frozen=True, slots=True)
+class XrCodeCounts(Record):
+    """A Code."""
+
+    xr_id: str
+    events: int
+    estimated_reach: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountryCount(Record):
+    """A country; None where none was named."""
+
+    country: str | None
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrityDay(Record):
+    """What was not counted twice on a UTC day of receipt."""
+
+    day: str
+    event_replays: int
+    code_token_duplicates: int
+    proof_replays: int
+
+
+@dataclass(frozen=True, slots=True)
+class IntegritySignals(Record):
+    """Of the whole days that the period touches, and of the whole integration whatever filters."""
+
+    scope: str
+    event_replays: int
+    code_token_duplicates: int
+    proof_replays: int
+    by_day: tuple[IntegrityDay, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AudienceReport(Record):
+    """What an integration measured in a period."""
+
+    integration_id: str
+    mode: str
+    period: ReportPeriod
+    events: int
+    estimated_reach: int
+    average_frequency: float | int
+    by_day: tuple[DayCounts, ...]
+    by_receiver: tuple[ReceiverCount, ...]
+    by_frequency: tuple[FrequencyCount, ...]
+    by_campaign: tuple[ReportedCampaign, ...]
+    by_xr_code: tuple[XrCodeCounts, ...]
+    by_country: tuple[CountryCount, ...]
+    integrity_signals: IntegritySignals
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyDay(Record):
+    """A UTC day of the time before XR v1."""
+
+    day: str
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyReport(Record):
+    """Daily aggregates that nobody verified, and whose reach cannot be compared."""
+
+    label: str
+    reach_comparable_to_xr_v1: bool
+    by_day: tuple[LegacyDay, ...]
+    events: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,30 @@ class AuditFilters:
         return {"action": self.action, "actor": self.actor, "from": moment(self.from_at), "to": moment(self.to_at)}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportFilters:
+    """What a report is to be about: all that is given must hold; `to_at` is not included.
+
+    Without `from_at` it begins with the start of retention, without `to_at` it ends now.
+    """
+
+    from_at: datetime | None = None
+    to_at: datetime | None = None
+    campaign_id: str | None = None
+    xr_id: str | None = None
+
+    def period(self) -> dict[str, str | None]:
+        """Return the parameters that say when."""
+        return {"from": moment(self.from_at), "to": moment(self.to_at)}
+
+    def query(self) -> dict[str, str | None]:
+        """Return the parameters of the request."""
+        return {**self.period(), "campaign_id": self.campaign_id, "xr_id": self.xr_id}
+
+
+EVERYTHING: Final = ReportFilters()
+
+
 def moment(instant: datetime | None) -> str | None:
     """Return a time as the wire writes it.
 

@@ -12,12 +12,14 @@ from soundmark.core.domain.quota import Quota, day_of, month_of
 from soundmark.core.domain.receipt import Attempt, IssuanceRoute, Receipt, attempt_of
 from soundmark.core.domain.scope import TenantScope
 from soundmark.core.problems import (
+    AudienceUnavailable,
     CampaignArchived,
     CampaignNotFound,
     CampaignNotOpen,
     CodeIssueNotFound,
     IdempotencyConflict,
     IntegrationNotFound,
+    IntegrationRevoked,
     IntentNotCanonical,
     ProjectNotFound,
     QuotaExceeded,
@@ -84,31 +86,41 @@ class Verdict:
     quota: Quota
 
 
-async def issue_codes(
+async def issue_codes(  # noqa: PLR0913 - what, for whom, and how it is answered
     ctx: Context,
     scope: TenantScope,
     wanted: Issuance,
     keyed: Keyed | None,
     write: Callable[[Sequence[Code]], bytes],
+    *,
+    request_id: str,
 ) -> Issued:
     """`wanted.count` signed Codes exist and their tokens can be resolved, all from one commit on, or none ever.
 
     The Codes, their count of the day, the receipt of the idempotency key and the audit entry are one commit. `write`
     makes the answer. With a key that succeeded within 24 hours nothing is done, and its answer is given again.
 
+    1. Where the Codes are to be measured, Audience is asked for the integration, outside any transaction; a repetition
+       is answered before that.
+    2. They are issued, unless Audience, or anything else, stands against it.
+
     Raises: IntentNotCanonical; ProjectNotFound; ValidationFailed for what is no key, and for an expiry that is not in
         the future when the Codes would be written; IdempotencyConflict; CampaignNotFound, CampaignArchived,
-        CampaignNotOpen; IntegrationNotFound; QuotaExceeded.
+        CampaignNotOpen; IntegrationNotFound, IntegrationRevoked, AudienceUnavailable; QuotaExceeded.
     Source: API v1, "Codes", "Idempotency rules" and "Issuance ordering".
     """
     intent = canonical_intent(wanted.intent)
     if not _may_be_reached(scope, wanted.project_id):
         raise ProjectNotFound
+    against = None
+    if wanted.integration_id is not None:
+        is_new = keyed is None or not await _is_remembered(ctx, scope, wanted, keyed)
+        against = await _against_integration(ctx, scope, wanted, request_id) if is_new else None
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         found = await _hold(ctx, tx, scope, wanted, keyed)
         if found.answer is not None:
             return Issued(found.answer, found.quota)
-        _judge(wanted, found.campaign, found.quota)
+        _judge(wanted, found.campaign, found.quota, against)
         issued = _sign(ctx, scope, wanted, intent, found.quota.at)
         answer = write(issued)
         async with tx.ending():
@@ -120,11 +132,14 @@ async def issue_codes(
     return Issued(answer, found.quota.after(wanted.count))
 
 
-async def judge_issuance(ctx: Context, scope: TenantScope, wanted: Issuance) -> Verdict:
+async def judge_issuance(ctx: Context, scope: TenantScope, wanted: Issuance, *, request_id: str) -> Verdict:
     """What `issue_codes` would do at this moment, without doing any of it.
 
     Raises: ProjectNotFound.
     """
+    if not _may_be_reached(scope, wanted.project_id):
+        raise ProjectNotFound
+    against = await _against_integration(ctx, scope, wanted, request_id)
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
         if not await _may_use(tx, scope, wanted.project_id):
             raise ProjectNotFound
@@ -134,7 +149,7 @@ async def judge_issuance(ctx: Context, scope: TenantScope, wanted: Issuance) -> 
         campaign = await campaigns.find(tx, scope, campaign_id) if may_be_id(campaign_id) else None
     try:
         canonical_intent(wanted.intent)
-        _judge(wanted, _of_project(campaign, wanted.project_id), quota)
+        _judge(wanted, _of_project(campaign, wanted.project_id), quota, against)
     except Problem as refusal:
         return Verdict(refusal, quota)
     return Verdict(None, quota)
@@ -242,6 +257,28 @@ async def _hold(ctx: Context, tx: Tx, scope: TenantScope, wanted: Issuance, keye
     return _Found(attempt, answer, _of_project(held, wanted.project_id), Quota(monthly_quota.result(), count, now))
 
 
+async def _is_remembered(ctx: Context, scope: TenantScope, wanted: Issuance, keyed: Keyed) -> bool:
+    """Whether the request was answered before, so that nothing is asked of Audience for it.
+
+    Raises: what `recall_issuance` raises.
+    """
+    answer = await recall_issuance(ctx, scope, wanted.route, keyed, project_id=wanted.project_id)
+    return answer is not None
+
+
+async def _against_integration(ctx: Context, scope: TenantScope, wanted: Issuance, request_id: str) -> Problem | None:
+    """What stands against measuring with the integration, in the eyes of Audience; None where nothing does."""
+    if wanted.integration_id is None:
+        return None
+    try:
+        integration = await ctx.audience.get_integration(
+            scope.organization_id, wanted.project_id, wanted.integration_id, request_id=request_id
+        )
+    except (AudienceUnavailable, IntegrationNotFound) as problem:
+        return problem
+    return IntegrationRevoked() if integration.revoked_at is not None else None
+
+
 def _of_project(campaign: Campaign | None, project_id: str) -> Campaign | None:
     return campaign if campaign is not None and campaign.project_id == project_id else None
 
@@ -262,8 +299,8 @@ async def _quota(tx: Tx, scope: TenantScope, monthly_quota: int, now: datetime) 
     return Quota(monthly_quota, await code_usage.count_issued(tx, scope, month_of(now)), now)
 
 
-def _judge(wanted: Issuance, campaign: Campaign | None, quota: Quota) -> None:
-    """Nothing stands against the issuance at the moment of `quota`."""
+def _judge(wanted: Issuance, campaign: Campaign | None, quota: Quota, against: Problem | None) -> None:
+    """Nothing stands against the issuance at the moment of `quota`; `against` is what Audience said."""
     if wanted.campaign_id is not None:
         if campaign is None:
             raise CampaignNotFound
@@ -271,8 +308,8 @@ def _judge(wanted: Issuance, campaign: Campaign | None, quota: Quota) -> None:
             raise CampaignArchived
         if not campaign.is_open(quota.at):
             raise CampaignNotOpen
-    if wanted.integration_id is not None:
-        raise IntegrationNotFound  # Integrations do not exist yet, so none that is named can be found.
+    if against is not None:
+        raise against
     if wanted.expires_at <= quota.at:
         raise _PAST
     if wanted.count > quota.remaining:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from soundmark.core.context import Context
 from soundmark.core.domain.receipt import KEY_PATTERN, IssuanceRoute
 from soundmark.core.domain.scope import TenantScope
-from soundmark.core.edge import Ctx, TenantInBody, invalid, needs, problems, refined
+from soundmark.core.edge import Ctx, RequestId, TenantInBody, invalid, needs, problems, refined
 from soundmark.core.features.codes import issuance
 from soundmark.core.features.codes.issuance import Issuance, Issued, Keyed, quota_headers
 from soundmark.core.features.codes.wire import (
@@ -25,12 +25,14 @@ from soundmark.core.features.codes.wire import (
     issued_body,
 )
 from soundmark.core.problems import (
+    AudienceUnavailable,
     CampaignArchived,
     CampaignNotFound,
     CampaignNotOpen,
     CodeIssueNotFound,
     IdempotencyConflict,
     IntegrationNotFound,
+    IntegrationRevoked,
     IntentNotCanonical,
     ProjectNotFound,
     QuotaExceeded,
@@ -59,6 +61,8 @@ _ISSUANCE: Final = problems(
     CampaignArchived,
     CampaignNotOpen,
     IntegrationNotFound,
+    IntegrationRevoked,
+    AudienceUnavailable,
     IntentNotCanonical,
     QuotaExceeded,
 ) | {
@@ -141,18 +145,19 @@ router = APIRouter(route_class=_Route, tags=["Codes"])
     responses=_ISSUANCE,
     openapi_extra=needs("code.issue"),
 )
-async def issue_code(
+async def issue_code(  # noqa: PLR0913, PLR0917 - one argument for each part of the request
     ctx: Ctx,
     scope: Annotated[TenantScope, Depends(TenantInBody("code.issue"))],
     body: CreateCode,
     keyed: Key,
+    request_id: RequestId,
     dry_run: DryRun = False,
 ) -> Response:
     """Issue a signed Code."""
     wanted = _wanted(body, "single", 1)
     if dry_run:
-        return await _judged(ctx, scope, wanted, keyed)
-    return _issued(await issuance.issue_codes(ctx, scope, wanted, keyed, issued_body))
+        return await _judged(ctx, scope, wanted, keyed, request_id)
+    return _issued(await issuance.issue_codes(ctx, scope, wanted, keyed, issued_body, request_id=request_id))
 
 
 @router.post(
@@ -162,18 +167,19 @@ async def issue_code(
     responses=_ISSUANCE,
     openapi_extra=needs("code.issue"),
 )
-async def issue_codes(
+async def issue_codes(  # noqa: PLR0913, PLR0917 - one argument for each part of the request
     ctx: Ctx,
     scope: Annotated[TenantScope, Depends(TenantInBody("code.issue"))],
     body: CreateCodes,
     keyed: Key,
+    request_id: RequestId,
     dry_run: DryRun = False,
 ) -> Response:
     """Issue up to 100 signed Codes that differ in nothing but their ids and tokens: all of them, or none."""
     wanted = _wanted(body, "batch", body.count)
     if dry_run:
-        return await _judged(ctx, scope, wanted, keyed)
-    return _issued(await issuance.issue_codes(ctx, scope, wanted, keyed, batch_body))
+        return await _judged(ctx, scope, wanted, keyed, request_id)
+    return _issued(await issuance.issue_codes(ctx, scope, wanted, keyed, batch_body, request_id=request_id))
 
 
 @router.post("/v1/codes/recover", response_model=CodeIssued, responses=_RECOVERY, openapi_extra=needs("code.recover"))
@@ -215,10 +221,10 @@ def _wanted(body: CreateCode, route: IssuanceRoute, count: int) -> Issuance:
     )
 
 
-async def _judged(ctx: Context, scope: TenantScope, wanted: Issuance, keyed: Keyed | None) -> Response:
+async def _judged(ctx: Context, scope: TenantScope, wanted: Issuance, keyed: Keyed | None, request_id: str) -> Response:
     if keyed is not None:
         raise _no_dry_key()
-    return _verdict(await issuance.judge_issuance(ctx, scope, wanted))
+    return _verdict(await issuance.judge_issuance(ctx, scope, wanted, request_id=request_id))
 
 
 async def _answer_in_spite(

@@ -64,7 +64,7 @@ async def activate(db: Database, clock: Clock, key_id: str) -> None:
     """
     async with db.transaction() as tx:
         records = await signing_keys.lock_all(tx)
-        key = _pick(records, key_id)
+        key = pick(records, key_id)
         if key.status == "active":
             return
         if key.status != "next":
@@ -83,7 +83,7 @@ async def retire(db: Database, clock: Clock, key_id: str) -> None:
     Source: contract, section 3, `GET /v1/keys`.
     """
     async with db.transaction(tenant=EVERY_TENANT) as tx:
-        key = _pick(await signing_keys.lock_all(tx), key_id)
+        key = pick(await signing_keys.lock_all(tx), key_id)
         if key.status == "retired":
             return
         if key.status != "retiring":
@@ -117,7 +117,11 @@ async def _make(tx: Tx, sealer: Sealer, clock: Clock, entropy: Entropy, *, statu
     return record
 
 
-def _pick(records: list[SigningKeyRecord], key_id: str) -> SigningKeyRecord:
+def pick(records: list[SigningKeyRecord], key_id: str) -> SigningKeyRecord:
+    """The key of this id.
+
+    Raises: KeyRefused.
+    """
     for record in records:
         if record.key_id == key_id:
             return record

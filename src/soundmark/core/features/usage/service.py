@@ -1,17 +1,64 @@
 """What an organisation has used."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
 from soundmark.core.context import Context
+from soundmark.core.domain.audience import DEMO_EVENTS_MAX, AudienceMode, Entitlement, ModeUsage
 from soundmark.core.domain.quota import Quota, month_of
 from soundmark.core.domain.scope import TenantScope
-from soundmark.core.store import code_entitlements, code_usage
+from soundmark.core.problems import AudienceUnavailable
+from soundmark.core.store import audience_entitlements, code_entitlements, code_usage
 
 
-async def read_usage(ctx: Context, scope: TenantScope) -> Quota:
-    """What the organisation may issue in this calendar month, and what it has issued in it, as of one moment.
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured under one mode in a month, and what may be."""
+
+    mode: AudienceMode
+    events: int
+    active_integrations: int
+    monthly_quota: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an organisation has used in a month; `audience` None where Audience could not be asked."""
+
+    codes: Quota
+    audience: Sequence[Measured] | None
+
+
+async def read_usage(ctx: Context, scope: TenantScope, *, request_id: str) -> Usage:
+    """What the organisation may issue and measure in this calendar month, and what it has.
+
+    What Core knows is of one moment; Audience is asked after it, and where it is unavailable the rest is answered.
 
     Source: API v1, "Usage".
     """
     now = ctx.clock.now()
+    month = month_of(now)
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
         monthly_quota = await code_entitlements.find_monthly_quota(tx, scope)
-        return Quota(monthly_quota, await code_usage.count_issued(tx, scope, month_of(now)), now)
+        codes = Quota(monthly_quota, await code_usage.count_issued(tx, scope, month), now)
+        entitlements = await audience_entitlements.list_all(tx, scope.organization_id)
+    try:
+        used = await ctx.audience.usage(scope.organization_id, month.name, request_id=request_id)
+    except AudienceUnavailable:
+        return Usage(codes, None)
+    return Usage(codes, _measured(used, entitlements, now))
+
+
+def _measured(used: Sequence[ModeUsage], entitlements: Sequence[Entitlement], now: datetime) -> list[Measured]:
+    """Each mode that the organisation measures in, or may."""
+    quotas: dict[AudienceMode, int] = {"demo": DEMO_EVENTS_MAX, "contract": 0, "self_service": 0}
+    quotas |= {each.mode: each.monthly_event_quota for each in entitlements if each.holds(now)}
+    known = {each.mode: each for each in used}
+    measured = [
+        Measured(mode, known[mode].events, known[mode].active_integrations, quota)
+        if mode in known
+        else Measured(mode, 0, 0, quota)
+        for mode, quota in quotas.items()
+    ]
+    return [each for each in measured if each.events or each.active_integrations or each.monthly_quota]

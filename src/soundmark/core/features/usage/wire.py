@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from soundmark.core.domain.quota import Quota
+from soundmark.core.features.usage.service import Usage
 from soundmark.wire.shape import Wire
 
 
@@ -39,11 +39,21 @@ class UsageView(Wire):
     audience: AudienceUsageView
 
 
-def usage_view(organization_id: str, quota: Quota) -> UsageView:
-    """What is answered of an organisation's usage. Audience measures nothing yet, so there is nothing to ask."""
+def usage_view(organization_id: str, usage: Usage) -> UsageView:
+    """What is answered of an organisation's usage."""
+    quota = usage.codes
+    modes = [
+        AudienceModeView(
+            mode=each.mode,
+            events=each.events,
+            active_integrations=each.active_integrations,
+            monthly_quota=each.monthly_quota,
+        )
+        for each in usage.audience or ()
+    ]
     return UsageView(
         organization_id=organization_id,
         month=quota.month.name,
         codes=CodesUsageView(issued=quota.issued_count, monthly_quota=quota.monthly_quota, remaining=quota.remaining),
-        audience=AudienceUsageView(status="unavailable", modes=[]),
+        audience=AudienceUsageView(status="unavailable" if usage.audience is None else "available", modes=modes),
     )

@@ -1,0 +1,101 @@
+"""Ingestion as one would write it first: a transaction for each event, on a pool of connections.
+
+The same reading, the same verification and the same answers, in the same hot endpoint; only the storing differs.
+"""
+
+import asyncio
+from typing import Any, Final
+
+from psycopg_pool import AsyncConnectionPool
+
+from soundmark.audience.domain.packing import country_number
+from soundmark.audience.domain.retention import first_day_of_month
+from soundmark.audience.hot.delivery import RECORDED, Delivery, Outcome
+from soundmark.audience.hot.event import Read
+from soundmark.audience.hot.ingest import Ingest
+from soundmark.audience.hot.source import TRANSITION, Source, refusal_at, source_of
+from soundmark.audience.secrets import open_hmac_secret
+from soundmark.audience.store import ingestion as sql
+from soundmark.kit.clock import SystemClock
+from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.problems import Problem
+from soundmark.kit.sealing import Sealer, parse_master_key
+from soundmark.settings import AudienceSettings
+
+_CONNECTIONS: Final = 16
+_INSERT_ID: Final = "INSERT INTO event_ids VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
+_INSERT_PROOF: Final = "INSERT INTO spent_proofs VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+_INSERT_EVENT: Final = """
+    INSERT INTO events (token, integration, day, code, occurred_ms, receiver, country)
+    VALUES (%s, %s, %s, (SELECT number FROM measured_codes WHERE integration = %s AND xr_id = %s), %s, %s, %s)
+    ON CONFLICT DO NOTHING
+"""
+_COUNT: Final = """
+    INSERT INTO event_months AS months VALUES (%s, %s, %s, 1)
+    ON CONFLICT (organization_id, mode, first_day) DO UPDATE SET events = months.events + 1 WHERE months.events < %s
+"""
+
+
+class _Unexpected(Exception):  # noqa: N818 - named for what was found
+    """The benchmark delivers nothing that is refused."""
+
+
+class OneByOne:
+    """Takes events like `Ingest`; it connects when it is asked first."""
+
+    def __init__(self, settings: AudienceSettings) -> None:
+        self._pool: Final = AsyncConnectionPool(
+            settings.audience_database_url.reveal(),
+            min_size=_CONNECTIONS,
+            max_size=_CONNECTIONS,
+            open=False,
+            kwargs={"autocommit": True},
+        )
+        self._sealer: Final = Sealer(parse_master_key(settings.master_key.reveal()), SystemEntropy())
+        self._clock: Final = SystemClock()
+        self._opening: asyncio.Task[None] | None = None
+        self._ingest: Final = Ingest(SystemEntropy(), self)  # type: ignore[arg-type]  # it delivers like the real one
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._ingest(scope, receive, send)
+
+    async def deliver(self, body: bytes, signature: bytes | None, read: Read) -> Outcome:
+        """Judge and store one event, and commit."""
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._pool.open())
+        await self._opening
+        delivery = Delivery(body, signature, read, asyncio.get_running_loop().create_future())
+        async with self._pool.connection() as connection, connection.transaction():
+            rows = await (
+                await connection.execute(sql.FIND_SOURCES, (sql.texts([read.integration_id or ""]),))
+            ).fetchall()
+            row = sql.SourceRow._make(rows[0])
+            source = source_of(row, open_hmac_secret(self._sealer, row.id, row.sealed_secret))
+            problem = self._refusal(delivery, source)
+            if problem is not None:
+                return problem
+            await self._store(connection, delivery, source)
+        return RECORDED
+
+    def _refusal(self, delivery: Delivery, source: Source) -> Problem | None:
+        delivery.check(source, b"k" * 32)
+        now = self._clock.now()
+        return delivery.refusal or refusal_at(source, delivery.event, now, transition_until=now - TRANSITION)
+
+    async def _store(self, connection: Any, one: Delivery, source: Source) -> None:
+        number, event, row = source.row.number, one.event, source.row
+        at = event.occurred_at
+        occurred_ms = ((at.hour * 60 + at.minute) * 60 + at.second) * 1000 + at.microsecond // 1000
+        country = None if event.country is None else country_number(event.country)
+        month = (row.organization_id, row.mode, first_day_of_month(self._clock.now()))
+        pair = (one.token, number, one.day, number, event.xr_id, occurred_ms, event.receiver, country)
+        async with connection.pipeline():
+            steps = [
+                await connection.execute(_INSERT_ID, (number, one.event_key, one.body_key, one.day)),
+                await connection.execute(_INSERT_PROOF, (number, one.proof_key, one.day)),
+                await connection.execute(_INSERT_EVENT, pair),
+                # Last, because whoever counts holds up everybody else until its commit.
+                await connection.execute(_COUNT, (*month, source.monthly_quota)),
+            ]
+        if any(step.rowcount != 1 for step in steps):
+            raise _Unexpected

@@ -1,0 +1,1 @@
+"""What Audience does: each feature with its routes, commands and shapes."""

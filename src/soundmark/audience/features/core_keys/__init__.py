@@ -1,0 +1,1 @@
+"""The key that every integration trusts."""

@@ -1,0 +1,1 @@
+"""What Core says an organisation is entitled to."""

@@ -1,0 +1,1 @@
+"""Integrations: made, listed, revoked, and what is changed of them."""

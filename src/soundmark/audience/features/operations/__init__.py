@@ -1,0 +1,1 @@
+"""What was done for an operation of Core's."""

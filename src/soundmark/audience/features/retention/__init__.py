@@ -1,0 +1,1 @@
+"""Forgetting what is older than it may be."""

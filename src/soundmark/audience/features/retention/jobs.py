@@ -1,0 +1,23 @@
+"""The daily retention."""
+
+from typing import Final
+
+import structlog
+from procrastinate import App
+
+from soundmark.audience.context import WorkContext
+from soundmark.audience.features.retention import service
+
+FORGET: Final = "forget_aged"
+
+_log: Final = structlog.get_logger()
+
+
+def add_tasks(app: App, ctx: WorkContext) -> None:
+    """Make `app` delete what has aged out."""
+
+    # Half an hour after a day has aged: whatever was under way when it did is over.
+    @app.periodic(cron="31 0 * * *")
+    @app.task(name=FORGET, queueing_lock=FORGET, lock=FORGET)
+    async def forget(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
+        _log.info("retention", **await service.forget_aged(ctx))

@@ -1,0 +1,1 @@
+"""How much was measured in a month."""

@@ -1,0 +1,67 @@
+"""An event on its way: what came, what is known of it, and who waits for the outcome."""
+
+import asyncio
+import hashlib
+import hmac
+from datetime import date
+from typing import Final, TypeAlias
+
+from soundmark.audience.hot.event import Event, Read, body_digest, event_digest
+from soundmark.audience.hot.source import Source, refusal_of
+from soundmark.kit.problems import Problem
+
+RECORDED: Final = "recorded"
+DUPLICATE: Final = "duplicate"
+Outcome: TypeAlias = str | Problem
+
+_SECONDS_MASK: Final = 0xFFFF_FFFF
+_PROOF_DIGEST_CHARS: Final = 24  # 96 bits beside the 32 of the second that the proof was issued in.
+_TOKEN_BYTES: Final = 8
+
+
+class Delivery:
+    """An event on its way. `checked_by` is the integration that vouches for it or refuses it."""
+
+    __slots__ = (
+        "body", "body_key", "checked_by", "day", "event_key", "outcome", "proof_key", "read", "refusal", "settled",
+        "signature", "token",
+    )  # fmt: skip
+
+    def __init__(self, body: bytes, signature: bytes | None, read: Read, settled: asyncio.Future[Outcome]) -> None:
+        self.body: Final = body
+        self.signature: Final = signature
+        self.read: Final = read
+        self.settled: Final = settled
+        self.outcome: Outcome | None = None
+        self.refusal: Problem | None = None
+        self.checked_by: Source | None = None
+        # What is stored of it, as hexadecimal digits and a number.
+        self.event_key = self.body_key = self.proof_key = ""
+        self.token = 0
+        self.day = date.min
+
+    @property
+    def event(self) -> Event:
+        """What was read, of a delivery that was not refused."""
+        assert isinstance(self.read, Event), "what cannot be read is refused"
+        return self.read
+
+    def check(self, source: Source | None, token_key: bytes) -> None:
+        """Note whether `source` vouches for it, and what is stored of it then."""
+        self.checked_by = source
+        self.refusal = refusal_of(source, self.body, self.signature, self.read)
+        if source is not None and self.refusal is None and not self.event_key:
+            self._digest(source, token_key)
+
+    def _digest(self, source: Source, token_key: bytes) -> None:
+        event, proof = self.event, self.event.proof
+        self.event_key = event_digest(event.event_id)
+        self.body_key = body_digest(self.body)
+        # What was signed, and not the signature, of which there may be several. It begins with the time, so that the
+        # index of spent proofs grows at its end (docs/adr/0010).
+        signed = hashlib.sha256(proof.canonical(source.keys[proof.key_id].canonical_id)).hexdigest()
+        second = int(proof.issued_at.timestamp()) & _SECONDS_MASK
+        self.proof_key = f"{second:08x}{signed[:_PROOF_DIGEST_CHARS]}"
+        token = hmac.digest(token_key, (event.integration_id + event.token).encode(), "sha256")
+        self.token = int.from_bytes(token[:_TOKEN_BYTES], "big", signed=True)
+        self.day = event.occurred_at.date()

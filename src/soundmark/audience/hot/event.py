@@ -1,0 +1,246 @@
+"""From the bytes of an event to what is judged and stored of it."""
+
+import hashlib
+import re
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+from pydantic import ValidationError
+
+from soundmark.audience.domain.packing import RECEIVER_NUMBERS
+from soundmark.kit.problems import FieldError, MalformedBody, ValidationFailed
+from soundmark.kit.strict_json import MalformedJson, parse_json
+from soundmark.kit.timestamps import parse_timestamp
+from soundmark.wire.audience_event import AudienceEvent
+from soundmark.wire.countries import COUNTRIES
+
+_INTEGRATION_ID: Final = re.compile(r"int_[A-Za-z0-9_-]{8,}", re.ASCII)
+# Everything that an event says, with a space between: as exact as `AudienceEvent`, and one look instead of fifteen.
+# The key's id is not among it: it must be one that is trusted, to the letter.
+_TIMESTAMP: Final = r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:[0-5]\d)"
+_EXACT: Final = re.compile(
+    r"evt_[A-Za-z0-9_-]{22} int_[A-Za-z0-9_-]{8,} xr_[A-Za-z0-9_-]{16,} " + _TIMESTAMP + " mt_[A-Za-z0-9_-]{43} "
+    r"(?:prf_[A-Za-z0-9_-]{16,})? xr_[A-Za-z0-9_-]{16,} int_[A-Za-z0-9_-]{8,} (?:cmp_[A-Za-z0-9_-]{16,})? "
+    + _TIMESTAMP + " " + _TIMESTAMP + r" [A-Za-z0-9_-]{43,}",
+    re.ASCII,
+)  # fmt: skip
+_KEY_ID_CHARS_MAX: Final = 160
+_DIGEST_CHARS: Final = 32  # 128 bits, as hexadecimal digits.
+# Quotation marks of an event with neither country, proof id nor campaign: two for each name and each text.
+_QUOTES_MIN: Final = 2 * (7 + 6 + 7 + 6)
+
+
+class Proof(NamedTuple):
+    """What Core signed, as it stands in the event."""
+
+    proof_id: str | None
+    xr_id: str
+    integration_id: str
+    campaign_id: str | None
+    issued_at_text: str
+    expires_at_text: str
+    issued_at: datetime
+    expires_at: datetime
+    key_id: str
+    signature: str
+
+    def canonical(self, key_id: bytes) -> bytes:
+        """The RFC 8785 bytes that the signature covers; `key_id` is the canonical form of its own.
+
+        Put together from parts that are canonical already, in the order of their names: no other text in a proof has
+        a character that JSON would escape (checked against the library by tests).
+        """
+        return b"".join(
+            (
+                b'{"campaign_id":', b"null" if self.campaign_id is None else b'"%b"' % self.campaign_id.encode(),
+                b',"expires_at":"', self.expires_at_text.encode(),
+                b'","integration_id":"', self.integration_id.encode(),
+                b'","issued_at":"', self.issued_at_text.encode(),
+                b'","key_id":', key_id,
+                b"" if self.proof_id is None else b',"proof_id":"%b"' % self.proof_id.encode(),
+                b',"xr_id":"', self.xr_id.encode(), b'"}',
+            )
+        )  # fmt: skip
+
+
+class Event(NamedTuple):
+    """A well-formed event; nothing of it is believed yet."""
+
+    event_id: str
+    integration_id: str
+    xr_id: str
+    occurred_at: datetime
+    receiver: int
+    token: str
+    country: str | None
+    proof: Proof
+
+
+class Unread(NamedTuple):
+    """A body that is no event, of an integration that may have sent it; `refusal` says why, if it has."""
+
+    integration_id: str | None
+    refusal: ValidationFailed
+
+
+Read: TypeAlias = Event | Unread
+
+
+class _ProofMembers(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    xr_id: str
+    integration_id: str
+    campaign_id: str | None
+    issued_at: str
+    expires_at: str
+    key_id: str
+    signature: str
+    proof_id: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Members(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    event_id: str
+    integration_id: str
+    xr_id: str
+    occurred_at: str
+    receiver_class: str
+    measurement_token: str
+    proof: _ProofMembers
+    country: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
+_decode: Final = msgspec.json.Decoder(_Members).decode
+
+
+def read_event(body: bytes) -> Read:
+    """What `body` says: an event, or why it is none.
+
+    Raises: MalformedBody for what is no I-JSON.
+    Source: contract, section 6, Event.
+    """
+    return _read_usual(body) or _read_any(body)
+
+
+def event_digest(event_id: str) -> str:
+    """What is stored of an event id, as hexadecimal digits."""
+    return hashlib.sha256(event_id.encode()).hexdigest()[:_DIGEST_CHARS]
+
+
+def body_digest(body: bytes) -> str:
+    """What is stored of the bytes that an event came in, as hexadecimal digits."""
+    return hashlib.sha256(body).hexdigest()[:_DIGEST_CHARS]
+
+
+def _read_usual(body: bytes) -> Event | None:
+    """The event, where one look says that it is one; None leaves the question open.
+
+    A body in ASCII without a backslash has a quotation mark at either end of every name and text and nowhere else: as
+    many as the members need, and no name can have occurred twice.
+    """
+    if b"\\" in body or not body.isascii():
+        return None
+    try:
+        said = _decode(body)
+    except msgspec.MsgspecError:
+        return None
+    proof, country = said.proof, said.country
+    proof_id = "" if proof.proof_id is msgspec.UNSET else proof.proof_id
+    campaign_id = proof.campaign_id or ""
+    quotes_count = _QUOTES_MIN
+    if country is msgspec.UNSET:
+        country = None
+    elif country is None:
+        quotes_count += 2
+    elif country in COUNTRIES:
+        quotes_count += 4
+    else:
+        return None
+    quotes_count += (4 if proof.proof_id is not msgspec.UNSET else 0) + (2 if proof.campaign_id is not None else 0)
+    receiver = RECEIVER_NUMBERS.get(said.receiver_class)
+    texts = (
+        f"{said.event_id} {said.integration_id} {said.xr_id} {said.occurred_at} {said.measurement_token} {proof_id} "
+        f"{proof.xr_id} {proof.integration_id} {campaign_id} {proof.issued_at} {proof.expires_at} {proof.signature}"
+    )
+    if (
+        receiver is None
+        or body.count(b'"') != quotes_count
+        or _EXACT.fullmatch(texts) is None
+        or not 1 <= len(proof.key_id) <= _KEY_ID_CHARS_MAX
+        or not proof.key_id.isprintable()
+        # Empty is not absent, and there is no room for it.
+        or (proof_id == "" and proof.proof_id is not msgspec.UNSET)
+        or (campaign_id == "" and proof.campaign_id is not None)
+    ):
+        return None
+    try:
+        occurred_at = _moment(said.occurred_at)
+        issued_at, expires_at = _moment(proof.issued_at), _moment(proof.expires_at)
+    except ValueError:
+        return None
+    return Event(
+        said.event_id, said.integration_id, said.xr_id, occurred_at, receiver, said.measurement_token, country,
+        Proof(
+            proof_id or None, proof.xr_id, proof.integration_id, proof.campaign_id,
+            proof.issued_at, proof.expires_at, issued_at, expires_at, proof.key_id, proof.signature,
+        ),
+    )  # fmt: skip
+
+
+_ZULU_MS_CHARS: Final = len("2026-11-20T10:00:00.000Z")
+
+
+def _moment(text: str) -> datetime:
+    """What `parse_timestamp` answers, for a text of its shape; sooner for the shape that we write ourselves."""
+    if len(text) == _ZULU_MS_CHARS and text[-1] == "Z" and text[-5] == ".":
+        return datetime.fromisoformat(text)
+    return parse_timestamp(text)
+
+
+def _read_any(body: bytes) -> Read:
+    """What `body` says, whatever it is."""
+    try:
+        value = parse_json(body)
+    except MalformedJson as error:
+        raise MalformedBody(f"The body is not well-formed JSON: {error}.") from None
+    integration_id = value.get("integration_id") if isinstance(value, dict) else None
+    if not isinstance(integration_id, str) or _INTEGRATION_ID.fullmatch(integration_id) is None:
+        integration_id = None
+    try:
+        event = AudienceEvent.model_validate(value)
+    except ValidationError as error:
+        return Unread(integration_id, ValidationFailed(errors=tuple(_faults(error))))
+    proof = event.proof
+    return Event(
+        event_id=event.event_id,
+        integration_id=event.integration_id,
+        xr_id=event.xr_id,
+        occurred_at=event.occurred_at,
+        receiver=RECEIVER_NUMBERS[event.receiver_class],
+        token=event.measurement_token,
+        country=event.country,
+        proof=Proof(
+            proof_id=proof.proof_id,
+            xr_id=proof.xr_id,
+            integration_id=proof.integration_id,
+            campaign_id=proof.campaign_id,
+            # As they were written: the signature covers the texts.
+            issued_at_text=value["proof"]["issued_at"],
+            expires_at_text=value["proof"]["expires_at"],
+            issued_at=proof.issued_at.astimezone(UTC),
+            expires_at=proof.expires_at.astimezone(UTC),
+            key_id=proof.key_id,
+            signature=proof.signature,
+        ),
+    )
+
+
+def _faults(error: ValidationError) -> list[FieldError]:
+    found: list[Any] = list(error.errors(include_input=False, include_url=False, include_context=False))
+    return [
+        FieldError("body", "".join(map(_step, fault["loc"])), fault["msg"].removeprefix("Value error, "))
+        for fault in found
+    ]
+
+
+def _step(name: int | str) -> str:
+    return "/" + str(name).replace("~", "~0").replace("/", "~1")  # RFC 6901.

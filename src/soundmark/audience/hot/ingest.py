@@ -1,0 +1,125 @@
+"""`POST /v1/events`: a plain ASGI endpoint in front of the framework."""
+
+import binascii
+import re
+from typing import Final, TypeAlias
+
+import structlog
+from prometheus_client import Counter
+
+from soundmark.audience.hot.delivery import DUPLICATE, RECORDED, Outcome
+from soundmark.audience.hot.event import Event, Read, read_event
+from soundmark.audience.hot.group import GroupCommit
+from soundmark.kit.entropy import Entropy
+from soundmark.kit.http import PROBLEM_TYPE, Receive, Scope, Send, problem_document, request_id
+from soundmark.kit.problems import (
+    InternalError,
+    MethodNotAllowed,
+    PayloadTooLarge,
+    Problem,
+    UnsupportedMediaType,
+)
+from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER
+
+PATH: Final = "/v1/events"
+
+_SIGNATURE_NAME: Final = SIGNATURE_HEADER.lower().encode()
+_SIGNATURE: Final = re.compile(rb"sha256=([0-9A-Fa-f]{64})")
+_JSON: Final = b"application/json"
+_NO_BASE_URL: Final = ""  # A private component's problems go by their code; Core says where they are explained.
+_STATUS: Final = {RECORDED: 201, DUPLICATE: 200}
+_log: Final = structlog.get_logger()
+_outcomes: Final = Counter("soundmark_events_total", "Events that were delivered, by outcome.", ["outcome"])
+
+Headers: TypeAlias = list[tuple[bytes, bytes]]
+
+
+class Ingest:
+    """Takes events: reads the bytes, lets them be judged and stored, and writes what became of them."""
+
+    def __init__(self, entropy: Entropy, group: GroupCommit) -> None:
+        self._entropy: Final = entropy
+        self._group: Final = group
+        self._count: Final = {outcome: _outcomes.labels(outcome) for outcome in _STATUS}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        identity = request_id(scope["headers"], self._entropy)
+        headers: Headers = [
+            (b"cache-control", b"no-store"),
+            (b"x-content-type-options", b"nosniff"),
+            (b"x-request-id", identity.encode()),
+        ]
+        outcome: Outcome
+        try:
+            body = await _body(scope, receive)
+            if body is None:
+                return  # Whoever sent it has gone.
+            read = read_event(body)
+            outcome = await self._group.deliver(body, _signature(scope["headers"]), read)
+            if isinstance(outcome, str):
+                await self._send_answer(send, headers, outcome, read)
+                return
+        except Problem as problem:
+            outcome = problem
+        except Exception as error:  # noqa: BLE001 - the edge of this route: whatever escapes is answered and logged
+            # Without its text and its traceback, where what was sent could stand.
+            _log.error("internal_error", request_id=identity, error=type(error).__name__)
+            outcome = InternalError()
+        await _send_problem(send, headers, outcome, identity)
+
+    async def _send_answer(self, send: Send, headers: Headers, outcome: str, read: Read) -> None:
+        assert isinstance(read, Event), "only an event is recorded"
+        self._count[outcome].inc()
+        headers.append((b"content-type", b"application/json"))
+        answer = b'{"event_id":"%b","status":"%b"}' % (read.event_id.encode(), outcome.encode())
+        await _send(send, _STATUS[outcome], headers, answer)
+
+
+async def _send_problem(send: Send, headers: Headers, problem: Problem, identity: str) -> None:
+    _outcomes.labels(problem.code).inc()
+    headers.append((b"content-type", PROBLEM_TYPE.encode()))
+    headers += [(name.encode(), value.encode()) for name, value in problem.headers.items()]
+    document = problem_document(problem, base_url=_NO_BASE_URL, request_id=identity)
+    await _send(send, int(problem.kind), headers, document)
+
+
+async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    headers.append((b"content-length", b"%d" % len(body)))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _body(scope: Scope, receive: Receive) -> bytes | None:
+    """The raw body; None when its sender hung up.
+
+    Raises: MethodNotAllowed; UnsupportedMediaType; PayloadTooLarge, before more than an event may hold is held.
+    """
+    if scope["method"] != "POST":
+        raise MethodNotAllowed(headers={"allow": "POST"})
+    media_type, declared = b"", b"0"
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            media_type = value
+        elif name == b"content-length":
+            declared = value
+    if media_type != _JSON and media_type.partition(b";")[0].strip().lower() != _JSON:
+        raise UnsupportedMediaType
+    if declared.isdigit() and int(declared) > EVENT_MAX_BYTES:
+        raise PayloadTooLarge
+    body, is_more = b"", True
+    while is_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        if len(body) > EVENT_MAX_BYTES:
+            raise PayloadTooLarge
+        is_more = message.get("more_body", False)
+    return body
+
+
+def _signature(headers: Headers) -> bytes | None:
+    """What the sender claims the HMAC to be; None for none, several, and what is no signature."""
+    found = [value for name, value in headers if name == _SIGNATURE_NAME]
+    match = _SIGNATURE.fullmatch(found[0]) if len(found) == 1 else None
+    return None if match is None else binascii.unhexlify(match[1])

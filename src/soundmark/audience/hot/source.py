@@ -1,0 +1,115 @@
+"""An integration as ingestion knows it, and what it vouches for."""
+
+import hmac
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from soundmark.audience.domain.integration import DEMO_MONTHLY_EVENTS
+from soundmark.audience.domain.retention import first_kept_day
+from soundmark.audience.hot.event import Event, Proof, Read, Unread
+from soundmark.audience.problems import EntitlementRequired, IntegrationRevoked, ProofInvalid
+from soundmark.audience.store.ingestion import SourceRow
+from soundmark.kit import base64url
+from soundmark.kit.problems import InternalError, Problem, Unauthenticated
+from soundmark.kit.secret import Secret
+from soundmark.kit.signing import verifies
+
+SKEW: Final = timedelta(minutes=2)  # API v1, "Audience measurement event" 4.
+PROOF_LIFE_MAX: Final = timedelta(minutes=5)
+TRANSITION: Final = timedelta(minutes=5)  # API v1, "Versioning" 4.
+_NO_SECRET: Final = b"nobody's"
+
+
+class _Key(NamedTuple):
+    public_key: bytes
+    canonical_id: bytes
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """An integration as it was read at one moment; another reading of the same row is this same object."""
+
+    row: SourceRow
+    hmac_key: bytes | None  # None where it does not open under this master key.
+    keys: dict[str, _Key]
+
+    @property
+    def monthly_quota(self) -> int:
+        """How many events of a month its organisation may have recorded in its mode."""
+        return DEMO_MONTHLY_EVENTS if self.row.mode == "demo" else self.row.monthly_event_quota or 0
+
+
+def source_of(row: SourceRow, secret: Secret | None) -> Source:
+    """What is known of an integration from its row and its secret, if that opens."""
+    keys = {}
+    if row.previous_key_id is not None and row.previous_public_key is not None:
+        keys[row.previous_key_id] = _Key(row.previous_public_key, _text(row.previous_key_id), row.previous_until)
+    keys[row.core_key_id] = _Key(row.core_public_key, _text(row.core_key_id), None)
+    return Source(row, None if secret is None else secret.reveal().encode(), keys)
+
+
+def refusal_of(source: Source | None, body: bytes, signature: bytes | None, read: Read) -> Problem | None:
+    """Why `body` is not from this integration or vouches for nothing, whenever that is judged; None where it may hold.
+
+    In this order: the publisher's signature over the raw bytes, compared in constant time, then the event's shape, then
+    what the proof was signed for and by whom. An integration that is not there takes the same work.
+
+    Source: contract, section 6.
+    """
+    key = None if source is None else source.hmac_key
+    is_signed = hmac.compare_digest(hmac.digest(key or _NO_SECRET, body, "sha256"), signature or b"")
+    if source is not None and key is None:
+        return InternalError()  # Ours to mend, and the sender may try again; refused, the event would be lost.
+    if source is None or not is_signed:
+        return Unauthenticated()
+    if isinstance(read, Unread):
+        return read.refusal
+    return None if _is_genuine(source, read, read.proof) else ProofInvalid()
+
+
+def refusal_at(source: Source, event: Event, now: datetime, *, transition_until: datetime) -> Problem | None:
+    """Why a genuine event is not admitted at `now`: its proof's time, then the integration, then the entitlement."""
+    if not _is_in_time(source, event, now, transition_until):
+        return ProofInvalid()
+    row = source.row
+    if row.revoked_at is not None:
+        return IntegrationRevoked()
+    if row.mode != "demo" and (row.monthly_event_quota is None or (row.ends_at is not None and now >= row.ends_at)):
+        return EntitlementRequired()
+    return None
+
+
+def _is_genuine(source: Source, event: Event, proof: Proof) -> bool:
+    """Whether a key that is or was trusted signed this proof, for this Code and this integration."""
+    key = source.keys.get(proof.key_id)
+    is_about_this = proof.integration_id == event.integration_id and proof.xr_id == event.xr_id
+    if key is None or not is_about_this:
+        return False
+    try:
+        signature = base64url.decode(proof.signature)
+    except ValueError:
+        return False
+    return verifies(key.public_key, proof.canonical(key.canonical_id), signature)
+
+
+def _is_in_time(source: Source, event: Event, now: datetime, transition_until: datetime) -> bool:
+    proof = event.proof
+    until = source.keys[proof.key_id].until
+    return (
+        (until is None or now < until)
+        and timedelta(0) < proof.expires_at - proof.issued_at <= PROOF_LIFE_MAX
+        and proof.issued_at <= now + SKEW
+        # The window ends before `expires_at`, as a Code's life does.
+        and proof.issued_at - SKEW <= event.occurred_at < proof.expires_at + SKEW
+        and event.occurred_at <= now + SKEW
+        and event.occurred_at.date() >= first_kept_day(now, source.row.retention_days)
+        and (proof.proof_id is not None or now < transition_until)
+    )
+
+
+def _text(key_id: str) -> bytes:
+    # An id of Core's is ASCII without anything that JSON escapes; whatever else is trusted is written by its rules.
+    return json.dumps(key_id, ensure_ascii=False).encode()

@@ -1,0 +1,1 @@
+"""Pieces of a transaction that take several statements."""

@@ -1,0 +1,41 @@
+"""The table `entitlements`."""
+
+from soundmark.audience.domain.entitlement import Entitlement
+from soundmark.audience.domain.integration import EntitledMode
+from soundmark.kit.postgres import Tx
+
+
+async def put_newer(tx: Tx, entitlement: Entitlement) -> None:
+    """Keep an entitlement, unless one of the same or a later revision is kept already."""
+    await tx.run(
+        """
+        INSERT INTO entitlements AS kept (organization_id, mode, monthly_event_quota, ends_at, revision)
+        VALUES (%(organization_id)s, %(mode)s, %(monthly_event_quota)s, %(ends_at)s, %(revision)s)
+            ON CONFLICT (organization_id, mode) DO UPDATE
+           SET monthly_event_quota = excluded.monthly_event_quota,
+               ends_at = excluded.ends_at,
+               revision = excluded.revision
+         WHERE kept.revision < excluded.revision
+        """,
+        {
+            "organization_id": entitlement.organization_id,
+            "mode": entitlement.mode,
+            "monthly_event_quota": entitlement.monthly_event_quota,
+            "ends_at": entitlement.ends_at,
+            "revision": entitlement.revision,
+        },
+    )
+
+
+async def find(tx: Tx, organization_id: str, mode: EntitledMode) -> Entitlement | None:
+    """The organisation's entitlement of one mode, over or not."""
+    return await tx.one_or_none(
+        Entitlement,
+        """
+        SELECT organization_id, mode, monthly_event_quota, ends_at, revision
+          FROM entitlements
+         WHERE organization_id = %(organization_id)s
+           AND mode = %(mode)s
+        """,
+        {"organization_id": organization_id, "mode": mode},
+    )

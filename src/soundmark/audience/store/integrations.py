@@ -1,0 +1,225 @@
+"""The table `integrations`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from soundmark.audience.domain.integration import Integration, Mode, TrustedKey, Workspace
+from soundmark.kit.paging import Position
+from soundmark.kit.postgres import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class _Id:
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    mode: Mode
+    count: int
+
+
+async def insert(tx: Tx, integration: Integration, *, sealed_secret: bytes, core_key: TrustedKey) -> None:
+    """Record a new integration that trusts `core_key`."""
+    await tx.run(
+        """
+        INSERT INTO integrations (id, organization_id, project_id, mode, retention_days, sealed_secret, core_key_id,
+                                  core_public_key, created_at)
+        VALUES (%(id)s, %(organization_id)s, %(project_id)s, %(mode)s, %(retention_days)s, %(sealed_secret)s,
+                %(core_key_id)s, %(core_public_key)s, %(created_at)s)
+        """,
+        {
+            "id": integration.id,
+            "organization_id": integration.organization_id,
+            "project_id": integration.project_id,
+            "mode": integration.mode,
+            "retention_days": integration.retention_days,
+            "sealed_secret": sealed_secret,
+            "core_key_id": core_key.key_id,
+            "core_public_key": core_key.public_key,
+            "created_at": integration.created_at,
+        },
+    )
+
+
+async def find(tx: Tx, workspace: Workspace, integration_id: str) -> Integration | None:
+    """One integration of the project, or None."""
+    return await tx.one_or_none(
+        Integration,
+        """
+        SELECT id, organization_id, project_id, mode, retention_days, core_key_id, created_at, secret_rotated_at,
+               revoked_at
+          FROM integrations
+         WHERE organization_id = %(organization_id)s
+           AND project_id = %(project_id)s
+           AND id = %(integration_id)s
+        """,
+        _named(workspace, integration_id),
+    )
+
+
+async def lock(tx: Tx, workspace: Workspace, integration_id: str) -> Integration | None:
+    """Lock one integration of the project until the transaction ends; None if there is none.
+
+    Ingestion only reads it and goes on. Lock order: docs/locks.md.
+    """
+    return await tx.one_or_none(
+        Integration,
+        """
+        SELECT id, organization_id, project_id, mode, retention_days, core_key_id, created_at, secret_rotated_at,
+               revoked_at
+          FROM integrations
+         WHERE organization_id = %(organization_id)s
+           AND project_id = %(project_id)s
+           AND id = %(integration_id)s
+           FOR NO KEY UPDATE
+        """,
+        _named(workspace, integration_id),
+    )
+
+
+async def get_number(tx: Tx, integration_id: str) -> int:
+    """The number that the rows of an integration which exists carry."""
+    number: int | None = await tx.value(
+        "SELECT number FROM integrations WHERE id = %(integration_id)s", {"integration_id": integration_id}
+    )
+    assert number is not None, "an integration that is locked exists"
+    return number
+
+
+async def list_newest_first(tx: Tx, workspace: Workspace, *, before: Position | None, limit: int) -> list[Integration]:
+    """Up to `limit` integrations of the project, newest first."""
+    return await tx.all(
+        Integration,
+        """
+        SELECT id, organization_id, project_id, mode, retention_days, core_key_id, created_at, secret_rotated_at,
+               revoked_at
+          FROM integrations
+         WHERE organization_id = %(organization_id)s
+           AND project_id = %(project_id)s
+           AND (%(before_at)s::timestamptz IS NULL
+                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
+         ORDER BY created_at DESC, id DESC
+         LIMIT %(limit)s
+        """,
+        {
+            "organization_id": workspace.organization_id,
+            "project_id": workspace.project_id,
+            "before_at": before and before.created_at,
+            "before_id": before and before.id,
+            "limit": limit,
+        },
+    )
+
+
+async def revoke(tx: Tx, workspace: Workspace, integration_id: str, *, now: datetime) -> None:
+    """Mark an integration that is locked as revoked."""
+    await tx.run(
+        """
+        UPDATE integrations
+           SET revoked_at = %(now)s
+         WHERE organization_id = %(organization_id)s
+           AND project_id = %(project_id)s
+           AND id = %(integration_id)s
+        """,
+        {**_named(workspace, integration_id), "now": now},
+    )
+
+
+async def replace_secret(
+    tx: Tx, workspace: Workspace, integration_id: str, *, sealed_secret: bytes, now: datetime
+) -> None:
+    """Put another HMAC secret in the place of the one before, which is gone."""
+    await tx.run(
+        """
+        UPDATE integrations
+           SET sealed_secret = %(sealed_secret)s,
+               secret_rotated_at = %(now)s
+         WHERE organization_id = %(organization_id)s
+           AND project_id = %(project_id)s
+           AND id = %(integration_id)s
+        """,
+        {**_named(workspace, integration_id), "sealed_secret": sealed_secret, "now": now},
+    )
+
+
+async def set_retention(tx: Tx, workspace: Workspace, integration_id: str, *, retention_days: int) -> None:
+    """Keep the data of an integration for so many days from now on."""
+    await tx.run(
+        """
+        UPDATE integrations
+           SET retention_days = %(retention_days)s
+         WHERE organization_id = %(organization_id)s
+           AND project_id = %(project_id)s
+           AND id = %(integration_id)s
+        """,
+        {**_named(workspace, integration_id), "retention_days": retention_days},
+    )
+
+
+async def lock_unrevoked(tx: Tx, *, after: str | None, limit: int) -> list[str]:
+    """Lock up to `limit` integrations that are not revoked, of every tenant, by ascending id behind `after`.
+
+    Lock order: docs/locks.md.
+    """
+    rows = await tx.all(
+        _Id,
+        """
+        SELECT id
+          FROM integrations
+         WHERE revoked_at IS NULL
+           AND (%(after)s::text IS NULL OR id > %(after)s::text)
+         ORDER BY id
+         LIMIT %(limit)s
+           FOR NO KEY UPDATE
+        """,
+        {"after": after, "limit": limit},
+    )
+    return [row.id for row in rows]
+
+
+async def trust(tx: Tx, integration_ids: Sequence[str], core_key: TrustedKey, *, previous_until: datetime) -> None:
+    """Let integrations trust `core_key`, and the one before it until `previous_until`; who has it stays as it is."""
+    await tx.run(
+        """
+        UPDATE integrations
+           SET previous_key_id = core_key_id,
+               previous_public_key = core_public_key,
+               previous_until = %(previous_until)s,
+               core_key_id = %(key_id)s,
+               core_public_key = %(public_key)s
+         WHERE id = ANY(%(integration_ids)s)
+           AND (core_key_id, core_public_key) IS DISTINCT FROM (%(key_id)s, %(public_key)s)
+        """,
+        {
+            "integration_ids": list(integration_ids),
+            "previous_until": previous_until,
+            "key_id": core_key.key_id,
+            "public_key": core_key.public_key,
+        },
+    )
+
+
+async def count_unrevoked(tx: Tx, organization_id: str) -> dict[Mode, int]:
+    """How many integrations of an organisation are not revoked, by mode; a mode without any is left out."""
+    rows = await tx.all(
+        _Count,
+        """
+        SELECT mode, count(*) AS count
+          FROM integrations
+         WHERE organization_id = %(organization_id)s
+           AND revoked_at IS NULL
+         GROUP BY mode
+        """,
+        {"organization_id": organization_id},
+    )
+    return {row.mode: row.count for row in rows}
+
+
+def _named(workspace: Workspace, integration_id: str) -> dict[str, str]:
+    return {
+        "organization_id": workspace.organization_id,
+        "project_id": workspace.project_id,
+        "integration_id": integration_id,
+    }

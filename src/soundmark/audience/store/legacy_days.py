@@ -1,0 +1,65 @@
+"""The table `legacy_days`."""
+
+from collections.abc import Sequence
+from datetime import date
+
+from soundmark.audience.domain.integration import Workspace
+from soundmark.audience.domain.legacy import LegacyCount
+from soundmark.kit.postgres import Tx
+
+
+async def put(tx: Tx, workspace: Workspace, counts: Sequence[LegacyCount]) -> None:
+    """Keep the counts of days, each in the place of the one that its day had. Lock order: by day, docs/locks.md."""
+    await tx.run(
+        """
+        INSERT INTO legacy_days (organization_id, project_id, day, events)
+        SELECT %(organization_id)s, %(project_id)s, given.day, given.events
+          FROM unnest(%(days)s::date[], %(events)s::bigint[]) AS given (day, events)
+         ORDER BY given.day
+            ON CONFLICT (organization_id, project_id, day) DO UPDATE
+           SET events = excluded.events
+        """,
+        {
+            "organization_id": workspace.organization_id,
+            "project_id": workspace.project_id,
+            "days": [count.day for count in counts],
+            "events": [count.events for count in counts],
+        },
+    )
+
+
+async def find_first_day(tx: Tx, workspace: Workspace) -> date | None:
+    """The oldest day that has a count; None where none has."""
+    day: date | None = await tx.value(
+        """
+        SELECT min(day)
+          FROM legacy_days
+         WHERE organization_id = %(organization_id)s
+           AND project_id = %(project_id)s
+        """,
+        {"organization_id": workspace.organization_id, "project_id": workspace.project_id},
+    )
+    return day
+
+
+async def list_days(tx: Tx, workspace: Workspace, *, first: date, last: date, limit: int) -> list[LegacyCount]:
+    """Up to `limit` days that have a count, from `first` to `last`, both included, ascending."""
+    return await tx.all(
+        LegacyCount,
+        """
+        SELECT day, events
+          FROM legacy_days
+         WHERE organization_id = %(organization_id)s
+           AND project_id = %(project_id)s
+           AND day BETWEEN %(first)s AND %(last)s
+         ORDER BY day
+         LIMIT %(limit)s
+        """,
+        {
+            "organization_id": workspace.organization_id,
+            "project_id": workspace.project_id,
+            "first": first,
+            "last": last,
+            "limit": limit,
+        },
+    )

@@ -1,0 +1,49 @@
+"""The table `operations`."""
+
+from datetime import datetime
+from typing import Final
+
+from soundmark.audience.domain.operation import Operation
+from soundmark.kit.postgres import Tx
+
+_OPERATION_LOCK: Final = 1  # Kind of advisory lock: docs/locks.md.
+
+
+async def lock(tx: Tx, operation_id: str) -> None:
+    """Nobody else does the same operation until the transaction ends. Lock order: docs/locks.md."""
+    await tx.run(
+        "SELECT pg_advisory_xact_lock(%(kind)s, hashtext(%(operation_id)s))",
+        {"kind": _OPERATION_LOCK, "operation_id": operation_id},
+    )
+
+
+async def find(tx: Tx, operation_id: str) -> Operation | None:
+    """An operation that was done, or None."""
+    return await tx.one_or_none(
+        Operation,
+        """
+        SELECT id, organization_id, project_id, integration_id, action, answer
+          FROM operations
+         WHERE id = %(operation_id)s
+        """,
+        {"operation_id": operation_id},
+    )
+
+
+async def insert(tx: Tx, operation: Operation, *, now: datetime) -> None:
+    """Record what was done."""
+    await tx.run(
+        """
+        INSERT INTO operations (id, organization_id, project_id, integration_id, action, answer, applied_at)
+        VALUES (%(id)s, %(organization_id)s, %(project_id)s, %(integration_id)s, %(action)s, %(answer)s, %(now)s)
+        """,
+        {
+            "id": operation.id,
+            "organization_id": operation.organization_id,
+            "project_id": operation.project_id,
+            "integration_id": operation.integration_id,
+            "action": operation.action,
+            "answer": operation.answer,
+            "now": now,
+        },
+    )

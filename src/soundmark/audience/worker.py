@@ -1,0 +1,38 @@
+"""The composition root of Audience's background jobs: settings → WorkContext → tasks. Beside `app`, nobody wires."""
+
+from typing import Final
+
+from soundmark.audience.context import WorkContext
+from soundmark.audience.features.retention import jobs as retention
+from soundmark.kit.clock import Clock, SystemClock
+from soundmark.kit.jobs import WorkerFailed, jobs_app, run_worker
+from soundmark.kit.postgres import Database
+from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.settings import AudienceDatabaseSettings
+
+_NAME: Final = "soundmark-audience-jobs"
+_POOL_SIZE: Final = 2  # One transaction at a time: those who record events shall have the processor.
+
+
+async def run(settings: AudienceDatabaseSettings) -> None:
+    """Run Audience's jobs until SIGTERM or SIGINT.
+
+    Raises: WorkerFailed.
+    """
+    ctx = work_context(settings)
+    app = jobs_app(settings.audience_database_url, application_name=_NAME)
+    retention.add_tasks(app, ctx)
+    try:
+        await ctx.db.open()
+    except DatabaseUnavailable:
+        raise WorkerFailed("the database cannot be reached") from None
+    try:
+        await run_worker(app)
+    finally:
+        await ctx.db.close()
+
+
+def work_context(settings: AudienceDatabaseSettings, *, clock: Clock | None = None) -> WorkContext:
+    """What the jobs reach; its database is not open yet."""
+    db = Database(settings.audience_database_url, pool_size=_POOL_SIZE, application_name=_NAME)
+    return WorkContext(db=db, clock=clock or SystemClock())

@@ -1,0 +1,224 @@
+"""`soundmark audience`: what was measured, and the aggregates of the time before."""
+
+import csv
+import io
+import re
+from datetime import date, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from soundmark_sdk.client import ReportFilters
+from soundmark_sdk.client.records import AudienceReport
+
+from soundmark.cli.api import (
+    AsJson,
+    BaseUrl,
+    KeyFile,
+    Organization,
+    Project,
+    UpDir,
+    calling,
+    read_moment,
+    show_facts,
+    show_json,
+    show_table,
+)
+from soundmark.cli.databases import run_on_core
+from soundmark.cli.deployment import DataDir, read_settings
+from soundmark.cli.intents import printable
+from soundmark.cli.outcome import Refused
+from soundmark.core.channel.audience import AudienceChannel
+from soundmark.core.features.platform.legacy_import import ImportRefused, import_legacy_days
+from soundmark.core.problems import AudienceUnavailable
+from soundmark.kit.clock import SystemClock
+from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.ids import mint
+from soundmark.kit.postgres import Database
+from soundmark.kit.private_call import PrivateChannel
+from soundmark.kit.strict_json import INTEGER_MAX
+from soundmark.settings import LegacyImportSettings
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_COUNT: Final = re.compile(r"0|[1-9]\d{0,15}", re.ASCII)
+_COLUMNS: Final = ["day", "events"]
+_FILE_BYTES_MAX: Final = 1024 * 1024  # 27 years of days.
+_DAYS_MAX: Final = 10_000  # Audience takes so many at once: all of them, or none.
+_ROWS_SHOWN: Final = 15
+
+
+@app.callback()
+def audience() -> None:
+    """Report what was measured, over Core's API, and import what was counted before."""
+
+
+@app.command()
+def report(  # noqa: PLR0913 - one for each option
+    integration_id: Annotated[str, typer.Argument(metavar="INTEGRATION", help="The integration's id.")],
+    organization: Organization,
+    project: Project,
+    *,
+    from_at: Annotated[
+        datetime | None,
+        typer.Option("--from", parser=read_moment, metavar="TIME", help="What occurred then or later, RFC 3339."),
+    ] = None,
+    to_at: Annotated[
+        datetime | None, typer.Option("--to", parser=read_moment, metavar="TIME", help="What occurred before.")
+    ] = None,
+    campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="Only the Codes of this campaign.")] = None,
+    xr_id: Annotated[str | None, typer.Option("--code", metavar="XR_ID", help="Only this Code.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE.png", help="Draw it, too: reach, frequency, integrity.")
+    ] = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report what an integration measured; without a period from the start of retention until now."""
+    filters = ReportFilters(from_at=from_at, to_at=to_at, campaign_id=campaign, xr_id=xr_id)
+    with calling(base_url, key_file, data_dir) as client:
+        found = client.audience.report(organization, project, integration_id, filters)
+    if plot is not None:
+        _draw(found, plot)
+    if as_json:
+        show_json(found.document)
+        return
+    _show(found)
+    if plot is not None:
+        typer.echo(f"drawn: {plot}")
+
+
+@app.command("import-legacy")
+def import_legacy(
+    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Columns day,events: a UTC day and a count.")],
+    organization: Organization,
+    project: Project,
+    data_dir: DataDir = None,
+) -> None:
+    """Import daily aggregates of the time before XR v1, all days of the file or none.
+
+    A day that was imported before is replaced, so that repeating it is safe. They stay apart from what is measured.
+    """
+    days = read_days(file)
+    given = read_settings(LegacyImportSettings, data_dir)
+
+    async def command(db: Database) -> None:
+        channel = AudienceChannel(
+            PrivateChannel(
+                given.audience_url,
+                given.audience_credential[0],
+                timeout_s=given.private_timeout_s,
+                bytes_max=given.private_response_bytes_max,
+            )
+        )
+        request_id = mint(SystemEntropy(), "req_")
+        try:
+            await import_legacy_days(db, channel, organization, project, days, request_id=request_id)
+        finally:
+            await channel.aclose()
+
+    try:
+        run_on_core(given, "audience", command)
+    except ImportRefused as refused:
+        raise Refused(printable(str(refused))) from None
+    except AudienceUnavailable:
+        raise Refused("Audience did not answer that it took them; repeating it is safe") from None
+    typer.echo(f"{len(days)} days, {sum(days.values()):,} events")
+
+
+def read_days(path: Path) -> dict[date, int]:
+    """The days of a file, each once.
+
+    Raises: Refused, naming the first line that is not as it should be.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(_FILE_BYTES_MAX + 1)
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        raise Refused(f"{printable(str(path))}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Refused(f"{printable(str(path))} is not UTF-8") from None
+    if len(content) > _FILE_BYTES_MAX:
+        raise Refused(f"{printable(str(path))} is larger than a mebibyte")
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    days: dict[date, int] = {}
+    try:
+        if next(lines, None) != _COLUMNS:
+            raise Refused(f"{printable(str(path))}: its first line must be day,events")
+        for row in filter(None, lines):
+            day, events = _read_row(row, lines.line_num)
+            if day in days:
+                raise Refused(f"line {lines.line_num}: {day} stands there before")
+            days[day] = events
+    except csv.Error as error:
+        raise Refused(f"line {lines.line_num}: {error}") from None
+    if not 0 < len(days) <= _DAYS_MAX:
+        raise Refused(f"there must be 1 to {_DAYS_MAX:,} days, not {len(days):,}")
+    return days
+
+
+def _read_row(row: list[str], line: int) -> tuple[date, int]:
+    if len(row) != len(_COLUMNS) or not _DAY.fullmatch(row[0]) or not _COUNT.fullmatch(row[1]):
+        raise Refused(f"line {line}: must be a day and a count, such as 2026-01-31,412")
+    try:
+        day = date.fromisoformat(row[0])
+    except ValueError:
+        raise Refused(f"line {line}: there is no such day") from None
+    if day > SystemClock().now().date():
+        raise Refused(f"line {line}: {day} has not begun")
+    if int(row[1]) > INTEGER_MAX:
+        raise Refused(f"line {line}: a count is at most {INTEGER_MAX}")
+    return day, int(row[1])
+
+
+def _draw(found: AudienceReport, path: Path) -> None:
+    # Drawing takes half a second to load, and most who ask want none.
+    from soundmark.cli.report_picture import draw_report  # noqa: PLC0415
+
+    try:
+        draw_report(found, path)
+    except OSError as error:
+        raise Refused(f"{printable(str(path))}: {error.strerror}") from None
+
+
+def _show(found: AudienceReport) -> None:
+    signals = found.integrity_signals
+    period = found.document["period"]
+    assert isinstance(period, dict), "the client has read it"
+    show_facts(
+        [
+            ("Integration", f"{found.integration_id} ({found.mode})"),
+            ("Period", f"{period.get('from')} up to {period.get('to')}"),
+            ("Events", f"{found.events:,}"),
+            ("Reach", f"{found.estimated_reach:,}"),
+            ("Average frequency", f"{found.average_frequency:.4f}"),
+            ("Event replays", f"{signals.event_replays:,}"),
+            ("Code and token again", f"{signals.code_token_duplicates:,}"),
+            ("Proof replays", f"{signals.proof_replays:,}"),
+        ]
+    )
+    _table(("Day", "Events", "Reach"), [(row.day, row.events, row.estimated_reach) for row in found.by_day])
+    _table(("Events of a token", "Tokens"), [(row.frequency, row.tokens) for row in found.by_frequency])
+    _table(
+        ("Campaign", "Events", "Reach"),
+        [(row.campaign_id or "none", row.events, row.estimated_reach) for row in found.by_campaign],
+    )
+    _table(("Code", "Events", "Reach"), [(row.xr_id, row.events, row.estimated_reach) for row in found.by_xr_code])
+    _table(("Receiver", "Events"), [(row.receiver_class, row.events) for row in found.by_receiver])
+    _table(("Country", "Events"), [(row.country or "none", row.events) for row in found.by_country])
+
+
+def _table(headings: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    """The rows, the last of the days and the first of everything else where there are many."""
+    if not rows:
+        return
+    left = len(rows) - _ROWS_SHOWN
+    shown = rows[-_ROWS_SHOWN:] if headings[0] == "Day" else rows[:_ROWS_SHOWN]
+    show_table(headings, [[f"{one:,}" if isinstance(one, int) else one for one in row] for row in shown])
+    if left > 0:
+        typer.echo(f"and {left:,} more: --json has them")

@@ -1,0 +1,521 @@
+"""The Audience component, in Core's words."""
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+
+import msgspec
+import structlog
+from pydantic import ValidationError
+
+from soundmark.core.domain.audience import (
+    AudienceMode,
+    CoreKey,
+    CoreKeyReplaced,
+    Entitlement,
+    Integration,
+    ModeUsage,
+    RetentionChanged,
+    Wanted,
+    WithSecret,
+    may_be_integration_id,
+)
+from soundmark.core.problems import (
+    AudienceUnavailable,
+    EntitlementRequired,
+    IntegrationNotFound,
+    IntegrationRevoked,
+    ReportTooLarge,
+)
+from soundmark.kit import base64url
+from soundmark.kit.paging import Position
+from soundmark.kit.private_call import (
+    JSON_TYPE,
+    PROBLEM_TYPE,
+    Method,
+    PrivateAnswer,
+    PrivateCallFailed,
+    PrivateChannel,
+    Query,
+)
+from soundmark.kit.problems import NotFound, Problem
+from soundmark.kit.secret import Secret
+from soundmark.kit.timestamps import format_timestamp, parse_timestamp
+from soundmark.wire.audience_report import AudienceReport, LegacyReport
+from soundmark.wire.shape import Wire
+
+# What Audience may declare, by code. Everything else that is not the agreed answer is a failure of Audience's.
+_DECLARED: Final[Mapping[str, type[Problem]]] = {
+    problem.code: problem
+    for problem in (EntitlementRequired, IntegrationNotFound, IntegrationRevoked, NotFound, ReportTooLarge)
+}
+PUSHED_AT_ONCE: Final = 500  # Integrations in one call: far from its deadline, and few calls for many of them.
+# Deadlines that a report may take: it counts millions of events.
+_PATIENCE: Final = 4
+_log: Final = structlog.get_logger()
+
+S = TypeVar("S", bound="_Answered")
+W = TypeVar("W", bound=Wire)
+
+
+class _Answered(msgspec.Struct, frozen=True):
+    """What Audience answers; a member that a later release adds is passed over."""
+
+
+class _Integration(_Answered, frozen=True):
+    id: str
+    organization_id: str
+    project_id: str
+    mode: AudienceMode
+    retention_days: int
+    core_key_id: str
+    created_at: str
+    secret_rotated_at: str | None
+    revoked_at: str | None
+
+
+class _WithSecret(_Answered, frozen=True):
+    integration: _Integration
+    hmac_secret: str
+
+
+class _Integrations(_Answered, frozen=True):
+    data: list[_Integration]
+
+
+class _Retention(_Answered, frozen=True):
+    integration_id: str
+    previous_retention_days: int
+    retention_days: int
+    deleted_events: int
+    deleted_integrity_days: int
+
+
+class _CoreKey(_Answered, frozen=True):
+    integration_id: str
+    core_key_id: str
+
+
+class _Operation(_Answered, frozen=True):
+    id: str
+
+
+class _ModeUsage(_Answered, frozen=True):
+    mode: AudienceMode
+    events: int
+    active_integrations: int
+
+
+class _Usage(_Answered, frozen=True):
+    modes: list[_ModeUsage]
+
+
+class _LegacyDays(_Answered, frozen=True):
+    days: int
+
+
+class _Pushed(_Answered, frozen=True):
+    data: list[str]
+    next: str | None
+
+
+class AudienceChannel:
+    """Asks Audience, and has it change what Core's own audit log tells of.
+
+    Of what is changed, `operation_id` is the id of the audit intent: Audience does it once, whatever is repeated. Every
+    method raises AudienceUnavailable when the component is down, late or answers what it should not; of a change it is
+    then not known whether it was made.
+    """
+
+    def __init__(self, channel: PrivateChannel) -> None:
+        self._channel: Final = channel
+
+    async def create_integration(  # noqa: PLR0913 - one argument for each fact of an integration
+        self,
+        organization_id: str,
+        project_id: str,
+        *,
+        mode: AudienceMode,
+        retention_days: int,
+        core_key: CoreKey,
+        entitlement: Entitlement | None,
+        operation_id: str,
+        request_id: str,
+    ) -> WithSecret:
+        """A new, active integration and its secret.
+
+        Raises: EntitlementRequired.
+        """
+        body = {
+            "organization_id": organization_id,
+            "project_id": project_id,
+            "mode": mode,
+            "retention_days": retention_days,
+            "core_key": _told_key(core_key),
+            "entitlement": None if entitlement is None else _told_entitlement(entitlement),
+        }
+        answer = await self._ask("POST", "/v1/integrations", body, operation_id=operation_id, request_id=request_id)
+        return _with_secret(_read(answer, _WithSecret, HTTPStatus.CREATED), organization_id, project_id)
+
+    async def list_integrations(
+        self, organization_id: str, project_id: str, *, before: Position | None, limit: int, request_id: str
+    ) -> list[Integration]:
+        """Up to `limit` integrations of the project, newest first."""
+        query: dict[str, str | int | None] = {**_within(organization_id, project_id), "limit": limit}
+        if before is not None:
+            query |= {"before_at": format_timestamp(before.created_at), "before_id": before.id}
+        answer = await self._ask("GET", "/v1/integrations", query=query, request_id=request_id)
+        found = _read(answer, _Integrations).data
+        return [_integration(row, organization_id, project_id) for row in found]
+
+    async def get_integration(
+        self, organization_id: str, project_id: str, integration_id: str, *, request_id: str
+    ) -> Integration:
+        """One integration of the project.
+
+        Raises: IntegrationNotFound.
+        """
+        answer = await self._ask(
+            "GET", _path(integration_id), query=_within(organization_id, project_id), request_id=request_id
+        )
+        return _integration(_read(answer, _Integration), organization_id, project_id)
+
+    async def revoke_integration(
+        self, organization_id: str, project_id: str, integration_id: str, *, operation_id: str, request_id: str
+    ) -> Integration:
+        """The integration, revoked.
+
+        Raises: IntegrationNotFound.
+        """
+        answer = await self._ask(
+            "POST",
+            _path(integration_id, "/revoke"),
+            query=_within(organization_id, project_id),
+            operation_id=operation_id,
+            request_id=request_id,
+        )
+        return _integration(_read(answer, _Integration), organization_id, project_id)
+
+    async def rotate_secret(
+        self, organization_id: str, project_id: str, integration_id: str, *, operation_id: str, request_id: str
+    ) -> WithSecret:
+        """The integration with another secret; the one before it counts no more.
+
+        Raises: IntegrationNotFound; IntegrationRevoked.
+        """
+        answer = await self._ask(
+            "POST",
+            _path(integration_id, "/secret"),
+            query=_within(organization_id, project_id),
+            operation_id=operation_id,
+            request_id=request_id,
+        )
+        return _with_secret(_read(answer, _WithSecret), organization_id, project_id)
+
+    async def change_retention(  # noqa: PLR0913 - whose, which, what and why
+        self,
+        organization_id: str,
+        project_id: str,
+        integration_id: str,
+        *,
+        retention_days: int,
+        operation_id: str,
+        request_id: str,
+    ) -> RetentionChanged:
+        """The integration keeps what it measured for another number of days.
+
+        Raises: IntegrationNotFound; IntegrationRevoked.
+        """
+        answer = await self._ask(
+            "PATCH",
+            _path(integration_id, "/retention"),
+            {"retention_days": retention_days},
+            query=_within(organization_id, project_id),
+            operation_id=operation_id,
+            request_id=request_id,
+        )
+        changed = _read(answer, _Retention)
+        return RetentionChanged(**msgspec.structs.asdict(changed))
+
+    async def replace_core_key(  # noqa: PLR0913 - as above
+        self,
+        organization_id: str,
+        project_id: str,
+        integration_id: str,
+        *,
+        core_key: CoreKey,
+        operation_id: str,
+        request_id: str,
+    ) -> CoreKeyReplaced:
+        """The integration trusts `core_key`, and the one before it for seven more minutes.
+
+        Raises: IntegrationNotFound; IntegrationRevoked.
+        """
+        answer = await self._ask(
+            "POST",
+            _path(integration_id, "/core-key"),
+            _told_key(core_key),
+            query=_within(organization_id, project_id),
+            operation_id=operation_id,
+            request_id=request_id,
+        )
+        replaced = _read(answer, _CoreKey)
+        return CoreKeyReplaced(replaced.integration_id, replaced.core_key_id)
+
+    async def has_applied(self, operation_id: str, *, request_id: str) -> bool:
+        """Whether the operation was carried out."""
+        try:
+            answer = await self._ask("GET", f"/v1/operations/{operation_id}", request_id=request_id)
+        except NotFound:
+            return False
+        if _read(answer, _Operation).id != operation_id:
+            raise _failed("other_operation")
+        return True
+
+    async def put_entitlement(self, organization_id: str, entitlement: Entitlement, *, request_id: str) -> None:
+        """Audience knows this entitlement, or a later one."""
+        path = f"/v1/entitlements/{organization_id}/{entitlement.mode}"
+        answer = await self._ask("PUT", path, _told_entitlement(entitlement), request_id=request_id)
+        if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
+            raise _failed("refused", answer.status)
+
+    async def usage(self, organization_id: str, month: str, *, request_id: str) -> list[ModeUsage]:
+        """What was measured in `month`, such as 2026-11, by mode; a mode of which there is nothing is left out."""
+        query = {"organization_id": organization_id, "month": month}
+        answer = await self._ask("GET", "/v1/usage", query=query, request_id=request_id)
+        return [ModeUsage(row.mode, row.events, row.active_integrations) for row in _read(answer, _Usage).modes]
+
+    async def push_core_key(
+        self, core_key: CoreKey, *, after: str | None, limit: int, request_id: str
+    ) -> tuple[int, str | None]:
+        """The next `limit` integrations trust `core_key`: how many they are, and behind which one to go on.
+
+        The second is None when there are no more.
+        """
+        body = {**_told_key(core_key), "after": after, "limit": limit}
+        pushed = _read(await self._ask("POST", "/v1/core-keys", body, request_id=request_id), _Pushed)
+        if pushed.next is not None and pushed.next == after:
+            raise _failed("no_progress")
+        return len(pushed.data), pushed.next
+
+    async def push_everywhere(
+        self, core_key: CoreKey, *, request_id: str, tell: Callable[[int], None] | None = None
+    ) -> int:
+        """Every integration that is not revoked trusts `core_key`; how many they are. `tell` hears how many so far.
+
+        Safe to repeat, which is what to do after an interruption.
+        """
+        count, after = 0, None
+        while True:
+            pushed, after = await self.push_core_key(core_key, after=after, limit=PUSHED_AT_ONCE, request_id=request_id)
+            count += pushed
+            if tell is not None:
+                tell(count)
+            if after is None:
+                return count
+
+    async def report(
+        self, organization_id: str, project_id: str, integration_id: str, wanted: Wanted, *, request_id: str
+    ) -> AudienceReport:
+        """What the integration measured.
+
+        Raises: IntegrationNotFound; ReportTooLarge.
+        """
+        if not may_be_integration_id(integration_id):
+            raise IntegrationNotFound
+        answer = await self._ask(
+            "GET",
+            f"/v1/reports/{integration_id}",
+            query={
+                **_within(organization_id, project_id),
+                **_told_period(wanted.from_at, wanted.to_at),
+                "campaign_id": wanted.campaign_id,
+                "xr_id": wanted.xr_id,
+            },
+            request_id=request_id,
+            patience=_PATIENCE,
+        )
+        report = _read_whole(answer, AudienceReport)
+        told = (report.integration_id, report.filters.campaign_id, report.filters.xr_id, report.period.to)
+        if told != (integration_id, wanted.campaign_id, wanted.xr_id, wanted.to_at):
+            raise _failed("other_report")
+        return report
+
+    async def put_legacy_days(
+        self, organization_id: str, project_id: str, days: Mapping[date, int], *, request_id: str
+    ) -> None:
+        """Each of these days has this count, all of them or none; repeating it is safe."""
+        body = {
+            "organization_id": organization_id,
+            "project_id": project_id,
+            "days": [{"day": day.isoformat(), "events": events} for day, events in days.items()],
+        }
+        answer = await self._ask("PUT", "/v1/legacy-days", body, request_id=request_id)
+        if _read(answer, _LegacyDays).days != len(days):
+            raise _failed("other_days")
+
+    async def legacy_report(
+        self,
+        organization_id: str,
+        project_id: str,
+        *,
+        from_at: datetime | None,
+        to_at: datetime,
+        request_id: str,
+    ) -> LegacyReport:
+        """What was counted in the project before XR v1.
+
+        Raises: ReportTooLarge.
+        """
+        query = {**_within(organization_id, project_id), **_told_period(from_at, to_at)}
+        answer = await self._ask("GET", "/v1/legacy-report", query=query, request_id=request_id, patience=_PATIENCE)
+        report = _read_whole(answer, LegacyReport)
+        if (report.organization_id, report.project_id, report.period.to) != (organization_id, project_id, to_at):
+            raise _failed("other_report")
+        return report
+
+    async def forward_event(self, body: bytes, headers: Mapping[str, str], *, request_id: str) -> PrivateAnswer:
+        """What Audience answers to an event, whatever it is, as long as it is a JSON object."""
+        try:
+            answer = await self._channel.forward("/v1/events", body, headers, request_id=request_id)
+            answer.json_object()
+        except PrivateCallFailed as error:
+            raise _failed(error.reason) from None
+        return answer
+
+    async def is_ready(self) -> bool:
+        """Whether the component is ready."""
+        return await self._channel.is_ready()
+
+    async def aclose(self) -> None:
+        """Let go of the connections."""
+        await self._channel.aclose()
+
+    async def _ask(  # noqa: PLR0913 - one argument for each part of a request
+        self,
+        method: Method,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        query: Query | None = None,
+        request_id: str,
+        operation_id: str | None = None,
+        patience: float = 1,
+    ) -> PrivateAnswer:
+        """The answer, unless it declares a problem.
+
+        Raises: the declared problem; AudienceUnavailable.
+        """
+        try:
+            answer = await self._channel.send(
+                method,
+                path,
+                body,
+                query=query,
+                request_id=request_id,
+                operation_id=operation_id,
+                patience=patience,
+            )
+            if answer.media_type == PROBLEM_TYPE:
+                declared = _DECLARED.get(str(answer.json_object().get("code")))
+                if declared is not None and answer.status == declared.kind:
+                    raise declared
+        except PrivateCallFailed as error:
+            raise _failed(error.reason) from None
+        return answer
+
+
+def _failed(reason: str, status: int | None = None) -> AudienceUnavailable:
+    _log.warning("audience_call_failed", reason=reason, status=status)
+    return AudienceUnavailable()
+
+
+def _read(answer: PrivateAnswer, shape: type[S], status: HTTPStatus = HTTPStatus.OK) -> S:
+    """The answer, which must be of this shape.
+
+    Raises: AudienceUnavailable.
+    """
+    if answer.status != status or answer.media_type != JSON_TYPE:
+        raise _failed("refused", answer.status)
+    try:
+        return msgspec.json.decode(answer.body, type=shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        # Not the library's words: they may repeat what was answered.
+        raise _failed("malformed") from None
+
+
+def _read_whole(answer: PrivateAnswer, shape: type[W]) -> W:
+    """The answer, which must be of this closed shape: it is passed on as it is, so there may be nothing else in it.
+
+    Raises: AudienceUnavailable.
+    """
+    if answer.status != HTTPStatus.OK or answer.media_type != JSON_TYPE:
+        raise _failed("refused", answer.status)
+    try:
+        return shape.model_validate_json(answer.body)
+    except ValidationError:
+        raise _failed("malformed") from None
+
+
+def _integration(row: _Integration, organization_id: str, project_id: str) -> Integration:
+    """The integration, which must be of this tenant and project whatever was answered.
+
+    Raises: AudienceUnavailable.
+    """
+    if (row.organization_id, row.project_id) != (organization_id, project_id) or not may_be_integration_id(row.id):
+        raise _failed("of_another_tenant")
+    try:
+        created_at = parse_timestamp(row.created_at)
+        secret_rotated_at, revoked_at = _moment(row.secret_rotated_at), _moment(row.revoked_at)
+    except ValueError:
+        raise _failed("malformed") from None
+    return Integration(
+        id=row.id,
+        organization_id=row.organization_id,
+        project_id=row.project_id,
+        mode=row.mode,
+        retention_days=row.retention_days,
+        core_key_id=row.core_key_id,
+        created_at=created_at,
+        secret_rotated_at=secret_rotated_at,
+        revoked_at=revoked_at,
+    )
+
+
+def _with_secret(row: _WithSecret, organization_id: str, project_id: str) -> WithSecret:
+    return WithSecret(_integration(row.integration, organization_id, project_id), Secret(row.hmac_secret))
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else parse_timestamp(text)
+
+
+def _path(integration_id: str, rest: str = "") -> str:
+    """The path of one integration.
+
+    Raises: IntegrationNotFound for what is no id, and so cannot be one's.
+    """
+    if not may_be_integration_id(integration_id):
+        raise IntegrationNotFound
+    return f"/v1/integrations/{integration_id}{rest}"
+
+
+def _told_period(from_at: datetime | None, to_at: datetime) -> dict[str, str | None]:
+    return {"from": None if from_at is None else format_timestamp(from_at), "to": format_timestamp(to_at)}
+
+
+def _within(organization_id: str, project_id: str) -> dict[str, str]:
+    return {"organization_id": organization_id, "project_id": project_id}
+
+
+def _told_key(core_key: CoreKey) -> dict[str, str]:
+    return {"key_id": core_key.key_id, "public_key": base64url.encode(core_key.public_key)}
+
+
+def _told_entitlement(entitlement: Entitlement) -> dict[str, Any]:
+    return {
+        "monthly_event_quota": entitlement.monthly_event_quota,
+        "ends_at": entitlement.ends_at and format_timestamp(entitlement.ends_at),
+        "revision": entitlement.revision,
+    }

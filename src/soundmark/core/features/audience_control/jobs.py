@@ -1,0 +1,103 @@
+"""Settling what a crash left `requested`, and telling Audience of entitlements."""
+
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from procrastinate import App
+
+from soundmark.core.context import WorkContext
+from soundmark.core.domain.audience import EntitledMode
+from soundmark.core.domain.audit import FinalOutcome, Intent
+from soundmark.core.problems import AudienceUnavailable
+from soundmark.core.steps.entitlement import PROJECT_ENTITLEMENT
+from soundmark.core.store import audience_entitlements, signing_keys
+from soundmark.core.store import audit as entries
+from soundmark.kit.jobs import UNTIL_DONE
+from soundmark.kit.paging import Position
+from soundmark.kit.postgres import EVERY_TENANT
+
+SETTLE: Final = "settle_audit_intents"
+SETTLED_AFTER: Final = timedelta(minutes=1)  # Whoever asked has an answer by then, or never will: the longest deadline.
+# What was asked may be under way in Audience after Core gave up: for as long as its statements may take there.
+NOT_DONE_AFTER: Final = timedelta(minutes=5)
+_AT_ONCE: Final = 100
+
+_log: Final = structlog.get_logger()
+
+
+def add_tasks(app: App, ctx: WorkContext) -> None:
+    """Make `app` settle intents and tell of entitlements."""
+
+    @app.periodic(cron="* * * * *")
+    @app.task(name=SETTLE, queueing_lock=SETTLE)
+    async def settle(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
+        await settle_intents(ctx)
+
+    @app.task(name=PROJECT_ENTITLEMENT, retry=UNTIL_DONE)
+    async def project(organization_id: str, mode: EntitledMode) -> None:
+        await project_entitlement(ctx, organization_id=organization_id, mode=mode)
+
+
+async def settle_intents(ctx: WorkContext) -> int:
+    """What was left `requested` has its outcome, as far as it is known by now; how many have one that had none.
+
+    Audience is asked for each by its operation id. What it did is `completed`, so that an answer which was lost changes
+    nothing; what it knows nothing of is `failed`, once it cannot be under way any more. Safe at any time, and at once
+    with itself and with whoever asked: an outcome that is there stays. Does nothing while Audience is unavailable.
+
+    Raises: DatabaseUnavailable.
+    Source: API v1, "Lifecycle audit intents".
+    """
+    settled_count, after = 0, None
+    while True:
+        async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
+            intents = await entries.list_requested(
+                tx, before=ctx.clock.now() - SETTLED_AFTER, after=after, limit=_AT_ONCE
+            )
+        for intent in intents:
+            try:
+                settled_count += await _settle(ctx, intent)
+            except AudienceUnavailable:
+                return settled_count
+        if len(intents) < _AT_ONCE:
+            return settled_count
+        after = Position(intents[-1].created_at, intents[-1].id)
+
+
+async def _settle(ctx: WorkContext, intent: Intent) -> bool:
+    is_applied = await ctx.audience.has_applied(intent.id, request_id=intent.id)
+    now = ctx.clock.now()
+    if not is_applied and now - intent.created_at < NOT_DONE_AFTER:
+        return False
+    outcome: FinalOutcome = "completed" if is_applied else "failed"
+    if is_applied and intent.action == "audience.integration_provisioning":
+        await _have_keys_told_again(ctx)
+    async with ctx.db.transaction(tenant=intent.organization_id) as tx:
+        is_settled = await entries.finalise(tx, intent, outcome=outcome, now=now)
+    _log.info("audit_intent_settled", entry_id=intent.id, action=intent.action, outcome=outcome)
+    return is_settled
+
+
+async def _have_keys_told_again(ctx: WorkContext) -> None:
+    """The integration trusts the key that signs also where a rotation passed it by while it was made."""
+    async with ctx.db.transaction() as tx:
+        for record in await signing_keys.lock_all(tx):
+            if record.status == "active":
+                await signing_keys.update_pushed(tx, record.key_id, pushed_at=None)
+
+
+async def project_entitlement(ctx: WorkContext, *, organization_id: str, mode: EntitledMode) -> None:
+    """Audience knows the organisation's entitlement as it is now, or a later one.
+
+    Safe to run late, again and in any order: what is told is read now, and Audience keeps the latest revision.
+
+    Raises: AudienceUnavailable, to be run again; DatabaseUnavailable.
+    Source: API v1, "Billing", audience contracts.
+    """
+    async with ctx.db.transaction(tenant=organization_id) as tx:
+        entitlement = await audience_entitlements.find(tx, organization_id, mode)
+    if entitlement is None:
+        return  # The organisation is gone, and so is everything of it.
+    await ctx.audience.put_entitlement(organization_id, entitlement, request_id=f"{PROJECT_ENTITLEMENT}-{mode}")
+    _log.info("entitlement_projected", organization_id=organization_id, mode=mode, revision=entitlement.revision)

@@ -1,0 +1,103 @@
+"""The questions what was measured: everything that Core can judge is judged before Audience is asked."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from soundmark.core.context import Context
+from soundmark.core.domain.audience import Wanted, may_be_integration_id
+from soundmark.core.domain.scope import TenantScope
+from soundmark.core.problems import CampaignNotFound, CodeNotFound, IntegrationNotFound, ProjectNotFound
+from soundmark.core.store import campaigns, codes, projects
+from soundmark.kit.ids import may_be_id
+from soundmark.kit.postgres import Tx
+from soundmark.kit.problems import FieldError, ValidationFailed
+from soundmark.wire.audience_report import AudienceReport, LegacyReport
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a caller wants to be told of: None takes everything."""
+
+    project_id: str
+    from_at: datetime | None
+    to_at: datetime | None
+    campaign_id: str | None = None
+    xr_id: str | None = None
+
+
+async def read_report(
+    ctx: Context, scope: TenantScope, integration_id: str, question: Question, *, request_id: str
+) -> AudienceReport:
+    """What an integration of the project measured, whether it is revoked or not.
+
+    A campaign must be of the project, archived or not. A Code must be of the project and measured by this integration,
+    whatever became of it. Both filters leave what both leave.
+
+    Raises: ProjectNotFound; IntegrationNotFound; CampaignNotFound and CodeNotFound, for which Audience is not asked;
+        ValidationFailed where the period does not begin before it ends; ReportTooLarge; AudienceUnavailable.
+    Source: API v1, "Report rules".
+    """
+    to_at = _end(ctx, question)
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await _find_project(tx, scope, question.project_id)
+        if not may_be_integration_id(integration_id):
+            raise IntegrationNotFound
+        await _judge_filters(tx, scope, integration_id, question)
+    wanted = Wanted(to_at, question.from_at, question.campaign_id, question.xr_id)
+    return await ctx.audience.report(
+        scope.organization_id, question.project_id, integration_id, wanted, request_id=request_id
+    )
+
+
+async def read_legacy_report(ctx: Context, scope: TenantScope, question: Question, *, request_id: str) -> LegacyReport:
+    """What was counted in the project before XR v1, and verified by nobody.
+
+    Raises: ProjectNotFound; ValidationFailed; ReportTooLarge; AudienceUnavailable.
+    Source: API v1, "Audience report content".
+    """
+    to_at = _end(ctx, question)
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await _find_project(tx, scope, question.project_id)
+    return await ctx.audience.legacy_report(
+        scope.organization_id, question.project_id, from_at=question.from_at, to_at=to_at, request_id=request_id
+    )
+
+
+def _end(ctx: Context, question: Question) -> datetime:
+    """The end of the period, which is now if none is wanted.
+
+    Raises: ValidationFailed.
+    """
+    now = ctx.clock.now()
+    to_at = question.to_at or now.replace(microsecond=now.microsecond // 1000 * 1000)
+    if question.from_at is not None and question.from_at >= to_at:
+        raise ValidationFailed(errors=(FieldError("query", "/from", "must precede the end of the period"),))
+    return to_at
+
+
+async def _find_project(tx: Tx, scope: TenantScope, project_id: str) -> None:
+    """Make sure that the project is there for the caller.
+
+    Raises: ProjectNotFound.
+    """
+    if not scope.reaches(project_id) or not may_be_id(project_id):
+        raise ProjectNotFound
+    if await projects.find(tx, scope, project_id) is None:
+        raise ProjectNotFound
+
+
+async def _judge_filters(tx: Tx, scope: TenantScope, integration_id: str, question: Question) -> None:
+    """Make sure that the campaign and the Code are the project's, and the Code measured by the integration.
+
+    Raises: CampaignNotFound; CodeNotFound.
+    """
+    if question.campaign_id is not None:
+        wanted = question.campaign_id
+        campaign = await campaigns.find(tx, scope, wanted) if may_be_id(wanted) else None
+        if campaign is None or campaign.project_id != question.project_id:
+            raise CampaignNotFound
+    if question.xr_id is not None:
+        wanted = question.xr_id
+        code = await codes.find(tx, scope, wanted, project_id=question.project_id) if may_be_id(wanted) else None
+        if code is None or code.audience_integration_id != integration_id:
+            raise CodeNotFound

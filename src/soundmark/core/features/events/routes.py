@@ -1,0 +1,81 @@
+"""`POST /v1/events`, for publishers that reach Core only: Audience judges the very bytes that came."""
+
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from soundmark.core.edge import PUBLIC, Ctx, RequestId, problems
+from soundmark.core.features.events import service
+from soundmark.core.problems import (
+    AudienceUnavailable,
+    EntitlementRequired,
+    EventConflict,
+    EventQuotaExceeded,
+    IntegrationRevoked,
+    ProofInvalid,
+    ProofReplayed,
+)
+from soundmark.kit.http import StrictRoute, read_body
+from soundmark.kit.problems import Unauthenticated, UnsupportedMediaType
+from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER, EventAnswer
+
+router = APIRouter(route_class=StrictRoute, tags=["Audience"])
+
+_JSON: Final = "application/json"
+_BODY: Final[dict[str, Any]] = {
+    "parameters": [
+        {
+            "name": SIGNATURE_HEADER,
+            "in": "header",
+            "required": True,
+            "description": "HMAC-SHA-256 of the raw body under the integration's secret.",
+            "schema": {"type": "string", "pattern": "^sha256=[0-9A-Fa-f]{64}$"},
+        }
+    ],
+    "requestBody": {
+        "required": True,
+        "description": "At most 16 KiB.",
+        "content": {_JSON: {"schema": {"$ref": "#/components/schemas/AudienceEvent"}}},
+    },
+}
+
+
+@router.post(
+    "/v1/events",
+    status_code=HTTPStatus.CREATED,
+    response_model=EventAnswer,
+    responses={
+        200: {
+            "model": EventAnswer,
+            "description": "An exact replay, or a Code and a token that were counted that day.",
+        },
+        **problems(
+            Unauthenticated,
+            IntegrationRevoked,
+            EntitlementRequired,
+            EventConflict,
+            ProofReplayed,
+            ProofInvalid,
+            EventQuotaExceeded,
+            AudienceUnavailable,
+        ),
+    },
+    openapi_extra=PUBLIC | _BODY,
+)
+async def deliver_event(request: Request, ctx: Ctx, request_id: RequestId) -> Response:
+    """Deliver one event of an audience, signed by the publisher's backend.
+
+    A retry sends the same bytes. It is answered as a duplicate where the event was stored, and counted once.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
+        raise UnsupportedMediaType
+    body = await read_body(request, EVENT_MAX_BYTES)
+    headers = {"content-type": request.headers["content-type"]}
+    signatures = request.headers.getlist(SIGNATURE_HEADER)
+    if len(signatures) == 1:  # Several are none.
+        headers[SIGNATURE_HEADER] = signatures[0]
+    status, recorded = await service.hand_on(ctx, body, headers, request_id=request_id)
+    return JSONResponse(recorded.model_dump(), status)

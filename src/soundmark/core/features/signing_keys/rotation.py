@@ -1,0 +1,109 @@
+"""Putting another key in place without refusing a valid event: Audience is told of it before it signs.
+
+An integration trusts one key of Core's, and for seven minutes the one before it. Proofs live for five minutes, and the
+old key goes on signing until the new one is active. So from the first integration that is told on there are two minutes
+for telling all others and activating: whoever began has to go on, and what is interrupted the worker finishes (`jobs`).
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from soundmark.core.channel.audience import AudienceChannel
+from soundmark.core.custody import unseal_key
+from soundmark.core.domain.audience import CoreKey
+from soundmark.core.domain.signing_key import SigningKeyRecord
+from soundmark.core.features.signing_keys import service
+from soundmark.core.features.signing_keys.service import PROOFS_GONE_AFTER, KeyRefused
+from soundmark.core.problems import AudienceUnavailable
+from soundmark.core.store import signing_keys
+from soundmark.kit.clock import Clock
+from soundmark.kit.postgres import Database
+from soundmark.kit.sealing import Sealer
+
+
+async def put_in_place(  # noqa: PLR0913 - with what, which, and how
+    db: Database,
+    sealer: Sealer,
+    clock: Clock,
+    audience: AudienceChannel,
+    key_id: str,
+    *,
+    must_be_told: bool = True,
+    tell: Callable[[int], None] | None = None,
+) -> bool:
+    """The key signs from now on, and every integration trusts it and, for seven minutes, the one before.
+
+    1. The key's row says that Audience is being told. From then on new integrations begin with this key.
+    2. Every integration is told, in steps. `tell` hears how many were.
+    3. The key is activated, and its row says that all were told.
+
+    Each phase can be repeated, and what was interrupted goes on by repeating all of it. Answers whether Audience was
+    told. Where it is not available nothing is activated, or, unless it `must_be_told`, the worker tells it later. It is
+    not begun while proofs of a key live that was replaced a moment ago: Audience would forget it.
+
+    Raises: KeyRefused; DatabaseUnavailable; kit.sealing.SealBroken.
+    Source: API v1, "Audience measurement event", 8.
+    """
+    key = await _begin(db, sealer, clock, key_id, is_urgent=not must_be_told)
+    is_told = key is not None
+    try:
+        if key is not None:
+            await audience.push_everywhere(key, request_id=f"rotate-{key_id}", tell=tell)
+    except AudienceUnavailable:
+        if must_be_told:
+            raise KeyRefused(
+                f"Audience does not answer, so {key_id} does not sign yet; run this again, or leave it to the worker"
+            ) from None
+        is_told = False
+    await service.activate(db, clock, key_id)
+    if is_told:
+        await _note_pushed(db, clock, key_id)
+    return is_told
+
+
+async def keep_told(db: Database, sealer: Sealer, clock: Clock, audience: AudienceChannel) -> None:
+    """A rotation that was begun is finished, and Audience knows the key that signs. Safe at any time, and repeated.
+
+    Raises: KeyRefused while Audience is unavailable; DatabaseUnavailable; kit.sealing.SealBroken.
+    """
+    for record in await service.list_keys(db):
+        is_begun = record.status == "next" and record.push_began_at is not None
+        if is_begun or (record.status == "active" and record.pushed_at is None):
+            await put_in_place(db, sealer, clock, audience, record.key_id)
+
+
+async def _begin(db: Database, sealer: Sealer, clock: Clock, key_id: str, *, is_urgent: bool) -> CoreKey | None:
+    """Phase 1; the key to tell of, None where everybody was told.
+
+    Raises: KeyRefused.
+    """
+    async with db.transaction() as tx:
+        records = await signing_keys.lock_all(tx)
+        record = _staged(records, key_id)
+        if record.status == "active" and record.pushed_at is not None:
+            return None
+        if record.push_began_at is None and not is_urgent:
+            _require_calm(records, clock.now())
+        await signing_keys.update_push_began(tx, key_id, now=clock.now())
+    # From the secret half: whoever can write to the database cannot have Audience trust a key of his own.
+    return CoreKey(key_id, unseal_key(record, sealer).public_key)
+
+
+def _require_calm(records: list[SigningKeyRecord], now: datetime) -> None:
+    """No proof lives that was signed by a key before the one that signs."""
+    for record in records:
+        if record.superseded_at is not None and now < record.superseded_at + PROOFS_GONE_AFTER:
+            raise KeyRefused(f"{record.key_id} signed proofs until a moment ago; try again in six minutes")
+
+
+async def _note_pushed(db: Database, clock: Clock, key_id: str) -> None:
+    async with db.transaction() as tx:
+        await signing_keys.lock_all(tx)
+        await signing_keys.update_pushed(tx, key_id, pushed_at=clock.now())
+
+
+def _staged(records: list[SigningKeyRecord], key_id: str) -> SigningKeyRecord:
+    record = service.pick(records, key_id)
+    if record.status not in {"next", "active"}:
+        raise KeyRefused(f"{key_id} is {record.status}; only a staged key can be activated")
+    return record

@@ -1,0 +1,44 @@
+"""Entitlements to measure, audit entries that wait for their outcome, and which signing key Audience was told of."""
+
+from typing import Final
+
+from soundmark.kit.revision import run_script
+
+revision = "0004"
+down_revision = "0003"
+
+_SCRIPT: Final = """
+-- What an organisation may measure beyond a demo. Audience is told of it; `revision` says which of two tellings is the
+-- later one.
+CREATE TABLE audience_entitlements (
+    organization_id     text        NOT NULL,
+    mode                text        NOT NULL,
+    monthly_event_quota bigint      NOT NULL,
+    ends_at             timestamptz,
+    revision            bigint      NOT NULL,
+    updated_at          timestamptz NOT NULL,
+    CONSTRAINT audience_entitlements_pkey PRIMARY KEY (organization_id, mode),
+    CONSTRAINT audience_entitlements_organization_fkey FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE,
+    CONSTRAINT audience_entitlements_mode_check CHECK (mode IN ('contract', 'self_service')),
+    CONSTRAINT audience_entitlements_quota_check CHECK (monthly_event_quota >= 0),
+    CONSTRAINT audience_entitlements_revision_check CHECK (revision > 0)
+);
+
+ALTER TABLE audience_entitlements ENABLE ROW LEVEL SECURITY;
+ALTER TABLE audience_entitlements FORCE ROW LEVEL SECURITY;
+CREATE POLICY audience_entitlements_of_tenant ON audience_entitlements USING (organization_id = current_tenant());
+
+-- What was requested of Audience and has no outcome yet, whoever's it is: a job settles what a crash left.
+CREATE INDEX audit_entries_requested ON audit_entries (created_at, id) WHERE outcome = 'requested';
+CREATE POLICY audit_entries_of_everybody ON audit_entries FOR SELECT USING (current_tenant() = '*');
+
+-- A rotation tells every integration of the key before it signs: when that began, and when all of them had been told.
+ALTER TABLE signing_keys ADD COLUMN push_began_at timestamptz;
+ALTER TABLE signing_keys ADD COLUMN pushed_at timestamptz;
+"""
+
+
+def upgrade() -> None:
+    """Create what Core needs to have audiences measured."""
+    run_script(_SCRIPT)

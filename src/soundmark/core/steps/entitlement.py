@@ -1,0 +1,56 @@
+"""Entitling an organisation to measure."""
+
+from datetime import datetime
+from typing import Final
+
+from soundmark.core.domain.audience import EntitledMode, Entitlement
+from soundmark.core.domain.scope import Actor
+from soundmark.core.steps import audit
+from soundmark.core.store import audience_entitlements
+from soundmark.kit.entropy import Entropy
+from soundmark.kit.jobs import Queue
+from soundmark.kit.postgres import Tx
+from soundmark.kit.timestamps import format_timestamp
+
+PROJECT_ENTITLEMENT: Final = "project_entitlement"
+
+
+async def entitle(  # noqa: PLR0913 - whom, to what, by whom
+    tx: Tx,
+    queue: Queue,
+    entropy: Entropy,
+    organization_id: str,
+    mode: EntitledMode,
+    *,
+    monthly_event_quota: int,
+    ends_at: datetime | None,
+    actor: Actor,
+    now: datetime,
+) -> Entitlement:
+    """The organisation, which is held open, may measure this much in the mode; Audience is told after the commit."""
+    entitlement = await audience_entitlements.put(
+        tx, organization_id, mode, monthly_event_quota=monthly_event_quota, ends_at=ends_at, now=now
+    )
+    await audit.record_as(
+        tx,
+        organization_id,
+        actor,
+        entropy,
+        action="billing.entitlement_changed",
+        now=now,
+        metadata={
+            "product": "audience",
+            "mode": mode,
+            "monthly_event_quota": monthly_event_quota,
+            "ends_at": ends_at and format_timestamp(ends_at),
+            "revision": entitlement.revision,
+        },
+    )
+    await queue.defer(
+        tx,
+        PROJECT_ENTITLEMENT,
+        lock=f"{PROJECT_ENTITLEMENT}:{organization_id}:{mode}",
+        organization_id=organization_id,
+        mode=mode,
+    )
+    return entitlement

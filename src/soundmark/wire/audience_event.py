@@ -1,0 +1,56 @@
+"""What a publisher's backend reports: one measurement, with nothing in it that finds anybody."""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
+
+from soundmark.wire.countries import COUNTRIES
+from soundmark.wire.resolution import MeasurementProof
+from soundmark.wire.shape import IntegrationId, Timestamp, Wire, XrId
+
+EVENT_MAX_BYTES: Final = 16 * 1024  # Contract, section 1.
+SIGNATURE_HEADER: Final = "X-Svc-Signature"
+
+ReceiverClass = Literal["phone", "tablet", "computer", "television", "speaker", "wearable", "vehicle", "kiosk", "other"]
+
+
+def _known_country(text: str) -> str:
+    if text not in COUNTRIES:
+        raise ValueError("must be an ISO 3166-1 alpha-2 code, such as TN")
+    return text
+
+
+EventId = Annotated[str, StringConstraints(pattern=r"^evt_[A-Za-z0-9_-]{22}$")]
+MeasurementToken = Annotated[str, StringConstraints(pattern=r"^mt_[A-Za-z0-9_-]{43}$")]
+Country = Annotated[str, AfterValidator(_known_country), WithJsonSchema({"type": "string", "enum": sorted(COUNTRIES)})]
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    schema["properties"]["country"].pop("default")
+
+
+class AudienceEvent(Wire):
+    """One consented measurement. The HMAC-SHA-256 of its exact bytes travels in `X-Svc-Signature`.
+
+    No member has room for a UUID, an address, an account, a device or a place.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_without_default)
+
+    event_id: Annotated[EventId, Field(description="Made once for a measurement, and the same in every retry.")]
+    integration_id: IntegrationId
+    xr_id: XrId
+    occurred_at: Timestamp
+    receiver_class: ReceiverClass
+    measurement_token: Annotated[
+        MeasurementToken, Field(description="Rotates: nobody is recognised on another day or by another integration.")
+    ]
+    country: Annotated[Country | None, Field(description="ISO 3166-1 alpha-2; null or absent where unknown.")] = None
+    proof: Annotated[MeasurementProof, Field(description="The `measurement_proof` of the resolution.")]
+
+
+class EventAnswer(Wire):
+    """What became of an event; given only after it is stored."""
+
+    event_id: EventId
+    status: Literal["recorded", "duplicate"]

@@ -1,0 +1,64 @@
+"""One Audience for each worker, without any content for each test."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import psycopg
+import pytest
+from audience_app import AudienceApi, audience_settings, running_audience
+from core_app import FakeClock, Rival
+
+from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.migrations import migrate
+from soundmark.kit.secret import Secret
+
+DATABASE = "audience_under_test"
+# What a running Audience needs to find again.
+_KEPT = {"alembic_version", "instance_secrets", "proof_transition"}
+
+
+@pytest.fixture(scope="session")
+def migrated_audience_url(cluster: RunningCluster) -> Secret:
+    url = cluster.create_role_and_database(DATABASE)
+    migrate(url, "soundmark.audience")
+    return url
+
+
+@pytest.fixture(scope="session")
+async def session_audience(migrated_audience_url: Secret) -> AsyncIterator[AudienceApi]:
+    async with running_audience(audience_settings(migrated_audience_url), FakeClock()) as api:
+        yield api
+
+
+@pytest.fixture
+async def audience_url(migrated_audience_url: Secret, session_audience: AudienceApi) -> Secret:
+    """The shared Audience's database without any content."""
+    assert session_audience is not None, "its own key is there"
+    await asyncio.to_thread(_empty, migrated_audience_url)
+    return migrated_audience_url
+
+
+@pytest.fixture
+def audience_clock(session_audience: AudienceApi) -> Iterator[FakeClock]:
+    yield session_audience.clock
+    session_audience.clock.reset()
+
+
+@pytest.fixture
+def audience(session_audience: AudienceApi, audience_url: Secret, audience_clock: FakeClock) -> AudienceApi:
+    """Audience, as Core sees it."""
+    assert audience_url is not None, "the database is empty"
+    return AudienceApi(session_audience.app, audience_clock)
+
+
+@pytest.fixture
+def audience_rival(audience_url: Secret, cluster: RunningCluster) -> Rival:
+    assert audience_url is not None, "the database is empty"
+    return Rival(cluster.superuser_url_of(DATABASE))
+
+
+def _empty(url: Secret) -> None:
+    with psycopg.connect(url.reveal(), autocommit=True) as connection:
+        names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        tables = ", ".join(f'"{name}"' for (name,) in names if name not in _KEPT and not name.startswith("procrast"))
+        connection.execute(f"TRUNCATE {tables} RESTART IDENTITY".encode())

@@ -1,0 +1,160 @@
+"""What happens when the database does not do as it should: nobody is told "recorded" for nothing."""
+
+import asyncio
+import json
+from collections import Counter
+
+from audience_app import AudienceApi
+from core_app import Rival
+from measuring import end_ingestion, publisher
+
+LOCK_MONTHS = "SELECT * FROM event_months FOR UPDATE"
+
+
+async def test_a_connection_that_died_idle_is_replaced(audience: AudienceApi, audience_rival: Rival) -> None:
+    """After a restart of the server it looks alive until it is used; nothing was written on it."""
+    source = await publisher(audience)
+    await source.deliver()
+
+    assert await end_ingestion(audience_rival) >= 1
+    assert (await source.deliver()).status == 201
+
+
+async def test_a_connection_that_dies_under_a_group_is_replaced_before_anything_is_written(
+    audience: AudienceApi, audience_rival: Rival
+) -> None:
+    source = await publisher(audience)
+    await source.deliver()
+
+    async with audience_rival.holding(LOCK_MONTHS):
+        delivering = await audience_rival.while_waiting(source.deliver())
+        await audience_rival.end_whoever_waits()
+        # The same group on a new connection, waiting for the same lock.
+        await audience_rival.until_someone_waits()
+
+    assert (await delivering).status == 201
+    assert await audience_rival.rows("SELECT count(*) FROM events") == [(2,)]
+
+
+async def test_who_loses_two_connections_is_told_so(audience: AudienceApi, audience_rival: Rival) -> None:
+    source = await publisher(audience)
+    await source.deliver()
+    body = json.dumps(source.event()).encode()
+
+    async with audience_rival.holding(LOCK_MONTHS):
+        delivering = await audience_rival.while_waiting(source.deliver(body))
+        await audience_rival.end_whoever_waits()
+        await audience_rival.until_someone_waits()
+        await audience_rival.end_whoever_waits()
+        answer = await delivering
+
+    assert (answer.status, answer.json["code"]) == (503, "database_unavailable")
+    assert await audience_rival.rows("SELECT count(*) FROM events") == [(1,)]
+    assert (await source.deliver(body)).status == 201, "the delivery may be repeated"
+
+
+async def test_a_lock_that_nobody_lets_go_ends_in_an_answer(audience: AudienceApi, audience_rival: Rival) -> None:
+    source = await publisher(audience)
+    await source.deliver()
+
+    async with audience_rival.holding(LOCK_MONTHS):
+        answer = await source.deliver()
+
+    assert (answer.status, answer.json["code"]) == (503, "database_unavailable")
+    assert (await source.deliver()).status == 201
+
+
+async def test_a_group_that_fails_is_wholly_undone(audience: AudienceApi, audience_rival: Rival) -> None:
+    """A constraint that the last statement breaks: everybody is told, and no row of the group is there."""
+    source = await publisher(audience)
+    await source.deliver()
+    await audience_rival.run("ALTER TABLE spent_proofs ADD CONSTRAINT broken CHECK (false) NOT VALID")
+    bodies = [json.dumps(source.event()).encode() for _ in range(20)]
+    try:
+        answers = await asyncio.gather(*(source.deliver(body) for body in bodies))
+    finally:
+        await audience_rival.run("ALTER TABLE spent_proofs DROP CONSTRAINT broken")
+
+    assert Counter(answer.json["code"] for answer in answers) == {"internal_error": 20}
+    assert await audience_rival.rows("SELECT count(*), (SELECT sum(events)::int FROM event_months) FROM events") == [
+        (1, 1)
+    ]
+    again = await asyncio.gather(*(source.deliver(body) for body in bodies))
+    assert {answer.status for answer in again} == {201}
+
+
+async def test_a_month_that_was_purged_is_begun_again(audience: AudienceApi, audience_rival: Rival) -> None:
+    source = await publisher(audience)
+    await source.deliver()
+    await audience_rival.run("DELETE FROM event_months")
+
+    assert (await source.deliver()).status == 201
+
+    assert await audience_rival.rows("SELECT events FROM event_months") == [(1,)]
+
+
+async def test_an_integration_that_was_purged_is_a_strangers(audience: AudienceApi, audience_rival: Rival) -> None:
+    source = await publisher(audience)
+    await source.deliver()
+    await audience_rival.run("TRUNCATE integrations, measured_codes")
+
+    assert (await source.deliver()).status == 401
+
+
+async def test_a_revocation_that_commits_while_a_group_waits_is_seen(
+    audience: AudienceApi, audience_rival: Rival
+) -> None:
+    source = await publisher(audience)
+    await source.deliver()
+
+    async with audience_rival.holding(LOCK_MONTHS):
+        delivering = await audience_rival.while_waiting(source.deliver())
+        assert (await source.given.change("revoke")).status == 200
+
+    answer = await delivering
+    assert (answer.status, answer.json["code"]) == (409, "integration_revoked")
+
+
+async def test_a_rotation_that_commits_while_a_group_waits_is_seen(
+    audience: AudienceApi, audience_rival: Rival
+) -> None:
+    source = await publisher(audience)
+    await source.deliver()
+
+    async with audience_rival.holding(LOCK_MONTHS):
+        delivering = await audience_rival.while_waiting(source.deliver())
+        assert (await source.given.change("secret")).status == 200
+
+    assert (await delivering).status == 401
+
+
+async def test_time_that_passes_while_a_group_waits_is_seen(audience: AudienceApi, audience_rival: Rival) -> None:
+    source = await publisher(audience, retention_days=1)
+    await source.deliver()
+
+    async with audience_rival.holding(LOCK_MONTHS):
+        delivering = await audience_rival.while_waiting(source.deliver())
+        audience.clock.advance(days=2)
+
+    assert (await delivering).json["code"] == "proof_invalid"
+
+
+async def test_a_secret_that_does_not_open_is_ours_to_mend(audience: AudienceApi, audience_rival: Rival) -> None:
+    """And nobody else's events are held up by it."""
+    broken, sound = await publisher(audience), await publisher(audience)
+    await audience_rival.run("UPDATE integrations SET sealed_secret = %s WHERE id = %s", b"broken", broken.given.id)
+
+    answers = await asyncio.gather(broken.deliver(), sound.deliver())
+
+    assert [answer.status for answer in answers] == [500, 201]
+
+
+async def test_strangers_do_not_wait_for_locks(audience: AudienceApi, audience_rival: Rival) -> None:
+    """Whom no integration vouches for never reaches a transaction."""
+    source = await publisher(audience)
+    await source.deliver()
+
+    async with audience_rival.holding(LOCK_MONTHS):
+        answer = await source.deliver(source.event(), **{"X-Svc-Signature": "sha256=" + "0" * 64})
+
+    assert answer.status == 401

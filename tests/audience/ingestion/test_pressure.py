@@ -1,0 +1,117 @@
+"""More events than a group holds, more than may wait, and what a log and the metrics tell of them all."""
+
+import asyncio
+import json
+from collections import Counter
+
+import pytest
+from audience_app import AudienceApi, entitled
+from core_app import Rival
+from measuring import publisher
+from prometheus_client import REGISTRY, generate_latest
+
+from soundmark.audience.hot import group
+
+LOCK_MONTHS = "SELECT * FROM event_months FOR UPDATE"
+
+
+async def test_more_than_a_group_holds_is_recorded_in_several(audience: AudienceApi, audience_rival: Rival) -> None:
+    source = await publisher(audience, mode="contract", entitlement=entitled())
+    await source.deliver()
+    count = group._GROUP_MAX * 2 + 10
+
+    async with audience_rival.holding(LOCK_MONTHS):
+        first = await audience_rival.while_waiting(source.deliver())
+        rest = [asyncio.create_task(source.deliver()) for _ in range(count)]
+        await asyncio.sleep(0)
+
+    answers = [await first, *await asyncio.gather(*rest)]
+    assert Counter(answer.status for answer in answers) == {201: count + 1}
+    assert await audience_rival.rows("SELECT count(*), (SELECT sum(events)::int FROM event_months) FROM events") == [
+        (count + 2, count + 2)
+    ]
+
+
+async def test_more_than_may_wait_are_sent_away(
+    audience: AudienceApi, audience_rival: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory is bounded before patience is."""
+    monkeypatch.setattr(group, "_WAITING_MAX", 10)
+    source = await publisher(audience)
+    await source.deliver()
+
+    async with audience_rival.holding(LOCK_MONTHS):
+        first = await audience_rival.while_waiting(source.deliver())
+        rest = [asyncio.create_task(source.deliver()) for _ in range(15)]
+        sent_away, _ = await asyncio.wait(rest, return_when=asyncio.FIRST_COMPLETED)
+
+    answers = [await first, *await asyncio.gather(*rest)]
+    assert Counter(answer.status for answer in answers) == {201: 11, 503: 5}
+    assert {task.result().json["code"] for task in sent_away} == {"database_unavailable"}
+
+
+async def test_the_metrics_count_outcomes_and_know_nobody(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+
+    def counted(outcome: str) -> float:
+        return REGISTRY.get_sample_value("soundmark_events_total", {"outcome": outcome}) or 0.0
+
+    outcomes = ("recorded", "duplicate", "unauthenticated", "proof_invalid", "malformed_json")
+    before = {outcome: counted(outcome) for outcome in outcomes}
+    event = source.event()
+    body = json.dumps(event).encode()
+    await source.deliver(body)
+    await source.deliver(body)
+    await source.deliver(body, **{"X-Svc-Signature": "nonsense"})
+    await source.deliver({**source.event(), "proof": {**event["proof"], "signature": "A" * 86}})
+    await source.deliver(b"{")
+
+    assert {outcome: counted(outcome) - before[outcome] for outcome in outcomes} == dict.fromkeys(outcomes, 1)
+    told = generate_latest().decode()
+    for secret in (event["event_id"], event["measurement_token"], event["proof"]["proof_id"], source.given.id):
+        assert secret not in told
+
+
+async def test_a_log_tells_of_a_fault_and_of_nobody(
+    audience: AudienceApi, audience_rival: Rival, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What PostgreSQL says of a broken constraint holds the row: digests, and whose."""
+    source = await publisher(audience)
+    await source.deliver()
+    await audience_rival.run("ALTER TABLE event_ids ADD CONSTRAINT broken CHECK (false) NOT VALID")
+    try:
+        answer = await source.deliver()
+    finally:
+        await audience_rival.run("ALTER TABLE event_ids DROP CONSTRAINT broken")
+
+    assert answer.status == 500
+    lines = [line for line in capsys.readouterr().out.splitlines() if "group_failed" in line]
+    assert len(lines) == 1
+    assert "CheckViolation" in lines[0]
+    assert "Failing row" not in lines[0]
+
+
+async def test_a_sender_that_hangs_up_is_forgotten(audience: AudienceApi, audience_rival: Rival) -> None:
+    """In the middle of its body: nothing is judged, and nothing is answered."""
+    messages = [
+        {"type": "http.request", "body": b"{", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    sent = []
+
+    async def receive() -> dict[str, object]:
+        return messages.pop(0)
+
+    async def send(message: object) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/events",
+        "headers": [(b"content-type", b"application/json")],
+    }
+    await audience.app(scope, receive, send)  # type: ignore[arg-type]  # the protocol's loose dicts
+
+    assert sent == []
+    assert await audience_rival.rows("SELECT count(*) FROM event_months") == [(0,)]

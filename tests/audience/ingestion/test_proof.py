@@ -1,0 +1,244 @@
+"""What Core's proof is good for: this Code, this integration, this moment, and a key that is trusted."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import rfc8785
+from audience_app import AudienceApi
+from core_app import Rival
+from measuring import CORE, NEXT_CORE, STRANGER, Publisher, end_ingestion, fresh, publisher, signed_proof, trusted
+
+from soundmark.audience.hot.event import Event, read_event
+from soundmark.kit.timestamps import format_timestamp
+
+MS = timedelta(milliseconds=1)
+
+
+async def invalid(source: Publisher, event: dict[str, Any]) -> None:
+    answer = await source.deliver(event)
+    assert (answer.status, answer.json["code"]) == (422, "proof_invalid"), answer.body
+
+
+async def recorded(source: Publisher, event: dict[str, Any]) -> None:
+    answer = await source.deliver(event)
+    assert answer.status == 201, answer.body
+
+
+@pytest.mark.parametrize("name", ["proof_id", "xr_id", "integration_id", "campaign_id", "issued_at", "expires_at"])
+async def test_a_proof_altered_in_one_member_does_not_hold(audience: AudienceApi, name: str) -> None:
+    source = await publisher(audience)
+    other = await publisher(audience)
+    altered = {
+        "proof_id": fresh("prf_"),
+        "xr_id": fresh("xr_"),
+        "integration_id": other.given.id,
+        "campaign_id": fresh("cmp_"),
+        "issued_at": format_timestamp(source.now() - timedelta(seconds=1)),
+        "expires_at": format_timestamp(source.now() + timedelta(minutes=4)),
+    }
+
+    await invalid(source, source.event(proof={**source.proof(), name: altered[name]}))
+
+
+async def test_a_proof_without_the_id_that_was_signed_does_not_hold(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    proof = source.proof()
+    del proof["proof_id"]
+
+    await invalid(source, source.event(proof=proof))
+
+
+@pytest.mark.parametrize("change", [lambda text: text[:-2] + ("AA" if text[-2:] != "AA" else "QA"), lambda _: "A" * 86])
+async def test_an_altered_signature_does_not_hold(audience: AudienceApi, change: Any) -> None:
+    source = await publisher(audience)
+    proof = source.proof()
+
+    await invalid(source, source.event(proof={**proof, "signature": change(proof["signature"])}))
+
+
+@pytest.mark.parametrize("chars_count", [43, 85, 87, 128])
+async def test_a_signature_of_another_length_does_not_hold(audience: AudienceApi, chars_count: int) -> None:
+    source = await publisher(audience)
+    proof = source.proof()
+
+    await invalid(source, source.event(proof={**proof, "signature": (proof["signature"] * 2)[:chars_count]}))
+
+
+async def test_a_proof_by_another_key_does_not_hold(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+
+    await invalid(source, source.event(proof=source.proof(key=STRANGER)))
+    await invalid(source, source.event(proof=source.proof(key=STRANGER, key_id=CORE.key_id)))
+    await invalid(source, source.event(proof=source.proof(key_id=CORE.key_id + "x")))
+
+
+async def test_a_proof_of_another_code_does_not_hold(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+
+    await invalid(source, source.event(proof=source.proof(xr_id=fresh("xr_"))))
+
+
+async def test_a_proof_of_another_integration_does_not_hold(audience: AudienceApi) -> None:
+    """Neither one of the same project nor one of another tenant, under the same key of Core's."""
+    source = await publisher(audience)
+    neighbour = await publisher(audience)
+    foreign = await publisher(
+        audience, organization_id="org_YW5vdGhlci1yYWRpby1leG", project_id="prj_YW5vdGhlci1zaG93LWV4YW"
+    )
+
+    for other in (neighbour, foreign):
+        await invalid(source, source.event(proof=source.proof(integration_id=other.given.id)))
+
+
+async def test_an_event_of_another_integration_with_its_proof_is_a_strangers(audience: AudienceApi) -> None:
+    source, other = await publisher(audience), await publisher(audience)
+
+    answer = await source.deliver(other.event())
+
+    assert answer.status == 401
+
+
+@pytest.mark.parametrize(
+    ("life", "holds"),
+    [
+        (timedelta(minutes=5), True),
+        (timedelta(minutes=5) + MS, False),
+        (MS, True),
+        (timedelta(0), False),
+        (timedelta(minutes=-1), False),
+        (timedelta(days=365), False),
+    ],
+)
+async def test_a_proof_lives_for_five_minutes_at_most(audience: AudienceApi, life: timedelta, *, holds: bool) -> None:
+    source = await publisher(audience)
+    now = audience.clock.freeze()
+    event = source.event(proof=source.proof(expires_at=format_timestamp(now + life)))
+
+    await (recorded if holds else invalid)(source, event)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "holds"), [(timedelta(minutes=2), True), (timedelta(minutes=2) + MS, False), (timedelta(days=1), False)]
+)
+async def test_a_proof_may_come_from_two_minutes_ahead(audience: AudienceApi, ahead: timedelta, *, holds: bool) -> None:
+    source = await publisher(audience)
+    issued_at = audience.clock.freeze() + ahead
+    proof = source.proof(
+        issued_at=format_timestamp(issued_at), expires_at=format_timestamp(issued_at + timedelta(minutes=5))
+    )
+
+    await (recorded if holds else invalid)(source, source.event(proof=proof))
+
+
+@pytest.mark.parametrize(
+    ("after_issue", "holds"),
+    [
+        (timedelta(minutes=-2), True),
+        (timedelta(minutes=-2) - MS, False),
+        (timedelta(0), True),
+        (timedelta(minutes=7) - MS, True),
+        (timedelta(minutes=7), False),
+        (timedelta(days=1), False),
+    ],
+)
+async def test_an_event_happens_while_its_proof_lives_give_or_take_two_minutes(
+    audience: AudienceApi, after_issue: timedelta, *, holds: bool
+) -> None:
+    """Judged much later, so that nothing but the window decides."""
+    source = await publisher(audience)
+    now = audience.clock.freeze()
+    event = source.event(occurred_at=format_timestamp(now + after_issue))
+    audience.clock.advance(days=2)
+
+    await (recorded if holds else invalid)(source, event)
+
+
+@pytest.mark.parametrize(("ahead", "holds"), [(timedelta(minutes=2), True), (timedelta(minutes=2) + MS, False)])
+async def test_an_event_is_not_postdated(audience: AudienceApi, ahead: timedelta, *, holds: bool) -> None:
+    """It lies in its proof's window, and still cannot have happened yet."""
+    source = await publisher(audience)
+    now = audience.clock.freeze()
+
+    await (recorded if holds else invalid)(source, source.event(occurred_at=format_timestamp(now + ahead)))
+
+
+async def test_the_key_before_is_trusted_for_seven_minutes(audience: AudienceApi, audience_rival: Rival) -> None:
+    source = await publisher(audience)
+    audience.clock.freeze()
+    events = [source.event() for _ in range(2)]
+    await source.given.change("core-key", trusted(NEXT_CORE))
+
+    audience.clock.advance(minutes=7, milliseconds=-1)
+    await recorded(source, events[0])
+    await recorded(source, source.event(proof=source.proof(key=NEXT_CORE)))
+    audience.clock.advance(milliseconds=1)
+    await invalid(source, events[1])
+    await recorded(source, source.event(proof=source.proof(key=NEXT_CORE)))
+
+    assert await audience_rival.rows("SELECT count(*) FROM events") == [(3,)]
+
+
+async def test_a_key_before_the_one_before_is_not_trusted(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    event = source.event()
+    await source.given.change("core-key", trusted(NEXT_CORE))
+    await source.given.change("core-key", trusted(STRANGER))
+
+    await invalid(source, event)
+    await recorded(source, source.event(proof=source.proof(key=NEXT_CORE)))
+    await recorded(source, source.event(proof=source.proof(key=STRANGER)))
+
+
+async def test_another_integrations_key_is_not_trusted(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    await publisher(audience, core_key=trusted(NEXT_CORE))
+
+    await invalid(source, source.event(proof=source.proof(key=NEXT_CORE)))
+
+
+@pytest.mark.parametrize(("after", "holds"), [(timedelta(minutes=5) - MS, True), (timedelta(minutes=5), False)])
+async def test_a_proof_without_an_id_is_believed_for_five_minutes_after_the_migration(
+    audience: AudienceApi, audience_rival: Rival, after: timedelta, *, holds: bool
+) -> None:
+    source = await publisher(audience)
+    now = audience.clock.freeze()
+    [(before,)] = await audience_rival.rows("SELECT began_at FROM proof_transition")
+    await audience_rival.run("UPDATE proof_transition SET began_at = %s", now - after)
+    # Read once for a connection: a process that runs for five minutes has forgotten nothing.
+    await end_ingestion(audience_rival)
+    try:
+        await (recorded if holds else invalid)(source, source.event(proof=source.proof(without="proof_id")))
+    finally:
+        await audience_rival.run("UPDATE proof_transition SET began_at = %s", before)
+        await end_ingestion(audience_rival)
+
+
+@pytest.mark.parametrize("campaign_id", [None, fresh("cmp_")])
+@pytest.mark.parametrize("without", ["", "proof_id"])
+def test_what_is_verified_is_the_canonical_form(campaign_id: str | None, without: str) -> None:
+    """The server puts the bytes together itself; the library says what they must be."""
+    said = {
+        "proof_id": fresh("prf_"),
+        "xr_id": fresh("xr_"),
+        "integration_id": fresh("int_"),
+        "campaign_id": campaign_id,
+        "issued_at": "2026-11-20T10:00:00.000Z",
+        "expires_at": "2026-11-20T10:05:00.000Z",
+        "key_id": CORE.key_id,
+    }
+    said.pop(without, None)
+    event = {
+        "event_id": fresh("evt_"),
+        "integration_id": said["integration_id"],
+        "xr_id": said["xr_id"],
+        "occurred_at": "2026-11-20T10:00:00.000Z",
+        "receiver_class": "phone",
+        "measurement_token": fresh("mt_", 32),
+        "proof": signed_proof(CORE, said),
+    }
+
+    read = read_event(rfc8785.dumps(event))
+
+    assert isinstance(read, Event)
+    assert read.proof.canonical(rfc8785.dumps(CORE.key_id)) == rfc8785.dumps(said)

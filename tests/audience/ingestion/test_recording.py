@@ -1,0 +1,156 @@
+"""Recording events: what is answered, and what is stored and what is not."""
+
+import hashlib
+from datetime import timedelta
+
+from audience_app import AudienceApi, entitled
+from core_app import Rival
+from measuring import fresh, publisher
+
+from soundmark.audience.domain.packing import country_number
+from soundmark.kit.timestamps import format_timestamp
+
+
+async def test_an_event_is_recorded(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    event = source.event()
+
+    answer = await source.deliver(event)
+
+    assert (answer.status, answer.json) == (201, {"event_id": event["event_id"], "status": "recorded"})
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["x-request-id"]
+
+
+async def test_a_row_holds_what_is_counted_and_nothing_of_anybody(audience: AudienceApi, audience_rival: Rival) -> None:
+    source = await publisher(audience)
+    source.campaign_id = fresh("cmp_")
+    now = audience.clock.freeze()
+    event = source.event(receiver_class="vehicle", country="DE")
+
+    await source.deliver(event)
+
+    [(integration, day, code, occurred_ms, receiver, country)] = await audience_rival.rows(
+        "SELECT integration, day, code, occurred_ms, receiver, country FROM events"
+    )
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    assert (day, occurred_ms) == (now.date(), (now - midnight) // timedelta(milliseconds=1))
+    assert (receiver, country) == (6, country_number("DE"))
+    assert await audience_rival.rows("SELECT number, integration, xr_id, campaign_id FROM measured_codes") == [
+        (code, integration, source.xr_id, source.campaign_id)
+    ]
+    [(event_id, proof, stored_day)] = await audience_rival.rows(
+        "SELECT event_id, proof, event_ids.day FROM event_ids JOIN spent_proofs USING (integration)"
+    )
+    assert event_id.hex == hashlib.sha256(event["event_id"].encode()).hexdigest()[:32]
+    assert int(proof.hex[:8], 16) == int(now.timestamp()), "proofs of one time stand together in their index"
+    assert stored_day == now.date()
+
+
+async def test_a_country_may_be_unknown(audience: AudienceApi, audience_rival: Rival) -> None:
+    source = await publisher(audience)
+    absent = source.event()
+    del absent["country"]
+
+    assert (await source.deliver(source.event(country=None))).status == 201
+    assert (await source.deliver(absent)).status == 201
+
+    assert await audience_rival.rows("SELECT country FROM events") == [(None,), (None,)]
+
+
+async def test_the_campaign_is_that_of_the_proof(audience: AudienceApi, audience_rival: Rival) -> None:
+    """An event has no room for a campaign: only what Core signed counts."""
+    source = await publisher(audience)
+    source.campaign_id = fresh("cmp_")
+
+    answer = await source.deliver(source.event(campaign_id=fresh("cmp_")))
+    await source.deliver()
+
+    assert (answer.status, answer.json["code"]) == (422, "validation_failed")
+    assert await audience_rival.rows("SELECT campaign_id FROM measured_codes") == [(source.campaign_id,)]
+
+
+async def test_one_token_is_nobody_to_another_integration(audience: AudienceApi, audience_rival: Rival) -> None:
+    """The same receiver under two integrations has two digests: nobody can be followed across them."""
+    one, other = await publisher(audience), await publisher(audience)
+    token = fresh("mt_", 32)
+
+    await one.deliver(one.event(measurement_token=token))
+    await other.deliver(other.event(measurement_token=token))
+
+    assert await audience_rival.rows("SELECT count(*), count(DISTINCT token) FROM events") == [(2, 2)]
+
+
+async def test_a_late_delivery_counts_where_it_happened(audience: AudienceApi, audience_rival: Rival) -> None:
+    """What counts is that the event lay in its proof's window; the proof may be over for days."""
+    source = await publisher(audience)
+    event = source.event()
+    happened = audience.clock.now().date()
+    audience.clock.advance(days=3)
+
+    answer = await source.deliver(event)
+
+    assert answer.status == 201
+    assert await audience_rival.rows("SELECT day FROM events") == [(happened,)]
+
+
+async def test_an_offset_names_the_same_moment(audience: AudienceApi, audience_rival: Rival) -> None:
+    source = await publisher(audience)
+    now = audience.clock.freeze()
+    text = (now + timedelta(hours=5, minutes=30)).strftime("%Y-%m-%dT%H:%M:%S+05:30")
+
+    assert (await source.deliver(source.event(occurred_at=text))).status == 201
+
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    assert await audience_rival.rows("SELECT day, occurred_ms FROM events") == [
+        (now.date(), (now - midnight) // timedelta(milliseconds=1))
+    ]
+
+
+async def test_the_oldest_kept_day_is_recorded_and_the_day_before_is_not(
+    audience: AudienceApi, audience_rival: Rival
+) -> None:
+    source = await publisher(audience, retention_days=2)
+    event, later_event = source.event(), source.event()
+    day = audience.clock.now().date()
+    audience.clock.advance(days=2)
+
+    assert (await source.deliver(event)).status == 201
+    audience.clock.advance(days=1)
+    refused = await source.deliver(later_event)
+
+    assert (refused.status, refused.json["code"]) == (422, "proof_invalid")
+    assert await audience_rival.rows("SELECT day FROM events") == [(day,)]
+
+
+async def test_an_integration_that_was_made_after_the_start_is_known(audience: AudienceApi) -> None:
+    first = await publisher(audience)
+    assert (await first.deliver()).status == 201
+    second = await publisher(audience, mode="contract", entitlement=entitled())
+
+    assert (await second.deliver()).status == 201
+
+
+async def test_what_was_recorded_is_counted_by_month_of_receipt(audience: AudienceApi, audience_rival: Rival) -> None:
+    source = await publisher(audience)
+    await source.deliver()
+    await source.deliver()
+
+    first = audience.clock.now().date().replace(day=1)
+    assert await audience_rival.rows("SELECT mode, first_day, events FROM event_months") == [("demo", first, 2)]
+
+
+async def test_a_method_that_is_not_post_is_told_so(audience: AudienceApi) -> None:
+    answer = await audience.call("GET", "/v1/events")
+
+    assert (answer.status, answer.json["code"], answer.headers["allow"]) == (405, "method_not_allowed", "POST")
+
+
+async def test_a_time_of_the_proof_in_another_spelling_is_what_was_signed(audience: AudienceApi) -> None:
+    """The signature covers the text, so every spelling that Core signed is verified as it stands."""
+    source = await publisher(audience)
+    now = audience.clock.now()
+    issued_at = format_timestamp(now).replace("Z", "+00:00")
+
+    assert (await source.deliver(source.event(proof=source.proof(issued_at=issued_at)))).status == 201

@@ -1,0 +1,239 @@
+"""What an event looks like: closed, exact, small, and without room for anybody."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from audience_app import AudienceApi
+from core_app import Rival
+from measuring import Publisher, publisher
+
+from soundmark.kit.timestamps import format_timestamp
+from soundmark.wire.audience_event import EVENT_MAX_BYTES
+
+UUID = "5f0c9a52-9d6f-4b0e-8a5c-1c2d3e4f5a6b"
+PERSONAL = {
+    "a UUID": UUID,
+    "a UUID without hyphens": UUID.replace("-", ""),
+    "an IPv4 address": "203.0.113.9",
+    "an IPv6 address": "2001:db8::1",
+    "an e-mail address": "ada@example.org",
+    "coordinates": "36.8065,10.1815",
+    "a telephone number": "+21671123456",
+    "an advertising id": "38400000-8cf0-11bd-b23e-10b96e40000d",
+}
+FREE = ["event_id", "integration_id", "xr_id", "occurred_at", "receiver_class", "measurement_token", "country"]
+PREFIXES = {"event_id": "evt_", "measurement_token": "mt_"}
+
+WRONG: dict[str, Any] = {
+    "event_id": ["evt_short", "evt_" + "a" * 23, "evt_" + "a" * 21 + "=", "EVT_" + "a" * 22, 7, None, ["evt_"], ""],
+    "xr_id": ["xr_short", "xr_" + "a" * 15 + "!", 7, None, ""],
+    "occurred_at": ["yesterday", "2026-11-20", "2026-11-20T10:00:00", "2026-13-20T10:00:00Z", 1763632800, None, ""],
+    "receiver_class": ["fridge", "Phone", "phone ", 7, None, ""],
+    "measurement_token": ["mt_short", "mt_" + "a" * 44, "mt_" + "a" * 42, "mt_" + "a" * 42 + "+", 7, None, ""],
+    "country": ["tn", "TUN", "XX", "UK", "T", 788, "", ["TN"]],
+    "proof": [None, "proof", [], {}, 7],
+}
+
+
+async def refused(source: Publisher, event: Any, *pointers: str) -> None:
+    answer = await source.deliver(event)
+    assert (answer.status, answer.json["code"]) == (422, "validation_failed"), answer.body
+    assert {error["location"] for error in answer.json["errors"]} == {"body"}
+    if pointers:
+        assert [error["pointer"] for error in answer.json["errors"]] == list(pointers)
+
+
+def _each_wrong() -> Iterator[Any]:
+    for name, values in WRONG.items():
+        for value in values:
+            yield pytest.param(name, value, id=f"{name}={value!r}"[:60])
+
+
+@pytest.mark.parametrize(("name", "value"), list(_each_wrong()))
+async def test_a_member_that_is_wrong_is_named(audience: AudienceApi, name: str, value: Any) -> None:
+    source = await publisher(audience)
+    event = {**source.event(), name: value}
+
+    answer = await source.deliver(event)
+
+    assert (answer.status, answer.json["code"]) == (422, "validation_failed")
+    assert {error["pointer"].split("/")[1] for error in answer.json["errors"]} == {name}
+
+
+@pytest.mark.parametrize("name", [name for name in [*FREE, "proof"] if name not in {"country", "integration_id"}])
+async def test_a_member_that_is_missing_is_named(audience: AudienceApi, name: str) -> None:
+    source = await publisher(audience)
+    event = source.event()
+    del event[name]
+
+    await refused(source, event, f"/{name}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ip", "device_id", "account", "email", "latitude", "user_agent", "campaign_id", "organization_id", "Country"],
+)
+async def test_a_member_that_nobody_knows_is_refused(audience: AudienceApi, audience_rival: Rival, name: str) -> None:
+    source = await publisher(audience)
+
+    await refused(source, {**source.event(), name: "203.0.113.9"}, f"/{name}")
+
+    assert await audience_rival.rows("SELECT count(*) FROM events") == [(0,)]
+
+
+@pytest.mark.parametrize("name", ["ip", "campaign", "Signature", "version"])
+async def test_a_member_of_the_proof_that_nobody_knows_is_refused(audience: AudienceApi, name: str) -> None:
+    source = await publisher(audience)
+
+    await refused(source, source.event(proof={**source.proof(), name: "x"}), f"/proof/{name}")
+
+
+@pytest.mark.parametrize("kind", PERSONAL)
+@pytest.mark.parametrize("name", [name for name in FREE if name != "integration_id"])
+async def test_nothing_that_finds_somebody_fits(
+    audience: AudienceApi, audience_rival: Rival, name: str, kind: str
+) -> None:
+    """Neither as it is, nor behind the member's own prefix, nor filled up to its length."""
+    source = await publisher(audience)
+    text, prefix = PERSONAL[kind], PREFIXES.get(name, "")
+
+    for value in {text, prefix + text}:
+        await refused(source, {**source.event(), name: value}, f"/{name}")
+
+    assert await audience_rival.rows("SELECT count(*) FROM events") == [(0,)]
+
+
+@pytest.mark.parametrize("name", ["proof_id", "xr_id", "campaign_id", "issued_at", "expires_at", "key_id", "signature"])
+@pytest.mark.parametrize("value", ["", 7, ["x"], "ada@example.org"])
+async def test_a_member_of_the_proof_that_is_wrong_is_refused(audience: AudienceApi, name: str, value: Any) -> None:
+    source = await publisher(audience)
+
+    answer = await source.deliver(source.event(proof={**source.proof(), name: value}))
+
+    assert answer.status == 422
+    expected = "proof_invalid" if name == "key_id" and value == "ada@example.org" else "validation_failed"
+    assert answer.json["code"] == expected, "any text may name a key, but only the key's own is trusted"
+
+
+@pytest.mark.parametrize("name", ["xr_id", "integration_id", "campaign_id", "issued_at", "key_id", "signature"])
+async def test_a_member_of_the_proof_that_is_missing_is_named(audience: AudienceApi, name: str) -> None:
+    source = await publisher(audience)
+    proof = source.proof()
+    del proof[name]
+
+    await refused(source, source.event(proof=proof), f"/proof/{name}")
+
+
+async def test_a_proof_id_is_there_or_absent_and_never_null(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+
+    await refused(source, source.event(proof={**source.proof(without="proof_id"), "proof_id": None}), "/proof/proof_id")
+
+
+async def test_no_error_repeats_what_was_sent(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    event = {**source.event(), "measurement_token": "mt_ada@example.org", "country": "ZZ"}
+
+    answer = await source.deliver(event)
+
+    assert b"ada@example.org" not in answer.body
+    assert event["event_id"].encode() not in answer.body
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"nope", b'{"a":1}}', b"\xff\xfe", b'{"a":NaN}', b'"\\ud800"', b"\xef\xbb\xbf{}"]
+)
+async def test_what_is_no_json_is_told_so_before_anything_else(audience: AudienceApi, body: bytes) -> None:
+    source = await publisher(audience)
+
+    answer = await source.deliver(body)
+
+    assert (answer.status, answer.json["code"]) == (400, "malformed_json")
+
+
+@pytest.mark.parametrize("name", ["event_id", "country", "measurement_token"])
+async def test_a_member_that_stands_twice_is_no_json(audience: AudienceApi, name: str) -> None:
+    """Two parsers would read two events, and only one of them was signed in good faith."""
+    source = await publisher(audience)
+    event = source.event()
+    body = json.dumps(event)[:-1] + f', "{name}": {json.dumps(event[name])}}}'
+
+    answer = await source.deliver(body.encode())
+
+    assert (answer.status, answer.json["code"]) == (400, "malformed_json")
+
+
+async def test_a_member_of_the_proof_that_stands_twice_is_no_json(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    event = source.event()
+    proof = json.dumps(event["proof"])
+    body = json.dumps({**event, "proof": 0}).replace('"proof": 0', f'"proof": {proof[:-1]}, "campaign_id": null}}')
+
+    answer = await source.deliver(body.encode())
+
+    assert (answer.status, answer.json["code"]) == (400, "malformed_json")
+
+
+async def test_another_spelling_of_the_same_json_is_an_event(audience: AudienceApi) -> None:
+    """White space, the order of members and escapes are the publisher's own."""
+    source = await publisher(audience)
+    turned = dict(reversed(source.event().items()))
+    escaped = json.dumps(source.event()).replace("evt_", "\\u0065vt_")
+
+    assert (await source.deliver(json.dumps(turned, indent=3).encode())).status == 201
+    assert (await source.deliver(escaped.encode())).status == 201
+
+
+async def test_an_event_may_have_sixteen_kibibytes_and_not_one_more(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    body = json.dumps(source.event()).encode()
+    largest = body + b" " * (EVENT_MAX_BYTES - len(body))
+
+    refused_answer = await source.deliver(largest + b" ")
+    answer = await source.deliver(largest)
+
+    assert (refused_answer.status, refused_answer.json["code"]) == (413, "payload_too_large")
+    assert answer.status == 201
+
+
+@pytest.mark.parametrize("media_type", ["text/plain", "application/xml", "application/jsonp", ""])
+async def test_another_media_type_is_refused(audience: AudienceApi, media_type: str) -> None:
+    source = await publisher(audience)
+
+    answer = await source.deliver(source.event(), **{"Content-Type": media_type})
+
+    assert (answer.status, answer.json["code"]) == (415, "unsupported_media_type")
+
+
+async def test_a_media_type_may_name_its_charset(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+
+    answer = await source.deliver(source.event(), **{"Content-Type": "Application/JSON; charset=utf-8"})
+
+    assert answer.status == 201
+
+
+async def test_an_occurrence_in_nanoseconds_is_cut(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    text = format_timestamp(audience.clock.now() - timedelta(seconds=1)).replace("Z", "999999Z")
+
+    assert (await source.deliver(source.event(occurred_at=text))).status == 201
+
+
+async def test_an_integer_beyond_a_double_is_a_wrong_member(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    body = json.dumps({**source.event(), "country": 0}).replace('"country": 0', f'"country": {2**60}')
+
+    await refused(source, body.encode())
+
+
+async def test_a_deep_body_is_refused_like_any_other(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    body = json.dumps({**source.event(), "country": 0}).replace('"country": 0', '"country": ' + "[" * 5000 + "]" * 5000)
+
+    answer = await source.deliver(body.encode())
+
+    assert (answer.status, answer.json["code"]) == (422, "validation_failed")

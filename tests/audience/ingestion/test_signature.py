@@ -1,0 +1,153 @@
+"""Whose event it is: the publisher's signature over the raw bytes, and one answer to everybody else."""
+
+import json
+from typing import Any
+
+import pytest
+from audience_app import AudienceApi
+from core_app import Answer, Rival
+from measuring import Publisher, fresh, publisher
+
+
+def alike(answer: Answer) -> Any:
+    """Everything of an answer but the id of its request."""
+    document = {name: value for name, value in answer.json.items() if name != "request_id"}
+    headers = {name: value for name, value in answer.headers.items() if name != "x-request-id"}
+    return answer.status, document, {**headers, "content-length": ""}
+
+
+async def unauthenticated(source: Publisher, body: Any, **headers: str) -> Answer:
+    answer = await source.deliver(body, **headers)
+    assert (answer.status, answer.json["code"]) == (401, "unauthenticated")
+    assert answer.headers["www-authenticate"] == "Bearer"
+    return answer
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        "",
+        "sha256=",
+        "sha256=" + "0" * 64,
+        "sha256=" + "0" * 63,
+        "sha256=" + "0" * 65,
+        "sha256=" + "g" * 64,
+        "sha1=" + "0" * 40,
+        "0" * 64,
+        "Bearer x",
+    ],
+)
+async def test_a_wrong_signature_is_refused(audience: AudienceApi, audience_rival: Rival, signature: str) -> None:
+    source = await publisher(audience)
+
+    await unauthenticated(source, source.event(), **{"X-Svc-Signature": signature})
+
+    assert await audience_rival.rows("SELECT count(*) FROM event_months") == [(0,)], "a stranger leaves no trace"
+
+
+async def test_a_missing_signature_is_refused(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    stranger = AudienceApi(audience.app, audience.clock, credential=None)
+    body = json.dumps(source.event()).encode()
+
+    answer = await stranger.call("POST", "/v1/events", content=body, headers={"Content-Type": "application/json"})
+
+    assert (answer.status, answer.json["code"]) == (401, "unauthenticated")
+
+
+async def test_the_internal_credential_is_no_signature(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    body = json.dumps(source.event()).encode()
+
+    answer = await audience.call("POST", "/v1/events", content=body, headers={"Content-Type": "application/json"})
+
+    assert answer.status == 401
+
+
+async def test_two_signatures_are_none(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    body = json.dumps(source.event()).encode()
+    signature = ("X-Svc-Signature", source.signature(body))
+    sent = [("Content-Type", "application/json"), signature, signature]
+
+    answer = await audience.call("POST", "/v1/events", content=body, headers=sent)
+
+    assert answer.status == 401
+
+
+async def test_hexadecimal_digits_may_be_large(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    body = json.dumps(source.event()).encode()
+    digits = source.signature(body).removeprefix("sha256=").upper()
+
+    assert (await source.deliver(body, **{"X-Svc-Signature": "sha256=" + digits})).status == 201
+
+
+async def test_every_byte_is_signed(audience: AudienceApi) -> None:
+    """The same JSON with one space more is another text."""
+    source = await publisher(audience)
+    body = json.dumps(source.event()).encode()
+
+    await unauthenticated(source, body + b" ", **{"X-Svc-Signature": source.signature(body)})
+
+
+async def test_the_prefix_belongs_to_the_key(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    body = json.dumps(source.event()).encode()
+    signature = source.signature(body, source.given.hmac_secret.removeprefix("xhm_"))
+
+    await unauthenticated(source, body, **{"X-Svc-Signature": signature})
+
+
+async def test_another_integrations_secret_is_none(audience: AudienceApi) -> None:
+    source, other = await publisher(audience), await publisher(audience)
+    body = json.dumps(source.event()).encode()
+
+    await unauthenticated(source, body, **{"X-Svc-Signature": other.signature(body)})
+
+
+async def test_unknown_malformed_and_missing_integrations_are_one_answer(audience: AudienceApi) -> None:
+    """Nobody learns which integrations there are; and a wrong event of theirs is no different."""
+    source = await publisher(audience)
+    event = source.event()
+    without = {name: value for name, value in event.items() if name != "integration_id"}
+    bodies: list[Any] = [
+        {**event, "integration_id": fresh("int_")},
+        {**event, "integration_id": "int_'; --"},
+        {**event, "integration_id": 7},
+        {**event, "integration_id": None},
+        {**event, "integration_id": "int_" + "a" * 15_000},
+        {**event, "integration_id": fresh("int_"), "country": "nowhere"},
+        without,
+        b"[]",
+        b"7",
+        b"null",
+    ]
+
+    answers = [await unauthenticated(source, body) for body in bodies]
+    answers.append(await unauthenticated(source, event, **{"X-Svc-Signature": "sha256=" + "0" * 64}))
+    answers.append(await unauthenticated(source, {**event, "country": 7}, **{"X-Svc-Signature": "nonsense"}))
+
+    assert len({repr(alike(answer)) for answer in answers}) == 1
+
+
+async def test_who_is_not_its_publisher_does_not_learn_what_is_wrong_with_it(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    body = json.dumps({**source.event(), "country": "nowhere"}).encode()
+
+    await unauthenticated(source, body, **{"X-Svc-Signature": "sha256=" + "0" * 64})
+    assert (await source.deliver(body)).status == 422
+
+
+async def test_a_rotated_secret_is_refused_at_once(audience: AudienceApi) -> None:
+    """Although this process has verified with it a moment ago."""
+    source = await publisher(audience)
+    assert (await source.deliver()).status == 201
+    body = json.dumps(source.event()).encode()
+    old = source.signature(body)
+
+    rotated = await source.given.change("secret")
+
+    await unauthenticated(source, body, **{"X-Svc-Signature": old})
+    new = source.signature(body, rotated.json["hmac_secret"])
+    assert (await source.deliver(body, **{"X-Svc-Signature": new})).status == 201

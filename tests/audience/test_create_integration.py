@@ -1,0 +1,276 @@
+"""Making an integration: what is kept of it, who may have one, and that it is made once."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from audience_app import (
+    CORE_KEY,
+    MASTER_KEY,
+    ORGANIZATION,
+    PROJECT,
+    AudienceApi,
+    entitled,
+    new_operation,
+    wanted_integration,
+)
+from core_app import FakeClock, Rival
+
+from soundmark.audience.secrets import open_hmac_secret
+from soundmark.kit import base64url
+from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
+from soundmark.kit.timestamps import format_timestamp
+
+PAID = ["contract", "self_service"]
+
+
+async def test_an_integration_is_answered_with_its_secret(audience: AudienceApi) -> None:
+    now = audience.clock.freeze()
+
+    answer = await audience.create()
+
+    assert answer.status == 201
+    view = answer.json["integration"]
+    assert view == {
+        "id": view["id"],
+        "organization_id": ORGANIZATION,
+        "project_id": PROJECT,
+        "mode": "demo",
+        "retention_days": 14,
+        "status": "active",
+        "core_key_id": "core-key-1",
+        "created_at": format_timestamp(now),
+        "secret_rotated_at": None,
+        "revoked_at": None,
+    }
+    assert (view["id"][:4], len(view["id"])) == ("int_", 26)
+    secret = answer.json["hmac_secret"]
+    assert (secret[:4], len(base64url.decode(secret[4:]))) == ("xhm_", 32)
+
+
+async def test_the_secret_is_kept_sealed_to_its_row(audience: AudienceApi, audience_rival: Rival) -> None:
+    """Neither the database alone nor another row's envelope gives it away."""
+    one, other = await audience.given_integration(), await audience.given_integration()
+    sealed = dict(await audience_rival.rows("SELECT id, sealed_secret FROM integrations"))
+    sealer = Sealer(parse_master_key(MASTER_KEY), SystemEntropy())
+
+    assert open_hmac_secret(sealer, one.id, sealed[one.id]).reveal() == one.hmac_secret
+    assert one.hmac_secret.encode() not in sealed[one.id]
+    with pytest.raises(SealBroken):
+        open_hmac_secret(sealer, one.id, sealed[other.id])
+
+
+async def test_the_key_of_core_is_kept_whole(audience: AudienceApi, audience_rival: Rival) -> None:
+    await audience.given_integration()
+
+    rows = await audience_rival.rows(
+        "SELECT core_key_id, core_public_key, previous_key_id, previous_public_key, previous_until FROM integrations"
+    )
+
+    assert rows == [(CORE_KEY["key_id"], base64url.decode(CORE_KEY["public_key"]), None, None, None)]
+
+
+@pytest.mark.parametrize("mode", PAID)
+async def test_a_paid_mode_needs_an_entitlement(audience: AudienceApi, audience_rival: Rival, mode: str) -> None:
+    answer = await audience.create(mode=mode, retention_days=730)
+
+    assert (answer.status, answer.json["code"]) == (409, "entitlement_required")
+    assert await audience_rival.rows("SELECT FROM integrations UNION ALL SELECT FROM operations") == []
+
+
+@pytest.mark.parametrize("mode", PAID)
+async def test_the_entitlement_is_kept_with_the_integration(
+    audience: AudienceApi, audience_rival: Rival, mode: str
+) -> None:
+    """Audience refuses events after its end on its own, without asking Core."""
+    ends_at = audience.clock.freeze() + timedelta(days=1)
+
+    answer = await audience.create(
+        mode=mode, retention_days=730, entitlement=entitled(ends_at=format_timestamp(ends_at), revision=7)
+    )
+
+    assert answer.status == 201
+    assert await audience_rival.rows("SELECT * FROM entitlements") == [(ORGANIZATION, mode, 5000, ends_at, 7)]
+
+
+async def test_an_entitlement_known_already_serves_as_well(audience: AudienceApi) -> None:
+    await audience.given_integration(mode="contract", entitlement=entitled())
+
+    assert (await audience.create(mode="contract")).status == 201
+    assert (await audience.create(mode="self_service")).json["code"] == "entitlement_required"
+
+
+async def test_an_entitlement_that_ends_now_is_over(audience: AudienceApi) -> None:
+    now = audience.clock.freeze()
+    almost = entitled(ends_at=format_timestamp(now + timedelta(milliseconds=1)))
+
+    over = await audience.create(mode="contract", entitlement=entitled(ends_at=format_timestamp(now)))
+
+    assert (over.status, over.json["code"]) == (409, "entitlement_required")
+    assert (await audience.create(mode="contract", entitlement=almost)).status == 201
+
+
+async def test_an_older_entitlement_does_not_replace_a_newer(audience: AudienceApi, audience_rival: Rival) -> None:
+    """A call that was on its way for long brings yesterday's entitlement along."""
+    await audience.given_integration(mode="contract", entitlement=entitled(revision=2))
+
+    await audience.given_integration(mode="contract", entitlement=entitled(monthly_event_quota=1, revision=1))
+
+    assert await audience_rival.rows("SELECT monthly_event_quota, revision FROM entitlements") == [(5000, 2)]
+
+
+async def test_what_is_refused_leaves_no_entitlement_behind(audience: AudienceApi, audience_rival: Rival) -> None:
+    long_over = entitled(ends_at="2020-01-01T00:00:00.000Z")
+
+    assert (await audience.create(mode="contract", entitlement=long_over)).status == 409
+    assert await audience_rival.rows("SELECT FROM entitlements") == []
+
+
+@pytest.mark.parametrize(("days", "status"), [(1, 201), (14, 201), (15, 422)])
+async def test_a_demo_keeps_fourteen_days_at_most(audience: AudienceApi, days: int, status: int) -> None:
+    answer = await audience.create(retention_days=days)
+
+    assert answer.status == status
+    if status == 422:
+        assert answer.json["errors"] == [
+            {"location": "body", "pointer": "/retention_days", "message": "must be at most 14 for a demo"}
+        ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer"),
+    [
+        ({"organization_id": None}, "/organization_id"),
+        ({"organization_id": "org_\0"}, "/organization_id"),
+        ({"organization_id": ""}, "/organization_id"),
+        ({"project_id": 5}, "/project_id"),
+        ({"mode": "free"}, "/mode"),
+        ({"mode": None}, "/mode"),
+        ({"retention_days": 0}, "/retention_days"),
+        ({"retention_days": 731}, "/retention_days"),
+        ({"retention_days": "14"}, "/retention_days"),
+        ({"retention_days": 14.5}, "/retention_days"),
+        ({"core_key": None}, "/core_key"),
+        ({"core_key": {**CORE_KEY, "key_id": ""}}, "/core_key/key_id"),
+        ({"core_key": {**CORE_KEY, "key_id": "k" * 161}}, "/core_key/key_id"),
+        ({"core_key": {**CORE_KEY, "public_key": "A" * 42}}, "/core_key/public_key"),
+        ({"core_key": {**CORE_KEY, "public_key": "A" * 42 + "B"}}, "/core_key/public_key"),
+        ({"core_key": {**CORE_KEY, "seed": "A"}}, "/core_key/seed"),
+        ({"entitlement": entitled()}, ""),
+        ({"mode": "contract", "entitlement": entitled(monthly_event_quota=-1)}, "/entitlement/monthly_event_quota"),
+        ({"mode": "contract", "entitlement": entitled(revision=2**53)}, "/entitlement/revision"),
+        ({"mode": "contract", "entitlement": entitled(ends_at="tomorrow")}, "/entitlement/ends_at"),
+        ({"mode": "contract", "entitlement": entitled(plan="x")}, "/entitlement/plan"),
+        ({"hmac_secret": "xhm_"}, "/hmac_secret"),
+    ],
+)
+async def test_a_body_with_one_member_wrong_is_refused(
+    audience: AudienceApi, audience_rival: Rival, changes: dict[str, Any], pointer: str
+) -> None:
+    answer = await audience.create(**changes)
+
+    assert (answer.status, answer.json["code"]) == (422, "validation_failed")
+    assert pointer in [error["pointer"] for error in answer.json["errors"]]
+    assert await audience_rival.rows("SELECT FROM integrations UNION ALL SELECT FROM operations") == []
+
+
+@pytest.mark.parametrize("name", wanted_integration())
+async def test_a_body_that_lacks_a_member_is_refused(audience: AudienceApi, name: str) -> None:
+    body = wanted_integration()
+    del body[name]
+
+    answer = await audience.call("POST", "/v1/integrations", operation_id=new_operation(), json=body)
+
+    assert (answer.status, [error["pointer"] for error in answer.json["errors"]]) == (422, [f"/{name}"])
+
+
+@pytest.mark.parametrize("operation_id", [None, "", "aud", "AUD_1", "aud_", "aud_ä", "aud_" + "x" * 129])
+async def test_without_a_proper_operation_id_nothing_is_made(
+    audience: AudienceApi, audience_rival: Rival, operation_id: str | None
+) -> None:
+    headers = {} if operation_id is None else {"X-Svc-Operation-Id": operation_id.encode("latin-1")}
+    answer = await audience.call("POST", "/v1/integrations", headers=headers, json=wanted_integration())
+
+    assert (answer.status, answer.json["errors"][0]["location"]) == (422, "header")
+    assert await audience_rival.rows("SELECT FROM integrations") == []
+
+
+async def test_a_repetition_is_told_what_was_made_and_never_the_secret(
+    audience: AudienceApi, audience_rival: Rival
+) -> None:
+    operation_id = new_operation()
+    first = await audience.create(operation_id=operation_id)
+
+    repeated = await audience.create(operation_id=operation_id)
+
+    assert repeated.status == 201
+    assert repeated.json == {"integration": first.json["integration"], "hmac_secret": None}
+    assert len(await audience_rival.rows("SELECT FROM integrations")) == 1
+
+
+async def test_nothing_that_is_kept_of_an_operation_holds_the_secret(
+    audience: AudienceApi, audience_rival: Rival
+) -> None:
+    given = await audience.given_integration()
+
+    ((row,),) = await audience_rival.rows("SELECT operations::text FROM operations")
+    assert given.id in row
+    assert given.hmac_secret not in row
+    assert "xhm_" not in row
+
+
+async def test_two_that_ask_the_same_at_once_make_one(audience: AudienceApi, audience_rival: Rival) -> None:
+    operation_id = new_operation()
+    async with audience_rival.holding("SELECT pg_advisory_xact_lock(1, hashtext(%s))", operation_id):
+        asking = [asyncio.create_task(audience.create(operation_id=operation_id)) for _ in range(2)]
+        await audience_rival.until_someone_waits(2)
+    answers = [(await one).json for one in asking]
+
+    assert answers[0]["integration"] == answers[1]["integration"]
+    assert sum(answer["hmac_secret"] is not None for answer in answers) == 1
+    assert len(await audience_rival.rows("SELECT FROM integrations")) == 1
+
+
+async def test_an_operation_id_serves_one_operation(audience: AudienceApi, audience_rival: Rival) -> None:
+    operation_id = new_operation()
+    given = await audience.given_integration(operation_id=operation_id)
+
+    for asked in (
+        audience.create(operation_id=operation_id, project_id="prj_of_somebody_else"),
+        audience.create(operation_id=operation_id, organization_id="org_of_somebody_else"),
+        given.change("revoke", operation_id=operation_id),
+    ):
+        answer = await asked
+        assert (answer.status, answer.json["code"]) == (409, "operation_conflict")
+    assert await audience_rival.rows("SELECT id, revoked_at FROM integrations") == [(given.id, None)]
+
+
+async def test_one_that_dies_on_the_way_has_made_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
+    """Whoever repeats it makes it then, and gets the secret."""
+    operation_id = new_operation()
+    async with audience_rival.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
+        dying = await audience_rival.while_waiting(audience.create(operation_id=operation_id))
+        await audience_rival.end_whoever_waits()
+        assert (await dying).status == 503
+    assert await audience_rival.rows("SELECT FROM operations") == []
+
+    answer = await audience.create(operation_id=operation_id)
+
+    assert (answer.status, answer.json["hmac_secret"][:4]) == (201, "xhm_")
+
+
+async def test_the_end_of_an_entitlement_is_judged_when_it_is_made(
+    audience: AudienceApi, audience_rival: Rival, audience_clock: FakeClock
+) -> None:
+    """One that waited for long does not get what ended meanwhile."""
+    operation_id = new_operation()
+    ends_at = format_timestamp(audience_clock.now() + timedelta(hours=1))
+    async with audience_rival.holding("SELECT pg_advisory_xact_lock(1, hashtext(%s))", operation_id):
+        waiting = await audience_rival.while_waiting(
+            audience.create(mode="contract", entitlement=entitled(ends_at=ends_at), operation_id=operation_id)
+        )
+        audience_clock.advance(hours=2)
+
+    assert (await waiting).json["code"] == "entitlement_required"

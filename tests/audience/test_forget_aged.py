@@ -1,0 +1,139 @@
+"""The daily retention of `work audience`."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+from audience_app import AudienceApi, entitled
+from core_app import FakeClock, Rival
+from measured import given_aged_rows, kept_days
+from procrastinate import App
+
+from soundmark.audience.context import WorkContext
+from soundmark.audience.features.retention import jobs, service
+from soundmark.audience.worker import work_context
+from soundmark.kit.jobs import jobs_app
+from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.kit.secret import Secret
+from soundmark.settings import AudienceDatabaseSettings, read
+
+TABLES = ["events", "event_ids", "spent_proofs", "integrity_days"]
+
+
+@pytest.fixture
+async def work(audience: AudienceApi, audience_url: Secret, audience_clock: FakeClock) -> AsyncIterator[WorkContext]:
+    assert audience is not None, "the database is empty"
+    environ = {"SOUNDMARK_AUDIENCE_DATABASE_URL": audience_url.reveal()}
+    ctx = work_context(read(AudienceDatabaseSettings, environ), clock=audience_clock)
+    await ctx.db.open()
+    yield ctx
+    await ctx.db.close()
+
+
+async def test_each_integration_keeps_its_own_days(
+    work: WorkContext, audience: AudienceApi, audience_rival: Rival
+) -> None:
+    short = await audience.given_integration(retention_days=2)
+    long = await audience.given_integration(mode="contract", retention_days=5, entitlement=entitled())
+    today = audience.clock.now().date()
+    for one in (short, long):
+        await given_aged_rows(audience_rival, one, {today - timedelta(days=age): 2 for age in range(8)})
+
+    deleted = await service.forget_aged(work)
+
+    # Of the one five days, of the other two; two rows a day but for the counters.
+    assert deleted == {"events": 14, "event_ids": 14, "spent_proofs": 14, "integrity_days": 7}
+    for table in TABLES:
+        assert await kept_days(audience_rival, short, table) == [today - timedelta(days=age) for age in (2, 1, 0)]
+        assert len(await kept_days(audience_rival, long, table)) == 6
+    assert await service.forget_aged(work) == dict.fromkeys(TABLES, 0)
+
+
+async def test_a_revoked_integration_ages_too(work: WorkContext, audience: AudienceApi, audience_rival: Rival) -> None:
+    given = await audience.given_integration(retention_days=2)
+    await given_aged_rows(audience_rival, given, {audience.clock.now().date(): 1})
+    await given.change("revoke")
+    audience.clock.advance(days=3)
+
+    await service.forget_aged(work)
+
+    for table in TABLES:
+        assert await kept_days(audience_rival, given, table) == []
+
+
+async def test_a_table_of_many_steps_is_walked_to_its_end(
+    work: WorkContext, audience: AudienceApi, audience_rival: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = await audience.given_integration(retention_days=1)
+    today = audience.clock.now().date()
+    await given_aged_rows(audience_rival, given, {today - timedelta(days=5): 3000, today: 3000})
+    monkeypatch.setattr(service, "_BLOCKS_AT_ONCE", 3)
+    assert (await audience_rival.rows("SELECT pg_relation_size('events') / 8192 > 9"))[0][0]
+
+    assert (await service.forget_aged(work))["events"] == 3000
+    assert await audience_rival.rows("SELECT count(*) FROM events") == [(3000,)]
+
+
+async def test_a_step_reads_its_blocks_and_no_more(
+    work: WorkContext, audience: AudienceApi, audience_rival: Rival
+) -> None:
+    """However large the table is, a transaction is short."""
+    given = await audience.given_integration(retention_days=1)
+    await given_aged_rows(audience_rival, given, {audience.clock.now().date(): 3000})
+    for table in ("events", "event_ids", "spent_proofs", "integrity_days"):
+        deleting = next(one.deleting for one in service.AGED_TABLES if one.name == table)
+        async with work.db.transaction() as tx:
+            params = {"first": "(0,0)", "end": "(3,0)", "today": audience.clock.now().date()}
+            cursor = await tx.connection.execute(f"EXPLAIN {deleting}", params)  # type: ignore[arg-type]  # ours
+            text = "\n".join(line for (line,) in await cursor.fetchall())
+        assert "Tid Range Scan on" in text, text
+
+
+async def test_nobody_who_records_waits_for_it(work: WorkContext, audience: AudienceApi, audience_rival: Rival) -> None:
+    given = await audience.given_integration(retention_days=1)
+    today = audience.clock.now().date()
+    await given_aged_rows(audience_rival, given, {today - timedelta(days=5): 5})
+    async with audience_rival.holding("SELECT FROM event_ids FOR UPDATE"):
+        forgetting = await audience_rival.while_waiting(service.forget_aged(work))
+        async with asyncio.timeout(10):
+            await given_aged_rows(audience_rival, given, {today: 5})
+            assert (await given.change("secret")).status == 200
+    assert (await forgetting)["event_ids"] == 5
+    assert await kept_days(audience_rival, given, "event_ids") == [today]
+
+
+async def test_a_cut_and_the_daily_retention_take_turns(
+    work: WorkContext, audience: AudienceApi, audience_rival: Rival
+) -> None:
+    """Both would delete the same rows, each in an order of its own."""
+    given = await audience.given_integration(retention_days=5)
+    old = audience.clock.now().date() - timedelta(days=9)
+    await given_aged_rows(audience_rival, given, {old: 5})
+    async with audience_rival.holding("LOCK TABLE operations IN SHARE MODE"):
+        cutting = await audience_rival.while_waiting(given.change("retention", {"retention_days": 3}))
+        forgetting = asyncio.create_task(service.forget_aged(work))
+        await audience_rival.until_someone_waits(2)
+
+    assert (await cutting).json["deleted_events"] == 5
+    assert await forgetting == {"events": 0, "event_ids": 5, "spent_proofs": 5, "integrity_days": 0}
+
+
+async def test_one_that_died_is_continued(work: WorkContext, audience: AudienceApi, audience_rival: Rival) -> None:
+    given = await audience.given_integration(retention_days=1)
+    await given_aged_rows(audience_rival, given, {audience.clock.now().date() - timedelta(days=5): 5})
+    async with audience_rival.holding("SELECT FROM spent_proofs FOR UPDATE"):
+        dying = await audience_rival.while_waiting(service.forget_aged(work))
+        await audience_rival.end_whoever_waits()
+        with pytest.raises(DatabaseUnavailable):
+            await dying
+
+    assert await service.forget_aged(work) == {"events": 0, "event_ids": 0, "spent_proofs": 5, "integrity_days": 1}
+
+
+async def test_it_runs_every_day(work: WorkContext, audience_url: Secret) -> None:
+    app: App = jobs_app(audience_url, application_name="tests")
+    jobs.add_tasks(app, work)
+
+    (found,) = [task for (name, _), task in app.periodic_registry.periodic_tasks.items() if name == jobs.FORGET]
+    assert found.cron == "31 0 * * *"

@@ -1,0 +1,91 @@
+"""Reading integrations: newest first, of one project, without any secret."""
+
+from typing import Any
+
+import pytest
+from audience_app import ORGANIZATION, PROJECT, AudienceApi, Given
+
+QUERY = {"organization_id": ORGANIZATION, "project_id": PROJECT}
+
+
+async def given_some(audience: AudienceApi, count: int) -> list[Given]:
+    """Integrations, newest first, two of the same moment at the end."""
+    audience.clock.freeze()
+    made = []
+    for number in range(count):
+        audience.clock.advance(seconds=1 if number > 1 else 0)
+        made.append(await audience.given_integration())
+    return sorted(made, key=lambda one: (one.view["created_at"], one.id), reverse=True)
+
+
+async def test_the_newest_comes_first_and_the_revoked_are_there(audience: AudienceApi) -> None:
+    made = await given_some(audience, 4)
+    revoked = (await made[1].change("revoke")).json
+
+    answer = await audience.call("GET", "/v1/integrations", params={**QUERY, "limit": "10"})
+
+    assert answer.status == 200
+    assert answer.json == {"data": [made[0].view, revoked, made[2].view, made[3].view]}
+
+
+async def test_it_goes_on_behind_a_position(audience: AudienceApi) -> None:
+    made = await given_some(audience, 5)
+    seen: list[dict[str, Any]] = []
+    before: dict[str, str] = {}
+    for _ in range(3):
+        answer = await audience.call("GET", "/v1/integrations", params={**QUERY, "limit": "2", **before})
+        seen += answer.json["data"]
+        before = {"before_at": seen[-1]["created_at"], "before_id": seen[-1]["id"]}
+
+    assert seen == [one.view for one in made]
+
+
+async def test_of_other_tenants_and_projects_nothing_is_shown(audience: AudienceApi) -> None:
+    given = await audience.given_integration()
+    for elsewhere in ({"organization_id": "org_of_somebody_else"}, {"project_id": "prj_another"}):
+        params = {**QUERY, "limit": "10", **elsewhere}
+        assert (await audience.call("GET", "/v1/integrations", params=params)).json == {"data": []}
+        answer = await given.read(**elsewhere)
+        assert (answer.status, answer.json["code"]) == (404, "integration_not_found")
+
+
+async def test_one_is_read_without_its_secret(audience: AudienceApi) -> None:
+    given = await audience.given_integration()
+
+    answer = await given.read()
+
+    assert (answer.status, answer.json) == (200, given.view)
+    assert given.hmac_secret not in answer.body.decode()
+    assert set(answer.json) == set(given.view)
+
+
+@pytest.mark.parametrize("identity", ["int_unknown_to_everybody", "%00", "..%2F", "a" * 200])
+async def test_an_unknown_one_is_not_found(audience: AudienceApi, identity: str) -> None:
+    answer = await audience.call("GET", f"/v1/integrations/{identity}", params=QUERY)
+
+    assert answer.status == 404
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"limit": "0"},
+        {"limit": "102"},
+        {"limit": "x"},
+        {"limit": None},
+        {"organization_id": None},
+        {"organization_id": "org_\0"},
+        {"project_id": None},
+        {"project_id": ""},
+        {"before_at": "2026-11-20T10:00:00.000Z"},
+        {"before_id": "int_x"},
+        {"before_at": "yesterday", "before_id": "int_x"},
+    ],
+)
+async def test_a_wrong_question_is_refused(audience: AudienceApi, changes: dict[str, str | None]) -> None:
+    asked = {**QUERY, "limit": "10", **changes}
+    params = {name: value for name, value in asked.items() if value is not None}
+
+    answer = await audience.call("GET", "/v1/integrations", params=params)
+
+    assert (answer.status, answer.json["code"]) == (422, "validation_failed")

@@ -1,0 +1,77 @@
+"""What became of an operation: what Core asks when it does not know any more."""
+
+import asyncio
+
+import pytest
+from audience_app import CORE_KEY, AudienceApi, new_operation
+from core_app import Answer, Rival
+
+
+async def outcome(audience: AudienceApi, operation_id: str) -> Answer:
+    return await audience.call("GET", f"/v1/operations/{operation_id}")
+
+
+@pytest.mark.parametrize(
+    ("action", "body", "name"),
+    [
+        ("revoke", None, "revoke"),
+        ("secret", None, "rotate_secret"),
+        ("core-key", CORE_KEY, "replace_core_key"),
+        ("retention", {"retention_days": 7}, "change_retention"),
+    ],
+)
+async def test_what_was_done_is_told_without_any_secret(
+    audience: AudienceApi, action: str, body: dict[str, object] | None, name: str
+) -> None:
+    given = await audience.given_integration()
+    operation_id = new_operation()
+    done = await given.change(action, body, operation_id=operation_id)
+
+    answer = await outcome(audience, operation_id)
+
+    told_once = {"hmac_secret": None} if action == "secret" else {}
+    assert answer.status == 200
+    assert answer.json == {
+        "id": operation_id,
+        **given.query,
+        "integration_id": given.id,
+        "action": name,
+        "answer": {**done.json, **told_once},
+    }
+    assert "xhm_" not in answer.body.decode()
+
+
+async def test_a_creation_names_what_it_made(audience: AudienceApi) -> None:
+    operation_id = new_operation()
+    given = await audience.given_integration(operation_id=operation_id)
+
+    answer = (await outcome(audience, operation_id)).json
+
+    assert (answer["action"], answer["integration_id"]) == ("create", given.id)
+    assert answer["answer"] == {"integration": given.view, "hmac_secret": None}
+
+
+@pytest.mark.parametrize("operation_id", ["aud_unknown_to_everybody", "x", "%00", "a" * 200])
+async def test_what_was_not_done_is_not_there(audience: AudienceApi, operation_id: str) -> None:
+    answer = await outcome(audience, operation_id)
+
+    assert (answer.status, answer.json["code"]) == (404, "not_found")
+
+
+async def test_what_was_refused_was_not_done(audience: AudienceApi) -> None:
+    operation_id = new_operation()
+    assert (await audience.create(operation_id=operation_id, mode="contract")).status == 409
+
+    assert (await outcome(audience, operation_id)).status == 404
+
+
+async def test_whoever_asks_waits_for_what_is_under_way(audience: AudienceApi, audience_rival: Rival) -> None:
+    """Told that it was not done, Core would call it failed a moment before it is done."""
+    operation_id = new_operation()
+    async with audience_rival.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
+        making = await audience_rival.while_waiting(audience.create(operation_id=operation_id))
+        asking = asyncio.create_task(outcome(audience, operation_id))
+        await audience_rival.until_someone_waits(2)
+
+    assert (await making).status == 201
+    assert (await asking).status == 200

@@ -1,0 +1,57 @@
+"""What an organisation used in a month, by mode."""
+
+import pytest
+from audience_app import ORGANIZATION, AudienceApi, entitled
+from core_app import Answer, Rival
+
+
+async def used(audience: AudienceApi, month: str = "2026-11", organization_id: str = ORGANIZATION) -> Answer:
+    return await audience.call("GET", "/v1/usage", params={"organization_id": organization_id, "month": month})
+
+
+async def test_without_anything_every_mode_is_at_zero(audience: AudienceApi) -> None:
+    answer = await used(audience)
+
+    assert answer.status == 200
+    assert answer.json == {
+        "modes": [
+            {"mode": "demo", "events": 0, "active_integrations": 0},
+            {"mode": "contract", "events": 0, "active_integrations": 0},
+            {"mode": "self_service", "events": 0, "active_integrations": 0},
+        ]
+    }
+
+
+async def test_events_are_of_the_month_and_integrations_of_now(audience: AudienceApi, audience_rival: Rival) -> None:
+    for _ in range(2):
+        await audience.given_integration()
+    await (await audience.given_integration()).change("revoke")
+    await audience.given_integration(project_id="prj_another")
+    await audience.given_integration(mode="contract", entitlement=entitled())
+    await audience.given_integration(organization_id="org_another")
+    for organization_id, mode, first_day, events in (
+        (ORGANIZATION, "demo", "2026-11-01", 17),
+        (ORGANIZATION, "demo", "2026-10-01", 5),
+        (ORGANIZATION, "self_service", "2026-11-01", 3),
+        ("org_another", "demo", "2026-11-01", 99),
+    ):
+        await audience_rival.run(
+            "INSERT INTO event_months VALUES (%s, %s, %s, %s)", organization_id, mode, first_day, events
+        )
+
+    assert (await used(audience)).json["modes"] == [
+        {"mode": "demo", "events": 17, "active_integrations": 3},
+        {"mode": "contract", "events": 0, "active_integrations": 1},
+        {"mode": "self_service", "events": 3, "active_integrations": 0},
+    ]
+    assert (await used(audience, "2026-10")).json["modes"][0]["events"] == 5
+
+
+@pytest.mark.parametrize("month", ["", "2026", "2026-13", "2026-00", "2026-1", "2026-11-01", "1999-12", "x"])
+async def test_what_is_no_month_is_refused(audience: AudienceApi, month: str) -> None:
+    assert (await used(audience, month)).status == 422
+
+
+async def test_an_organisation_must_be_named(audience: AudienceApi) -> None:
+    assert (await audience.call("GET", "/v1/usage", params={"month": "2026-11"})).status == 422
+    assert (await used(audience, organization_id="")).status == 422

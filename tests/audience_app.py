@@ -1,0 +1,157 @@
+"""Audience as it runs in production, on a real database, driven over ASGI by whoever holds its credential."""
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from core_app import Answer, FakeClock
+from leaks import remember
+
+from soundmark import settings as declared
+from soundmark.audience.app import create_app
+from soundmark.kit import base64url
+from soundmark.kit.http import AsgiApp
+from soundmark.kit.secret import Secret
+
+CREDENTIAL = "audience-credential-of-the-tests"
+MASTER_KEY = base64url.encode(bytes(range(32, 64)))
+ORGANIZATION, PROJECT = "org_b2xkLXJhZGlvLWV4YW1wbA", "prj_bW9ybmluZy1zaG93LWV4YW"
+CORE_KEY = {"key_id": "core-key-1", "public_key": base64url.encode(bytes(range(32)))}
+OTHER_CORE_KEY = {"key_id": "core-key-2", "public_key": base64url.encode(bytes(range(1, 33)))}
+
+_operations = itertools.count(1)
+
+
+def new_operation() -> str:
+    """The id of an audit intent that nobody had before."""
+    return f"aud_{next(_operations):022d}"
+
+
+def audience_settings(database_url: Secret, **changes: Any) -> declared.AudienceSettings:
+    """The settings of an Audience under test; `changes` by field name, as they would stand in the environment."""
+    values: dict[str, Any] = {
+        "audience_database_url": database_url.reveal(),
+        "audience_credential": CREDENTIAL,
+        "master_key": MASTER_KEY,
+        **changes,
+    }
+    for name in ("master_key", "audience_credential"):
+        remember(str(values[name]))
+    environ = {f"SOUNDMARK_{name.upper()}": str(value) for name, value in values.items() if value is not None}
+    return declared.read(declared.AudienceSettings, environ)
+
+
+@dataclass
+class AudienceApi:
+    """A client of one Audience app, who is Core unless told otherwise."""
+
+    app: AsgiApp
+    clock: FakeClock
+    credential: str | None = CREDENTIAL
+    _client: httpx.AsyncClient = field(init=False)
+
+    def __post_init__(self) -> None:
+        transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)  # type: ignore[arg-type]  # httpx names the same protocol otherwise
+        self._client = httpx.AsyncClient(transport=transport, base_url="http://audience.test")
+
+    async def call(self, method: str, path: str, *, operation_id: str | None = None, **options: Any) -> Answer:
+        headers = httpx.Headers(options.pop("headers", {}))
+        if self.credential is not None:
+            headers.setdefault("Authorization", f"Bearer {self.credential}")
+        if operation_id is not None:
+            headers["X-Svc-Operation-Id"] = operation_id
+        response = await self._client.request(method, path, headers=headers, **options)
+        return Answer(response.status_code, response.headers, response.content)
+
+    async def create(self, *, operation_id: str | None = None, **changes: Any) -> Answer:
+        """Make an integration: a demo, but for `changes`."""
+        return await self.call(
+            "POST",
+            "/v1/integrations",
+            operation_id=operation_id or new_operation(),
+            json=wanted_integration(**changes),
+        )
+
+    async def given_integration(self, **changes: Any) -> "Given":
+        """An integration that exists."""
+        answer = await self.create(**changes)
+        assert answer.status == 201, answer.body
+        return Given(self, answer.json["integration"], answer.json["hmac_secret"])
+
+
+@dataclass(frozen=True)
+class Given:
+    """An integration as it was made, and its secret."""
+
+    api: AudienceApi
+    view: dict[str, Any]
+    hmac_secret: str = field(repr=False)
+
+    @property
+    def id(self) -> str:
+        identity: str = self.view["id"]
+        return identity
+
+    @property
+    def query(self) -> dict[str, str]:
+        return {"organization_id": self.view["organization_id"], "project_id": self.view["project_id"]}
+
+    async def read(self, **query: str) -> Answer:
+        return await self.api.call("GET", f"/v1/integrations/{self.id}", params={**self.query, **query})
+
+    async def change(self, action: str, body: Any = None, *, operation_id: str | None = None, **query: str) -> Answer:
+        """`revoke`, `secret`, `core-key` or `retention`."""
+        return await self.api.call(
+            "PATCH" if action == "retention" else "POST",
+            f"/v1/integrations/{self.id}/{action}",
+            operation_id=operation_id or new_operation(),
+            params={**self.query, **query},
+            **({} if body is None else {"json": body}),
+        )
+
+
+def wanted_integration(**changes: Any) -> dict[str, Any]:
+    """A valid body for a demo integration, but for `changes`."""
+    return {
+        "organization_id": ORGANIZATION,
+        "project_id": PROJECT,
+        "mode": "demo",
+        "retention_days": 14,
+        "core_key": CORE_KEY,
+        "entitlement": None,
+        **changes,
+    }
+
+
+def entitled(**changes: Any) -> dict[str, Any]:
+    """An entitlement without end, but for `changes`."""
+    return {"monthly_event_quota": 5000, "ends_at": None, "revision": 1, **changes}
+
+
+@contextlib.asynccontextmanager
+async def running_audience(
+    settings: declared.AudienceSettings, clock: FakeClock | None = None
+) -> AsyncIterator[AudienceApi]:
+    """The production app with its lifespan running, and a client that holds its credential.
+
+    Raises: what the app refuses to start with.
+    """
+    clock = clock or FakeClock()
+    app = create_app(settings, clock=clock)
+    to_app: asyncio.Queue[dict[str, str]] = asyncio.Queue()
+    from_app: asyncio.Queue[Any] = asyncio.Queue()
+    lifespan = asyncio.create_task(app({"type": "lifespan", "asgi": {}, "state": {}}, to_app.get, from_app.put))  # type: ignore[arg-type]  # the protocol's loose dicts
+    await to_app.put({"type": "lifespan.startup"})
+    started = await from_app.get()
+    if started["type"] == "lifespan.startup.failed":
+        await lifespan  # Raises why.
+    assert started["type"] == "lifespan.startup.complete", started
+    try:
+        yield AudienceApi(app, clock)
+    finally:
+        await to_app.put({"type": "lifespan.shutdown"})
+        await lifespan

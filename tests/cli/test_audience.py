@@ -1,0 +1,255 @@
+"""`soundmark audience`: a report as a table and as a picture, and the import of what was counted before."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from audience_app import CREDENTIAL
+from core_app import OPERATOR_TOKEN, core_settings, served_in_thread
+from PIL import Image
+from recorded import Recorded, midnight, store, store_integrity
+from soundmark_sdk.client.reading import read_record
+from soundmark_sdk.client.records import AudienceReport
+
+from soundmark.cli.report_picture import draw_report, frequency_bars
+from soundmark.core.app import create_app
+from soundmark.kit.secret import Secret
+
+from .conftest import Done, Service, Tenant, run
+
+UNKNOWN = "int_" + "0" * 22
+XR = ["xr_" + "a" * 22, "xr_" + "b" * 22]
+SIZE = (1320, 1080)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A tenant with an integration that measured something, and the Audience that knows it."""
+
+    tenant: Tenant
+    integration_id: str
+    audience_url: str
+
+    def report(self, *arguments: str, integration_id: str | None = None) -> Done:
+        named = integration_id or self.integration_id
+        return self.tenant.run("audience", "report", named, "--project", self.tenant.project_id, *arguments)
+
+    def import_legacy(self, file: Path, *, project: str | None = None, url: str | None = None) -> Done:
+        where = ("--organization", self.tenant.organization_id, "--project", project or self.tenant.project_id)
+        settings = {
+            "CORE_DATABASE_URL": self.tenant.service.database_url.reveal(),
+            "AUDIENCE_URL": url or self.audience_url,
+            "AUDIENCE_CREDENTIAL": CREDENTIAL,
+            "PRIVATE_TIMEOUT_S": "10",
+        }
+        done = run("audience", "import-legacy", str(file), *where, settings=settings)
+        assert CREDENTIAL not in done.out + done.err
+        return done
+
+    def legacy(self) -> Any:
+        return self.tenant.answer("/v1/audience/legacy-report", project_id=self.tenant.project_id)
+
+
+@pytest.fixture
+def measuring_service(spare_database_url: Secret, measuring_url: str) -> Iterator[Service]:
+    """A Core beside a real Audience."""
+    settings = core_settings(spare_database_url, audience_url=measuring_url)
+    headers = {"authorization": f"Bearer {OPERATOR_TOKEN}"}
+    with (
+        served_in_thread(create_app(settings)) as url,
+        httpx.Client(base_url=url, headers=headers, trust_env=False) as client,
+    ):
+        yield Service(create_app(settings), url, client, spare_database_url)
+
+
+@pytest.fixture
+def measured(measuring_service: Service, measuring_url: str, beside_core_url: Secret) -> Measured:
+    post = measuring_service._post
+    organization_id = post("/v1/organizations", {"name": "Radio Nordlicht"})["id"]
+    project_id = post("/v1/projects", {"organization_id": organization_id, "name": "Morning show"})["id"]
+    within = {"organization_id": organization_id, "project_id": project_id}
+    key = post("/v1/api-keys", {**within, "scopes": ["audience:read"]})["secret"]
+    integration = post("/v1/audience/integrations", {**within, "mode": "demo", "retention_days": 14})
+    now = datetime.now(UTC)
+    events = [
+        Recorded(now - timedelta(days=days, minutes=1), token, XR[token % 2])
+        for days in range(5)
+        for token in range(3 + days)
+    ]
+    store(beside_core_url, integration["id"], events)
+    store_integrity(
+        beside_core_url, integration["id"], {now.date() - timedelta(days=days): (1, 2, 3) for days in (0, 2)}
+    )
+    return Measured(Tenant(measuring_service, organization_id, project_id, key), integration["id"], measuring_url)
+
+
+def drawn(path: Path) -> Image.Image:
+    """The picture, which must be a whole PNG with more on it than paper."""
+    with Image.open(path) as picture:
+        picture.load()
+        assert (picture.format, picture.size) == ("PNG", SIZE)
+        assert len(picture.convert("RGB").getcolors(SIZE[0] * SIZE[1]) or []) > 20
+        return picture
+
+
+def test_a_report_is_shown_as_tables(measured: Measured) -> None:
+    done = measured.report()
+
+    assert (done.status, done.err) == (0, "")
+    for shown in ("25", "7", "3.5714", measured.integration_id, XR[0], "phone", "TN", "Event replays"):
+        assert shown in done.out, shown
+
+
+def test_a_report_is_answered_as_the_api_does(measured: Measured) -> None:
+    done = measured.report("--json", "--code", XR[0])
+    of_code = done.err  # A Code that Core never issued: a report of it is none.
+
+    assert done.status == 1
+    assert of_code.startswith("soundmark: code_not_found (404)")
+    whole = json.loads(measured.report("--json").out)
+    assert (whole["events"], whole["estimated_reach"], len(whole["by_day"])) == (25, 7, 5)
+
+
+def test_a_period_is_passed_on(measured: Measured) -> None:
+    today = midnight(datetime.now(UTC).date())
+
+    narrowed = json.loads(measured.report("--json", "--from", today.isoformat()).out)
+
+    assert narrowed["period"]["from"].startswith(today.date().isoformat())
+    assert narrowed["events"] <= 3 + 4
+    assert measured.report("--from", "yesterday").status == 2
+
+
+def test_a_report_is_drawn(measured: Measured, tmp_path: Path) -> None:
+    file = tmp_path / "report.png"
+
+    done = measured.report("--plot", str(file))
+
+    assert (done.status, done.err) == (0, "")
+    assert "report.png" in done.out
+    drawn(file)
+
+
+def test_a_picture_that_cannot_be_written_is_one_line(measured: Measured, tmp_path: Path) -> None:
+    assert "No such file" in measured.report("--plot", str(tmp_path / "nowhere" / "report.png")).refusal
+
+
+def test_what_is_not_there_is_one_line(measured: Measured) -> None:
+    assert measured.report(integration_id=UNKNOWN).refusal.startswith("integration_not_found (404)")
+    assert measured.report("--campaign", "cmp_" + "0" * 22).refusal.startswith("campaign_not_found (404)")
+
+
+def of_frequencies(tokens: dict[int, int], **changes: Any) -> AudienceReport:
+    """A report whose picture nobody has to measure for."""
+    events = sum(frequency * count for frequency, count in tokens.items())
+    signals = {"event_replays": 0, "code_token_duplicates": 0, "proof_replays": 0}
+    document = {
+        "integration_id": UNKNOWN,
+        "mode": "demo",
+        "period": {"from": "2026-11-01T00:00:00.000Z", "to": "2026-11-02T00:00:00.000Z"},
+        "events": events,
+        "estimated_reach": sum(tokens.values()),
+        "average_frequency": 0.0,
+        **{f"by_{name}": [] for name in ("day", "receiver", "campaign", "xr_code", "country")},
+        "by_frequency": [{"frequency": frequency, "tokens": count} for frequency, count in tokens.items()],
+        "integrity_signals": {"scope": "integration_period", **signals, "by_day": []},
+        **changes,
+    }
+    return read_record(AudienceReport, document, "report")
+
+
+def test_a_long_tail_of_frequencies_is_one_bar() -> None:
+    report = of_frequencies({1: 50, 3: 5, 12: 2, 13: 1, 900: 4})
+
+    bars = frequency_bars(report)
+
+    assert bars[:3] == [("1", 50), ("2", 0), ("3", 5)]
+    assert bars[-2:] == [("12", 2), ("over 12", 5)]
+    assert sum(count for _, count in bars) == report.estimated_reach
+
+
+@pytest.mark.parametrize("days", [0, 1, 730])
+def test_any_number_of_days_is_drawn(tmp_path: Path, days: int) -> None:
+    begin = datetime(2024, 12, 1, tzinfo=UTC).date()
+    by_day = [
+        {"day": (begin + timedelta(days=number)).isoformat(), "events": number + 1, "estimated_reach": 1}
+        for number in range(days)
+    ]
+
+    draw_report(of_frequencies({1: days} if days else {}, by_day=by_day), tmp_path / "report.png")
+
+    drawn(tmp_path / "report.png")
+
+
+def given_file(folder: Path, *lines: str, head: str = "day,events") -> Path:
+    file = folder / "legacy.csv"
+    file.write_text("\r\n".join([head, *lines, ""]), encoding="utf-8", newline="")
+    return file
+
+
+def test_legacy_days_are_imported_and_replaced(measured: Measured, tmp_path: Path) -> None:
+    first = measured.import_legacy(given_file(tmp_path, "2026-01-30,412", "2026-01-31,0", '"2026-02-01","388"'))
+    again = measured.import_legacy(given_file(tmp_path, "2026-01-31,7", "2026-02-02,1"))
+
+    assert (first.status, first.out) == (0, "3 days, 800 events\n")
+    assert (again.status, again.out) == (0, "2 days, 8 events\n")
+    said = measured.legacy()
+    assert {row["day"]: row["events"] for row in said["by_day"]} == {
+        "2026-01-30": 412,
+        "2026-01-31": 7,
+        "2026-02-01": 388,
+        "2026-02-02": 1,
+    }
+    assert said["label"] == "legacy_unverified_aggregate"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["2026-01-30,1", "2026-01-30,2"], "line 3: 2026-01-30 stands there before"),
+        (["2026-02-30,1"], "line 2: there is no such day"),
+        (["2026-01-30"], "line 2: must be a day and a count"),
+        (["2026-01-30,1,203.0.113.9"], "line 2: must be a day and a count"),
+        (["2026-01-30,-1"], "line 2: must be a day and a count"),
+        (["2026-01-30,1.5"], "line 2: must be a day and a count"),
+        (["30.01.2026,1"], "line 2: must be a day and a count"),
+        (["2999-01-01,1"], "line 2: 2999-01-01 has not begun"),
+        (["2026-01-30,9999999999999999"], "line 2: a count is at most"),
+        (['2026-01-30,"1'], "line 2:"),
+        ([], "there must be 1 to 10,000 days"),
+    ],
+)
+def test_a_wrong_line_is_named_and_nothing_imported(
+    measured: Measured, tmp_path: Path, lines: list[str], said: str
+) -> None:
+    done = measured.import_legacy(given_file(tmp_path, *lines))
+
+    assert said in done.refusal
+    assert measured.legacy()["by_day"] == []
+
+
+def test_a_file_that_is_none_is_one_line(measured: Measured, tmp_path: Path) -> None:
+    assert "No such file" in measured.import_legacy(tmp_path / "nothing.csv").refusal
+    assert "day,events" in measured.import_legacy(given_file(tmp_path, "2026-01-30,1", head="date;count")).refusal
+    (tmp_path / "legacy.csv").write_bytes(b"day,events\n\xff\xfe,1\n")
+    assert "not UTF-8" in measured.import_legacy(tmp_path / "legacy.csv").refusal
+    (tmp_path / "legacy.csv").write_bytes(b"day,events\n" + b"2026-01-30,1\n" * 100_000)
+    assert "larger than a mebibyte" in measured.import_legacy(tmp_path / "legacy.csv").refusal
+
+
+def test_an_unknown_project_gets_nothing(measured: Measured, tmp_path: Path) -> None:
+    file = given_file(tmp_path, "2026-01-30,1")
+    for project in ("prj_" + "0" * 22, "prj\x1b[31m", ""):
+        assert "no" in measured.import_legacy(file, project=project or "prj_").refusal, project
+
+
+def test_an_audience_that_is_gone_is_one_line(measured: Measured, tmp_path: Path) -> None:
+    done = measured.import_legacy(given_file(tmp_path, "2026-01-30,1"), url="http://127.0.0.1:9")
+
+    assert done.status == 1
+    assert done.err.splitlines()[-1] == "soundmark: Audience did not answer that it took them; repeating it is safe"

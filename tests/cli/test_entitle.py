@@ -1,0 +1,154 @@
+"""`soundmark platform entitle`: what an organisation may measure, in Core, in its audit log, and in Audience."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from core_app import Api, FakeClock, Rival, Tenant, jobs_settings
+
+from soundmark.core.features.audience_control import jobs
+from soundmark.core.problems import AudienceUnavailable
+from soundmark.core.worker import work_context
+from soundmark.kit.secret import Secret
+
+from .conftest import Done, run
+
+Settings = dict[str, str]
+END = datetime(2099, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def settings(database_url: Secret) -> Settings:
+    return {"CORE_DATABASE_URL": database_url.reveal()}
+
+
+@pytest.fixture
+async def tenant(api: Api, rival: Rival) -> Tenant:
+    await rival.run("TRUNCATE procrastinate_jobs CASCADE")
+    return await api.given_tenant()
+
+
+async def entitle(settings: Settings, organization_id: str, *more: str, mode: str = "contract") -> Done:
+    arguments = ("platform", "entitle", organization_id, "--mode", mode, *more)
+    return await asyncio.to_thread(lambda: run(*arguments, settings=settings))
+
+
+async def stored(rival: Rival) -> list[tuple[object, ...]]:
+    return await rival.rows(
+        "SELECT organization_id, mode, monthly_event_quota, ends_at, revision FROM audience_entitlements ORDER BY mode"
+    )
+
+
+async def test_an_organisation_may_measure_from_then_on(tenant: Tenant, rival: Rival, settings: Settings) -> None:
+    done = await entitle(
+        settings, tenant.organization_id, "--monthly-events", "5000", "--until", "2099-01-01T01:00:00+01:00"
+    )
+    sentence = f"{tenant.organization_id} may measure 5000 events a month as contract, until 2099-01-01T00:00:00.000Z\n"
+    assert (done.status, done.out) == (0, sentence)
+    assert await stored(rival) == [(tenant.organization_id, "contract", 5000, END, 1)]
+    told = {
+        "product": "audience",
+        "mode": "contract",
+        "monthly_event_quota": 5000,
+        "ends_at": "2099-01-01T00:00:00.000Z",
+        "revision": 1,
+    }
+    assert await rival.audited("billing.entitlement_changed") == [("platform operator", None, told)]
+    made = await tenant.given_integration(mode="contract", retention_days=730)
+    assert made["mode"] == "contract"
+
+
+async def test_it_is_replaced_and_its_revision_grows(tenant: Tenant, rival: Rival, settings: Settings) -> None:
+    await entitle(settings, tenant.organization_id, "--monthly-events", "5000", "--until", "2099-01-01T00:00:00Z")
+    done = await entitle(settings, tenant.organization_id, "--monthly-events", "7")
+    assert done.out.endswith("7 events a month as contract, without an end\n")
+    await entitle(settings, tenant.organization_id, "--monthly-events", "1", mode="self_service")
+    assert await stored(rival) == [
+        (tenant.organization_id, "contract", 7, None, 2),
+        (tenant.organization_id, "self_service", 1, None, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--monthly-events", "-1"),
+        ("--monthly-events", "many"),
+        ("--monthly-events", str(2**53)),
+        ("--monthly-events", "5", "--until", "tomorrow"),
+        ("--monthly-events", "5", "--until", "2099-01-01"),
+        ("--monthly-events", "5", "--mode", "demo"),
+        (),
+    ],
+    ids=str,
+)
+async def test_wrong_usage_changes_nothing(
+    tenant: Tenant, rival: Rival, settings: Settings, wrong: tuple[str, ...]
+) -> None:
+    assert (await entitle(settings, tenant.organization_id, *wrong)).status == 2
+    assert await stored(rival) == []
+
+
+@pytest.mark.parametrize("organization_id", ["org_" + "A" * 22, "nobody"])
+async def test_nobody_is_entitled_who_is_not_there(
+    tenant: Tenant, rival: Rival, settings: Settings, organization_id: str
+) -> None:
+    refusal = (await entitle(settings, organization_id, "--monthly-events", "5")).refusal
+    assert "there is no organisation" in refusal
+    assert (await stored(rival), await rival.audited("billing.entitlement_changed")) == ([], [])
+    assert tenant.organization_id not in refusal
+
+
+async def test_an_organisation_that_is_being_deleted_is_not_entitled(
+    tenant: Tenant, rival: Rival, settings: Settings
+) -> None:
+    await rival.run("UPDATE organizations SET deletion_requested_at = now()")
+    refusal = (await entitle(settings, tenant.organization_id, "--monthly-events", "5")).refusal
+    assert refusal.endswith("or it is being deleted")
+    assert await stored(rival) == []
+
+
+async def test_an_entitlement_dies_with_its_audit_entry(tenant: Tenant, rival: Rival, settings: Settings) -> None:
+    async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
+        entitling = await rival.while_waiting(entitle(settings, tenant.organization_id, "--monthly-events", "5"))
+        await rival.end_whoever_waits()
+        assert (await entitling).refusal == "Core's database does not answer"
+    assert await stored(rival) == []
+    assert await rival.rows("SELECT FROM procrastinate_jobs WHERE task_name = 'project_entitlement'") == []
+
+
+async def test_audience_is_told_by_a_job_that_comes_with_the_commit(  # noqa: PLR0913, PLR0917 - fixtures
+    tenant: Tenant, rival: Rival, measuring: Rival, settings: Settings, measuring_url: str, clock: FakeClock
+) -> None:
+    """What is told is read when it runs, so late and repeated jobs tell the same."""
+    await entitle(settings, tenant.organization_id, "--monthly-events", "5", "--until", "2099-01-01T00:00:00Z")
+    (job,) = await rival.rows("SELECT lock, args FROM procrastinate_jobs WHERE task_name = 'project_entitlement'")
+    ids = {"organization_id": tenant.organization_id, "mode": "contract"}
+    assert job == (f"project_entitlement:{tenant.organization_id}:contract", ids)
+    await entitle(settings, tenant.organization_id, "--monthly-events", "9")
+    database_url = Secret(settings["CORE_DATABASE_URL"])
+    ctx = work_context(jobs_settings(database_url, AUDIENCE_URL=measuring_url), clock=clock)
+    await ctx.db.open()
+    try:
+        for _ in range(2):
+            await jobs.project_entitlement(ctx, **ids)  # type: ignore[arg-type]  # a mode
+    finally:
+        await ctx.audience.aclose()
+        await ctx.db.close()
+    rows = await measuring.rows(
+        "SELECT organization_id, mode, monthly_event_quota, ends_at, revision FROM entitlements"
+    )
+    assert rows == [(tenant.organization_id, "contract", 9, None, 2)]
+
+
+async def test_a_job_is_run_again_while_audience_is_down(tenant: Tenant, settings: Settings, clock: FakeClock) -> None:
+    await entitle(settings, tenant.organization_id, "--monthly-events", "5")
+    ctx = work_context(jobs_settings(Secret(settings["CORE_DATABASE_URL"])), clock=clock)
+    await ctx.db.open()
+    try:
+        with pytest.raises(AudienceUnavailable):
+            await jobs.project_entitlement(ctx, organization_id=tenant.organization_id, mode="contract")
+        await jobs.project_entitlement(ctx, organization_id="org_" + "A" * 22, mode="contract")
+    finally:
+        await ctx.audience.aclose()
+        await ctx.db.close()

@@ -1,0 +1,82 @@
+"""`soundmark work audience` as a process of its own: what has aged out is deleted, and nothing of a key is needed."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from audience_app import MASTER_KEY, Given, audience_settings, running_audience
+from core_app import Rival
+from measured import given_aged_rows, kept_days
+
+from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.migrations import migrate
+from soundmark.kit.secret import Secret
+
+from .conftest import COMMAND, environ
+
+DATABASE = "audience_of_work"
+END_S = 60
+
+
+@pytest.fixture
+def url(cluster: RunningCluster) -> Secret:
+    made = cluster.create_role_and_database(DATABASE)
+    migrate(made, "soundmark.audience")
+    return made
+
+
+@pytest.fixture
+def rival(url: Secret, cluster: RunningCluster) -> Rival:
+    assert url is not None, "the tables are there"
+    return Rival(cluster.superuser_url_of(DATABASE))
+
+
+@pytest.fixture
+async def given(url: Secret) -> AsyncIterator[Given]:
+    """An integration that keeps two days."""
+    async with running_audience(audience_settings(url)) as api:
+        yield await api.given_integration(retention_days=2)
+
+
+@contextlib.asynccontextmanager
+async def working(url: Secret, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    settings = {"AUDIENCE_DATABASE_URL": url.reveal(), "LOG_FORMAT": "json"}
+    with log.open("ab") as output:
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND, "work", "audience", env=environ(settings), stdout=output, stderr=output
+        )
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.terminate()
+            await asyncio.wait_for(process.wait(), END_S)
+
+
+async def test_a_worker_forgets_what_has_aged(url: Secret, rival: Rival, given: Given, tmp_path: Path) -> None:
+    today = datetime.now(UTC).date()
+    await given_aged_rows(rival, given, {today - timedelta(days=9): 3, today: 2})
+    # As the hour of the day would defer it.
+    await rival.run(
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)"
+        """ VALUES ('default', 'forget_aged', 'forget_aged', 'forget_aged', '{"timestamp": 0}')"""
+    )
+    undone = "SELECT FROM procrastinate_jobs WHERE task_name = 'forget_aged' AND status <> 'succeeded'"
+    log = tmp_path / "log"
+    async with working(url, log) as process:
+        async with asyncio.timeout(END_S):
+            while await rival.rows(undone):
+                assert process.returncode is None, log.read_text()
+                await asyncio.sleep(0.05)
+    assert process.returncode == 0
+    for table in ("events", "event_ids", "spent_proofs"):
+        assert await kept_days(rival, given, table) == [today]
+    said = [json.loads(line) for line in log.read_text().splitlines()]
+    told = [line for line in said if line["event"] == "retention"]  # Also of the run that the hour itself defers.
+    tables = ("events", "event_ids", "spent_proofs", "integrity_days")
+    assert [sum(line[table] for line in told) for table in tables] == [3, 3, 3, 1]
+    assert MASTER_KEY not in log.read_text()

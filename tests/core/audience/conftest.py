@@ -1,0 +1,39 @@
+"""What the tests of Audience's control share."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from core_app import Api, FakeClock, Rival, Tenant, jobs_settings
+
+from soundmark.core.context import WorkContext
+from soundmark.core.worker import work_context
+from soundmark.kit.secret import Secret
+
+
+@pytest.fixture
+async def tenant(api: Api) -> Tenant:
+    return await api.given_tenant()
+
+
+@pytest.fixture
+async def work(database_url: Secret, measuring_url: str, clock: FakeClock) -> AsyncIterator[WorkContext]:
+    """What Core's worker reaches."""
+    ctx = work_context(jobs_settings(database_url, AUDIENCE_URL=measuring_url), clock=clock)
+    await ctx.db.open()
+    yield ctx
+    await ctx.audience.aclose()
+    await ctx.db.close()
+
+
+@pytest.fixture
+def outcomes(rival: Rival) -> Any:
+    """What the log tells of Audience, oldest first: each action and its outcome."""
+
+    async def read() -> list[tuple[str, str]]:
+        rows = await rival.rows(
+            "SELECT action, outcome FROM audit_entries WHERE action LIKE 'audience.%%' ORDER BY created_at, id"
+        )
+        return [(action.removeprefix("audience.integration_"), outcome) for action, outcome in rows]
+
+    return read

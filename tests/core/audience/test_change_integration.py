@@ -1,0 +1,293 @@
+"""Revocation, another secret, another retention and another key of an integration, through Core."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from audience_faults import FAULTS, core_beside, failing_audience
+from core_app import Answer, Api, FakeClock, Rival, Tenant
+
+from soundmark.kit.secret import Secret
+from soundmark.kit.timestamps import format_timestamp
+
+Outcomes = Callable[[], Awaitable[list[tuple[str, str]]]]
+
+BODIES: dict[str, Any] = {"revoke": None, "secret": None, "retention": {"retention_days": 7}, "core-key": None}
+ACTIONS = {
+    "revoke": "revocation",
+    "secret": "secret_rotation",
+    "retention": "retention_update",
+    "core-key": "core_key_update",
+}
+each_change = pytest.mark.parametrize("change", BODIES)
+
+
+async def do(tenant: Tenant, change: str, integration_id: str, **body: Any) -> Answer:
+    return await tenant.change_integration(change, integration_id, json=body or BODIES[change])
+
+
+async def everything(measuring: Rival) -> list[Any]:
+    return await measuring.rows("SELECT i::text FROM integrations i ORDER BY id")
+
+
+@pytest.fixture
+async def integration(tenant: Tenant) -> dict[str, Any]:
+    made = await tenant.given_integration()
+    del made["hmac_secret"]
+    return made
+
+
+async def test_a_revoked_integration_stays_and_is_revoked(
+    api: Api, tenant: Tenant, integration: dict[str, Any], outcomes: Outcomes
+) -> None:
+    now = api.clock.freeze()
+    answer = await do(tenant, "revoke", integration["id"])
+    revoked = {**integration, "status": "revoked", "revoked_at": format_timestamp(now)}
+    assert (answer.status, answer.json) == (200, revoked)
+    api.clock.advance(hours=1)
+    again = await do(tenant, "revoke", integration["id"])
+    assert (again.status, again.json) == (200, revoked)
+    assert sorted(await outcomes()) == [("provisioning", "completed"), *[("revocation", "completed")] * 2]
+
+
+async def test_another_secret_is_told_once_and_the_old_one_is_gone(
+    api: Api, tenant: Tenant, integration: dict[str, Any], measuring: Rival
+) -> None:
+    (before,) = await measuring.rows("SELECT sealed_secret FROM integrations")
+    now = api.clock.freeze()
+    answer = await do(tenant, "secret", integration["id"])
+    assert answer.status == 200
+    secret = answer.json.pop("hmac_secret")
+    told = answer.json
+    del told["hmac_secret"]
+    assert (len(secret), told) == (47, {**integration, "secret_rotated_at": format_timestamp(now)})
+    assert await measuring.rows("SELECT sealed_secret FROM integrations") != [before]
+    listed = await api.get("/v1/audience/integrations", params=tenant.in_project)
+    assert "hmac_secret" not in listed.body.decode()
+
+
+async def test_another_retention_tells_what_was_deleted(
+    api: Api, tenant: Tenant, integration: dict[str, Any], measuring: Rival, rival: Rival
+) -> None:
+    now = api.clock.freeze()
+    (number,) = (await measuring.rows("SELECT number FROM integrations"))[0]
+    for days_ago in (0, 3, 9, 9, 12):
+        day = (now - timedelta(days=days_ago)).date()
+        await measuring.run(
+            "INSERT INTO integrity_days (integration, day) VALUES (%s, %s) ON CONFLICT DO NOTHING", number, day
+        )
+    answer = await do(tenant, "retention", integration["id"])
+    assert (answer.status, answer.json) == (
+        200,
+        {
+            "integration_id": integration["id"],
+            "previous_retention_days": 14,
+            "retention_days": 7,
+            "deleted_events": 0,
+            "deleted_integrity_days": 2,
+        },
+    )
+    ((_, _, metadata),) = await rival.audited("audience.integration_retention_update")
+    assert metadata == {"integration_id": integration["id"], "retention_days": 7}
+
+
+async def test_a_demo_keeps_no_longer_than_demos_do(
+    tenant: Tenant, integration: dict[str, Any], measuring: Rival, outcomes: Outcomes
+) -> None:
+    before = await everything(measuring)
+    answer = await do(tenant, "retention", integration["id"], retention_days=15)
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert [error["pointer"] for error in answer.json["errors"]] == ["/retention_days"]
+    assert (await everything(measuring), (await outcomes())[-1]) == (before, ("retention_update", "failed"))
+
+
+@pytest.mark.parametrize("body", [{"retention_days": 0}, {"retention_days": 731}, {}, {"retention_days": 7, "x": 1}])
+async def test_a_wrong_retention_is_refused_before_anything_is_asked(
+    tenant: Tenant, integration: dict[str, Any], outcomes: Outcomes, body: dict[str, Any]
+) -> None:
+    path = f"/v1/audience/integrations/{integration['id']}/retention"
+    answer = await tenant.api.patch(path, params=tenant.in_project, json=body)
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert len(await outcomes()) == 1
+
+
+async def test_a_retention_beyond_a_demos_needs_an_entitlement_that_holds(
+    api: Api, tenant: Tenant, rival: Rival, outcomes: Outcomes
+) -> None:
+    """Core revalidates it, also where it was there when the integration was made."""
+    now = api.clock.freeze()
+    await tenant.given_entitlement(rival, ends_at=now + timedelta(hours=1))
+    made = await tenant.given_integration(mode="contract", retention_days=90)
+    assert (await do(tenant, "retention", made["id"], retention_days=730)).status == 200
+    api.clock.advance(hours=1)
+    answer = await do(tenant, "retention", made["id"], retention_days=30)
+    assert (answer.status, answer.code) == (409, "entitlement_required")
+    assert (await outcomes())[-1] == ("retention_update", "failed")
+
+
+async def test_the_key_that_is_published_is_trusted(
+    tenant: Tenant, integration: dict[str, Any], measuring: Rival, rival: Rival
+) -> None:
+    """After a restore, say, in which Audience was left behind."""
+    await measuring.run("UPDATE integrations SET core_key_id = 'sig_another'")
+    answer = await do(tenant, "core-key", integration["id"])
+    replaced = {"integration_id": integration["id"], "core_key_id": integration["core_key_id"]}
+    assert (answer.status, answer.json) == (200, replaced)
+    (row,) = await measuring.rows("SELECT core_key_id, core_public_key, previous_key_id FROM integrations")
+    (key,) = await rival.rows("SELECT key_id, public_key FROM signing_keys WHERE status = 'active'")
+    assert row == (*key, "sig_another")
+
+
+@each_change
+async def test_the_log_tells_of_it(
+    tenant: Tenant, integration: dict[str, Any], rival: Rival, outcomes: Outcomes, change: str
+) -> None:
+    await do(tenant, change, integration["id"])
+    ((actor, project_id, metadata),) = await rival.audited(f"audience.integration_{ACTIONS[change]}")
+    assert (actor, project_id) == ("user operator", tenant.project_id)
+    assert metadata["integration_id"] == integration["id"]
+    assert (await outcomes())[-1] == (ACTIONS[change], "completed")
+
+
+@each_change
+async def test_what_is_not_there_is_not_found(tenant: Tenant, outcomes: Outcomes, change: str) -> None:
+    answer = await do(tenant, change, "int_" + "A" * 22)
+    assert (answer.status, answer.code) == (404, "integration_not_found")
+    assert await outcomes() == [(ACTIONS[change], "failed")]
+
+
+@each_change
+@pytest.mark.parametrize("integration_id", ["int_", "x", "int_%00", "int_a%2Fb", "xr_" + "A" * 22])
+async def test_what_is_no_integrations_id_is_not_asked_about(
+    tenant: Tenant, outcomes: Outcomes, change: str, integration_id: str
+) -> None:
+    answer = await do(tenant, change, integration_id)
+    assert (answer.status, answer.code) in {(404, "integration_not_found"), (404, "not_found")}
+    assert await outcomes() == []
+
+
+@each_change
+async def test_an_integration_of_another_organisation_is_not_there(
+    api: Api, tenant: Tenant, integration: dict[str, Any], measuring: Rival, change: str
+) -> None:
+    """Both organisations are the caller's own."""
+    other, before = await api.given_tenant(), await everything(measuring)
+    answer = await do(other, change, integration["id"])
+    assert (answer.status, answer.code) == (404, "integration_not_found")
+    mixed = Tenant(api, tenant.organization_id, other.project_id)
+    answer = await do(mixed, change, integration["id"])
+    assert (answer.status, answer.code) == (404, "project_not_found")
+    assert await everything(measuring) == before
+
+
+@each_change
+async def test_an_integration_of_another_project_is_not_there(
+    api: Api, tenant: Tenant, integration: dict[str, Any], measuring: Rival, change: str
+) -> None:
+    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
+    before = await everything(measuring)
+    answer = await do(other, change, integration["id"])
+    assert (answer.status, answer.code) == (404, "integration_not_found")
+    assert await everything(measuring) == before
+
+
+@each_change
+async def test_a_key_acts_on_its_own_project_alone_and_with_the_scope(
+    api: Api, tenant: Tenant, integration: dict[str, Any], change: str
+) -> None:
+    reading = tenant.with_key(await tenant.given_key(scopes=["audience:read", "codes:write"]))
+    assert (await do(reading, change, integration["id"])).code == "insufficient_scope"
+    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
+    foreign = other.with_key(await other.given_key(scopes=["audience:write"]))
+    assert (await do(foreign, change, integration["id"])).code == "integration_not_found"
+    named = Tenant(foreign.api, tenant.organization_id, tenant.project_id)
+    assert (await do(named, change, integration["id"])).code == "project_not_found"
+    own = tenant.with_key(await tenant.given_key(scopes=["audience:write"]))
+    assert (await do(own, change, integration["id"])).status == 200
+
+
+@pytest.mark.parametrize("change", ["secret", "retention", "core-key"])
+async def test_a_revoked_integration_is_not_changed(
+    tenant: Tenant, integration: dict[str, Any], measuring: Rival, outcomes: Outcomes, change: str
+) -> None:
+    await do(tenant, "revoke", integration["id"])
+    before = await everything(measuring)
+    answer = await do(tenant, change, integration["id"])
+    assert (answer.status, answer.code) == (409, "integration_revoked")
+    assert (await everything(measuring), (await outcomes())[-1]) == (before, (ACTIONS[change], "failed"))
+
+
+@each_change
+@pytest.mark.parametrize("closing", ["organizations", "projects"])
+async def test_nothing_is_begun_in_what_is_being_deleted(  # noqa: PLR0913, PLR0917 - fixtures
+    tenant: Tenant, integration: dict[str, Any], rival: Rival, measuring: Rival, change: str, closing: str
+) -> None:
+    before = await everything(measuring)
+    async with rival.committing(f"UPDATE {closing} SET deletion_requested_at = now()"):
+        changing = await rival.while_waiting(do(tenant, change, integration["id"]))
+    assert ((await changing).status, (await changing).code) == (409, "resource_deletion_in_progress")
+    assert await everything(measuring) == before
+
+
+@each_change
+async def test_whoever_is_demoted_meanwhile_changes_nothing(
+    tenant: Tenant, integration: dict[str, Any], rival: Rival, measuring: Rival, change: str
+) -> None:
+    before = await everything(measuring)
+    async with rival.committing("UPDATE members SET role = 'member'"):
+        changing = await rival.while_waiting(do(tenant, change, integration["id"]))
+    assert ((await changing).status, (await changing).code) == (403, "forbidden")
+    assert await everything(measuring) == before
+
+
+@each_change
+async def test_an_intent_that_was_not_written_changes_nothing(
+    tenant: Tenant, integration: dict[str, Any], rival: Rival, measuring: Rival, change: str
+) -> None:
+    before = await everything(measuring)
+    async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
+        changing = await rival.while_waiting(do(tenant, change, integration["id"]))
+        await rival.end_whoever_waits()
+        answer = await changing
+    assert (answer.status, answer.code) == (503, "database_unavailable")
+    assert await everything(measuring) == before
+
+
+async def test_a_secret_is_answered_though_its_intent_cannot_be_finalised(
+    tenant: Tenant, integration: dict[str, Any], rival: Rival, measuring: Rival, outcomes: Outcomes
+) -> None:
+    async with measuring.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
+        rotating = await measuring.while_waiting(do(tenant, "secret", integration["id"]))
+        hold = rival.holding("SELECT FROM audit_entries WHERE outcome = 'requested' FOR UPDATE")
+        await hold.__aenter__()
+    await rival.until_someone_waits()
+    await rival.end_whoever_waits()
+    answer = await rotating
+    await hold.__aexit__(None, None, None)
+    assert (answer.status, len(answer.json["hmac_secret"])) == (200, 47)
+    assert (await outcomes())[-1] == ("secret_rotation", "requested")
+
+
+async def test_two_secrets_at_once_are_one_after_the_other(tenant: Tenant, integration: dict[str, Any]) -> None:
+    one, other = await asyncio.gather(*(do(tenant, "secret", integration["id"]) for _ in range(2)))
+    assert (one.status, other.status) == (200, 200)
+    assert one.json["hmac_secret"] != other.json["hmac_secret"]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_while_audience_fails_it_is_not_known_what_was_done(
+    database_url: Secret, clock: FakeClock, outcomes: Outcomes, fault: str
+) -> None:
+    """Of another retention it is: Audience is asked for the mode first, and nothing was asked that would change it."""
+    async with failing_audience(fault) as url, core_beside(url, database_url, clock) as api, asyncio.timeout(30):
+        tenant = await api.given_tenant()
+        answers = await asyncio.gather(*(do(tenant, change, "int_" + "A" * 22) for change in BODIES))
+        assert {(answer.status, answer.code) for answer in answers} == {(503, "audience_unavailable")}
+        assert set(await outcomes()) == {
+            ("revocation", "requested"),
+            ("secret_rotation", "requested"),
+            ("core_key_update", "requested"),
+            ("retention_update", "failed"),
+        }

@@ -1,0 +1,291 @@
+"""`POST /v1/audience/integrations`: made once, told in the log before and after, its secret in one answer only."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from audience_faults import FAULTS, core_beside, failing_audience
+from core_app import Answer, Api, FakeClock, Rival, Tenant
+from people import People
+
+from soundmark.core.context import WorkContext
+from soundmark.core.features.audience_control import jobs
+from soundmark.kit.secret import Secret
+from soundmark.kit.timestamps import format_timestamp
+
+Outcomes = Callable[[], Awaitable[list[tuple[str, str]]]]
+
+
+async def create(tenant: Tenant, **changes: Any) -> Answer:
+    return await tenant.api.post("/v1/audience/integrations", json=tenant.wanted_integration(**changes))
+
+
+async def stored(measuring: Rival) -> list[Any]:
+    return await measuring.rows(
+        "SELECT id, organization_id, project_id, mode, retention_days, core_key_id FROM integrations"
+    )
+
+
+async def test_an_integration_is_there_and_its_secret_is_told_once(
+    api: Api, tenant: Tenant, rival: Rival, measuring: Rival
+) -> None:
+    now = api.clock.freeze()
+    answer = await create(tenant)
+    made = answer.json
+    secret, integration_id, core_key_id = made.pop("hmac_secret"), made["id"], made["core_key_id"]
+    assert answer.status == 201
+    assert made == {
+        "id": integration_id,
+        "organization_id": tenant.organization_id,
+        "project_id": tenant.project_id,
+        "mode": "demo",
+        "retention_days": 14,
+        "status": "active",
+        "core_key_id": core_key_id,
+        "created_at": format_timestamp(now),
+        "secret_rotated_at": None,
+        "revoked_at": None,
+    }
+    assert re.fullmatch(r"int_[A-Za-z0-9_-]{22}", integration_id)
+    assert re.fullmatch(r"xhm_[A-Za-z0-9_-]{43}", secret)
+    (active,) = await rival.rows("SELECT key_id FROM signing_keys WHERE status = 'active'")
+    assert active == (core_key_id,)
+    told = (integration_id, tenant.organization_id, tenant.project_id, "demo", 14, core_key_id)
+    assert await stored(measuring) == [told]
+    tables = await rival.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    for (table,) in tables:
+        assert secret not in str(await rival.rows(f'SELECT t::text FROM "{table}" t')), table
+
+
+async def test_the_log_tells_who_asked_for_what_and_how_it_ended(api: Api, tenant: Tenant, rival: Rival) -> None:
+    now = api.clock.freeze()
+    await create(tenant)
+    metadata = {"mode": "demo", "retention_days": 14}
+    action = "audience.integration_provisioning"
+    assert await rival.audited(action) == [("user operator", tenant.project_id, metadata)]
+    (entry,) = (await api.get("/v1/audit-log", params={**tenant.query, "action": action})).json["data"]
+    moment = format_timestamp(now)
+    assert (entry["outcome"], entry["created_at"], entry["finalised_at"]) == ("completed", moment, moment)
+
+
+async def test_the_audit_chain_holds_with_entries_that_were_finalised(tenant: Tenant, rival: Rival) -> None:
+    """Such an entry is sealed when it is requested and once more when it has its outcome."""
+    await create(tenant)
+    async with asyncio.timeout(60):
+        while await rival.rows("SELECT FROM audit_unsealed"):  # noqa: ASYNC110 - the event happens in PostgreSQL
+            await asyncio.sleep(0.02)
+    verification = await tenant.api.get("/v1/audit-log/verification", params=tenant.query)
+    assert verification.json["verified"] is True
+    stages = await rival.rows(
+        "SELECT stage FROM audit_seals s JOIN audit_entries e ON e.id = s.entry_id"
+        " WHERE action LIKE 'audience.%%' ORDER BY position"
+    )
+    assert stages == [("requested",), ("final",)]
+
+
+@pytest.mark.parametrize("mode", ["contract", "self_service"])
+async def test_the_other_modes_need_an_entitlement_of_their_own(
+    tenant: Tenant, rival: Rival, measuring: Rival, mode: str
+) -> None:
+    other = {"contract": "self_service", "self_service": "contract"}[mode]
+    await tenant.given_entitlement(rival, other)
+    answer = await create(tenant, mode=mode, retention_days=730)
+    assert (answer.status, answer.code) == (409, "entitlement_required")
+    assert (await stored(measuring), await rival.audited("audience.integration_provisioning")) == ([], [])
+
+    await tenant.given_entitlement(rival, mode, monthly_events=70)
+    assert (await create(tenant, mode=mode, retention_days=730)).status == 201
+    rows = await measuring.rows(
+        "SELECT organization_id, mode, monthly_event_quota, ends_at, revision FROM entitlements"
+    )
+    assert rows == [(tenant.organization_id, mode, 70, None, 1)]
+
+
+async def test_an_entitlement_holds_until_its_end_and_audience_is_told_of_it(
+    api: Api, tenant: Tenant, rival: Rival, measuring: Rival
+) -> None:
+    now = api.clock.freeze()
+    ends_at = now + timedelta(hours=1)
+    await tenant.given_entitlement(rival, ends_at=ends_at)
+    api.clock.advance(seconds=3599)
+    assert (await create(tenant, mode="contract")).status == 201
+    assert await measuring.rows("SELECT ends_at FROM entitlements") == [(ends_at,)]
+    api.clock.advance(seconds=1)
+    answer = await create(tenant, mode="contract")
+    assert (answer.status, answer.code) == (409, "entitlement_required")
+    assert (await create(tenant)).status == 201, "a demo needs none"
+
+
+async def test_the_entitlement_of_another_organisation_entitles_nobody_else(api: Api, rival: Rival) -> None:
+    entitled, other = await api.given_tenant(), await api.given_tenant()
+    await entitled.given_entitlement(rival)
+    assert (await create(other, mode="contract")).code == "entitlement_required"
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer"),
+    [
+        ({"mode": "trial"}, "/mode"),
+        ({"mode": None}, "/mode"),
+        ({"retention_days": 0}, "/retention_days"),
+        ({"retention_days": 731}, "/retention_days"),
+        ({"retention_days": 15}, "/retention_days"),
+        ({"retention_days": "14"}, "/retention_days"),
+        ({"retention_days": 1.5}, "/retention_days"),
+        ({"retention_days": True}, "/retention_days"),
+        ({"hmac_secret": "xhm_mine"}, "/hmac_secret"),
+        ({"project_id": None}, "/project_id"),
+    ],
+    ids=str,
+)
+async def test_a_body_that_is_wrong_is_refused(
+    tenant: Tenant, measuring: Rival, outcomes: Outcomes, changes: dict[str, Any], pointer: str
+) -> None:
+    answer = await create(tenant, **changes)
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert [error["pointer"] for error in answer.json["errors"]] == [pointer]
+    assert (await stored(measuring), await outcomes()) == ([], [])
+
+
+@pytest.mark.parametrize("missing", ["mode", "retention_days", "project_id", "organization_id"])
+async def test_nothing_has_a_default(tenant: Tenant, missing: str) -> None:
+    body = tenant.wanted_integration()
+    del body[missing]
+    answer = await tenant.api.post("/v1/audience/integrations", json=body)
+    assert (answer.status, answer.code) == (422, "validation_failed")
+
+
+@pytest.mark.parametrize("project_id", ["prj_" + "A" * 22, "x", "prj_%"])
+async def test_an_unknown_project_is_not_found(tenant: Tenant, outcomes: Outcomes, project_id: str) -> None:
+    answer = await create(tenant, project_id=project_id)
+    assert (answer.status, answer.code) == (404, "project_not_found")
+    assert await outcomes() == []
+
+
+async def test_a_project_of_another_organisation_is_not_found(api: Api, tenant: Tenant, measuring: Rival) -> None:
+    other = await api.given_tenant()
+    answer = await create(tenant, project_id=other.project_id)
+    assert (answer.status, answer.code) == (404, "project_not_found")
+    assert await stored(measuring) == []
+
+
+async def test_a_server_key_creates_in_its_own_project_only(api: Api, tenant: Tenant, rival: Rival) -> None:
+    key = await tenant.given_key(scopes=["audience:write"])
+    server = tenant.with_key(key)
+    assert (await create(server)).status == 201
+    other = await api.given_project(tenant.organization_id, "Evening show")
+    assert (await create(server, project_id=other)).code == "project_not_found"
+    ((actor, project_id, _),) = await rival.audited("audience.integration_provisioning")
+    assert (actor, project_id) == (f"api_key {key['id']}", tenant.project_id)
+
+
+async def test_owners_and_administrators_may_and_need_no_second_factor(people: People, rival: Rival) -> None:
+    tenant = await people.tenant_of("alice")
+    for role in ("admin", "member", "billing"):
+        await tenant.given_member(rival, role, role)
+    seen = {}
+    for subject_id in ("alice", "admin", "member", "billing", "mallory"):
+        caller = Tenant(people.person(subject_id, acr="1"), tenant.organization_id, tenant.project_id)
+        answer = await create(caller)
+        seen[subject_id] = answer.status if answer.status < 400 else answer.code
+    refused = {"member": "forbidden", "billing": "forbidden", "mallory": "organization_not_found"}
+    assert seen == {"alice": 201, "admin": 201, **refused}
+
+
+async def test_whoever_is_demoted_meanwhile_creates_nothing(tenant: Tenant, rival: Rival, measuring: Rival) -> None:
+    async with rival.committing("UPDATE members SET role = 'member'"):
+        creating = await rival.while_waiting(create(tenant))
+    assert ((await creating).status, (await creating).code) == (403, "forbidden")
+    assert await stored(measuring) == []
+
+
+@pytest.mark.parametrize("closing", ["organizations", "projects"])
+async def test_nothing_is_created_in_what_is_being_deleted(
+    tenant: Tenant, rival: Rival, measuring: Rival, outcomes: Outcomes, closing: str
+) -> None:
+    await rival.run(f"UPDATE {closing} SET deletion_requested_at = now()")
+    answer = await create(tenant)
+    assert (answer.status, answer.code) == (409, "resource_deletion_in_progress")
+    assert (await stored(measuring), await outcomes()) == ([], [])
+
+
+@pytest.mark.parametrize("closing", ["organizations", "projects"])
+async def test_a_closure_that_comes_first_is_waited_for_and_seen(
+    tenant: Tenant, rival: Rival, measuring: Rival, closing: str
+) -> None:
+    async with rival.committing(f"UPDATE {closing} SET deletion_requested_at = now()"):
+        creating = await rival.while_waiting(create(tenant))
+    assert ((await creating).status, (await creating).code) == (409, "resource_deletion_in_progress")
+    assert await stored(measuring) == []
+
+
+async def test_a_closure_that_comes_second_finds_the_intent(tenant: Tenant, rival: Rival, measuring: Rival) -> None:
+    """From before Audience is asked: whoever closes can see that something is under way."""
+    async with measuring.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
+        creating = await measuring.while_waiting(create(tenant))
+        await rival.run("UPDATE organizations SET deletion_requested_at = now()")
+        assert await rival.rows("SELECT outcome FROM audit_entries WHERE action LIKE 'audience.%%'") == [("requested",)]
+    assert (await creating).status == 201, "what was begun is finished"
+
+
+async def test_two_at_once_are_two(tenant: Tenant, measuring: Rival, outcomes: Outcomes) -> None:
+    one, other = await asyncio.gather(create(tenant), create(tenant))
+    assert one.json["id"] != other.json["id"]
+    assert one.json["hmac_secret"] != other.json["hmac_secret"]
+    assert len(await stored(measuring)) == 2
+    assert await outcomes() == [("provisioning", "completed")] * 2
+
+
+async def test_an_answer_is_given_though_its_intent_cannot_be_finalised(
+    tenant: Tenant, rival: Rival, measuring: Rival, outcomes: Outcomes, work: WorkContext
+) -> None:
+    """As if Core's database, or Core itself, went away between phase 2 and 3: what is told once is told."""
+    async with measuring.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
+        creating = await measuring.while_waiting(create(tenant))
+        hold = rival.holding("SELECT FROM audit_entries WHERE outcome = 'requested' FOR UPDATE")
+        await hold.__aenter__()
+    await rival.until_someone_waits()
+    await rival.end_whoever_waits()
+    answer = await creating
+    await hold.__aexit__(None, None, None)
+    assert (answer.status, len(answer.json["hmac_secret"])) == (201, 47)
+    assert await outcomes() == [("provisioning", "requested")]
+
+    tenant.api.clock.advance(seconds=61)
+    assert await jobs.settle_intents(work) == 1
+    assert await outcomes() == [("provisioning", "completed")]
+    assert len(await stored(measuring)) == 1
+
+
+async def test_an_intent_that_was_not_written_asks_for_nothing(
+    tenant: Tenant, rival: Rival, measuring: Rival, outcomes: Outcomes
+) -> None:
+    async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
+        creating = await rival.while_waiting(create(tenant))
+        await rival.end_whoever_waits()
+        answer = await creating
+    assert (answer.status, answer.code) == (503, "database_unavailable")
+    assert (await stored(measuring), await outcomes()) == ([], [])
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_while_audience_fails_nothing_else_does(
+    database_url: Secret, clock: FakeClock, outcomes: Outcomes, fault: str
+) -> None:
+    """Within the deadline of a second. It is not known what was done, so the intent waits for whoever finds out."""
+    async with failing_audience(fault) as url, core_beside(url, database_url, clock) as api, asyncio.timeout(30):
+        tenant = await api.given_tenant()
+        code = await tenant.given_code()
+        failed, issued, resolved, listed = await asyncio.gather(
+            create(tenant),
+            tenant.given_code(),
+            api.resolve(code["broadcast_token"]),
+            api.get("/v1/audience/integrations", params=tenant.in_project),
+        )
+        assert (failed.status, failed.code) == (503, "audience_unavailable")
+        assert (listed.status, listed.code) == (503, "audience_unavailable")
+        assert (issued["status"], resolved.status) == ("active", 200)
+        assert await outcomes() == [("provisioning", "requested")]

@@ -1,0 +1,179 @@
+"""`POST /v1/events` at Core: the same bytes to Audience, its answer back, and nothing else of Audience's."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import time
+from typing import Any
+
+import pytest
+from audience_faults import FAULTS, core_beside, failing_audience
+from core_app import Answer, Api, FakeClock, Rival, Tenant
+from leaks import remember
+from measuring import fresh
+from misbehaving import answer, misbehaving
+
+from soundmark.kit.secret import Secret
+from soundmark.kit.timestamps import format_timestamp
+
+# That nobody is known is an answer to an event, as it is not to Core.
+EVENT_FAULTS = sorted(FAULTS.keys() - {"our credential unknown"})
+RECORDED = {"event_id": "evt_" + "e" * 22, "status": "recorded"}
+JSON = {"Content-Type": "application/json"}
+PROBLEM = "application/problem+json"
+
+
+async def deliver(api: Api, event: Any, secret: str, **headers: str) -> Answer:
+    """Deliver an event as a publisher does, which has no credential."""
+    body = event if isinstance(event, bytes) else json.dumps(event).encode()
+    signature = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    stranger = api.other(token=None, peer="203.0.113.7")
+    return await stranger.post("/v1/events", content=body, headers={**JSON, "X-Svc-Signature": signature, **headers})
+
+
+async def heard(tenant: Tenant, integration: dict[str, Any]) -> dict[str, Any]:
+    """An event of somebody who heard a Code and resolved it."""
+    code = await tenant.given_code(audience={"enabled": True, "integration_id": integration["id"]})
+    resolution = (await tenant.api.resolve(code["broadcast_token"])).json
+    remember(resolution["measurement_proof"]["signature"])
+    event = {
+        "event_id": fresh("evt_"),
+        "integration_id": integration["id"],
+        "xr_id": resolution["xr_id"],
+        "occurred_at": format_timestamp(tenant.api.clock.now()),
+        "receiver_class": "phone",
+        "measurement_token": fresh("mt_", 32),
+        "country": "TN",
+        "proof": resolution["measurement_proof"],
+    }
+    remember(event["measurement_token"])
+    remember(event["event_id"])
+    return event
+
+
+async def test_what_was_heard_and_resolved_is_recorded(tenant: Tenant, measuring: Rival) -> None:
+    """The whole way, with the proof that the resolution carried."""
+    integration = await tenant.given_integration()
+    event = await heard(tenant, integration)
+
+    first = await deliver(tenant.api, event, integration["hmac_secret"])
+    retry = await deliver(tenant.api, event, integration["hmac_secret"])
+
+    assert (first.status, first.json) == (201, {"event_id": event["event_id"], "status": "recorded"})
+    assert (retry.status, retry.json) == (200, {"event_id": event["event_id"], "status": "duplicate"})
+    assert await measuring.rows("SELECT count(*) FROM events") == [(1,)]
+
+
+async def test_audiences_refusals_are_cores_words(tenant: Tenant) -> None:
+    integration = await tenant.given_integration()
+    secret = integration["hmac_secret"]
+    event = await heard(tenant, integration)
+
+    async def code_of(body: Any, **headers: str) -> tuple[int, str]:
+        refused = await deliver(tenant.api, body, secret, **headers)
+        return refused.status, refused.code
+
+    assert await code_of(event, **{"X-Svc-Signature": "sha256=" + "0" * 64}) == (401, "unauthenticated")
+    assert await code_of(b"{") == (400, "malformed_json")
+    assert await code_of({**event, "proof": {**event["proof"], "signature": "A" * 86}}) == (422, "proof_invalid")
+    await deliver(tenant.api, event, secret)
+    assert await code_of({**event, "country": None}) == (409, "event_conflict")
+    assert await code_of({**event, "event_id": fresh("evt_")}) == (409, "proof_replayed")
+
+
+async def test_a_wrong_member_is_named(tenant: Tenant) -> None:
+    integration = await tenant.given_integration()
+    event = {**await heard(tenant, integration), "country": "nowhere", "device": "x"}
+
+    refused = await deliver(tenant.api, event, integration["hmac_secret"])
+
+    assert (refused.status, refused.code) == (422, "validation_failed")
+    assert {error["pointer"] for error in refused.json["errors"]} == {"/country", "/device"}
+
+
+async def test_a_quota_that_is_used_up_says_when_to_come_again(tenant: Tenant, measuring: Rival) -> None:
+    integration = await tenant.given_integration()
+    await deliver(tenant.api, await heard(tenant, integration), integration["hmac_secret"])
+    await measuring.run("UPDATE event_months SET events = 100")
+
+    refused = await deliver(tenant.api, await heard(tenant, integration), integration["hmac_secret"])
+
+    assert (refused.status, refused.code) == (429, "event_quota_exceeded")
+    assert int(refused.headers["retry-after"]) > 0
+
+
+async def test_what_is_larger_than_an_event_is_not_handed_on(database_url: Secret, clock: FakeClock) -> None:
+    async with misbehaving(answer(b"{}")) as server, core_beside(server.url, database_url, clock) as core:
+        refused = await deliver(core, b" " * (16 * 1024 + 1), "secret")
+        other_type = await deliver(core, b"{}", "secret", **{"Content-Type": "text/plain"})
+
+        assert (refused.status, refused.code) == (413, "payload_too_large")
+        assert (other_type.status, other_type.code) == (415, "unsupported_media_type")
+        assert server.requests == []
+
+
+async def test_bytes_and_signature_arrive_as_they_were_sent(database_url: Secret, clock: FakeClock) -> None:
+    """Not parsed, not written anew: the signature covers every byte. And our credential stays here."""
+    body = b' {"b" : 1,\n"a":"\xc3\xa4\\u00e4" } '
+    behave = answer(json.dumps(RECORDED).encode(), status="201 Created")
+    async with misbehaving(behave) as server, core_beside(server.url, database_url, clock) as core:
+        done = await deliver(core, body, "secret", **{"X-Request-Id": "of-the-publisher"})
+
+        assert (done.status, done.json) == (201, RECORDED)
+        head, _, sent = server.requests[0].partition(b"\r\n\r\n")
+        assert sent == body
+        lines = head.lower().split(b"\r\n")
+        signature = hmac.new(b"secret", body, hashlib.sha256).hexdigest().encode()
+        assert lines[0] == b"post /v1/events http/1.1"
+        assert b"x-svc-signature: sha256=" + signature in lines
+        assert b"x-request-id: of-the-publisher" in lines
+        assert not any(line.startswith((b"authorization", b"cookie", b"x-forwarded-for")) for line in lines)
+
+
+@pytest.mark.parametrize("fault", EVENT_FAULTS)
+async def test_an_audience_that_is_not_as_it_should_be_is_unavailable(
+    fault: str, database_url: Secret, clock: FakeClock
+) -> None:
+    """Within the deadline, whatever it does; and Core's other routes do not notice."""
+    async with failing_audience(fault) as url, core_beside(url, database_url, clock) as core:
+        began_s = time.monotonic()
+        delivering = asyncio.create_task(deliver(core, b"{}", "secret"))
+        others = await asyncio.gather(*(core.get("/v1/organizations") for _ in range(3)))
+        refused = await delivering
+
+    assert (refused.status, refused.code) == (503, "audience_unavailable")
+    assert time.monotonic() - began_s < 10
+    assert [other.status for other in others] == [200] * 3
+
+
+@pytest.mark.parametrize(
+    ("status", "media_type", "said"),
+    [
+        ("200 OK", "application/json", RECORDED),
+        ("201 Created", "application/json", {**RECORDED, "status": "duplicate"}),
+        ("201 Created", "application/json", {**RECORDED, "token": "xhm_" + "s" * 43}),
+        ("201 Created", "application/json", {"event_id": "evt_short", "status": "recorded"}),
+        ("409 Conflict", PROBLEM, {"code": "proof_invalid"}),
+        ("409 Conflict", PROBLEM, {"code": "last_owner"}),
+        ("409 Conflict", PROBLEM, {"code": ["event_conflict"]}),
+        ("403 No", PROBLEM, {"code": "forbidden"}),
+    ],
+)
+async def test_an_answer_that_is_none_of_the_agreed_ones_is_not_passed_on(
+    database_url: Secret, clock: FakeClock, status: str, media_type: str, said: dict[str, Any]
+) -> None:
+    behave = answer(json.dumps(said).encode(), status=status, media_type=media_type)
+    async with misbehaving(behave) as server, core_beside(server.url, database_url, clock) as core:
+        refused = await deliver(core, b"{}", "secret")
+
+    assert (refused.status, refused.code) == (503, "audience_unavailable")
+
+
+async def test_errors_that_are_none_are_left_out(database_url: Secret, clock: FakeClock) -> None:
+    said = {"code": "validation_failed", "errors": ["x", {"pointer": 7}, {"pointer": "/a", "message": "wrong"}]}
+    behave = answer(json.dumps(said).encode(), status="422 No", media_type=PROBLEM)
+    async with misbehaving(behave) as server, core_beside(server.url, database_url, clock) as core:
+        refused = await deliver(core, b"{}", "secret")
+
+    assert refused.json["errors"] == [{"location": "body", "pointer": "/a", "message": "wrong"}]

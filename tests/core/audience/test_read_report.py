@@ -1,0 +1,345 @@
+"""Reports through Core: what it judges itself, what it asks, and what it makes of an Audience that fails."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from audience_faults import FAULTS, core_beside, failing_audience
+from core_app import Answer, Api, FakeClock, Rival, Tenant
+from misbehaving import answer, misbehaving
+from recorded import Recorded, assert_reconciles, cells, store, store_integrity
+
+from soundmark.kit.secret import Secret
+from soundmark.kit.timestamps import format_timestamp
+
+UNKNOWN = {"campaign_id": "cmp_" + "u" * 22, "xr_id": "xr_" + "u" * 22}
+NOT_FOUND = {"campaign_id": "campaign_not_found", "xr_id": "code_not_found"}
+SIGNALS = {"event_replays": 0, "code_token_duplicates": 0, "proof_replays": 0}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A tenant whose integration measured two Codes, one of them of a campaign."""
+
+    tenant: Tenant
+    integration: dict[str, Any]
+    campaign: dict[str, Any]
+    in_campaign: dict[str, Any]
+    alone: dict[str, Any]
+
+    @property
+    def path(self) -> str:
+        return f"/v1/audience/reports/{self.integration['id']}"
+
+    async def report(self, *, accept: str = "application/json", by: Tenant | None = None, **query: str) -> Answer:
+        caller = by or self.tenant
+        params = {**self.tenant.in_project, **query}
+        return await caller.api.call("GET", self.path, params=params, headers={"Accept": accept})
+
+
+def refused(answered: Answer) -> tuple[int, str | None]:
+    return answered.status, answered.code
+
+
+@pytest.fixture
+async def measured(tenant: Tenant, beside_core_url: Secret) -> Measured:
+    integration = await tenant.given_integration()
+    campaign = await tenant.given_campaign()
+    audience = {"enabled": True, "integration_id": integration["id"]}
+    in_campaign = await tenant.given_code(audience=audience, campaign_id=campaign["id"])
+    alone = await tenant.given_code(audience=audience)
+    hour_ago = tenant.api.clock.now() - timedelta(hours=1)
+    events = [
+        Recorded(hour_ago, 1, in_campaign["xr_id"], campaign["id"]),
+        Recorded(hour_ago, 2, in_campaign["xr_id"], campaign["id"], country=None),
+        Recorded(hour_ago - timedelta(days=1), 1, alone["xr_id"], receiver_class="kiosk"),
+    ]
+    await asyncio.to_thread(store, beside_core_url, integration["id"], events)
+    await asyncio.to_thread(store_integrity, beside_core_url, integration["id"], {hour_ago.date(): (3, 2, 1)})
+    return Measured(tenant, integration, campaign, in_campaign, alone)
+
+
+async def test_a_report_says_what_was_measured(measured: Measured) -> None:
+    now = measured.tenant.api.clock.freeze()
+    answered = await measured.report()
+
+    said = answered.json
+    assert (answered.status, answered.headers["cache-control"], answered.headers["vary"]) == (200, "no-store", "Accept")
+    assert_reconciles(said)
+    assert (said["integration_id"], said["mode"]) == (measured.integration["id"], "demo")
+    assert said["period"]["to"] == format_timestamp(now)
+    assert (said["events"], said["estimated_reach"], said["average_frequency"]) == (3, 2, 1.5)
+    assert said["by_campaign"] == [
+        {"campaign_id": measured.campaign["id"], "events": 2, "estimated_reach": 2},
+        {"campaign_id": None, "events": 1, "estimated_reach": 1},
+    ]
+    assert said["by_frequency"] == [{"frequency": 2, "tokens": 1}, {"frequency": 1, "tokens": 1}]
+    assert said["integrity_signals"]["event_replays"] == 3
+
+
+@pytest.mark.parametrize(("named", "events"), [(("campaign_id",), 2), (("xr_id",), 2), (("campaign_id", "xr_id"), 2)])
+async def test_filters_leave_what_both_leave(measured: Measured, named: tuple[str, ...], events: int) -> None:
+    filters = {"campaign_id": measured.campaign["id"], "xr_id": measured.in_campaign["xr_id"]}
+    query = {name: filters[name] for name in named}
+
+    said = (await measured.report(**query)).json
+
+    assert said["events"] == events
+    assert said["filters"] == {"campaign_id": None, "xr_id": None, **query}
+    assert said["integrity_signals"]["event_replays"] == 3
+
+
+async def test_a_code_outside_the_campaign_leaves_nothing(measured: Measured) -> None:
+    said = await measured.report(campaign_id=measured.campaign["id"], xr_id=measured.alone["xr_id"])
+
+    assert (said.status, said.json["events"]) == (200, 0)
+
+
+async def test_an_archived_campaign_and_a_revoked_code_stay_reportable(measured: Measured) -> None:
+    tenant = measured.tenant
+    stopped = await tenant.api.post(f"/v1/campaigns/{measured.campaign['id']}/stop", params=tenant.query)
+    assert (stopped.status, stopped.json["revoked_count"]) == (200, 1)
+
+    said = await measured.report(campaign_id=measured.campaign["id"], xr_id=measured.in_campaign["xr_id"])
+
+    assert said.json["events"] == 2
+
+
+async def test_a_revoked_integration_stays_reportable(measured: Measured) -> None:
+    assert (await measured.tenant.change_integration("revoke", measured.integration["id"])).status == 200
+
+    assert (await measured.report()).json["events"] == 3
+
+
+async def test_the_period_is_passed_on(measured: Measured) -> None:
+    now = measured.tenant.api.clock.now()
+    begin, end = now - timedelta(hours=2), now - timedelta(minutes=30)
+
+    said = (await measured.report(**{"from": format_timestamp(begin), "to": format_timestamp(end)})).json
+
+    assert said["period"] == {"from": format_timestamp(begin), "to": format_timestamp(end)}
+    assert said["events"] == 2
+
+
+async def test_the_csv_has_the_same_numbers(measured: Measured) -> None:
+    answered = await measured.report(accept="text/csv")
+
+    rows = cells(answered.body)
+    assert answered.headers["content-type"].startswith("text/csv")
+    assert ("total", "", "events", "3") in rows
+    assert ("by_campaign", measured.campaign["id"], "estimated_reach", "2") in rows
+    assert ("by_country", "", "events", "1") in rows
+
+
+@pytest.fixture
+async def unasked(
+    measured: Measured, database_url: Secret, clock: FakeClock
+) -> Callable[..., Awaitable[tuple[Answer, int]]]:
+    """A report of a Core beside an Audience that counts how often it was asked."""
+
+    async def ask(path: str | None = None, **query: str) -> tuple[Answer, int]:
+        async with misbehaving(answer(b"{}")) as server, core_beside(server.url, database_url, clock) as core:
+            asked = len(server.requests)
+            params = {**measured.tenant.in_project, **query}
+            answered = await core.get(path or measured.path, params=params)
+            return answered, len(server.requests) - asked
+
+    return ask
+
+
+async def test_what_is_not_of_the_project_is_not_found_without_asking(
+    api: Api, measured: Measured, unasked: Callable[..., Awaitable[tuple[Answer, int]]]
+) -> None:
+    """Unknown, malformed, another tenant's, another project's, and a Code that another integration measures."""
+    tenant = measured.tenant
+    foreign = await api.given_tenant()
+    project = await api.post("/v1/projects", json={**tenant.query, "name": "Evening show"})
+    neighbour = replace(tenant, project_id=project.json["id"])
+    other = await tenant.given_integration()
+    wrong: list[tuple[str, str]] = []
+    for owner in (foreign, neighbour):
+        wrong += [
+            ("campaign_id", (await owner.given_campaign(name="Elsewhere"))["id"]),
+            ("xr_id", (await owner.given_code())["xr_id"]),
+        ]
+    wrong += [
+        ("xr_id", (await tenant.given_code())["xr_id"]),
+        ("xr_id", (await tenant.given_code(audience={"enabled": True, "integration_id": other["id"]}))["xr_id"]),
+        *UNKNOWN.items(),
+        ("campaign_id", "summer"),
+        ("xr_id", "xr_\x00"),
+    ]
+    for name, value in wrong:
+        answered, asked = await unasked(**{name: value})
+        assert (refused(answered), asked) == ((404, NOT_FOUND[name]), 0), (name, value)
+    answered, asked = await unasked(campaign_id=UNKNOWN["campaign_id"], xr_id=measured.alone["xr_id"])
+    assert (refused(answered), asked) == ((404, "campaign_not_found"), 0)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"from": "2026-11-02T00:00:00Z", "to": "2026-11-02T00:00:00Z"},
+        {"from": "2026-11-03T00:00:00Z", "to": "2026-11-02T00:00:00Z"},
+        {"from": "9999-01-01T00:00:00Z"},
+        {"from": "2026-11-02T00:00:00"},
+        {"to": "yesterday"},
+        {"xr_id": "x" * 161},
+    ],
+)
+async def test_a_malformed_question_is_refused_without_asking(
+    unasked: Callable[..., Awaitable[tuple[Answer, int]]], query: dict[str, str]
+) -> None:
+    answered, asked = await unasked(**query)
+
+    assert (refused(answered), asked) == ((422, "validation_failed"), 0)
+
+
+async def test_what_cannot_be_an_integration_is_none_without_asking(
+    unasked: Callable[..., Awaitable[tuple[Answer, int]]],
+) -> None:
+    for wrong in ("int_short", "xr_" + "a" * 22, "int_with.dots.and~tildes", "int_" + "a" * 150):
+        answered, asked = await unasked(path=f"/v1/audience/reports/{wrong}")
+        assert (refused(answered), asked) == ((404, "integration_not_found"), 0), wrong
+
+
+async def test_audiences_own_route_is_not_reachable_through_core(measured: Measured) -> None:
+    answered = await measured.tenant.api.get(
+        f"/v1/reports/{measured.integration['id']}", params=measured.tenant.in_project
+    )
+
+    assert refused(answered) == (404, "not_found")
+
+
+async def test_an_unknown_and_a_foreign_integration_are_not_found(api: Api, measured: Measured) -> None:
+    foreign = await api.given_tenant()
+    theirs = await foreign.given_integration()
+    for integration_id in ("int_" + "u" * 22, theirs["id"]):
+        answered = await api.get(f"/v1/audience/reports/{integration_id}", params=measured.tenant.in_project)
+        assert refused(answered) == (404, "integration_not_found")
+
+
+async def test_a_foreign_project_is_not_found(api: Api, measured: Measured) -> None:
+    foreign = await api.given_tenant()
+    for project_id in (foreign.project_id, "prj_" + "u" * 22, "prj_\x00"):
+        for path in (measured.path, "/v1/audience/legacy-report"):
+            answered = await api.get(path, params={**measured.tenant.query, "project_id": project_id})
+            assert refused(answered) == (404, "project_not_found"), project_id
+
+
+@pytest.mark.parametrize(
+    ("scopes", "expected"), [(["audience:read"], 200), (["audience:write", "codes:read", "codes:write"], 403)]
+)
+async def test_a_key_needs_to_read_audience(measured: Measured, scopes: list[str], expected: int) -> None:
+    keyed = measured.tenant.with_key(await measured.tenant.given_key(scopes=scopes))
+
+    answers = [
+        await measured.report(by=keyed),
+        await keyed.api.get("/v1/audience/legacy-report", params=keyed.in_project),
+    ]
+
+    assert [answered.status for answered in answers] == [expected, expected]
+    assert expected == 200 or {answered.code for answered in answers} == {"insufficient_scope"}
+
+
+async def test_a_key_of_another_project_finds_nothing(api: Api, measured: Measured) -> None:
+    tenant = measured.tenant
+    project = await api.post("/v1/projects", json={**tenant.query, "name": "Evening show"})
+    neighbour = replace(tenant, project_id=project.json["id"])
+    keyed = neighbour.with_key(await neighbour.given_key(scopes=["audience:read"]))
+
+    assert refused(await measured.report(by=keyed)) == (404, "project_not_found")
+
+
+async def test_a_report_that_is_too_large_is_said_so(measured: Measured, beside_core_url: Secret) -> None:
+    at = measured.tenant.api.clock.now() - timedelta(hours=1)
+    events = [Recorded(at, 7, f"xr_{number:022d}") for number in range(10_000)]
+    await asyncio.to_thread(store, beside_core_url, measured.integration["id"], events)
+
+    assert refused(await measured.report()) == (422, "report_too_large")
+    assert (await measured.report(xr_id=measured.alone["xr_id"])).json["events"] == 1
+
+
+@pytest.mark.parametrize("accept", ["text/html", "image/png"])
+async def test_what_cannot_be_answered_is_said_so(measured: Measured, accept: str) -> None:
+    assert refused(await measured.report(accept=accept)) == (406, "not_acceptable")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_failing_audience_has_no_report(
+    database_url: Secret, clock: FakeClock, tenant: Tenant, fault: str
+) -> None:
+    """Within the deadline, which is longer for a report, and the rest of Core goes on."""
+    async with failing_audience(fault) as url, core_beside(url, database_url, clock) as core, asyncio.timeout(30):
+        report, legacy, codes = await asyncio.gather(
+            core.get("/v1/audience/reports/int_" + "a" * 22, params=tenant.in_project),
+            core.get("/v1/audience/legacy-report", params=tenant.in_project),
+            core.get("/v1/codes", params=tenant.query),
+        )
+    assert refused(report) == refused(legacy) == (503, "audience_unavailable")
+    assert codes.status == 200
+
+
+async def test_another_report_than_the_one_asked_for_is_no_answer(
+    measured: Measured, database_url: Secret, clock: FakeClock
+) -> None:
+    """Of another integration, another filter or another period; with a member too many, or one too few."""
+    clock.freeze()
+    genuine = (await measured.report()).json
+    wrong = [
+        {**genuine, "integration_id": "int_" + "x" * 22},
+        {**genuine, "filters": {"campaign_id": measured.campaign["id"], "xr_id": None}},
+        {**genuine, "period": {**genuine["period"], "to": "2026-11-02T00:00:00.000Z"}},
+        {**genuine, "tokens": ["mt_" + "t" * 43]},
+        {**genuine, "by_day": genuine["by_day"] * 10_001},
+        {**genuine, "events": -1},
+        {name: value for name, value in genuine.items() if name != "by_country"},
+    ]
+    for body in [genuine, *wrong]:
+        async with (
+            misbehaving(answer(json.dumps(body).encode())) as server,
+            core_beside(server.url, database_url, clock) as core,
+        ):
+            answered = await core.get(measured.path, params=measured.tenant.in_project)
+        if body is genuine:
+            assert answered.json == genuine
+        else:
+            assert refused(answered) == (503, "audience_unavailable")
+
+
+async def test_the_legacy_report_is_labelled_as_what_it_is(
+    measured: Measured, measuring: Rival, clock: FakeClock
+) -> None:
+    """No reach, of this project only, and of the days that the period touches."""
+    tenant = measured.tenant
+    today = clock.freeze().date()
+    rows = [(tenant.project_id, today - timedelta(days=days), 10 + days) for days in (0, 1, 40)]
+    for project_id, day, events in [*rows, ("prj_" + "f" * 22, today, 99)]:
+        await measuring.run(
+            "INSERT INTO legacy_days VALUES (%s, %s, %s, %s)", tenant.organization_id, project_id, day, events
+        )
+
+    whole = await tenant.api.get("/v1/audience/legacy-report", params=tenant.in_project)
+    recent = await tenant.api.get(
+        "/v1/audience/legacy-report",
+        params={**tenant.in_project, "from": format_timestamp(clock.now() - timedelta(days=1))},
+    )
+    as_csv = await tenant.api.call(
+        "GET", "/v1/audience/legacy-report", params=tenant.in_project, headers={"Accept": "text/csv"}
+    )
+
+    assert whole.status == 200
+    assert whole.json["label"] == "legacy_unverified_aggregate"
+    assert whole.json["reach_comparable_to_xr_v1"] is False
+    assert "estimated_reach" not in whole.body.decode()
+    assert (whole.json["organization_id"], whole.json["project_id"]) == (tenant.organization_id, tenant.project_id)
+    assert whole.json["by_day"] == [
+        {"day": day.isoformat(), "events": events} for _, day, events in sorted(rows, key=lambda row: row[1])
+    ]
+    assert whole.json["events"] == 71
+    assert recent.json["events"] == 21
+    assert ("by_day", today.isoformat(), "events", "10") in cells(as_csv.body)

@@ -1,0 +1,236 @@
+"""A rotation of the signing key refuses no valid event: every integration trusts the key before it signs."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from audience_faults import FAULTS, failing_audience
+from core_app import Api, Rival, Tenant
+
+from soundmark.core.channel.audience import PUSHED_AT_ONCE, AudienceChannel
+from soundmark.core.context import WorkContext
+from soundmark.core.features.signing_keys import jobs, rotation, service
+from soundmark.core.features.signing_keys.service import KeyRefused
+from soundmark.kit.private_call import PrivateChannel
+from soundmark.kit.secret import Secret
+
+
+class Keys:
+    """The commands on the keys of the shared Core, as `soundmark keys` gives them."""
+
+    def __init__(self, work: WorkContext) -> None:
+        self.work = work
+
+    async def stage(self) -> str:
+        return (await service.stage(self.work.db, self.work.sealer, self.work.clock, self.work.entropy)).key_id
+
+    async def put_in_place(self, key_id: str, audience: AudienceChannel | None = None, **options: Any) -> bool:
+        work = self.work
+        return await rotation.put_in_place(
+            work.db, work.sealer, work.clock, audience or work.audience, key_id, **options
+        )
+
+    async def by_status(self) -> dict[str, str]:
+        return {record.status: record.key_id for record in await service.list_keys(self.work.db)}
+
+
+@pytest.fixture
+def keys(work: WorkContext) -> Keys:
+    return Keys(work)
+
+
+@pytest.fixture
+async def failing(request: pytest.FixtureRequest) -> AsyncIterator[AudienceChannel]:
+    """A channel to an Audience that fails."""
+    async with failing_audience(request.param) as url:
+        channel = AudienceChannel(PrivateChannel(url, Secret("c" * 16), timeout_s=1, bytes_max=8 * 1024 * 1024))
+        yield channel
+        await channel.aclose()
+
+
+async def trusted(measuring: Rival) -> list[tuple[str, str | None]]:
+    """What each integration trusts, and what it trusted before, oldest first."""
+    return await measuring.rows("SELECT core_key_id, previous_key_id FROM integrations ORDER BY number")
+
+
+async def test_every_integration_is_told_before_the_key_signs(
+    api: Api, tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival
+) -> None:
+    other = await api.given_tenant()
+    integrations = [await each.given_integration() for each in (tenant, other, tenant)]
+    await tenant.change_integration("revoke", integrations[2]["id"])
+    old = (await keys.by_status())["active"]
+    staged = await keys.stage()
+    heard: list[int] = []
+    async with measuring.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
+        rotating = await measuring.while_waiting(keys.put_in_place(staged, tell=heard.append))
+        assert await keys.by_status() == {"active": old, "next": staged}, "it does not sign yet"
+    assert await rotating is True
+    assert await keys.by_status() == {"retiring": old, "active": staged}
+    assert await trusted(measuring) == [(staged, old), (staged, old), (old, None)], "but what is revoked"
+    assert heard == [2]
+    assert await rival.rows("SELECT pushed_at IS NOT NULL FROM signing_keys WHERE status = 'active'") == [(True,)]
+    assert await keys.put_in_place(staged) is False, "repeated, nobody is told anything"
+    assert heard == [2]
+
+
+async def test_many_integrations_are_told_in_steps(tenant: Tenant, keys: Keys, measuring: Rival) -> None:
+    await tenant.given_integration()
+    await measuring.run(
+        "INSERT INTO integrations (id, organization_id, project_id, mode, retention_days, sealed_secret, core_key_id,"
+        " core_public_key, created_at)"
+        " SELECT 'int_' || lpad(n::text, 22, '0'), organization_id, project_id, mode, retention_days, sealed_secret,"
+        " core_key_id, core_public_key, created_at FROM integrations, generate_series(1, %s) n",
+        2 * PUSHED_AT_ONCE,
+    )
+    staged = await keys.stage()
+    heard: list[int] = []
+    await keys.put_in_place(staged, tell=heard.append)
+    assert heard == [PUSHED_AT_ONCE, 2 * PUSHED_AT_ONCE, 2 * PUSHED_AT_ONCE + 1]
+    assert {key for key, _ in await trusted(measuring)} == {staged}
+
+
+@pytest.mark.parametrize("failing", FAULTS, indirect=True)
+async def test_while_audience_fails_the_key_does_not_sign_and_the_worker_goes_on(
+    tenant: Tenant, keys: Keys, measuring: Rival, failing: AudienceChannel
+) -> None:
+    await tenant.given_integration()
+    old = (await keys.by_status())["active"]
+    staged = await keys.stage()
+    with pytest.raises(KeyRefused, match="Audience does not answer"):
+        await keys.put_in_place(staged, failing)
+    assert await keys.by_status() == {"active": old, "next": staged}
+    assert await jobs.keep_told_of_keys(keys.work) is True
+    assert await keys.by_status() == {"retiring": old, "active": staged}
+    assert await trusted(measuring) == [(staged, old)]
+
+
+@pytest.mark.parametrize("failing", ["down"], indirect=True)
+async def test_in_an_emergency_the_key_signs_and_audience_is_told_later(
+    tenant: Tenant, keys: Keys, measuring: Rival, failing: AudienceChannel
+) -> None:
+    await tenant.given_integration()
+    old = (await keys.by_status())["active"]
+    staged = await keys.stage()
+    assert await keys.put_in_place(staged, failing, must_be_told=False) is False
+    assert await keys.by_status() == {"retiring": old, "active": staged}
+    assert await trusted(measuring) == [(old, None)]
+    await jobs.keep_told_of_keys(keys.work)
+    assert await trusted(measuring) == [(staged, old)]
+
+
+async def test_a_staged_key_is_nobodys_business_until_it_is_put_in_place(
+    tenant: Tenant, keys: Keys, measuring: Rival
+) -> None:
+    """It may wait for a week, and Audience would forget the one that signs after seven minutes."""
+    active = (await keys.by_status())["active"]
+    await keys.stage()
+    integration = await tenant.given_integration()
+    assert integration["core_key_id"] == active
+    assert (await tenant.change_integration("core-key", integration["id"])).json["core_key_id"] == active
+    await jobs.keep_told_of_keys(keys.work)
+    assert await trusted(measuring) == [(active, None)]
+
+
+async def test_what_is_created_while_a_rotation_tells_begins_with_the_coming_key(
+    tenant: Tenant, keys: Keys, rival: Rival
+) -> None:
+    staged = await keys.stage()
+    await rival.run("UPDATE signing_keys SET push_began_at = now() WHERE status = 'next'")
+    assert (await tenant.given_integration())["core_key_id"] == staged
+    integration = await tenant.given_integration()
+    assert (await tenant.change_integration("core-key", integration["id"])).json["core_key_id"] == staged
+
+
+async def test_what_was_being_created_when_a_rotation_passed_by_is_told_after(
+    tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival
+) -> None:
+    """Its key was chosen before, and its row was not there when all were told."""
+    old = (await keys.by_status())["active"]
+    staged = await keys.stage()
+    async with measuring.holding("LOCK TABLE entitlements, integrations IN EXCLUSIVE MODE"):
+        creating = await measuring.while_waiting(tenant.given_integration())
+        await rival.run("UPDATE signing_keys SET push_began_at = now(), pushed_at = now() WHERE status = 'next'")
+    assert (await creating)["core_key_id"] == old
+    assert await trusted(measuring) == [(staged, old)]
+    assert await rival.rows("SELECT pushed_at FROM signing_keys WHERE status = 'next'") == [(None,)]
+
+
+@pytest.mark.parametrize("phase", ["begin", "activate", "note"])
+async def test_a_rotation_that_dies_is_finished_by_running_it_again(
+    tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival, phase: str
+) -> None:
+    await tenant.given_integration()
+    old = (await keys.by_status())["active"]
+    staged = await keys.stage()
+    condition = {
+        "begin": "NEW.push_began_at IS DISTINCT FROM OLD.push_began_at",
+        "activate": "NEW.status = 'active'",
+        "note": "NEW.pushed_at IS DISTINCT FROM OLD.pushed_at",
+    }[phase]
+    await rival.run(
+        "CREATE FUNCTION dying() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$"
+    )
+    try:
+        await rival.run(
+            f"CREATE TRIGGER dying BEFORE UPDATE ON signing_keys FOR EACH ROW WHEN ({condition})"
+            " EXECUTE FUNCTION dying()"
+        )
+        with pytest.raises(Exception, match="database"):
+            await keys.put_in_place(staged)
+    finally:
+        await rival.run("DROP FUNCTION dying CASCADE")
+    await keys.put_in_place(staged)
+    assert await keys.by_status() == {"retiring": old, "active": staged}
+    assert await trusted(measuring) == [(staged, old)]
+
+
+async def test_two_rotations_at_once_do_it_once(tenant: Tenant, keys: Keys, measuring: Rival) -> None:
+    await tenant.given_integration()
+    old = (await keys.by_status())["active"]
+    staged = await keys.stage()
+    await asyncio.gather(keys.put_in_place(staged), keys.put_in_place(staged))
+    assert await trusted(measuring) == [(staged, old)]
+
+
+@pytest.mark.parametrize("status", ["retiring", "retired", "none"])
+async def test_only_a_staged_key_is_put_in_place(keys: Keys, rival: Rival, status: str) -> None:
+    first = (await keys.by_status())["active"]
+    await keys.put_in_place(await keys.stage())
+    if status == "retired":
+        await rival.run("UPDATE signing_keys SET status = 'retired', sealed_seed = NULL WHERE key_id = %s", first)
+    with pytest.raises(KeyRefused):
+        await keys.put_in_place("sig_none" if status == "none" else first)
+
+
+async def test_a_key_that_core_did_not_make_is_pushed_to_nobody(
+    tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival
+) -> None:
+    """What is pushed is made from the sealed half: whoever can write the table cannot have Audience trust his own."""
+    await tenant.given_integration()
+    staged = await keys.stage()
+    (genuine,) = await rival.rows("SELECT public_key FROM signing_keys WHERE status = 'next'")
+    await rival.run("UPDATE signing_keys SET public_key = %s WHERE status = 'next'", bytes(32))
+    await keys.put_in_place(staged)
+    assert await measuring.rows("SELECT core_public_key FROM integrations") == [genuine]
+
+
+async def test_a_rotation_waits_until_the_last_one_is_over(
+    api: Api, tenant: Tenant, keys: Keys, measuring: Rival
+) -> None:
+    """Audience trusts one key and the one before: proofs of a third would be refused. In an emergency they are."""
+    await tenant.given_integration()
+    first = (await keys.by_status())["active"]
+    second = await keys.stage()
+    await keys.put_in_place(second)
+    third = await keys.stage()
+    with pytest.raises(KeyRefused, match=f"{first} signed proofs until a moment ago"):
+        await keys.put_in_place(third)
+    assert await trusted(measuring) == [(second, first)]
+    assert await keys.put_in_place(third, must_be_told=False) is True
+    fourth = await keys.stage()
+    api.clock.advance(minutes=6)
+    await keys.put_in_place(fourth)
+    assert await trusted(measuring) == [(fourth, third)]

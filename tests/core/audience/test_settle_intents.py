@@ -1,0 +1,199 @@
+"""What a crash left `requested` gets its outcome, by asking Audience what it did."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from audience_faults import FAULTS, failing_audience
+from core_app import FakeClock, Rival, Tenant, jobs_settings
+from misbehaving import answer, misbehaving
+
+from soundmark.core.context import WorkContext
+from soundmark.core.domain.audit import FinalOutcome, Intent
+from soundmark.core.features.audience_control import jobs
+from soundmark.core.store import audit
+from soundmark.core.worker import work_context
+from soundmark.kit.secret import Secret
+
+Outcomes = Callable[[], Awaitable[list[tuple[str, str]]]]
+REVOCATION = "audience.integration_revocation"
+
+
+async def given_intent(tenant: Tenant, rival: Rival, identity: str = "aud_" + "A" * 22, **facts: Any) -> Intent:
+    """An entry that was requested just now."""
+    now = tenant.api.clock.now()
+    intent = Intent(tenant.organization_id, identity, tenant.project_id, facts.get("action", REVOCATION), now)
+    await rival.run(
+        "INSERT INTO audit_entries VALUES (%s, %s, %s, %s, 'user', 'operator', 'requested', '{}', %s, NULL)",
+        intent.organization_id,
+        intent.id,
+        intent.project_id,
+        intent.action,
+        now,
+    )
+    return intent
+
+
+async def given_operation(measuring: Rival, tenant: Tenant, identity: str) -> None:
+    """Audience did it."""
+    integration = await tenant.given_integration()
+    await measuring.run("UPDATE operations SET id = %s WHERE answer LIKE %s", identity, "%" + integration["id"] + "%")
+
+
+async def outcome_of(rival: Rival, identity: str) -> str:
+    ((outcome,),) = await rival.rows("SELECT outcome FROM audit_entries WHERE id = %s", identity)
+    return str(outcome)
+
+
+async def test_what_audience_did_is_completed(
+    tenant: Tenant, rival: Rival, measuring: Rival, work: WorkContext
+) -> None:
+    intent = await given_intent(tenant, rival)
+    await given_operation(measuring, tenant, intent.id)
+    tenant.api.clock.advance(seconds=61)
+    assert await jobs.settle_intents(work) == 1
+    assert await outcome_of(rival, intent.id) == "completed"
+    assert await jobs.settle_intents(work) == 0
+
+
+async def test_what_may_be_under_way_is_left_alone(
+    tenant: Tenant, rival: Rival, measuring: Rival, work: WorkContext
+) -> None:
+    """For a minute whoever asked settles it; for five it may be done yet, though nothing is known of it."""
+    now = tenant.api.clock.freeze()
+    intent = await given_intent(tenant, rival)
+    for seconds in (0, 60, 240):
+        tenant.api.clock.frozen_at = now + timedelta(seconds=seconds)
+        assert await jobs.settle_intents(work) == 0
+        assert await outcome_of(rival, intent.id) == "requested"
+    tenant.api.clock.frozen_at = now + timedelta(minutes=5)
+    assert await jobs.settle_intents(work) == 1
+    assert await outcome_of(rival, intent.id) == "failed"
+    # What is settled stays so, whatever Audience says later.
+    await given_operation(measuring, tenant, intent.id)
+    assert await jobs.settle_intents(work) == 0
+    assert await outcome_of(rival, intent.id) == "failed"
+
+
+async def test_many_are_settled_at_once_and_of_every_tenant(tenant: Tenant, rival: Rival, work: WorkContext) -> None:
+    other = await tenant.api.given_tenant()
+    for number in range(205):
+        await given_intent(tenant if number % 2 else other, rival, f"aud_{number:022d}")
+    tenant.api.clock.advance(minutes=6)
+    assert await jobs.settle_intents(work) == 205
+    assert await rival.rows("SELECT FROM audit_entries WHERE outcome = 'requested'") == []
+    sealed = "SELECT count(*) FROM audit_entries WHERE action = %s AND finalised_at IS NOT NULL AND outcome = 'failed'"
+    assert await rival.rows(sealed, REVOCATION) == [(205,)]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_while_audience_fails_nothing_is_settled(
+    tenant: Tenant, rival: Rival, database_url: Secret, clock: FakeClock, fault: str
+) -> None:
+    """Nor taken for failed: an answer that is none says nothing about what was done."""
+    intent = await given_intent(tenant, rival)
+    clock.advance(hours=1)
+    async with failing_audience(fault) as url:
+        ctx = work_context(jobs_settings(database_url, AUDIENCE_URL=url, PRIVATE_TIMEOUT_S="1"), clock=clock)
+        await ctx.db.open()
+        try:
+            assert await jobs.settle_intents(ctx) == 0
+        finally:
+            await ctx.audience.aclose()
+            await ctx.db.close()
+    assert await outcome_of(rival, intent.id) == "requested"
+
+
+async def test_an_answer_about_another_operation_settles_nothing(
+    tenant: Tenant, rival: Rival, database_url: Secret, clock: FakeClock
+) -> None:
+    intent = await given_intent(tenant, rival)
+    clock.advance(hours=1)
+    async with misbehaving(answer(json.dumps({"id": "aud_other"}).encode())) as server:
+        ctx = work_context(jobs_settings(database_url, AUDIENCE_URL=server.url), clock=clock)
+        await ctx.db.open()
+        try:
+            assert await jobs.settle_intents(ctx) == 0
+        finally:
+            await ctx.audience.aclose()
+            await ctx.db.close()
+    assert await outcome_of(rival, intent.id) == "requested"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"action": "audience.integration_provisioning"},
+        {"project_id": None},
+        {"project_id": "prj_" + "A" * 22},
+        {"id": "aud_" + "B" * 22},
+        {"organization_id": "another"},
+    ],
+    ids=str,
+)
+async def test_only_the_exact_entry_is_finalised(
+    tenant: Tenant, rival: Rival, work: WorkContext, changes: dict[str, Any]
+) -> None:
+    """API v1, "Lifecycle audit intents"."""
+    other = await tenant.api.given_tenant()
+    intent = await given_intent(tenant, rival)
+    facts = {name: getattr(intent, name) for name in Intent.__dataclass_fields__} | changes
+    if facts["organization_id"] == "another":
+        facts["organization_id"] = other.organization_id
+    async with work.db.transaction(tenant=facts["organization_id"]) as tx:
+        assert not await audit.finalise(tx, Intent(**facts), outcome="completed", now=work.clock.now())
+    assert await outcome_of(rival, intent.id) == "requested"
+
+
+@pytest.mark.parametrize("first", ["completed", "failed"])
+async def test_of_two_who_finalise_the_first_is_told(
+    tenant: Tenant, rival: Rival, work: WorkContext, first: FinalOutcome
+) -> None:
+    """Whoever asked and the job, at once: a terminal entry is never rewritten, and sealed once."""
+    intent = await given_intent(tenant, rival)
+    second: FinalOutcome = "failed" if first == "completed" else "completed"
+
+    async def finalise(outcome: FinalOutcome) -> bool:
+        async with work.db.transaction(tenant=intent.organization_id) as tx:
+            return await audit.finalise(tx, intent, outcome=outcome, now=work.clock.now())
+
+    statement = "UPDATE audit_entries SET outcome = %s, finalised_at = now() WHERE id = %s"
+    async with rival.committing(statement, first, intent.id):
+        waiting = await rival.while_waiting(finalise(second))
+    assert await waiting is False
+    assert await outcome_of(rival, intent.id) == first
+    assert not await rival.rows("SELECT FROM audit_unsealed WHERE stage = 'final' AND entry_id = %s", intent.id)
+
+
+async def test_two_workers_settle_each_once(tenant: Tenant, rival: Rival, work: WorkContext) -> None:
+    for number in range(20):
+        await given_intent(tenant, rival, f"aud_{number:022d}")
+    tenant.api.clock.advance(minutes=6)
+    assert sum(await asyncio.gather(jobs.settle_intents(work), jobs.settle_intents(work))) == 20
+
+
+async def test_a_worker_that_dies_leaves_the_rest_to_the_next(tenant: Tenant, rival: Rival, work: WorkContext) -> None:
+    intent = await given_intent(tenant, rival)
+    tenant.api.clock.advance(minutes=6)
+    async with rival.holding("SELECT FROM audit_entries WHERE id = %s FOR UPDATE", intent.id):
+        settling = await rival.while_waiting(jobs.settle_intents(work))
+        await rival.end_whoever_waits()
+        with pytest.raises(Exception, match="database"):
+            await settling
+    assert await outcome_of(rival, intent.id) == "requested"
+    assert await jobs.settle_intents(work) == 1
+
+
+async def test_an_integration_that_was_left_behind_is_told_of_the_key_again(
+    tenant: Tenant, rival: Rival, measuring: Rival, work: WorkContext
+) -> None:
+    """Nobody looked whether a rotation had passed it by, since whoever made it died."""
+    await rival.run("UPDATE signing_keys SET pushed_at = now()")
+    intent = await given_intent(tenant, rival, action="audience.integration_provisioning")
+    await given_operation(measuring, tenant, intent.id)
+    tenant.api.clock.advance(seconds=61)
+    await jobs.settle_intents(work)
+    assert await rival.rows("SELECT pushed_at FROM signing_keys WHERE status = 'active'") == [(None,)]

@@ -1,0 +1,64 @@
+"""Rows as ingestion leaves them, put there without it: of any day, and any number of them."""
+
+import hashlib
+import itertools
+import uuid
+from collections.abc import Mapping
+from datetime import date
+
+from audience_app import Given
+from core_app import Rival
+
+_numbers = itertools.count(1)
+
+
+async def given_aged_rows(rival: Rival, given: Given, events: Mapping[date, int]) -> None:
+    """So many events of each day, with their ids and proofs, and the counters of the day."""
+    ((integration,),) = await rival.rows("SELECT number FROM integrations WHERE id = %s", given.id)
+    await rival.run(
+        "INSERT INTO measured_codes (integration, xr_id, campaign_id) VALUES (%s, 'xr_of_the_test_00000', NULL)"
+        " ON CONFLICT DO NOTHING",
+        integration,
+    )
+    ((code,),) = await rival.rows("SELECT number FROM measured_codes WHERE integration = %s", integration)
+    rows = [(day, next(_numbers)) for day, count in events.items() for _ in range(count)]
+    days, tokens = [day for day, _ in rows], [token for _, token in rows]
+    marks = [uuid.UUID(bytes=hashlib.sha256(str(token).encode()).digest()[:16]) for token in tokens]
+    await rival.run(
+        "INSERT INTO events (token, integration, day, code, occurred_ms, receiver, country)"
+        " SELECT token, %s, day, %s, 0, 0, NULL FROM unnest(%s::date[], %s::bigint[]) AS given (day, token)",
+        integration,
+        code,
+        days,
+        tokens,
+    )
+    await rival.run(
+        "INSERT INTO event_ids (integration, event_id, body, day)"
+        " SELECT %s, mark, mark, day FROM unnest(%s::date[], %s::uuid[]) AS given (day, mark)",
+        integration,
+        days,
+        marks,
+    )
+    await rival.run(
+        "INSERT INTO spent_proofs (integration, proof, day)"
+        " SELECT %s, mark, day FROM unnest(%s::date[], %s::uuid[]) AS given (day, mark)",
+        integration,
+        days,
+        marks,
+    )
+    await rival.run(
+        "INSERT INTO integrity_days (integration, day, event_replays) SELECT %s, day, 1 FROM unnest(%s::date[]) AS day"
+        " ON CONFLICT DO NOTHING",
+        integration,
+        sorted(events),
+    )
+
+
+async def kept_days(rival: Rival, given: Given, table: str) -> list[date]:
+    """The days of which the integration has rows in `table`, ascending."""
+    rows = await rival.rows(
+        f"SELECT DISTINCT day FROM {table} WHERE integration = (SELECT number FROM integrations WHERE id = %s)"
+        " ORDER BY day",
+        given.id,
+    )
+    return [day for (day,) in rows]

@@ -1,0 +1,173 @@
+"""Recorded events without their ingestion, and what a report must say of them: a model in plain Python."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, TypeVar
+
+import psycopg
+from audience_app import Given
+from core_app import Answer
+
+from soundmark.audience.domain.packing import RECEIVER_NUMBERS, country_number
+from soundmark.kit.secret import Secret
+from soundmark.kit.timestamps import format_timestamp, parse_timestamp
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An event, as far as anything is kept of it."""
+
+    at: datetime
+    token: int
+    xr_id: str
+    campaign_id: str | None = None
+    receiver_class: str = "phone"
+    country: str | None = "TN"
+
+
+def store(url: Secret, integration_id: str, events: Sequence[Recorded]) -> None:
+    """Put events into the database as ingestion does, in one transaction."""
+    with psycopg.connect(url.reveal()) as connection:
+        found = connection.execute("SELECT number FROM integrations WHERE id = %s", [integration_id]).fetchone()
+        assert found is not None, "the integration exists"
+        codes = {event.xr_id: event.campaign_id for event in events}
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO measured_codes (integration, xr_id, campaign_id) VALUES (%s, %s, %s)"
+                " ON CONFLICT DO NOTHING",
+                [(found[0], xr_id, campaign_id) for xr_id, campaign_id in codes.items()],
+            )
+        known = connection.execute("SELECT xr_id, number FROM measured_codes WHERE integration = %s", [found[0]])
+        numbers = dict(known.fetchall())
+        columns = "token, integration, day, code, occurred_ms, receiver, country"
+        with connection.cursor() as cursor, cursor.copy(f"COPY events ({columns}) FROM STDIN".encode()) as copy:
+            for event in events:
+                country = None if event.country is None else country_number(event.country)
+                receiver = RECEIVER_NUMBERS[event.receiver_class]
+                day, ms = event.at.date(), ms_of_day(event.at)
+                copy.write_row((event.token, found[0], day, numbers[event.xr_id], ms, receiver, country))
+
+
+def store_integrity(url: Secret, integration_id: str, days: dict[date, tuple[int, int, int]]) -> None:
+    """Put counters of integrity into the database."""
+    with psycopg.connect(url.reveal()) as connection, connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO integrity_days (integration, day, event_replays, code_token_duplicates, proof_replays)"
+            " SELECT number, %s, %s, %s, %s FROM integrations WHERE id = %s",
+            [(day, *counts, integration_id) for day, counts in days.items()],
+        )
+
+
+def ms_of_day(moment: datetime) -> int:
+    return (moment - midnight(moment.date())) // timedelta(milliseconds=1)
+
+
+def midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), tzinfo=UTC)
+
+
+async def report(given: Given, *, accept: str = "application/json", **query: str) -> Answer:
+    """What Core is answered when it asks for a report."""
+    return await given.api.call(
+        "GET", f"/v1/reports/{given.id}", params={**given.query, **query}, headers={"Accept": accept}
+    )
+
+
+def modelled(
+    given: Given,
+    events: Sequence[Recorded],
+    query: dict[str, str],
+    *,
+    integrity: dict[date, tuple[int, int, int]],
+    now: datetime,
+) -> dict[str, Any]:
+    """What the report must be."""
+    kept_from = midnight(now.date() - timedelta(days=given.view["retention_days"]))
+    from_at = parse_timestamp(query["from"]) if "from" in query else kept_from
+    to_at = parse_timestamp(query["to"]) if "to" in query else now
+    begin = max(from_at, kept_from)
+    left = [
+        event
+        for event in events
+        if begin <= event.at < to_at
+        and query.get("campaign_id") in {None, event.campaign_id}
+        and query.get("xr_id") in {None, event.xr_id}
+    ]
+    tokens = Counter(event.token for event in left)
+    touched = {
+        day: counts
+        for day, counts in sorted(integrity.items())
+        if begin.date() <= day <= (to_at - timedelta(milliseconds=1)).date()
+    }
+    frequencies = Counter(tokens.values())
+    sums = [sum(counts[place] for counts in touched.values()) for place in range(3)]
+    names = ("event_replays", "code_token_duplicates", "proof_replays")
+    return {
+        "integration_id": given.id,
+        "mode": given.view["mode"],
+        "period": {"from": format_timestamp(from_at), "to": format_timestamp(to_at)},
+        "filters": {"campaign_id": query.get("campaign_id"), "xr_id": query.get("xr_id")},
+        "events": len(left),
+        "estimated_reach": len(tokens),
+        "average_frequency": round(len(left) / len(tokens), 4) if tokens else 0,
+        "by_day": sorted(
+            by(left, "day", lambda event: event.at.date().isoformat(), has_reach=True), key=lambda row: row["day"]
+        ),
+        "by_receiver": by(left, "receiver_class", lambda event: event.receiver_class),
+        "by_frequency": [
+            {"frequency": frequency, "tokens": count}
+            for frequency, count in sorted(frequencies.items(), key=lambda item: (-item[0] * item[1], item[0]))
+        ],
+        "by_campaign": by(left, "campaign_id", lambda event: event.campaign_id, has_reach=True),
+        "by_xr_code": by(left, "xr_id", lambda event: event.xr_id, has_reach=True),
+        "by_country": by(left, "country", lambda event: event.country),
+        "integrity_signals": {
+            "scope": "integration_period",
+            **dict(zip(names, sums, strict=True)),
+            "by_day": [
+                {"day": day.isoformat(), **dict(zip(names, counts, strict=True))} for day, counts in touched.items()
+            ],
+        },
+    }
+
+
+def by(
+    events: Iterable[Recorded], name: str, key_of: Callable[[Recorded], K], *, has_reach: bool = False
+) -> list[dict[str, Any]]:
+    """One dimension."""
+    grouped: dict[K, list[int]] = {}
+    for event in events:
+        grouped.setdefault(key_of(event), []).append(event.token)
+    rows = []
+    for key, tokens in sorted(grouped.items(), key=lambda item: (-len(item[1]), item[0] or "")):
+        row: dict[str, Any] = {name: key, "events": len(tokens)}
+        rows.append({**row, "estimated_reach": len(set(tokens))} if has_reach else row)
+    return rows
+
+
+def assert_reconciles(said: dict[str, Any]) -> None:
+    """Every sum that the contract names."""
+    events, reach = said["events"], said["estimated_reach"]
+    for dimension in ("by_day", "by_receiver", "by_campaign", "by_xr_code", "by_country"):
+        assert sum(row["events"] for row in said[dimension]) == events, dimension
+        assert all(row["events"] > 0 for row in said[dimension]), dimension
+        assert all(0 < row.get("estimated_reach", 1) <= row["events"] for row in said[dimension]), dimension
+    assert sum(row["tokens"] for row in said["by_frequency"]) == reach
+    assert sum(row["frequency"] * row["tokens"] for row in said["by_frequency"]) == events
+    assert said["average_frequency"] == (round(events / reach, 4) if reach else 0)
+    signals = said["integrity_signals"]
+    for name in ("event_replays", "code_token_duplicates", "proof_replays"):
+        assert sum(day[name] for day in signals["by_day"]) == signals[name], name
+
+
+def cells(content: bytes) -> list[tuple[str, ...]]:
+    """The rows of a CSV, without its head, which is checked."""
+    rows = [tuple(row) for row in csv.reader(io.StringIO(content.decode(), newline=""))]
+    assert rows[0] == ("dimension", "key", "metric", "value")
+    return rows[1:]
