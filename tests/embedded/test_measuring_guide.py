@@ -39,7 +39,11 @@ class Reader:
         self.backend: subprocess.Popen[bytes] | None = None
 
     def follow(self, language: str, text: str) -> str:
-        written = text.replace(SERVICE, self.service).replace(BACKEND, f"127.0.0.1:{self.port}").replace(PORT_OPTION, f"--port {self.port}")
+        written = (
+            text.replace(SERVICE, self.service)
+            .replace(BACKEND, f"127.0.0.1:{self.port}")
+            .replace(PORT_OPTION, f"--port {self.port}")
+        )
         script = self.checkout / f"program.{language}"
         script.write_text(written, encoding="utf-8")
         command = ["bash", "-eu"] if language == "sh" else [sys.executable, "-W", "error"]
