@@ -111,7 +111,7 @@ def test_a_batch_over_a_connection_that_breaks_is_issued_once(tenant: Tenant) ->
 
 
 def test_a_connection_that_stays_broken_is_one_line_that_says_how_to_go_on(tenant: Tenant) -> None:
-    with Cutting(tenant.service.url, "answer lost", *["request lost"] * 20) as proxy:  # type: ignore[list-item]
+    with Cutting(tenant.service.url, "answer lost", *["request lost"] * 20) as proxy:  # type: ignore[list-item]  # a list of texts, each a fault
         done = tenant.run("codes", "issue", *tenant.issuing, url=proxy.url)
     assert "did not answer completely" in done.refusal
     assert done.out == ""
@@ -273,7 +273,7 @@ def test_a_bundle_that_breaks_off_leaves_no_file(tenant: Tenant, tmp_path: Path)
     ids = [code["xr_id"] for code in tenant.given_codes(3)]
     out = tmp_path / "bundle.zip"
     out.write_text("the one before")
-    with Cutting(tenant.service.url, *["half an answer"] * 20) as proxy:  # type: ignore[list-item]
+    with Cutting(tenant.service.url, *["half an answer"] * 20) as proxy:  # type: ignore[list-item]  # a list of texts, each a fault
         done = tenant.run("codes", "wav", *ids, "--project", tenant.project_id, "--out", str(out), url=proxy.url)
     assert "did not answer completely" in done.refusal
     assert [path.name for path in tmp_path.iterdir()] == ["bundle.zip"]

@@ -58,7 +58,7 @@ def connection(service: Service, fault: Fault) -> Iterator[str]:
     if fault == "none":
         yield service.url
     else:
-        with Cutting(service.url, *([fault, "none"] * 50), where="/v1/codes") as proxy:  # type: ignore[arg-type]
+        with Cutting(service.url, *([fault, "none"] * 50), where="/v1/codes") as proxy:  # type: ignore[arg-type]  # a list of texts, each a fault
             yield proxy.url
 
 

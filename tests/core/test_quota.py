@@ -139,7 +139,7 @@ def test_months_are_those_of_utc(moment: str, name: str, seconds: int) -> None:
     assert (month_of(now).name, month_of(now).seconds_left(now)) == (name, seconds)
 
 
-@given(st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)), st.integers(0, 9), st.integers(0, 9))  # noqa: DTZ001
+@given(st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)), st.integers(0, 9), st.integers(0, 9))  # noqa: DTZ001 - hypothesis takes bounds without a zone
 def test_nothing_is_left_of_what_was_used(moment: datetime, quota: int, issued: int) -> None:
     found = Quota(quota, issued, moment.replace(tzinfo=UTC))
     assert found.remaining == max(0, quota - issued)

@@ -248,7 +248,7 @@ def wav(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Write the sound of one active Code as a WAV, or those of up to 100 of one project as a ZIP of WAVs."""
     _check_selection(xr_ids, project)
-    spoken: Literal[3, 4, 5] = 3 if protocol == 3 else 4 if protocol == 4 else 5  # noqa: PLR2004 - as it is typed
+    spoken: Literal[3, 4, 5] = 3 if protocol == 3 else 4 if protocol == 4 else 5  # noqa: PLR2004 - these three and no more - as it is typed
     is_one = len(xr_ids) == 1
     path = out or Path(f"{_file_name(xr_ids[0])}.wav" if is_one else "codes.zip")
     with calling(base_url, key_file, data_dir) as client, _written(path) as into, progress_of(DownloadColumn()) as bar:
@@ -342,7 +342,7 @@ def _read_intent(text: str) -> Intent:
     except MalformedJson:
         raise typer.BadParameter("--intent must be JSON") from None
     match value:
-        case {"type": str(kind), "action": str(action), "resource": dict(resource)} if len(value) == 3:  # noqa: PLR2004
+        case {"type": str(kind), "action": str(action), "resource": dict(resource), **rest} if not rest:
             return Intent(kind, action, resource)
         case _:
             raise typer.BadParameter("--intent must have exactly type, action and resource, the last an object")

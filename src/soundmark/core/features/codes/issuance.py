@@ -38,14 +38,9 @@ from soundmark.core.store import (
 from soundmark.kit.canonical import NotCanonical, canonicalize
 from soundmark.kit.ids import may_be_id, mint
 from soundmark.kit.postgres import Tx
-from soundmark.kit.problems import FieldError, Problem, ValidationFailed
+from soundmark.kit.problems import FieldError, Location, Problem, ValidationFailed
 
 BATCH_MAX: Final = 100  # API v1, "Limits".
-
-_PAST: Final = ValidationFailed(errors=(FieldError("body", "/expires_at", "must be in the future"),))
-_NO_KEY: Final = ValidationFailed(
-    errors=(FieldError("header", "/Idempotency-Key", "must be 16 to 128 characters of A-Za-z0-9._~-"),)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +176,7 @@ async def recall_issuance(
             raise ProjectNotFound
         attempt = attempt_of(keyed.key, route, keyed.request)
         if attempt is None:
-            raise _NO_KEY
+            raise _refused("header", "/Idempotency-Key", "must be 16 to 128 characters of A-Za-z0-9._~-")
         return _recalled(await issuance_receipts.find(tx, scope, attempt), attempt, ctx.clock.now())
 
 
@@ -248,7 +243,7 @@ async def _hold(ctx: Context, tx: Tx, scope: TenantScope, wanted: Issuance, keye
     if not has_project.result():
         raise ProjectNotFound
     if keyed is not None and attempt is None:
-        raise _NO_KEY
+        raise _refused("header", "/Idempotency-Key", "must be 16 to 128 characters of A-Za-z0-9._~-")
     now = ctx.clock.now()  # Read after the last wait: schedule, expiry and month are judged when we act.
     is_same_month = month_of(now) == month
     count = issued_count.result() if is_same_month else await code_usage.count_issued(tx, scope, month_of(now))
@@ -311,10 +306,15 @@ def _judge(wanted: Issuance, campaign: Campaign | None, quota: Quota, against: P
     if against is not None:
         raise against
     if wanted.expires_at <= quota.at:
-        raise _PAST
+        raise _refused("body", "/expires_at", "must be in the future")
     if wanted.count > quota.remaining:
         seconds_left = quota.month.seconds_left(quota.at)
         raise QuotaExceeded(headers={"Retry-After": str(seconds_left), **quota_headers(quota)})
+
+
+def _refused(location: Location, pointer: str, message: str) -> ValidationFailed:
+    # A new one each time: an exception keeps every frame that it passed, and what was asked in it.
+    return ValidationFailed(errors=(FieldError(location, pointer, message),))
 
 
 def quota_headers(quota: Quota) -> dict[str, str]:
