@@ -103,6 +103,31 @@ async def test_a_quota_that_is_used_up_says_when_to_come_again(tenant: Tenant, m
     assert int(refused.headers["retry-after"]) > 0
 
 
+@pytest.mark.parametrize("signature", [b"sha256=\xe9", b"sha256=\x7f", b"sha256=\t" + b"0" * 64, b"\xff", b""])
+async def test_what_is_no_signature_at_all_is_nobodys(tenant: Tenant, signature: bytes) -> None:
+    """Also where no HTTP client would send on what this one sent."""
+    integration = await tenant.given_integration()
+    body = json.dumps(await heard(tenant, integration)).encode()
+    stranger = tenant.api.other(token=None, peer="203.0.113.7")
+
+    headers = [(b"Content-Type", b"application/json"), (b"X-Svc-Signature", signature)]
+    refused = await stranger.call("POST", "/v1/events", content=body, headers=headers)
+
+    assert (refused.status, refused.code) == (401, "unauthenticated")
+
+
+async def test_the_parameters_of_the_content_type_do_not_matter(tenant: Tenant) -> None:
+    integration = await tenant.given_integration()
+    body = json.dumps(await heard(tenant, integration)).encode()
+    signature = "sha256=" + hmac.new(integration["hmac_secret"].encode(), body, hashlib.sha256).hexdigest()
+    stranger = tenant.api.other(token=None, peer="203.0.113.7")
+
+    headers = [(b"Content-Type", b"application/json; charset=\xe9"), (b"X-Svc-Signature", signature.encode())]
+    done = await stranger.call("POST", "/v1/events", content=body, headers=headers)
+
+    assert done.status == 201
+
+
 async def test_what_is_larger_than_an_event_is_not_handed_on(database_url: Secret, clock: FakeClock) -> None:
     async with misbehaving(answer(b"{}")) as server, core_beside(server.url, database_url, clock) as core:
         refused = await deliver(core, b" " * (16 * 1024 + 1), "secret")

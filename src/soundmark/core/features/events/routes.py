@@ -1,5 +1,6 @@
 """`POST /v1/events`, for publishers that reach Core only: Audience judges the very bytes that came."""
 
+import re
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER, Eve
 router = APIRouter(route_class=StrictRoute, tags=["Audience"])
 
 _JSON: Final = "application/json"
+_SIGNATURE: Final = "^sha256=[0-9A-Fa-f]{64}$"
 _BODY: Final[dict[str, Any]] = {
     "parameters": [
         {
@@ -32,7 +34,7 @@ _BODY: Final[dict[str, Any]] = {
             "in": "header",
             "required": True,
             "description": "HMAC-SHA-256 of the raw body under the integration's secret.",
-            "schema": {"type": "string", "pattern": "^sha256=[0-9A-Fa-f]{64}$"},
+            "schema": {"type": "string", "pattern": _SIGNATURE},
         }
     ],
     "requestBody": {
@@ -73,9 +75,11 @@ async def deliver_event(request: Request, ctx: Ctx, request_id: RequestId) -> Re
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
         raise UnsupportedMediaType
     body = await read_body(request, EVENT_MAX_BYTES)
-    headers = {"content-type": request.headers["content-type"]}
+    # Of the type's parameters nothing depends; they may be what no client of ours would send on.
+    headers = {"content-type": _JSON}
     signatures = request.headers.getlist(SIGNATURE_HEADER)
-    if len(signatures) == 1:  # Several are none.
+    # Several are none, and so is what cannot be one.
+    if len(signatures) == 1 and re.fullmatch(_SIGNATURE, signatures[0]):
         headers[SIGNATURE_HEADER] = signatures[0]
     status, recorded = await service.hand_on(ctx, body, headers, request_id=request_id)
     return JSONResponse(recorded.model_dump(), status)
