@@ -84,7 +84,14 @@ async def test_other_tenants_and_projects_have_their_own(audience: AudienceApi) 
 
 async def test_a_period_must_begin_before_it_ends(audience: AudienceApi) -> None:
     moment = "2026-03-01T00:00:00.000Z"
-    for query in ({"from": moment, "to": moment}, {"from": "2126-01-01T00:00:00.000Z"}, {"from": "2026-03-01"}):
+    first = "0001-01-01T00:00:00.000Z"
+    wrong = (
+        {"from": moment, "to": moment},
+        {"from": "2126-01-01T00:00:00.000Z"},
+        {"from": "2026-03-01"},
+        {"to": first},
+    )
+    for query in wrong:
         answer = await report(audience, **query)
         assert (answer.status, answer.json["code"]) == (422, "validation_failed")
         assert answer.json["errors"][0]["pointer"] == "/from"

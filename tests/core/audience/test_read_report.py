@@ -186,6 +186,7 @@ async def test_what_is_not_of_the_project_is_not_found_without_asking(
         {"from": "2026-11-02T00:00:00Z", "to": "2026-11-02T00:00:00Z"},
         {"from": "2026-11-03T00:00:00Z", "to": "2026-11-02T00:00:00Z"},
         {"from": "9999-01-01T00:00:00Z"},
+        {"to": "0001-01-01T00:00:00Z"},
         {"from": "2026-11-02T00:00:00"},
         {"to": "yesterday"},
         {"xr_id": "x" * 161},

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
 
 from soundmark.audience.context import Context
 from soundmark.audience.domain.integration import Workspace
@@ -10,6 +11,8 @@ from soundmark.audience.problems import ReportTooLarge
 from soundmark.audience.store import legacy_days
 from soundmark.kit.problems import FieldError, ValidationFailed
 from soundmark.wire.audience_report import LEGACY_LABEL, LegacyDay, LegacyReport, Period
+
+_BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
 
 async def put_legacy_days(ctx: Context, workspace: Workspace, counts: Sequence[LegacyCount]) -> None:
@@ -36,11 +39,13 @@ async def read_legacy_report(
     Source: API v1, "Audience report content"; contract, section 6, "Legacy report".
     """
     end_at = to_at or ctx.clock.now()
+    if end_at <= _BEGINNING:
+        raise _refused()
     last = (end_at - timedelta(milliseconds=1)).date()
     async with ctx.db.snapshot() as tx:
         begin_at = from_at or _midnight(min(await legacy_days.find_first_day(tx, workspace) or last, last))
         if begin_at >= end_at:
-            raise ValidationFailed(errors=(FieldError("query", "/from", "must precede the end of the period"),))
+            raise _refused()
         found = await legacy_days.list_days(tx, workspace, first=begin_at.date(), last=last, limit=DAYS_AT_ONCE_MAX + 1)
     if len(found) > DAYS_AT_ONCE_MAX:
         raise ReportTooLarge
@@ -53,6 +58,10 @@ async def read_legacy_report(
         by_day=[LegacyDay(day=count.day, events=count.events) for count in found],
         events=sum(count.events for count in found),
     )
+
+
+def _refused() -> ValidationFailed:
+    return ValidationFailed(errors=(FieldError("query", "/from", "must precede the end of the period"),))
 
 
 def _midnight(day: date) -> datetime:

@@ -16,6 +16,7 @@ from soundmark.audience.domain.retention import first_kept_day
 from soundmark.audience.problems import IntegrationNotFound, ReportTooLarge
 from soundmark.audience.store import integrations, reports
 from soundmark.audience.store.reports import DAY_MS, CodeNames, IntegrityCounts, Span
+from soundmark.kit.ids import may_be_id
 from soundmark.kit.postgres import Tx
 from soundmark.kit.problems import DatabaseUnavailable, FieldError, ValidationFailed
 from soundmark.wire.audience_report import DIMENSION_MAX
@@ -26,6 +27,8 @@ _AT_ONCE: Final = 250_000
 _SAMPLES: Final = 256
 _SAMPLED: Final = (TOKEN_MIN, TOKEN_MIN + 2**64 // _SAMPLES - 1)
 _RANGES_MAX: Final = 100_000
+# No event occurs later than this from now: receivers' clocks may be ahead by minutes.
+_AHEAD_MAX: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ async def read_report(ctx: Context, workspace: Workspace, integration_id: str, w
     Raises: IntegrationNotFound; ReportTooLarge; ValidationFailed where the period does not begin before it ends.
     Source: API v1, "Report rules"; contract, section 6, "Report".
     """
+    if not may_be_id(integration_id):
+        raise IntegrationNotFound
     # Few at once: each takes two connections and two processors, and others want some of both.
     async with ctx.report_turns, ctx.db.snapshot() as tx:
         integration = await integrations.find(tx, workspace, integration_id)
@@ -70,7 +75,7 @@ async def read_report(ctx: Context, workspace: Workspace, integration_id: str, w
         now = ctx.clock.now()
         from_at, to_at = _period(wanted, integration, now)
         kept_from = _midnight(first_kept_day(now, integration.retention_days))
-        span = _span(max(from_at, kept_from), to_at)
+        span = _span(max(from_at, kept_from), min(to_at, now + _AHEAD_MAX))
         number = await integrations.get_number(tx, integration_id)
         await reports.keep_to_index(tx)
         codes = await reports.get_codes(tx, number, campaign_id=wanted.campaign_id, xr_id=wanted.xr_id)

@@ -1,7 +1,8 @@
 """The questions what was measured: everything that Core can judge is judged before Audience is asked."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Final
 
 from soundmark.core.context import Context
 from soundmark.core.domain.audience import Wanted, may_be_integration_id
@@ -12,6 +13,8 @@ from soundmark.kit.ids import may_be_id
 from soundmark.kit.postgres import Tx
 from soundmark.kit.problems import FieldError, ValidationFailed
 from soundmark.wire.audience_report import AudienceReport, LegacyReport
+
+_BEGINNING: Final = datetime.min.replace(tzinfo=UTC)  # Of the calendar: no period ends there.
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def _end(ctx: Context, question: Question) -> datetime:
     """
     now = ctx.clock.now()
     to_at = question.to_at or now.replace(microsecond=now.microsecond // 1000 * 1000)
-    if question.from_at is not None and question.from_at >= to_at:
+    if (question.from_at or _BEGINNING) >= to_at:
         raise ValidationFailed(errors=(FieldError("query", "/from", "must precede the end of the period"),))
     return to_at
 
