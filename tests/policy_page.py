@@ -64,7 +64,7 @@ def printed() -> str:
         _table(("action", "operation", "who", "second factor"), _outside(outside, operations)),
         _notes(outside),
         _PUBLIC,
-        _table(("operation",), ((f"`{operation}`",) for operation in operations[None])),
+        _table(("operation", "but"), _public()),
     ]
     return "".join(parts)
 
@@ -87,6 +87,12 @@ def _outside(rules: Mapping[Any, Rule], operations: Operations) -> Iterator[tupl
     for action, rule in rules.items():
         who = "administrators of the platform" if rule.is_platform else "every verified person"
         yield (*_what(action, operations), who, _yes(rule.mfa))
+
+
+def _public() -> Iterator[tuple[str, ...]]:
+    for operation in every_operation():
+        if operation.access["action"] is None:
+            yield f"`{operation}`", operation.access["note"] or "–"
 
 
 def _what(action: str, operations: Operations) -> tuple[str, str]:

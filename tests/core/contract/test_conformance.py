@@ -1,20 +1,28 @@
 """Every operation keeps to the OpenAPI document, whatever it is sent: schemathesis against the production app."""
 
+import contextlib
+import hashlib
+import hmac
 import json
+import re
 import zlib
 from collections.abc import Iterator, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import pytest
+import requests
 import schemathesis
+from audience_app import audience_settings
 from core_app import INTENT, OPERATOR_TOKEN, core_settings, served_in_thread
 from golden_files import golden_files
+from leaks import remember
 from schemathesis.checks import not_a_server_error
 from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi import checks
 
+from soundmark.audience.app import create_app as create_audience_app
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.migrations import migrate
@@ -34,6 +42,7 @@ CHECKS = [
     checks.ignored_auth,
 ]
 ID_CHARS_MAX = 160  # What is longer was drawn to be refused.
+SIGNATURE = re.compile(r"sha256=[0-9A-Fa-f]{64}")
 AUTHORIZATION = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
 CONFIG = {
     "generation": {
@@ -61,10 +70,24 @@ OPERATIONS = [
 
 @dataclass(frozen=True)
 class Target:
-    """A Core on a real socket, with one tenant and one Code in it."""
+    """A Core on a real socket beside a real Audience, with one tenant and one Code in it."""
 
-    url: str
+    client: httpx.Client
     ids: dict[str, str]
+    _integrations: dict[str, Any] = field(default_factory=dict, init=False)
+
+    @property
+    def url(self) -> str:
+        return str(self.client.base_url)
+
+    def integration_of(self, label: str) -> Any:
+        """An integration of the operation's own: what one of them revokes, another has to read."""
+        if label not in self._integrations:
+            wanted = {name: self.ids[name] for name in ("organization_id", "project_id")}
+            made = make(self.client, "/v1/audience/integrations", **wanted, mode="demo", retention_days=14)
+            remember(made["hmac_secret"])
+            self._integrations[label] = made
+        return self._integrations[label]
 
     def make_some_ids_real(self, case: schemathesis.Case) -> None:
         """Replace ids that nobody has by ones that exist, in most cases: what is found is answered otherwise.
@@ -75,32 +98,43 @@ class Target:
         containers = [part for part in drawn if isinstance(part, MutableMapping)]
         if zlib.crc32(repr([dict(part) for part in containers]).encode("utf-8", "backslashreplace")) % 4 == 0:
             return
+        integration = self.integration_of(case.operation.label)
+        real = {**self.ids, "integration_id": integration["id"]}
         for container in containers:
-            for name in container.keys() & self.ids.keys():
+            for name in container.keys() & real.keys():
                 if isinstance(container[name], str) and 0 < len(container[name]) <= ID_CHARS_MAX:
-                    container[name] = self.ids[name]
+                    container[name] = real[name]
+        if SIGNATURE.fullmatch(str(case.headers.get("X-Svc-Signature"))):
+            # As the integration's publisher does it: of what nobody signed, nothing is judged but the signature.
+            sent = requests.Request(**case.as_transport_kwargs(base_url=self.url)).prepare().body or b""
+            body = sent if isinstance(sent, bytes) else sent.encode()
+            digest = hmac.new(integration["hmac_secret"].encode(), body, hashlib.sha256).hexdigest()
+            case.headers["X-Svc-Signature"] = f"sha256={digest}"
 
 
 @pytest.fixture(scope="module")
 def target(cluster: RunningCluster, audio_url: str) -> Iterator[Target]:
-    url = cluster.create_role_and_database("core_of_conformance")
-    migrate(url, "soundmark.core")
-    with (
-        served_in_thread(create_app(core_settings(url, audio_url=audio_url))) as served,
-        httpx.Client(base_url=served, headers=AUTHORIZATION, trust_env=False) as client,
-    ):
-
-        def make(path: str, **body: Any) -> Any:
-            return client.post(path, json=body).raise_for_status().json()
-
-        organization_id = make("/v1/organizations", name="Radio Nordlicht")["id"]
-        project_id = make("/v1/projects", organization_id=organization_id, name="Morning show")["id"]
+    core_url = cluster.create_role_and_database("core_of_conformance")
+    migrate(core_url, "soundmark.core")
+    own_url = cluster.create_role_and_database("audience_of_conformance")
+    migrate(own_url, "soundmark.audience")
+    with contextlib.ExitStack() as stack:
+        audience_url = stack.enter_context(served_in_thread(create_audience_app(audience_settings(own_url))))
+        settings = core_settings(core_url, audio_url=audio_url, audience_url=audience_url)
+        served = stack.enter_context(served_in_thread(create_app(settings)))
+        client = stack.enter_context(httpx.Client(base_url=served, headers=AUTHORIZATION, trust_env=False))
+        organization_id = make(client, "/v1/organizations", name="Radio Nordlicht")["id"]
+        project_id = make(client, "/v1/projects", organization_id=organization_id, name="Morning show")["id"]
         tenant = {"organization_id": organization_id, "project_id": project_id}
         wanted = {**tenant, "issuer": "Radio", "expires_at": "2999-01-01T00:00:00.000Z", "intent": INTENT}
         # Two: one is revoked on the way.
-        ids = {"xr_id": make("/v1/codes", **wanted)["xr_id"]}
-        ids |= {"broadcast_token": make("/v1/codes", **wanted)["broadcast_token"]}
-        yield Target(served, {**tenant, **ids, "X-Svc-Organization-Id": organization_id})
+        ids = {"xr_id": make(client, "/v1/codes", **wanted)["xr_id"]}
+        ids |= {"broadcast_token": make(client, "/v1/codes", **wanted)["broadcast_token"]}
+        yield Target(client, {**tenant, **ids, "X-Svc-Organization-Id": organization_id})
+
+
+def make(client: httpx.Client, path: str, **body: Any) -> Any:
+    return client.post(path, json=body).raise_for_status().json()
 
 
 def answers_are_known(label: str) -> Any:

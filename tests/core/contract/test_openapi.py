@@ -2,6 +2,7 @@
 
 import html
 import importlib
+import importlib.util
 import json
 import pkgutil
 import re
@@ -15,6 +16,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from published import PROBLEM_TYPE, Published
 
 import soundmark
+import soundmark.audience.features
 from soundmark.core.access.policy import POLICY
 from soundmark.core.contract.catalogue import CATALOGUE
 from soundmark.kit.problems import Problem
@@ -28,6 +30,9 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 }
 # Answered before any operation is chosen, so no operation lists them.
 OF_NO_OPERATION = {"method_not_allowed"}
+# What is signed by whoever sends it needs no bearer's credential and is refused without a signature all the same.
+SIGNED = {"POST /v1/events"}
+PRIVATE_COMPONENTS = ("soundmark.audio", "soundmark.audience")
 
 _NOT_IMPORTED = re.compile(r"\.alembic\b|\.migrations\.|\.__main__$")
 
@@ -61,19 +66,25 @@ def schemas_with_examples(node: Any, where: str) -> Iterator[tuple[str, Mapping[
             yield from schemas_with_examples(child, f"{where}/{name}")
 
 
-def problems_in_code() -> dict[str, list[str]]:
-    """Where each code is defined, in every module of the product."""
+def component_of(problem: type[Problem]) -> str:
+    """Who can answer it: a private component, or Core with what all components have in common."""
+    component = ".".join(problem.__module__.split(".")[:2])
+    return component if component in PRIVATE_COMPONENTS else "soundmark.core"
+
+
+def problems_in_code() -> dict[str, list[type[Problem]]]:
+    """Every problem that is defined in any module of the product, by its component."""
     for module in pkgutil.walk_packages(soundmark.__path__, "soundmark."):
         # Only Alembic can load what it runs; and the program is not to be run here.
         if not _NOT_IMPORTED.search(module.name):
             importlib.import_module(module.name)
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[type[Problem]]] = {}
     remaining = Problem.__subclasses__()
     while remaining:
         problem = remaining.pop()
         remaining += problem.__subclasses__()
         if problem.__module__.startswith("soundmark."):
-            found.setdefault(problem.code, []).append(problem.__module__)
+            found.setdefault(component_of(problem), []).append(problem)
     return found
 
 
@@ -128,7 +139,17 @@ def test_a_credential_is_asked_for_exactly_where_it_is_needed(name: str) -> None
     operation = OPERATIONS[name]
     needed = [] if operation["x-svc-access"]["public"] else [{"bearer": []}]
     assert operation["security"] == needed
-    assert ("unauthenticated" in listed_problems(operation)) == bool(needed)
+    assert ("unauthenticated" in listed_problems(operation)) == (bool(needed) or name in SIGNED)
+
+
+@pytest.mark.parametrize("name", sorted(SIGNED))
+def test_what_is_signed_says_so(name: str) -> None:
+    """Contract, section 6: the publisher's signature stands in the place of a credential."""
+    (signature,) = (each for each in OPERATIONS[name]["parameters"] if each["in"] == "header")
+    assert (signature["name"], signature["required"]) == ("X-Svc-Signature", True)
+    access = OPERATIONS[name]["x-svc-access"]
+    assert access["public"]
+    assert "X-Svc-Signature" in access["note"]
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
@@ -145,12 +166,22 @@ def test_every_action_of_the_policy_has_its_operation() -> None:
 
 def test_every_code_in_the_code_base_stands_in_the_catalogue_once() -> None:
     found = problems_in_code()
-    assert {code: modules for code, modules in found.items() if len(modules) > 1} == {}
-    # The private components have problems that only Core reads.
-    public = {
-        code for code, (module,) in found.items() if not module.startswith(("soundmark.audio.", "soundmark.audience."))
+    for component, problems in found.items():
+        codes = [problem.code for problem in problems]
+        assert sorted(set(codes)) == sorted(codes), f"{component} defines a code twice"
+    assert {problem.code for problem in found["soundmark.core"]} == set(CATALOGUE)
+
+
+def test_a_code_that_a_private_component_shares_means_the_same_in_core() -> None:
+    """It crosses the private channel by its code. What only one component has, only Core reads."""
+    found = problems_in_code()
+    crossing = [problem for component in PRIVATE_COMPONENTS for problem in found[component]]
+    shared = [problem for problem in crossing if problem.code in CATALOGUE]
+    assert {problem.code for problem in crossing} - {problem.code for problem in shared} == {
+        "audio_busy",
+        "operation_conflict",
     }
-    assert public == set(CATALOGUE)
+    assert [problem.code for problem in shared if problem.kind is not CATALOGUE[problem.code].kind] == []
 
 
 def test_every_code_of_the_catalogue_is_listed_by_an_operation() -> None:
@@ -184,11 +215,34 @@ async def test_the_reference_names_every_operation_and_every_problem_of_it(api: 
 def test_only_the_public_api_is_in_the_document() -> None:
     assert all(path.startswith("/v1/") for path in DOCUMENT["paths"])
     text = json.dumps(DOCUMENT)
-    for private in ("/render", "/metrics", "/healthz", "/readyz", "audio_busy", "xop_o"):
+    for private in ("/render", "/metrics", "/healthz", "/readyz", "audio_busy", "operation_conflict", "xop_o"):
         assert private not in text
+    assert private_operations() & OPERATIONS.keys() == {"GET /v1/usage"}, "this one Core has too, for its own usage"
 
 
-@pytest.mark.parametrize("call", ["GET /metrics", "POST /render", "GET /v1/events", "GET /private", "POST /v1/render"])
+def private_operations() -> set[str]:
+    """Every route of Audience that needs the internal credential."""
+    features = soundmark.audience.features
+    modules = [
+        importlib.import_module(f"{module.name}.routes")
+        for module in pkgutil.iter_modules(features.__path__, f"{features.__name__}.")
+        if importlib.util.find_spec(f"{module.name}.routes")
+    ]
+    routes = [route for module in modules for route in module.router.routes]
+    return {f"{method} {route.path}" for route in routes for method in route.methods}
+
+
+PRIVATE_CALLS = ["GET /metrics", "POST /render", "GET /private", "POST /v1/render"]
+
+
+@pytest.mark.parametrize("call", [*PRIVATE_CALLS, *sorted(private_operations() - OPERATIONS.keys())])
 async def test_private_routes_are_not_on_the_public_port(api: Api, call: str) -> None:
-    method, path = call.split()
+    method, path = re.sub(r"{\w+}", "int_c3R1ZGlvLW1lYXN1cmVtZW50", call).split()
     assert (await api.call(method, path)).code == "not_found"
+
+
+async def test_events_can_only_be_delivered(api: Api) -> None:
+    """The path is public, on Audience and through Core, and nothing can be read there."""
+    for method in ("GET", "PUT", "PATCH", "DELETE"):
+        refused = await api.call(method, "/v1/events")
+        assert (refused.status, refused.code, refused.headers["allow"]) == (405, "method_not_allowed", "POST")

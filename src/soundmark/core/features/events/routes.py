@@ -19,13 +19,16 @@ from soundmark.core.problems import (
     ProofInvalid,
     ProofReplayed,
 )
-from soundmark.kit.http import StrictRoute, read_body
+from soundmark.kit.http import ACCESS, StrictRoute, read_body
 from soundmark.kit.problems import Unauthenticated, UnsupportedMediaType
 from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER, EventAnswer
 
 router = APIRouter(route_class=StrictRoute, tags=["Audience"])
 
 _JSON: Final = "application/json"
+_SIGNED: Final = {
+    ACCESS: PUBLIC[ACCESS] | {"note": "the publisher signs the body under the integration's secret (`X-Svc-Signature`)"}
+}
 _SIGNATURE: Final = "^sha256=[0-9A-Fa-f]{64}$"
 _BODY: Final[dict[str, Any]] = {
     "parameters": [
@@ -65,7 +68,7 @@ _BODY: Final[dict[str, Any]] = {
             AudienceUnavailable,
         ),
     },
-    openapi_extra=PUBLIC | _BODY,
+    openapi_extra=_SIGNED | _BODY,
 )
 async def deliver_event(request: Request, ctx: Ctx, request_id: RequestId) -> Response:
     """Deliver one event of an audience, signed by the publisher's backend.
