@@ -157,6 +157,21 @@ async def test_what_was_being_created_when_a_rotation_passed_by_is_told_after(
     assert await rival.rows("SELECT pushed_at FROM signing_keys WHERE status = 'next'") == [(None,)]
 
 
+async def test_an_update_of_the_key_that_a_rotation_overtook_ends_with_the_new_key(
+    tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival
+) -> None:
+    """It chose the key before, and arrived after: the integration would refuse every event in seven minutes."""
+    old = (await keys.by_status())["active"]
+    integration = await tenant.given_integration()
+    staged = await keys.stage()
+    async with rival.holding("SELECT FROM projects FOR UPDATE"):
+        updating = await rival.while_waiting(tenant.change_integration("core-key", integration["id"]))
+        await keys.put_in_place(staged)
+        assert await trusted(measuring) == [(staged, old)]
+    assert (await updating).status == 200
+    assert await trusted(measuring) == [(staged, old)]
+
+
 @pytest.mark.parametrize("phase", ["begin", "activate", "note"])
 async def test_a_rotation_that_dies_is_finished_by_running_it_again(
     tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival, phase: str

@@ -12,7 +12,7 @@ from core_app import FakeClock, Rival, Tenant, jobs_settings
 from misbehaving import answer, misbehaving
 
 from soundmark.core.context import WorkContext
-from soundmark.core.domain.audit import FinalOutcome, Intent
+from soundmark.core.domain.audit import FinalOutcome, Intent, IntentAction
 from soundmark.core.features.audience_control import jobs
 from soundmark.core.store import audit
 from soundmark.core.worker import work_context
@@ -187,12 +187,13 @@ async def test_a_worker_that_dies_leaves_the_rest_to_the_next(tenant: Tenant, ri
     assert await jobs.settle_intents(work) == 1
 
 
+@pytest.mark.parametrize("action", ["audience.integration_provisioning", "audience.integration_core_key_update"])
 async def test_an_integration_that_was_left_behind_is_told_of_the_key_again(
-    tenant: Tenant, rival: Rival, measuring: Rival, work: WorkContext
+    tenant: Tenant, rival: Rival, measuring: Rival, work: WorkContext, action: IntentAction
 ) -> None:
-    """Nobody looked whether a rotation had passed it by, since whoever made it died."""
+    """Nobody looked whether a rotation had passed it by, since whoever gave it a key died."""
     await rival.run("UPDATE signing_keys SET pushed_at = now()")
-    intent = await given_intent(tenant, rival, action="audience.integration_provisioning")
+    intent = await given_intent(tenant, rival, action=action)
     await given_operation(measuring, tenant, intent.id)
     tenant.api.clock.advance(seconds=61)
     await jobs.settle_intents(work)

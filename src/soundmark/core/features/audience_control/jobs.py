@@ -8,7 +8,7 @@ from procrastinate import App
 
 from soundmark.core.context import WorkContext
 from soundmark.core.domain.audience import EntitledMode
-from soundmark.core.domain.audit import FinalOutcome, Intent
+from soundmark.core.domain.audit import FinalOutcome, Intent, IntentAction
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.steps.entitlement import PROJECT_ENTITLEMENT
 from soundmark.core.store import audience_entitlements, signing_keys
@@ -22,6 +22,9 @@ SETTLED_AFTER: Final = timedelta(minutes=1)  # Whoever asked has an answer by th
 # What was asked may be under way in Audience after Core gave up: for as long as its statements may take there.
 NOT_DONE_AFTER: Final = timedelta(minutes=5)
 _AT_ONCE: Final = 100
+_GIVING_A_KEY: Final[frozenset[IntentAction]] = frozenset(
+    {"audience.integration_core_key_update", "audience.integration_provisioning"}
+)
 
 _log: Final = structlog.get_logger()
 
@@ -71,7 +74,7 @@ async def _settle(ctx: WorkContext, intent: Intent) -> bool:
     if not is_applied and now - intent.created_at < NOT_DONE_AFTER:
         return False
     outcome: FinalOutcome = "completed" if is_applied else "failed"
-    if is_applied and intent.action == "audience.integration_provisioning":
+    if is_applied and intent.action in _GIVING_A_KEY:
         await _have_keys_told_again(ctx)
     async with ctx.db.transaction(tenant=intent.organization_id) as tx:
         is_settled = await entries.finalise(tx, intent, outcome=outcome, now=now)
@@ -80,7 +83,7 @@ async def _settle(ctx: WorkContext, intent: Intent) -> bool:
 
 
 async def _have_keys_told_again(ctx: WorkContext) -> None:
-    """The integration trusts the key that signs also where a rotation passed it by while it was made."""
+    """The integration trusts the key that signs also where a rotation passed it by while it was given another."""
     async with ctx.db.transaction() as tx:
         for record in await signing_keys.lock_all(tx):
             if record.status == "active":

@@ -96,22 +96,17 @@ async def create_integration(
             project_id=wanted.project_id,
             metadata={"mode": wanted.mode, "retention_days": wanted.retention_days},
         )
-    created = await _carried_out(
-        ctx,
-        intent,
-        ctx.audience.create_integration(
-            scope.organization_id,
-            wanted.project_id,
-            mode=wanted.mode,
-            retention_days=wanted.retention_days,
-            core_key=key,
-            entitlement=entitlement,
-            operation_id=intent.id,
-            request_id=request_id,
-        ),
+    creating = ctx.audience.create_integration(
+        scope.organization_id,
+        wanted.project_id,
+        mode=wanted.mode,
+        retention_days=wanted.retention_days,
+        core_key=key,
+        entitlement=entitlement,
+        operation_id=intent.id,
+        request_id=request_id,
     )
-    await _catch_up(ctx, key, request_id)
-    return created
+    return await _carried_out(ctx, intent, _caught_up(ctx, key, creating, request_id))
 
 
 async def list_integrations(  # noqa: PLR0913 - whose, from where and how many
@@ -217,18 +212,15 @@ async def replace_core_key(ctx: Context, scope: TenantScope, target: Target, *, 
     key = _core_key(await ctx.custody.key_to_trust())
     told = {"core_key_id": key.key_id}
     intent = await _requested(ctx, scope, target, "audience.integration_core_key_update", told)
-    return await _carried_out(
-        ctx,
-        intent,
-        ctx.audience.replace_core_key(
-            scope.organization_id,
-            target.project_id,
-            target.integration_id,
-            core_key=key,
-            operation_id=intent.id,
-            request_id=request_id,
-        ),
+    replacing = ctx.audience.replace_core_key(
+        scope.organization_id,
+        target.project_id,
+        target.integration_id,
+        core_key=key,
+        operation_id=intent.id,
+        request_id=request_id,
     )
+    return await _carried_out(ctx, intent, _caught_up(ctx, key, replacing, request_id))
 
 
 async def _requested(
@@ -331,8 +323,16 @@ def _core_key(key: PublicKey) -> CoreKey:
     return CoreKey(key.key_id, key.public_key)
 
 
+async def _caught_up(ctx: Context, given: CoreKey, asking: Awaitable[T], request_id: str) -> T:
+    """Phase 2 of what gives an integration a key, which a rotation may have overtaken."""
+    done = await asking
+    # Before the entry is finalised: of one that was left `requested` the job sees to the key.
+    await _catch_up(ctx, given, request_id)
+    return done
+
+
 async def _catch_up(ctx: Context, given: CoreKey, request_id: str) -> None:
-    """The new integration trusts the coming key also where a rotation began after its own was chosen.
+    """The integration trusts the coming key also where a rotation began after the one that it was `given` was chosen.
 
     A rotation that begins later finds the integration there. Never fails, as `_finalised`; the worker makes up for it.
     """
