@@ -73,7 +73,7 @@ def test_every_command_that_is_named_exists(path: Path) -> None:
 
 
 def test_the_guide_names_every_metric_and_no_other() -> None:
-    for module in ("soundmark.core.app", "soundmark.audio.app"):
+    for module in ("soundmark.core.app", "soundmark.audience.app", "soundmark.audio.app"):
         importlib.import_module(module)
     # The client names a counter without the `_total` that it is read with.
     known = {
@@ -120,11 +120,15 @@ def test_decisions_are_numbered_without_gaps() -> None:
         assert path.read_text(encoding="utf-8").startswith(f"# {number}. ")
 
 
-def test_every_lock_has_its_rank() -> None:
-    ranked = set(re.findall(r"`(\w+\.(?:lock|hold)\w*)`", (ROOT / "docs" / "locks.md").read_text(encoding="utf-8")))
+@pytest.mark.parametrize("component", ["core", "audience"])
+def test_every_lock_has_its_rank(component: str) -> None:
+    """Each has a database, a store and an order of its own; Audience's stands below its heading."""
+    of_core, heading, of_audience = (ROOT / "docs" / "locks.md").read_text("utf-8").partition("\n## Audience\n")
+    assert heading
+    ranked = set(re.findall(r"`(\w+\.(?:lock|hold)\w*)`", of_core if component == "core" else of_audience))
     found = {
         f"{path.stem}.{function}"
-        for path in (ROOT / "src" / "soundmark" / "core" / "store").glob("*.py")
+        for path in (ROOT / "src" / "soundmark" / component / "store").glob("*.py")
         for function in re.findall(r"^async def ((?:lock|hold)\w*)", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
     assert ranked == found
