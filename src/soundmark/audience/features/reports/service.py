@@ -27,6 +27,7 @@ _AT_ONCE: Final = 250_000
 _SAMPLES: Final = 256
 _SAMPLED: Final = (TOKEN_MIN, TOKEN_MIN + 2**64 // _SAMPLES - 1)
 _RANGES_MAX: Final = 100_000
+_NOBODY_WAITS_AFTER_S: Final = 60.0  # The longest deadline that a private call may have (API v1, "Limits").
 # No event occurs later than this from now: receivers' clocks may be ahead by minutes.
 _AHEAD_MAX: Final = timedelta(days=1)
 
@@ -62,37 +63,44 @@ async def read_report(ctx: Context, workspace: Workspace, integration_id: str, w
 
     What has aged out is not counted, deleted or not.
 
-    Raises: IntegrationNotFound; ReportTooLarge; ValidationFailed where the period does not begin before it ends.
+    Raises: IntegrationNotFound; ReportTooLarge; ValidationFailed where the period does not begin before it ends;
+        DatabaseUnavailable, also where whoever asked has given up long ago.
     Source: API v1, "Report rules"; contract, section 6, "Report".
     """
     if not may_be_id(integration_id):
         raise IntegrationNotFound
-    # Few at once: each takes two connections and two processors, and others want some of both.
-    async with ctx.report_turns, ctx.db.snapshot() as tx:
-        integration = await integrations.find(tx, workspace, integration_id)
-        if integration is None:
-            raise IntegrationNotFound
-        now = ctx.clock.now()
-        from_at, to_at = _period(wanted, integration, now)
-        kept_from = _midnight(first_kept_day(now, integration.retention_days))
-        span = _span(max(from_at, kept_from), min(to_at, now + _AHEAD_MAX))
-        number = await integrations.get_number(tx, integration_id)
-        await reports.keep_to_index(tx)
-        codes = await reports.get_codes(tx, number, campaign_id=wanted.campaign_id, xr_id=wanted.xr_id)
-        is_narrowed = wanted.campaign_id is not None or wanted.xr_id is not None
-        counted = await _Counting(ctx, tx, number, span, codes, is_narrowed=is_narrowed).all()
-        _refuse_too_large(counted)
-        return Report(
-            integration=integration,
-            from_at=from_at,
-            to_at=to_at,
-            first_day=span.first_day,
-            counted=counted,
-            names=await _names(tx, number, codes, counted),
-            integrity_days=await reports.list_integrity_days(
-                tx, number, first_day=span.first_day, last_day=span.last_day
-            ),
-        )
+    try:
+        async with asyncio.timeout(_NOBODY_WAITS_AFTER_S):
+            # Few at once: each takes two connections and two processors, and others want some of both.
+            async with ctx.report_turns, ctx.db.snapshot() as tx:
+                return await _counted(ctx, tx, workspace, integration_id, wanted)
+    except TimeoutError:
+        raise DatabaseUnavailable from None
+
+
+async def _counted(ctx: Context, tx: Tx, workspace: Workspace, integration_id: str, wanted: Wanted) -> Report:
+    integration = await integrations.find(tx, workspace, integration_id)
+    if integration is None:
+        raise IntegrationNotFound
+    now = ctx.clock.now()
+    from_at, to_at = _period(wanted, integration, now)
+    kept_from = _midnight(first_kept_day(now, integration.retention_days))
+    span = _span(max(from_at, kept_from), min(to_at, now + _AHEAD_MAX))
+    number = await integrations.get_number(tx, integration_id)
+    await reports.keep_to_index(tx)
+    codes = await reports.get_codes(tx, number, campaign_id=wanted.campaign_id, xr_id=wanted.xr_id)
+    is_narrowed = wanted.campaign_id is not None or wanted.xr_id is not None
+    counted = await _Counting(ctx, tx, number, span, codes, is_narrowed=is_narrowed).all()
+    _refuse_too_large(counted)
+    return Report(
+        integration=integration,
+        from_at=from_at,
+        to_at=to_at,
+        first_day=span.first_day,
+        counted=counted,
+        names=await _names(tx, number, codes, counted),
+        integrity_days=await reports.list_integrity_days(tx, number, first_day=span.first_day, last_day=span.last_day),
+    )
 
 
 @dataclass(frozen=True, slots=True)
