@@ -93,12 +93,10 @@ class PrivateChannel:
         query: Query | None = None,
         request_id: str,
         operation_id: str | None = None,
-        patience: float = 1,
     ) -> PrivateAnswer:
         """Carry out a request, with a JSON object as its body where there is a `payload`; the whole answer.
 
-        What is None in `query` is left out of it. A path must have been put together from ids that were checked. What
-        is known to take longer has `patience` times the deadline.
+        What is None in `query` is left out of it. A path must have been put together from ids that were checked.
 
         Raises: PrivateCallFailed.
         """
@@ -110,15 +108,14 @@ class PrivateChannel:
             headers["content-type"] = JSON_TYPE
             content = json.dumps(payload).encode()
         headers |= self._authority()
-        timeout_s = self._timeout_s * patience
-        return await self._call(method, path, content, query, headers, request_id, timeout_s=timeout_s)
+        return await self._call(method, path, content, query, headers, request_id)
 
     async def forward(self, path: str, content: bytes, headers: Mapping[str, str], *, request_id: str) -> PrivateAnswer:
         """POST bytes as they are, with these headers and without our credential: for a route that anybody may call.
 
         Raises: PrivateCallFailed.
         """
-        return await self._call("POST", path, content, None, headers, request_id, timeout_s=self._timeout_s)
+        return await self._call("POST", path, content, None, headers, request_id)
 
     async def is_ready(self) -> bool:
         """Whether the component says of itself that it is ready."""
@@ -143,18 +140,14 @@ class PrivateChannel:
         query: Query | None,
         headers: Mapping[str, str],
         request_id: str,
-        *,
-        timeout_s: float,
     ) -> PrivateAnswer:
         assert_no_transaction("a private call")
         params = {name: value for name, value in (query or {}).items() if value is not None}
         headers = {**headers, "x-request-id": request_id}
         try:
             async with (
-                asyncio.timeout(timeout_s),
-                self._client.stream(
-                    method, path, content=content, params=params or None, headers=headers, timeout=timeout_s
-                ) as response,
+                asyncio.timeout(self._timeout_s),
+                self._client.stream(method, path, content=content, params=params or None, headers=headers) as response,
             ):
                 body = await self._read(response)
         except TimeoutError:

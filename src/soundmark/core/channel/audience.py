@@ -51,8 +51,6 @@ _DECLARED: Final[Mapping[str, type[Problem]]] = {
     for problem in (EntitlementRequired, IntegrationNotFound, IntegrationRevoked, NotFound, ReportTooLarge)
 }
 PUSHED_AT_ONCE: Final = 500  # Integrations in one call: far from its deadline, and few calls for many of them.
-# Deadlines that a report may take: it counts millions of events.
-_PATIENCE: Final = 4
 _log: Final = structlog.get_logger()
 
 S = TypeVar("S", bound="_Answered")
@@ -334,7 +332,6 @@ class AudienceChannel:
                 "xr_id": wanted.xr_id,
             },
             request_id=request_id,
-            patience=_PATIENCE,
         )
         report = _read_whole(answer, AudienceReport)
         told = (report.integration_id, report.filters.campaign_id, report.filters.xr_id, report.period.to)
@@ -369,7 +366,7 @@ class AudienceChannel:
         Raises: ReportTooLarge.
         """
         query = {**_within(organization_id, project_id), **_told_period(from_at, to_at)}
-        answer = await self._ask("GET", "/v1/legacy-report", query=query, request_id=request_id, patience=_PATIENCE)
+        answer = await self._ask("GET", "/v1/legacy-report", query=query, request_id=request_id)
         report = _read_whole(answer, LegacyReport)
         if (report.organization_id, report.project_id, report.period.to) != (organization_id, project_id, to_at):
             raise _failed("other_report")
@@ -401,7 +398,6 @@ class AudienceChannel:
         query: Query | None = None,
         request_id: str,
         operation_id: str | None = None,
-        patience: float = 1,
     ) -> PrivateAnswer:
         """The answer, unless it declares a problem.
 
@@ -415,7 +411,6 @@ class AudienceChannel:
                 query=query,
                 request_id=request_id,
                 operation_id=operation_id,
-                patience=patience,
             )
             if answer.media_type == PROBLEM_TYPE:
                 declared = _DECLARED.get(str(answer.json_object().get("code")))
