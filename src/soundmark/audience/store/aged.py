@@ -1,6 +1,5 @@
 """Deleting what is older than an integration keeps."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final, LiteralString
@@ -16,54 +15,23 @@ class AgedTable:
     deleting: LiteralString
 
 
-# Each statement reads some blocks of its table and no index, so that no row that is written has to keep one for it.
-AGED_TABLES: Final[Sequence[AgedTable]] = (
-    AgedTable(
-        "events",
-        """
-        DELETE FROM events AS kept
+def _aged(name: LiteralString) -> AgedTable:
+    # Some blocks of the table are read and no index, so that no row that is written has to keep one for it.
+    return AgedTable(
+        name,
+        "DELETE FROM "  # noqa: S608 - the names are those of the tables below
+        + name
+        + """ AS kept
          USING integrations
          WHERE kept.ctid >= %(first)s::tid
            AND kept.ctid < %(end)s::tid
            AND integrations.number = kept.integration
            AND kept.day < %(today)s::date - integrations.retention_days
         """,
-    ),
-    AgedTable(
-        "event_ids",
-        """
-        DELETE FROM event_ids AS kept
-         USING integrations
-         WHERE kept.ctid >= %(first)s::tid
-           AND kept.ctid < %(end)s::tid
-           AND integrations.number = kept.integration
-           AND kept.day < %(today)s::date - integrations.retention_days
-        """,
-    ),
-    AgedTable(
-        "spent_proofs",
-        """
-        DELETE FROM spent_proofs AS kept
-         USING integrations
-         WHERE kept.ctid >= %(first)s::tid
-           AND kept.ctid < %(end)s::tid
-           AND integrations.number = kept.integration
-           AND kept.day < %(today)s::date - integrations.retention_days
-        """,
-    ),
-    AgedTable(
-        "integrity_days",
-        """
-        DELETE FROM integrity_days AS kept
-         USING integrations
-         WHERE kept.ctid >= %(first)s::tid
-           AND kept.ctid < %(end)s::tid
-           AND integrations.number = kept.integration
-           AND kept.day < %(today)s::date - integrations.retention_days
-        """,
-    ),
-)
+    )
 
+
+AGED_TABLES: Final = (_aged("events"), _aged("event_ids"), _aged("spent_proofs"), _aged("integrity_days"))
 
 _RETENTION_LOCK: Final = 2  # Kind of advisory lock: docs/locks.md.
 
