@@ -1,6 +1,5 @@
 """Audience as it runs in production, on a real database, driven over ASGI by whoever holds its credential."""
 
-import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterator
@@ -8,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-from core_app import Answer, FakeClock
+from core_app import Answer, FakeClock, alive
 from leaks import remember
 
 from soundmark import settings as declared
@@ -142,16 +141,5 @@ async def running_audience(
     """
     clock = clock or FakeClock()
     app = create_app(settings, clock=clock)
-    to_app: asyncio.Queue[dict[str, str]] = asyncio.Queue()
-    from_app: asyncio.Queue[Any] = asyncio.Queue()
-    lifespan = asyncio.create_task(app({"type": "lifespan", "asgi": {}, "state": {}}, to_app.get, from_app.put))  # type: ignore[arg-type]  # the protocol's loose dicts
-    await to_app.put({"type": "lifespan.startup"})
-    started = await from_app.get()
-    if started["type"] == "lifespan.startup.failed":
-        await lifespan  # Raises why.
-    assert started["type"] == "lifespan.startup.complete", started
-    try:
+    async with alive(app):
         yield AudienceApi(app, clock)
-    finally:
-        await to_app.put({"type": "lifespan.shutdown"})
-        await lifespan

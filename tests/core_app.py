@@ -347,6 +347,16 @@ async def running_core(settings: declared.CoreSettings, clock: FakeClock | None 
     """
     clock = clock or FakeClock()
     app = create_app(settings, clock=clock)
+    async with alive(app):
+        yield Api(app, clock)
+
+
+@contextlib.asynccontextmanager
+async def alive(app: AsgiApp) -> AsyncIterator[None]:
+    """Its lifespan runs, from start to stop.
+
+    Raises: what the app refuses to start with.
+    """
     to_app: asyncio.Queue[dict[str, str]] = asyncio.Queue()
     from_app: asyncio.Queue[Any] = asyncio.Queue()
     lifespan = asyncio.create_task(app({"type": "lifespan", "asgi": {}, "state": {}}, to_app.get, from_app.put))  # type: ignore[arg-type]  # the protocol's loose dicts
@@ -356,7 +366,7 @@ async def running_core(settings: declared.CoreSettings, clock: FakeClock | None 
         await lifespan  # Raises why.
     assert started["type"] == "lifespan.startup.complete", started
     try:
-        yield Api(app, clock)
+        yield
     finally:
         await to_app.put({"type": "lifespan.shutdown"})
         await lifespan
