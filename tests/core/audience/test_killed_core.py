@@ -1,0 +1,89 @@
+"""A real Core process that is killed between what Audience did and what the audit log tells of it."""
+
+import asyncio
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from audience_app import CREDENTIAL
+from core_app import AUDIO_CREDENTIAL, MASTER_KEY, OPERATOR_TOKEN, Rival, Tenant
+from up_process import SOUNDMARK, clean_environ, until
+
+from soundmark.core.context import WorkContext
+from soundmark.core.features.audience_control import jobs
+from soundmark.kit.secret import Secret
+from soundmark.kit.sockets import reserve_port
+
+
+@pytest.fixture
+def core(database_url: Secret, measuring_url: str, tenant: Tenant) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Another process on the database and beside the Audience of the shared Core; where it answers."""
+    assert tenant is not None, "the signing keys are there"
+    environ = {
+        "SOUNDMARK_BASE_URL": "http://core.test",
+        "SOUNDMARK_CORE_DATABASE_URL": database_url.reveal(),
+        "SOUNDMARK_MASTER_KEY": MASTER_KEY,
+        "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
+        "SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL,
+        "SOUNDMARK_AUDIENCE_URL": measuring_url,
+        "SOUNDMARK_AUDIENCE_CREDENTIAL": CREDENTIAL,
+        "SOUNDMARK_OPERATOR_TOKEN": OPERATOR_TOKEN,
+        "SOUNDMARK_PRIVATE_TIMEOUT_S": "60",
+    }
+    with reserve_port("127.0.0.1", 0) as sock:
+        url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+        command = [*SOUNDMARK, "serve", "core", "--port", url.rpartition(":")[2], "--beside-others"]
+        with subprocess.Popen(command, env=clean_environ(environ), stderr=subprocess.DEVNULL) as process:
+            try:
+                until(lambda: _answers(url), 30)
+                yield url, process
+            finally:
+                process.kill()
+
+
+def _answers(url: str) -> bool:
+    with contextlib.suppress(httpx.HTTPError):
+        return httpx.get(f"{url}/healthz").is_success
+    return False
+
+
+async def test_what_a_killed_core_had_done_is_settled_and_done_once(  # noqa: PLR0913, PLR0917 - fixtures
+    core: tuple[str, subprocess.Popen[bytes]],
+    tenant: Tenant,
+    rival: Rival,
+    measuring: Rival,
+    work: WorkContext,
+    outcomes: Any,
+) -> None:
+    """The integration is there and the log says so; its secret was told to nobody and can be replaced."""
+    url, process = core
+    async with (
+        httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {OPERATOR_TOKEN}"}, timeout=60) as client,
+        contextlib.AsyncExitStack() as held,
+    ):
+        asking = client.post("/v1/audience/integrations", json=tenant.wanted_integration())
+        async with measuring.holding("LOCK TABLE entitlements, integrations IN EXCLUSIVE MODE"):
+            creating = await measuring.while_waiting(asking)
+            # Whoever finalises the entry waits here.
+            await held.enter_async_context(
+                rival.holding("SELECT FROM audit_entries WHERE outcome = 'requested' FOR UPDATE")
+            )
+        await rival.until_someone_waits()
+        async with asyncio.timeout(30):
+            while await measuring.rows("SELECT count(*) FROM operations") != [(1,)]:  # noqa: ASYNC110 - in PostgreSQL
+                await asyncio.sleep(0.01)
+        process.kill()
+        with pytest.raises(httpx.HTTPError):
+            await creating
+    assert await outcomes() == [("provisioning", "requested")]
+
+    tenant.api.clock.advance(seconds=61)
+    assert await jobs.settle_intents(work) == 1
+
+    assert await outcomes() == [("provisioning", "completed")]
+    listed = await tenant.api.get("/v1/audience/integrations", params=tenant.in_project)
+    (integration,) = listed.json["data"]
+    assert (await tenant.change_integration("secret", integration["id"])).json["hmac_secret"].startswith("xhm_")
