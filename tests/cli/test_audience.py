@@ -16,7 +16,7 @@ from recorded import Recorded, midnight, store, store_integrity
 from soundmark_sdk.client.reading import read_record
 from soundmark_sdk.client.records import AudienceReport
 
-from soundmark.cli.report_picture import draw_report, frequency_bars
+from soundmark.cli.report_picture import draw_report, frequency_bars, report_figure
 from soundmark.core.app import create_app
 from soundmark.kit.secret import Secret
 
@@ -186,6 +186,25 @@ def test_any_number_of_days_is_drawn(tmp_path: Path, days: int) -> None:
     drawn(tmp_path / "report.png")
 
 
+@pytest.mark.parametrize("days", [1, 2, 3, 14, 730])
+def test_on_an_axis_of_days_stand_days(days: int) -> None:
+    """No hours, of which a report says nothing; and below each other stands the same day."""
+    begin = datetime(2024, 12, 1, tzinfo=UTC).date()
+    by_day = [
+        {"day": (begin + timedelta(days=number)).isoformat(), "events": 1, "estimated_reach": 1}
+        for number in range(days)
+    ]
+    counts = {"event_replays": 1, "code_token_duplicates": 0, "proof_replays": 0}
+    signals = {"scope": "integration_period", **counts, "by_day": [{"day": by_day[-1]["day"], **counts}]}
+
+    reach, _, integrity = report_figure(of_frequencies({1: days}, by_day=by_day, integrity_signals=signals)).axes
+
+    assert reach.get_xlim() == integrity.get_xlim()
+    ticks = [tick for tick in reach.get_xticks() if reach.get_xlim()[0] <= tick <= reach.get_xlim()[1]]
+    assert 2 <= len(ticks) <= 12
+    assert [tick % 1 for tick in ticks] == [0] * len(ticks)
+
+
 def given_file(folder: Path, *lines: str, head: str = "day,events") -> Path:
     file = folder / "legacy.csv"
     file.write_text("\r\n".join([head, *lines, ""]), encoding="utf-8", newline="")
@@ -194,10 +213,12 @@ def given_file(folder: Path, *lines: str, head: str = "day,events") -> Path:
 
 def test_legacy_days_are_imported_and_replaced(measured: Measured, tmp_path: Path) -> None:
     first = measured.import_legacy(given_file(tmp_path, "2026-01-30,412", "2026-01-31,0", '"2026-02-01","388"'))
-    again = measured.import_legacy(given_file(tmp_path, "2026-01-31,7", "2026-02-02,1"))
+    again = measured.import_legacy(given_file(tmp_path, "2026-01-31,7"))
+    another = measured.import_legacy(given_file(tmp_path, "2026-02-02,1"))
 
     assert (first.status, first.out) == (0, "3 days, 800 events\n")
-    assert (again.status, again.out) == (0, "2 days, 8 events\n")
+    assert (again.status, again.out) == (0, "1 day, 7 events\n")
+    assert (another.status, another.out) == (0, "1 day, 1 event\n")
     said = measured.legacy()
     assert {row["day"]: row["events"] for row in said["by_day"]} == {
         "2026-01-30": 412,

@@ -127,7 +127,7 @@ def import_legacy(
         raise Refused(printable(str(refused))) from None
     except AudienceUnavailable:
         raise Refused("Audience did not answer that it took them; repeating it is safe") from None
-    typer.echo(f"{len(days)} days, {sum(days.values()):,} events")
+    typer.echo(f"{_counted(len(days), 'day')}, {_counted(sum(days.values()), 'event')}")
 
 
 def read_days(path: Path) -> dict[date, int]:
@@ -160,6 +160,10 @@ def read_days(path: Path) -> dict[date, int]:
     if not 0 < len(days) <= _DAYS_MAX:
         raise Refused(f"there must be 1 to {_DAYS_MAX:,} days, not {len(days):,}")
     return days
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _read_row(row: list[str], line: int) -> tuple[date, int]:

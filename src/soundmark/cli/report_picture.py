@@ -25,10 +25,17 @@ _SIGNALS: Final = (
 # Frequencies above it stand in one bar: a picture cannot tell hundreds of them apart.
 _FREQUENCY_MAX: Final = 12
 _HEADROOM: Final = 1.16
+_DAYS_MIN: Final = 7
+_HALF_A_DAY: Final = 0.5
 
 
 def draw_report(report: AudienceReport, png_path: Path) -> None:
     """The picture of `report` is written to `png_path`, 1320 by 1080."""
+    report_figure(report).savefig(png_path, format="png")
+
+
+def report_figure(report: AudienceReport) -> Figure:
+    """The picture: what was reached by day, how often, and what was not counted twice."""
     layout = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.14)  # Inches.
     figure = Figure(figsize=(11, 9), dpi=120, layout=layout, facecolor=_PAPER)
     FigureCanvasAgg(figure)
@@ -46,7 +53,7 @@ def draw_report(report: AudienceReport, png_path: Path) -> None:
     _draw_days(by_day, report)
     _draw_frequencies(frequencies, report)
     _draw_integrity(integrity, report)
-    figure.savefig(png_path, format="png")
+    return figure
 
 
 def frequency_bars(report: AudienceReport) -> list[tuple[str, int]]:
@@ -65,7 +72,8 @@ def _draw_days(axes: Axes, report: AudienceReport) -> None:
     axes.bar(days, [row.events for row in report.by_day], color=_EVENTS, label="events")
     axes.plot(days, [row.estimated_reach for row in report.by_day], color=_REACH, marker="o", ms=4, label="reach")
     axes.set_ylabel("a day (UTC)", color=_INK)
-    _finish(axes, has_days=True, is_empty=not days)
+    _finish(axes, is_empty=not days)
+    _finish_days(axes, report, is_empty=not days)
 
 
 def _draw_frequencies(axes: Axes, report: AudienceReport) -> None:
@@ -74,7 +82,7 @@ def _draw_frequencies(axes: Axes, report: AudienceReport) -> None:
     axes.bar_label(drawn, [f"{count:,}" for _, count in bars], fontsize=8, color=_SOFT, padding=2)
     axes.set_ylabel("tokens", color=_INK)
     axes.set_xlabel("events of one token", color=_INK)
-    _finish(axes, has_days=False, is_empty=not bars)
+    _finish(axes, is_empty=not bars)
 
 
 def _draw_integrity(axes: Axes, report: AudienceReport) -> None:
@@ -86,7 +94,8 @@ def _draw_integrity(axes: Axes, report: AudienceReport) -> None:
         axes.bar(days, counts, bottom=below, color=color, label=label)
         below = [one + other for one, other in zip(below, counts, strict=True)]
     axes.set_ylabel("not counted twice", color=_INK)
-    _finish(axes, has_days=True, is_empty=not rows)
+    _finish(axes, is_empty=not rows)
+    _finish_days(axes, report, is_empty=not rows)
 
 
 def _days(texts: Iterable[str]) -> list[float]:
@@ -95,7 +104,7 @@ def _days(texts: Iterable[str]) -> list[float]:
     return numbers
 
 
-def _finish(axes: Axes, *, has_days: bool, is_empty: bool) -> None:
+def _finish(axes: Axes, *, is_empty: bool) -> None:
     axes.set_facecolor("white")
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
@@ -108,9 +117,15 @@ def _finish(axes: Axes, *, has_days: bool, is_empty: bool) -> None:
     if is_empty:
         axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center", color=_SOFT)
         axes.set_xticks([])
+
+
+def _finish_days(axes: Axes, report: AudienceReport, *, is_empty: bool) -> None:
+    if is_empty:
         return
-    if has_days:
-        locator = AutoDateLocator(minticks=2, maxticks=10)  # type: ignore[no-untyped-call]
-        axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-        axes.legend(loc="upper left", frameon=False, ncols=3, fontsize=9)
+    days = _days(row.day for row in (*report.by_day, *report.integrity_signals.by_day))
+    # A week at least: below that, the axis would tell the hours of a day.
+    axes.set_xlim(min(*days, max(days) - _DAYS_MIN + 1) - _HALF_A_DAY, max(days) + _HALF_A_DAY)
+    locator = AutoDateLocator(minticks=2, maxticks=10)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    axes.legend(loc="upper left", frameon=False, ncols=3, fontsize=9)
