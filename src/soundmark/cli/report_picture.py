@@ -122,7 +122,7 @@ def _finish(axes: Axes, *, is_empty: bool) -> None:
 def _finish_days(axes: Axes, report: AudienceReport, *, is_empty: bool) -> None:
     if is_empty:
         return
-    days = _days(row.day for row in (*report.by_day, *report.integrity_signals.by_day))
+    days = [*_days(row.day for row in report.by_day), *_days(row.day for row in report.integrity_signals.by_day)]
     # A week at least: below that, the axis would tell the hours of a day.
     axes.set_xlim(min(*days, max(days) - _DAYS_MIN + 1) - _HALF_A_DAY, max(days) + _HALF_A_DAY)
     locator = AutoDateLocator(minticks=2, maxticks=10)  # type: ignore[no-untyped-call]
