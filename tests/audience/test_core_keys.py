@@ -28,8 +28,11 @@ def raw(key: dict[str, str]) -> tuple[str, bytes]:
     return key["key_id"], base64url.decode(key["public_key"])
 
 
-async def push(audience: AudienceApi, key: dict[str, str], after: str | None = None, limit: int = 1000) -> Answer:
-    return await audience.call("POST", "/v1/core-keys", json={**key, "after": after, "limit": limit})
+async def push(
+    audience: AudienceApi, key: dict[str, str], after: str | None = None, limit: int = 1000, **changes: Any
+) -> Answer:
+    body = {**key, "after": after, "limit": limit, "still_signs": None, **changes}
+    return await audience.call("POST", "/v1/core-keys", json=body)
 
 
 async def test_the_key_before_is_trusted_for_seven_more_minutes(audience: AudienceApi, audience_rival: Rival) -> None:
@@ -120,6 +123,25 @@ async def test_begun_anew_it_leaves_the_key_before_its_seven_minutes(
     assert await trusted(audience_rival, given.id) == before
 
 
+async def test_a_key_before_that_signs_still_has_its_seven_minutes_anew(
+    audience: AudienceApi, audience_rival: Rival
+) -> None:
+    """Of one integration only where it is the key before; and the key that is trusted stays what it is."""
+    given, other = await audience.given_integration(), await audience.given_integration()
+    for key in (THIRD_KEY, OTHER_CORE_KEY):
+        await other.change("core-key", key)
+    await push(audience, OTHER_CORE_KEY)
+    untouched = await trusted(audience_rival, other.id)
+    audience.clock.freeze()
+    audience.clock.advance(minutes=20)
+
+    await push(audience, OTHER_CORE_KEY, still_signs=CORE_KEY["key_id"])
+
+    expected = (*raw(OTHER_CORE_KEY), *raw(CORE_KEY), audience.clock.now() + timedelta(minutes=7))
+    assert await trusted(audience_rival, given.id) == expected
+    assert await trusted(audience_rival, other.id) == untouched
+
+
 async def test_the_seven_minutes_begin_after_the_wait(audience: AudienceApi, audience_rival: Rival) -> None:
     given = await audience.given_integration()
     audience.clock.freeze()
@@ -170,14 +192,13 @@ async def test_a_push_that_dies_has_changed_nothing(audience: AudienceApi, audie
         {"limit": 0},
         {"limit": 1001},
         {"limit": "5"},
+        {"still_signs": ""},
         {"seed": "A"},
     ],
 )
 async def test_a_wrong_member_is_refused(audience: AudienceApi, audience_rival: Rival, changes: dict[str, Any]) -> None:
     given = await audience.given_integration()
-    body = {**OTHER_CORE_KEY, "after": None, "limit": 10, **changes}
-
-    answer = await audience.call("POST", "/v1/core-keys", json=body)
+    answer = await push(audience, OTHER_CORE_KEY, **{"limit": 10, **changes})
 
     assert (answer.status, answer.json["code"]) == (422, "validation_failed")
     assert (await trusted(audience_rival, given.id))[0] == "core-key-1"

@@ -82,12 +82,8 @@ class Custody:
         assert self._refreshing.locked(), "one reading at a time"
         async with self._db.transaction() as tx:
             records = await signing_keys.list_all(tx)
-        active = next((record for record in records if record.status == "active"), None)
-        assert active is not None, "there is an active key since the first start"
-        keys = {
-            record.key_id: PublicKey(record.key_id, record.public_key, record.status) for record in self.ours(records)
-        }
-        self._keyring = Keyring(keys, self._open(active))
+        keys = {record.key_id: _published(record) for record in self.ours(records)}
+        self._keyring = Keyring(keys, self._open(_active_of(records)))
 
     async def key_to_trust(self) -> PublicKey:
         """The key that whoever verifies proofs has to trust from now on, as the database says it at this moment.
@@ -96,13 +92,20 @@ class Custody:
 
         Raises: DatabaseUnavailable.
         """
-        async with self._db.transaction() as tx:
-            records = self.ours(await signing_keys.list_all(tx))
+        records = await self._ours_now()
         coming = [record for record in records if record.status == "next" and record.push_began_at is not None]
-        active = [record for record in records if record.status == "active"]
-        chosen = next(iter([*coming, *active]), None)
-        assert chosen is not None, "there is an active key since the first start"
-        return PublicKey(chosen.key_id, chosen.public_key, chosen.status)
+        return _published(coming[0] if coming else _active_of(records))
+
+    async def key_that_signs(self) -> PublicKey:
+        """The active key, as the database says it at this moment.
+
+        Raises: DatabaseUnavailable.
+        """
+        return _published(_active_of(await self._ours_now()))
+
+    async def _ours_now(self) -> list[SigningKeyRecord]:
+        async with self._db.transaction() as tx:
+            return self.ours(await signing_keys.list_all(tx))
 
     def ours(self, records: Iterable[SigningKeyRecord]) -> list[SigningKeyRecord]:
         """Those of `records` that Core made itself; an alarm for every other.
@@ -139,6 +142,16 @@ def unseal_key(record: SigningKeyRecord, sealer: Sealer) -> SigningKey:
     assert record.sealed_seed is not None, "a retired key does not sign"
     seed = sealer.unseal(record.sealed_seed, table="signing_keys", column="sealed_seed", row=record.key_id)
     return SigningKey.from_seed(record.key_id, seed)
+
+
+def _active_of(records: Iterable[SigningKeyRecord]) -> SigningKeyRecord:
+    active = next((record for record in records if record.status == "active"), None)
+    assert active is not None, "there is an active key since the first start"
+    return active
+
+
+def _published(record: SigningKeyRecord) -> PublicKey:
+    return PublicKey(record.key_id, record.public_key, record.status)
 
 
 def _vouched_for(record: SigningKeyRecord, sealer: Sealer) -> bytes | None:

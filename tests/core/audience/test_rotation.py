@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -133,12 +134,15 @@ async def test_a_staged_key_is_nobodys_business_until_it_is_put_in_place(
     assert await trusted(measuring) == [(active, None)]
 
 
-async def test_what_is_created_while_a_rotation_tells_begins_with_the_coming_key(
-    tenant: Tenant, keys: Keys, rival: Rival
+async def test_what_is_created_while_a_rotation_tells_trusts_the_coming_key_and_the_one_that_signs(
+    tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival
 ) -> None:
+    """Proofs of its first Codes are still signed by that one."""
+    old = (await keys.by_status())["active"]
     staged = await keys.stage()
     await rival.run("UPDATE signing_keys SET push_began_at = now() WHERE status = 'next'")
     assert (await tenant.given_integration())["core_key_id"] == staged
+    assert await trusted(measuring) == [(staged, old)]
     integration = await tenant.given_integration()
     assert (await tenant.change_integration("core-key", integration["id"])).json["core_key_id"] == staged
 
@@ -152,7 +156,7 @@ async def test_what_was_being_created_when_a_rotation_passed_by_is_told_after(
     async with measuring.holding("LOCK TABLE entitlements, integrations IN EXCLUSIVE MODE"):
         creating = await measuring.while_waiting(tenant.given_integration())
         await rival.run("UPDATE signing_keys SET push_began_at = now(), pushed_at = now() WHERE status = 'next'")
-    assert (await creating)["core_key_id"] == old
+    assert (await creating)["core_key_id"] == staged
     assert await trusted(measuring) == [(staged, old)]
     assert await rival.rows("SELECT pushed_at FROM signing_keys WHERE status = 'next'") == [(None,)]
 
@@ -168,7 +172,7 @@ async def test_an_update_of_the_key_that_a_rotation_overtook_ends_with_the_new_k
         updating = await rival.while_waiting(tenant.change_integration("core-key", integration["id"]))
         await keys.put_in_place(staged)
         assert await trusted(measuring) == [(staged, old)]
-    assert (await updating).status == 200
+    assert (await updating).json == {"integration_id": integration["id"], "core_key_id": staged}
     assert await trusted(measuring) == [(staged, old)]
 
 
@@ -200,6 +204,34 @@ async def test_a_rotation_that_dies_is_finished_by_running_it_again(
     await keys.put_in_place(staged)
     assert await keys.by_status() == {"retiring": old, "active": staged}
     assert await trusted(measuring) == [(staged, old)]
+
+
+async def test_what_is_finished_late_leaves_the_key_that_signed_until_then_its_seven_minutes(
+    tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those who were told first would have forgotten it, and would refuse every event that is on its way."""
+    clock = tenant.api.clock
+    clock.freeze()
+    await tenant.given_integration()
+    await rival.run("UPDATE signing_keys SET pushed_at = now()")
+    old = (await keys.by_status())["active"]
+    staged = await keys.stage()
+    with monkeypatch.context() as patch:
+        patch.setattr(service, "activate", _dying)
+        with pytest.raises(ConnectionError):
+            await keys.put_in_place(staged)
+    clock.advance(minutes=20)
+    await jobs.keep_told_of_keys(keys.work)
+    assert await trusted(measuring) == [(staged, old)]
+    seven_minutes_on = clock.now() + timedelta(minutes=7)
+    assert await measuring.rows("SELECT previous_until FROM integrations") == [(seven_minutes_on,)]
+    clock.advance(minutes=1)
+    await keys.put_in_place(staged)
+    assert await measuring.rows("SELECT previous_until FROM integrations") == [(seven_minutes_on,)], "and no longer"
+
+
+async def _dying(*_: Any) -> None:
+    raise ConnectionError
 
 
 async def test_two_rotations_at_once_do_it_once(tenant: Tenant, keys: Keys, measuring: Rival) -> None:

@@ -201,6 +201,20 @@ async def trust(tx: Tx, integration_ids: Sequence[str], core_key: TrustedKey, *,
     )
 
 
+async def set_previous_until(tx: Tx, integration_ids: Sequence[str], key_id: str, *, previous_until: datetime) -> None:
+    """Let those whose key before is `key_id` trust it until `previous_until`."""
+    await tx.run(
+        """
+        UPDATE integrations
+           SET previous_until = %(previous_until)s
+         WHERE id = ANY(%(integration_ids)s)
+           AND previous_key_id = %(key_id)s
+           AND previous_until < %(previous_until)s
+        """,
+        {"integration_ids": list(integration_ids), "key_id": key_id, "previous_until": previous_until},
+    )
+
+
 async def count_unrevoked(tx: Tx, organization_id: str) -> dict[Mode, int]:
     """How many integrations of an organisation are not revoked, by mode; a mode without any is left out."""
     rows = await tx.all(

@@ -285,28 +285,36 @@ class AudienceChannel:
         return [ModeUsage(row.mode, row.events, row.active_integrations) for row in _read(answer, _Usage).modes]
 
     async def push_core_key(
-        self, core_key: CoreKey, *, after: str | None, limit: int, request_id: str
+        self, core_key: CoreKey, *, still_signs: str | None, after: str | None, limit: int, request_id: str
     ) -> tuple[int, str | None]:
         """The next `limit` integrations trust `core_key`: how many they are, and behind which one to go on.
 
         The second is None when there are no more.
         """
-        body = {**_told_key(core_key), "after": after, "limit": limit}
+        body = {**_told_key(core_key), "still_signs": still_signs, "after": after, "limit": limit}
         pushed = _read(await self._ask("POST", "/v1/core-keys", body, request_id=request_id), _Pushed)
         if pushed.next is not None and pushed.next == after:
             raise _failed("no_progress")
         return len(pushed.data), pushed.next
 
     async def push_everywhere(
-        self, core_key: CoreKey, *, request_id: str, tell: Callable[[int], None] | None = None
+        self,
+        core_key: CoreKey,
+        *,
+        still_signs: str | None = None,
+        request_id: str,
+        tell: Callable[[int], None] | None = None,
     ) -> int:
         """Every integration that is not revoked trusts `core_key`; how many they are. `tell` hears how many so far.
 
-        Safe to repeat, which is what to do after an interruption.
+        Safe to repeat, which is what to do after an interruption. The key that `still_signs` is trusted for seven
+        minutes from now on, however long ago an integration was told of the one that comes.
         """
         count, after = 0, None
         while True:
-            pushed, after = await self.push_core_key(core_key, after=after, limit=PUSHED_AT_ONCE, request_id=request_id)
+            pushed, after = await self.push_core_key(
+                core_key, still_signs=still_signs, after=after, limit=PUSHED_AT_ONCE, request_id=request_id
+            )
             count += pushed
             if tell is not None:
                 tell(count)

@@ -12,7 +12,7 @@ Of an answer that did not come it is not known whether the operation was done, s
 """
 
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -75,7 +75,8 @@ async def create_integration(
 ) -> WithSecret:
     """A new, active integration of the project exists; its HMAC secret is in the answer and nowhere else.
 
-    It trusts the key that Core signs with, or the one that a rotation under way is about to.
+    It trusts the key that Core signs with. Where a rotation is about to replace that one it trusts the coming one, and
+    for seven more minutes the one that signs until then.
 
     Raises: ProjectNotFound; ValidationFailed for a demo that keeps longer than demos do; EntitlementRequired;
         ResourceDeletionInProgress; AudienceUnavailable.
@@ -83,7 +84,7 @@ async def create_integration(
     """
     if wanted.mode == "demo":
         _judge_demo(wanted.retention_days)
-    key = _core_key(await ctx.custody.key_to_trust())
+    key = _core_key(await ctx.custody.key_that_signs())
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await _hold_open(tx, scope, wanted.project_id)
         entitlement = await _entitlement(ctx, tx, scope, wanted.mode)
@@ -106,7 +107,8 @@ async def create_integration(
         operation_id=intent.id,
         request_id=request_id,
     )
-    return await _carried_out(ctx, intent, _caught_up(ctx, key, creating, request_id))
+    created, trusted = await _carried_out(ctx, intent, _caught_up(ctx, key, creating, request_id))
+    return replace(created, integration=replace(created.integration, core_key_id=trusted.key_id))
 
 
 async def list_integrations(  # noqa: PLR0913 - whose, from where and how many
@@ -220,7 +222,8 @@ async def replace_core_key(ctx: Context, scope: TenantScope, target: Target, *, 
         operation_id=intent.id,
         request_id=request_id,
     )
-    return await _carried_out(ctx, intent, _caught_up(ctx, key, replacing, request_id))
+    replaced, trusted = await _carried_out(ctx, intent, _caught_up(ctx, key, replacing, request_id))
+    return replace(replaced, core_key_id=trusted.key_id)
 
 
 async def _requested(
@@ -323,15 +326,14 @@ def _core_key(key: PublicKey) -> CoreKey:
     return CoreKey(key.key_id, key.public_key)
 
 
-async def _caught_up(ctx: Context, given: CoreKey, asking: Awaitable[T], request_id: str) -> T:
-    """Phase 2 of what gives an integration a key, which a rotation may have overtaken."""
+async def _caught_up(ctx: Context, given: CoreKey, asking: Awaitable[T], request_id: str) -> tuple[T, CoreKey]:
+    """Phase 2 of what gives an integration a key, which a rotation may have overtaken; and the key that it trusts."""
     done = await asking
     # Before the entry is finalised: of one that was left `requested` the job sees to the key.
-    await _catch_up(ctx, given, request_id)
-    return done
+    return done, await _catch_up(ctx, given, request_id)
 
 
-async def _catch_up(ctx: Context, given: CoreKey, request_id: str) -> None:
+async def _catch_up(ctx: Context, given: CoreKey, request_id: str) -> CoreKey:
     """The integration trusts the coming key also where a rotation began after the one that it was `given` was chosen.
 
     A rotation that begins later finds the integration there. Never fails, as `_finalised`; the worker makes up for it.
@@ -339,10 +341,12 @@ async def _catch_up(ctx: Context, given: CoreKey, request_id: str) -> None:
     try:
         key = _core_key(await ctx.custody.key_to_trust())
         if key.key_id == given.key_id:
-            return
+            return given
         async with ctx.db.transaction() as tx:
             await signing_keys.lock_all(tx)
             await signing_keys.update_pushed(tx, key.key_id, pushed_at=None)
         await ctx.audience.push_everywhere(key, request_id=request_id)
     except Exception as error:  # noqa: BLE001 - as above
         _log.warning("core_key_not_caught_up", error=type(error).__name__)
+        return given
+    return key

@@ -3,6 +3,7 @@
 An integration trusts one key of Core's, and for seven minutes the one before it. Proofs live for five minutes, and the
 old key goes on signing until the new one is active. So from the first integration that is told on there are two minutes
 for telling all others and activating: whoever began has to go on, and what is interrupted the worker finishes (`jobs`).
+Whoever tells again gives the key that signs still its seven minutes anew.
 """
 
 from collections.abc import Callable
@@ -33,7 +34,7 @@ async def put_in_place(  # noqa: PLR0913 - with what, which, and how
 ) -> bool:
     """The key signs from now on, and every integration trusts it and, for seven minutes, the one before.
 
-    1. The key's row says that Audience is being told. From then on new integrations begin with this key.
+    1. The key's row says that Audience is being told. From then on new integrations are told of it, too.
     2. Every integration is told, in steps. `tell` hears how many were.
     3. The key is activated, and its row says that all were told.
 
@@ -44,11 +45,11 @@ async def put_in_place(  # noqa: PLR0913 - with what, which, and how
     Raises: KeyRefused; DatabaseUnavailable; kit.sealing.SealBroken.
     Source: API v1, "Audience measurement event", 8.
     """
-    key = await _begin(db, sealer, clock, key_id, is_urgent=not must_be_told)
+    key, still_signs = await _begin(db, sealer, clock, key_id, is_urgent=not must_be_told)
     is_told = key is not None
     try:
         if key is not None:
-            await audience.push_everywhere(key, request_id=f"rotate-{key_id}", tell=tell)
+            await audience.push_everywhere(key, still_signs=still_signs, request_id=f"rotate-{key_id}", tell=tell)
     except AudienceUnavailable:
         if must_be_told:
             raise KeyRefused(
@@ -72,8 +73,10 @@ async def keep_told(db: Database, sealer: Sealer, clock: Clock, audience: Audien
             await put_in_place(db, sealer, clock, audience, record.key_id)
 
 
-async def _begin(db: Database, sealer: Sealer, clock: Clock, key_id: str, *, is_urgent: bool) -> CoreKey | None:
-    """Phase 1; the key to tell of, None where everybody was told.
+async def _begin(
+    db: Database, sealer: Sealer, clock: Clock, key_id: str, *, is_urgent: bool
+) -> tuple[CoreKey | None, str | None]:
+    """Phase 1; the key to tell of, None where everybody was told, and the id of the one that signs until then, if any.
 
     Raises: KeyRefused.
     """
@@ -81,12 +84,14 @@ async def _begin(db: Database, sealer: Sealer, clock: Clock, key_id: str, *, is_
         records = await signing_keys.lock_all(tx)
         record = _staged(records, key_id)
         if record.status == "active" and record.pushed_at is not None:
-            return None
+            return None, None
         if record.push_began_at is None and not is_urgent:
             _require_calm(records, clock.now())
         await signing_keys.update_push_began(tx, key_id, now=clock.now())
     # From the secret half: whoever can write to the database cannot have Audience trust a key of his own.
-    return CoreKey(key_id, unseal_key(record, sealer).public_key)
+    key = CoreKey(key_id, unseal_key(record, sealer).public_key)
+    active = next((each.key_id for each in records if each.status == "active"), None)
+    return key, None if active == key_id else active
 
 
 def _require_calm(records: list[SigningKeyRecord], now: datetime) -> None:
