@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Final, LiteralString, Protocol, TypeVar
@@ -21,13 +22,20 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 CONNECT_TIMEOUT_S: Final = 3
+STATEMENT_TIMEOUT_S: Final = 30
 _ACQUIRE_TIMEOUT_S: Final = 3.0
 # The pool doubles its pause after every attempt that failed; given up early, the next question asks anew, and the
 # database is found again seconds after it is back and not as much later as it was gone.
 _RECONNECT_TIMEOUT_S: Final = 2.0
 _ATTEMPTS: Final = 3
-_OPTIONS: Final = (
-    "-c statement_timeout=30s -c idle_in_transaction_session_timeout=30s -c timezone=UTC -c synchronous_commit=on"
+_OPTIONS: Final = " ".join(
+    f"-c {name}={value}"
+    for name, value in {
+        "statement_timeout": f"{STATEMENT_TIMEOUT_S}s",
+        "idle_in_transaction_session_timeout": "30s",
+        "timezone": "UTC",
+        "synchronous_commit": "on",
+    }.items()
 )
 
 _open_transaction: Final[ContextVar[bool]] = ContextVar("open_transaction", default=False)
@@ -282,7 +290,7 @@ class Database:
             raise DatabaseUnavailable from None
 
     @contextlib.asynccontextmanager
-    async def _begun(self, begin: sql.Composed) -> AsyncIterator[Tx]:
+    async def _begun(self, begin: bytes) -> AsyncIterator[Tx]:
         assert_no_transaction("a transaction")
         connection = await self._acquire(begin)
         token = _open_transaction.set(True)
@@ -306,7 +314,7 @@ class Database:
             _open_transaction.reset(token)
             await self._pool.putconn(connection)
 
-    async def _acquire(self, begin: sql.Composed) -> psycopg.AsyncConnection[Any]:
+    async def _acquire(self, begin: bytes) -> psycopg.AsyncConnection[Any]:
         """A connection whose transaction has begun.
 
         After a restart of the server the pool holds connections that are dead and do not know it. BEGIN finds out
@@ -343,9 +351,10 @@ def _without_content(error: psycopg.DatabaseError) -> None:
     error.args = (f"SQLSTATE {error.sqlstate}" + (f" at {place}" if place else ""),)
 
 
+@functools.lru_cache(maxsize=1024)
 def _begin(
     isolation: LiteralString, tenant: str | None, subject: str | None, statement_timeout_s: int | None = None
-) -> sql.Composed:
+) -> bytes:
     """What begins a transaction and says for whom, in one round trip. The settings end with the transaction."""
     statements: list[sql.Composable] = [sql.SQL("BEGIN ISOLATION LEVEL ") + sql.SQL(isolation)]
     settings = {
@@ -356,4 +365,4 @@ def _begin(
     for name, value in settings.items():
         if value is not None:
             statements.append(sql.SQL("SELECT set_config({}, {}, true)").format(name, value))
-    return sql.SQL("; ").join(statements)
+    return sql.SQL("; ").join(statements).as_bytes(None)

@@ -13,5 +13,6 @@ async def read_usage(ctx: Context, scope: TenantScope) -> Quota:
     """
     now = ctx.clock.now()
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
-        monthly_quota = await code_entitlements.find_monthly_quota(tx, scope)
-        return Quota(monthly_quota, await code_usage.count_issued(tx, scope, month_of(now)), now)
+        monthly_quota = await code_entitlements.find_monthly_quota(tx, scope.organization_id)
+        issued_count = await code_usage.count_issued(tx, scope.organization_id, month_of(now))
+        return Quota(monthly_quota, issued_count, now)
