@@ -21,17 +21,18 @@ async def tenant(api: Api) -> Tenant:
 
 
 class Lines:
-    """Counts who has joined a line."""
+    """Counts who has joined a line to be issued something."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.joined = 0
         self._changed = asyncio.Event()
         true_join = Groups.join
 
-        async def join(groups: Groups, *args: Any, **kwargs: Any) -> Any:
-            self.joined += 1
-            self._changed.set()
-            return await true_join(groups, *args, **kwargs)
+        async def join(groups: Groups, key: Any, *args: Any, **kwargs: Any) -> Any:
+            if key[0] == "issuing":
+                self.joined += 1
+                self._changed.set()
+            return await true_join(groups, key, *args, **kwargs)
 
         monkeypatch.setattr(Groups, "join", join)
 
