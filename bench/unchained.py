@@ -1,6 +1,7 @@
 """Core without its audit chain, to measure what the chain takes: entries are written, and nothing is to be sealed."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -18,8 +19,8 @@ def install() -> None:
     AuditChain.keep_sealing = _nothing  # type: ignore[method-assign]  # that is what it is about
 
 
-async def _insert(tx: Tx, entry: AuditEntry, **_: Any) -> None:
-    await tx.run(
+async def _insert(tx: Tx, entries: Sequence[AuditEntry], **_: Any) -> None:
+    await tx.run_many(
         """
         INSERT INTO audit_entries
                (organization_id, id, project_id, action, actor_type, actor_id, outcome, metadata, created_at,
@@ -27,7 +28,7 @@ async def _insert(tx: Tx, entry: AuditEntry, **_: Any) -> None:
         VALUES (%(organization_id)s, %(id)s, %(project_id)s, %(action)s, %(actor_type)s, %(actor_id)s,
                 %(outcome)s, %(metadata)s, %(created_at)s, %(finalised_at)s)
         """,
-        asdict(entry),
+        [asdict(entry) for entry in entries],
     )
 
 

@@ -62,7 +62,7 @@ async def request(db: Database, organization_id: str) -> str:
         finalised_at=None,
     )
     async with db.transaction(tenant=organization_id) as tx:
-        await audit.insert(tx, entry, stage="requested")
+        await audit.insert(tx, [entry], stage="requested")
     return entry.id
 
 

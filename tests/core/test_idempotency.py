@@ -3,12 +3,15 @@
 import asyncio
 import hashlib
 import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
+from core_app import Answer, Api, Rival, Tenant, core_settings, running_core
 
+from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp
 
 KEY = "playout-2026-11-21~T18.00_a"
@@ -18,6 +21,13 @@ PATHS = {"single": "/v1/codes", "batch": "/v1/codes/batch"}
 @pytest.fixture
 async def tenant(api: Api) -> Tenant:
     return await api.given_tenant()
+
+
+@pytest.fixture
+async def elsewhere(tenant: Tenant, database_url: Secret) -> AsyncIterator[Tenant]:
+    """The same tenant at another process of Core."""
+    async with running_core(core_settings(database_url), tenant.api.clock) as api:
+        yield replace(tenant, api=api)
 
 
 @pytest.fixture(params=PATHS)
@@ -169,21 +179,23 @@ async def test_a_server_key_of_another_project_gets_no_answer_of_this_one(tenant
     assert (answer.status, answer.code) == (404, "project_not_found")
 
 
-async def test_two_at_once_issue_once_and_get_the_same_answer(tenant: Tenant, rival: Rival, route: str) -> None:
+async def test_two_at_once_issue_once_and_get_the_same_answer(
+    tenant: Tenant, elsewhere: Tenant, rival: Rival, route: str
+) -> None:
     body = wanted(tenant, route)
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
-        both = [asyncio.create_task(send(tenant, route, body)) for _ in range(2)]
+        both = [asyncio.create_task(send(where, route, body)) for where in (tenant, elsewhere)]
         await rival.until_someone_waits(2)
     one, two = [await task for task in both]
     assert (one.status, two.status, one.body) == (201, 201, two.body)
     assert (await issued(rival))[2] == 1
 
 
-async def test_two_requests_at_once_under_one_key_issue_once(tenant: Tenant, rival: Rival) -> None:
+async def test_two_requests_at_once_under_one_key_issue_once(tenant: Tenant, elsewhere: Tenant, rival: Rival) -> None:
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         both = [
-            asyncio.create_task(send(tenant, "single", wanted(tenant, "single", issuer=issuer)))
-            for issuer in ("Radio Nordlicht", "Radio Südlicht")
+            asyncio.create_task(send(where, "single", wanted(tenant, "single", issuer=issuer)))
+            for where, issuer in ((tenant, "Radio Nordlicht"), (elsewhere, "Radio Südlicht"))
         ]
         await rival.until_someone_waits(2)
     answers = [await task for task in both]

@@ -6,7 +6,7 @@ import pytest
 from core_app import Answer, Api, Rival, Tenant
 from soundmark_sdk import read_key_set, verify_signed_code
 
-from soundmark.core.features.codes import issuance
+from soundmark.core.features.codes import issuing
 
 
 @pytest.fixture
@@ -90,8 +90,8 @@ async def test_a_batch_whose_last_code_fails_leaves_nothing(
     await rival.run(
         "INSERT INTO broadcasts (token, payload, signature) VALUES (%s, %s, %s)", "brd_" + "A" * 16, b"taken", b""
     )
-    true_mint = issuance.mint
-    monkeypatch.setattr(issuance, "mint", mint_again)
+    true_mint = issuing.mint
+    monkeypatch.setattr(issuing, "mint", mint_again)
     answer = await tenant.api.post(
         "/v1/codes/batch", json=tenant.wanted_code(count=100), headers={"Idempotency-Key": "k" * 16}
     )

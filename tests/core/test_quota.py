@@ -1,15 +1,17 @@
 """The monthly quota of Codes: judged in one queue for each organisation, counted with the Codes themselves."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
+from core_app import Answer, Api, Rival, Tenant, core_settings, running_core
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from soundmark.core.domain.quota import Quota, month_of
+from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp
 
 
@@ -83,10 +85,15 @@ async def test_the_month_is_judged_after_the_wait(tenant: Tenant, rival: Rival) 
     assert await counted(rival) == {date(2026, 11, 30): 1, date(2026, 12, 1): 1}
 
 
-async def test_of_forty_at_once_for_the_last_one_exactly_one_succeeds(tenant: Tenant, rival: Rival) -> None:
+async def test_of_forty_at_once_for_the_last_one_exactly_one_succeeds(
+    tenant: Tenant, database_url: Secret, rival: Rival
+) -> None:
+    """At two processes of Core, each of which gathers what it is asked."""
     await tenant.given_quota(rival, 4)
     assert (await issue(tenant, 3)).status == 201
-    answers = await asyncio.gather(*(issue(tenant) for _ in range(40)))
+    async with running_core(core_settings(database_url), tenant.api.clock) as other:
+        elsewhere = replace(tenant, api=other)
+        answers = await asyncio.gather(*(issue(where) for _ in range(20) for where in (tenant, elsewhere)))
     assert sorted(answer.status for answer in answers) == [201, *[429] * 39]
     assert {answer.code for answer in answers if answer.status == 429} == {"quota_exceeded"}
     assert len(await rival.rows("SELECT 1 FROM codes")) == 4

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from core_app import Api, Rival, Tenant
 
+from soundmark.core.store import members
 from soundmark.kit.postgres import EVERY_TENANT, Database, Tx
 from soundmark.kit.secret import Secret
 
@@ -289,5 +290,28 @@ async def test_a_tenant_is_a_value_and_never_a_statement(
         async with getattr(db, begins)(tenant=name, subject=name) as tx:
             assert await tx.value("SELECT current_tenant()") == name
             assert await tx.value("SELECT count(*) FROM projects") == 0
+    finally:
+        await db.close()
+
+
+async def test_of_roles_that_are_asked_together_each_is_its_own(
+    database_url: Secret, tenants: tuple[Tenant, Tenant], rival: Rival
+) -> None:
+    one, two = tenants
+    await one.given_member(rival, "anna", "admin")
+    await two.given_member(rival, "anna", "billing")
+    asked = {
+        (two.organization_id, "anna"): "billing",
+        (one.organization_id, "nobody"): None,
+        (one.organization_id, "anna"): "admin",
+        (one.organization_id, one.organization_id): None,
+        ("org_" + "0" * 32, "anna"): None,
+        (two.organization_id, "operator"): "owner",
+    }
+    db = Database(database_url, pool_size=1, application_name="tests")
+    await db.open()
+    try:
+        assert await members.find_roles(db, list(asked)) == list(asked.values())
+        assert await members.find_roles(db, [*asked, *reversed(asked)]) == [*asked.values(), *reversed(asked.values())]
     finally:
         await db.close()

@@ -46,11 +46,12 @@ from soundmark.core.hot.resolve import PATH_PREFIX, Resolve
 from soundmark.core.publication import publication_routes
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.entropy import Entropy, SystemEntropy
+from soundmark.kit.groups import Groups
 from soundmark.kit.health import health_routes
 from soundmark.kit.http import AsgiApp, Edge, Receive, Scope, Send, install_problem_handlers
 from soundmark.kit.jobs import Queue
 from soundmark.kit.paging import Cursors
-from soundmark.kit.postgres import Database
+from soundmark.kit.postgres import STATEMENT_TIMEOUT_S, Database
 from soundmark.kit.private_call import PrivateChannel
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.schema_version import is_current
@@ -60,6 +61,8 @@ from soundmark.kit.startup import CannotStart
 from soundmark.kit.tasks import ended
 from soundmark.settings import CoreSettings
 
+_GROUP_MAX: Final = 256  # Codes of one commit: some 50 ms, for which a stop of their campaign waits.
+_WAITING_MAX: Final = 4096  # Issuances of one organisation. Beyond it the database is not keeping up.
 _log: Final = structlog.get_logger()
 
 
@@ -148,6 +151,7 @@ async def _running(ctx: Context, sealer: Sealer, lookup: BroadcastLookup, limit:
         with _expected_failures():
             await ctx.db.open()
             stack.push_async_callback(ctx.db.close)
+            stack.push_async_callback(ctx.groups.aclose)
             await _require_schema(ctx.db)
             await ensure_active(ctx.db, sealer, ctx.clock, ctx.entropy)
             await ctx.custody.refresh()
@@ -190,6 +194,7 @@ def _context(settings: CoreSettings, sealer: Sealer, clock: Clock, entropy: Entr
     return Context(
         base_url=settings.base_url,
         db=db,
+        groups=Groups(weight_max=_GROUP_MAX, waiting_max=_WAITING_MAX, patience_s=STATEMENT_TIMEOUT_S),
         clock=clock,
         entropy=entropy,
         custody=Custody(db, sealer, clock),

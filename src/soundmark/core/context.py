@@ -9,6 +9,7 @@ from soundmark.core.configuration import Configuration
 from soundmark.core.custody import Custody
 from soundmark.kit.clock import Clock
 from soundmark.kit.entropy import Entropy
+from soundmark.kit.groups import Groups
 from soundmark.kit.jobs import Queue
 from soundmark.kit.paging import Cursors
 from soundmark.kit.postgres import Database
@@ -21,6 +22,7 @@ class Context:
 
     base_url: str
     db: Database
+    groups: Groups
     clock: Clock
     entropy: Entropy
     custody: Custody

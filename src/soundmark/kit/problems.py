@@ -7,7 +7,7 @@ stand in the component's own `problems` module.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 Location = Literal["body", "query", "path", "header"]
 
@@ -61,6 +61,12 @@ class Problem(Exception):  # noqa: N818 - the tree is named for what it describe
         self.detail = detail or self.title
         self.errors = errors
         self.headers = dict(headers or {})
+
+    def anew(self) -> Self:
+        """The same problem for somebody else: an exception keeps every frame that it passes, and what stands in it."""
+        again = type(self).__new__(type(self), *self.args)
+        again.__dict__.update(self.__dict__)
+        return again
 
 
 class DatabaseUnavailable(Problem):

@@ -32,6 +32,8 @@ class Attempt:
 class Receipt:
     """What an attempt that succeeded was answered."""
 
+    key_digest: bytes
+    project_id: str
     route: IssuanceRoute
     request_digest: bytes
     answer: bytes

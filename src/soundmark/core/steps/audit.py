@@ -1,6 +1,7 @@
 """Writing the audit log, in the transaction of what it tells of."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -27,16 +28,9 @@ async def record(  # noqa: PLR0913 - one argument for each member of an entry
 
     `metadata` holds ids, counts, names and states; never a secret, a token or an intent.
     """
-    return await record_as(
-        tx,
-        scope.organization_id,
-        scope.actor,
-        entropy,
-        action=action,
-        now=now,
-        project_id=project_id,
-        metadata=metadata,
-    )
+    entry = entry_of(scope, entropy, action=action, now=now, project_id=project_id, metadata=metadata)
+    await record_all(tx, [entry])
+    return entry
 
 
 async def record_as(  # noqa: PLR0913 - one argument for each member of an entry
@@ -51,20 +45,27 @@ async def record_as(  # noqa: PLR0913 - one argument for each member of an entry
     metadata: Mapping[str, Any] | None = None,
 ) -> AuditEntry:
     """`record`, for what is done in an organisation by somebody who has no scope in it (yet)."""
-    entry = AuditEntry(
-        id=mint(entropy, "aud_"),
-        organization_id=organization_id,
-        project_id=project_id,
-        action=action,
-        actor_type=actor.type,
-        actor_id=actor.id,
-        outcome="completed",
-        metadata=canonicalize(metadata or {}).decode(),
-        created_at=now,
-        finalised_at=now,
-    )
-    await audit.insert(tx, entry, stage="final")
+    entry = _entry(organization_id, actor, entropy, action, now, project_id, metadata)
+    await record_all(tx, [entry])
     return entry
+
+
+def entry_of(  # noqa: PLR0913 - one argument for each member of an entry
+    scope: TenantScope,
+    entropy: Entropy,
+    *,
+    action: AuditAction,
+    now: datetime,
+    project_id: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> AuditEntry:
+    """What `record` would write, for `record_all`."""
+    return _entry(scope.organization_id, scope.actor, entropy, action, now, project_id, metadata)
+
+
+async def record_all(tx: Tx, entries: Sequence[AuditEntry]) -> None:
+    """The log tells all of it, from the commit on: what was done in one organisation at one moment."""
+    await audit.insert(tx, entries, stage="final")
 
 
 async def request(  # noqa: PLR0913 - one argument for each member of an entry
@@ -82,17 +83,33 @@ async def request(  # noqa: PLR0913 - one argument for each member of an entry
     For what happens outside this transaction, in another component: its id is that of the operation there.
     Source: API v1, "Lifecycle audit intents".
     """
-    entry = AuditEntry(
-        id=mint(entropy, "aud_"),
-        organization_id=scope.organization_id,
-        project_id=project_id,
-        action=action,
-        actor_type=scope.actor.type,
-        actor_id=scope.actor.id,
+    entry = replace(
+        _entry(scope.organization_id, scope.actor, entropy, action, now, project_id, metadata),
         outcome="requested",
-        metadata=canonicalize(metadata).decode(),
-        created_at=now,
         finalised_at=None,
     )
-    await audit.insert(tx, entry, stage="requested")
+    await audit.insert(tx, [entry], stage="requested")
     return Intent(entry.organization_id, entry.id, entry.project_id, action, entry.created_at)
+
+
+def _entry(  # noqa: PLR0913, PLR0917 - one argument for each member of an entry
+    organization_id: str,
+    actor: Actor,
+    entropy: Entropy,
+    action: AuditAction,
+    now: datetime,
+    project_id: str | None,
+    metadata: Mapping[str, Any] | None,
+) -> AuditEntry:
+    return AuditEntry(
+        id=mint(entropy, "aud_"),
+        organization_id=organization_id,
+        project_id=project_id,
+        action=action,
+        actor_type=actor.type,
+        actor_id=actor.id,
+        outcome="completed",
+        metadata=canonicalize(metadata or {}).decode(),
+        created_at=now,
+        finalised_at=now,
+    )

@@ -1,5 +1,6 @@
 """The table `audit_entries`."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -13,21 +14,41 @@ _BEGINNING_OF_TIME: Final = datetime.min.replace(tzinfo=UTC)
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
-async def insert(tx: Tx, entry: AuditEntry, *, stage: Stage) -> None:
-    """Record an entry, and that it is to be sealed."""
+async def insert(tx: Tx, entries: Sequence[AuditEntry], *, stage: Stage) -> None:
+    """Record entries of one organisation, made at one moment, and that they are to be sealed."""
+    first = entries[0]
     await tx.run(
         """
-        WITH entry AS (
+        WITH fresh AS (
+            SELECT *
+              FROM unnest(%(ids)s::text[], %(project_ids)s::text[], %(actions)s::text[], %(actor_types)s::text[],
+                          %(actor_ids)s::text[], %(metadata)s::text[])
+                   AS fresh (id, project_id, action, actor_type, actor_id, metadata)
+        ), recorded AS (
             INSERT INTO audit_entries
                    (organization_id, id, project_id, action, actor_type, actor_id, outcome, metadata, created_at,
                     finalised_at)
-            VALUES (%(organization_id)s, %(id)s, %(project_id)s, %(action)s, %(actor_type)s, %(actor_id)s,
-                    %(outcome)s, %(metadata)s, %(created_at)s, %(finalised_at)s)
+            SELECT %(organization_id)s, id, project_id, action, actor_type, actor_id, %(outcome)s, metadata,
+                   %(created_at)s, %(finalised_at)s
+              FROM fresh
         )
         INSERT INTO audit_unsealed (organization_id, entry_id, stage, created_at)
-        VALUES (%(organization_id)s, %(id)s, %(stage)s, %(created_at)s)
+        SELECT %(organization_id)s, id, %(stage)s, %(created_at)s
+          FROM fresh
         """,
-        {**asdict(entry), "stage": stage},
+        {
+            "organization_id": first.organization_id,
+            "outcome": first.outcome,
+            "created_at": first.created_at,
+            "finalised_at": first.finalised_at,
+            "stage": stage,
+            "ids": [entry.id for entry in entries],
+            "project_ids": [entry.project_id for entry in entries],
+            "actions": [entry.action for entry in entries],
+            "actor_types": [entry.actor_type for entry in entries],
+            "actor_ids": [entry.actor_id for entry in entries],
+            "metadata": [entry.metadata for entry in entries],
+        },
     )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, LiteralString
 
-from soundmark.core.domain.code import Code
 from soundmark.kit.postgres import Tx
 
 # One statement for every question, whatever its token: a revoked Code takes the same path as one that never was, so
@@ -16,23 +15,6 @@ FIND_LIVE: Final[LiteralString] = """
      WHERE token = ANY(%s::text[])
        AND revoked_at IS NULL
 """
-
-
-async def insert(tx: Tx, codes: Sequence[Code]) -> None:
-    """Make the tokens of new Codes answerable."""
-    await tx.run(
-        """
-        INSERT INTO broadcasts (token, payload, signature)
-        SELECT token, payload, signature
-          FROM unnest(%(tokens)s::text[], %(payloads)s::bytea[], %(signatures)s::bytea[])
-               AS fresh (token, payload, signature)
-        """,
-        {
-            "tokens": [code.broadcast_token for code in codes],
-            "payloads": [code.payload for code in codes],
-            "signatures": [code.signature for code in codes],
-        },
-    )
 
 
 async def revoke(tx: Tx, *, token: str, now: datetime) -> None:

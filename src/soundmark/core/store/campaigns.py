@@ -1,5 +1,6 @@
 """The table `campaigns`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final, LiteralString
@@ -174,9 +175,24 @@ async def find(tx: Tx, scope: TenantScope, campaign_id: str) -> Campaign | None:
     return await tx.one_or_none(Campaign, _ONE, _named(scope, campaign_id))
 
 
-async def hold(tx: Tx, scope: TenantScope, campaign_id: str) -> Campaign | None:
-    """`find`, and nobody changes or stops it until the transaction ends. Lock order: docs/locks.md."""
-    return await tx.one_or_none(Campaign, _ONE + "FOR SHARE", _named(scope, campaign_id))
+async def hold_many(tx: Tx, organization_id: str, campaign_ids: Sequence[str]) -> dict[str, Campaign]:
+    """Those of the campaigns that are there, by id, which nobody changes or stops until the transaction ends.
+
+    One after the other by id. Lock order: docs/locks.md.
+    """
+    held = await tx.all(
+        Campaign,
+        """
+        SELECT id, organization_id, project_id, name, starts_at, ends_at, created_at, archived_at
+          FROM campaigns
+         WHERE organization_id = %(organization_id)s
+           AND id = ANY(%(campaign_ids)s::text[])
+         ORDER BY id
+           FOR SHARE
+        """,
+        {"organization_id": organization_id, "campaign_ids": list(campaign_ids)},
+    )
+    return {campaign.id: campaign for campaign in held}
 
 
 def _named(scope: TenantScope, campaign_id: str) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The tables `plans` and `code_entitlements`."""
 
-from soundmark.core.domain.scope import TenantScope
 from soundmark.kit.postgres import Tx
 
 
@@ -12,7 +11,7 @@ async def insert(tx: Tx, *, organization_id: str, plan_id: str) -> None:
     )
 
 
-async def find_monthly_quota(tx: Tx, scope: TenantScope) -> int:
+async def find_monthly_quota(tx: Tx, organization_id: str) -> int:
     """How many Codes the organisation's plan allows in a month."""
     quota: int | None = await tx.value(
         """
@@ -21,13 +20,13 @@ async def find_monthly_quota(tx: Tx, scope: TenantScope) -> int:
           JOIN plans p ON p.id = e.plan_id
          WHERE e.organization_id = %(organization_id)s
         """,
-        {"organization_id": scope.organization_id},
+        {"organization_id": organization_id},
     )
     assert quota is not None, "every organisation has a Codes plan"
     return quota
 
 
-async def lock_monthly_quota(tx: Tx, scope: TenantScope) -> int:
+async def lock_monthly_quota(tx: Tx, organization_id: str) -> int:
     """`find_monthly_quota`, and nobody else issues for the organisation until the transaction ends.
 
     What was issued must be counted after this, by a statement of its own: this one sees what was there before it
@@ -41,7 +40,7 @@ async def lock_monthly_quota(tx: Tx, scope: TenantScope) -> int:
          WHERE e.organization_id = %(organization_id)s
            FOR NO KEY UPDATE OF e
         """,
-        {"organization_id": scope.organization_id},
+        {"organization_id": organization_id},
     )
     assert quota is not None, "every organisation has a Codes plan"
     return quota

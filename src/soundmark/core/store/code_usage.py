@@ -3,11 +3,10 @@
 from datetime import date
 
 from soundmark.core.domain.quota import Month
-from soundmark.core.domain.scope import TenantScope
 from soundmark.kit.postgres import Tx
 
 
-async def count_issued(tx: Tx, scope: TenantScope, month: Month) -> int:
+async def count_issued(tx: Tx, organization_id: str, month: Month) -> int:
     """How many Codes the organisation has issued in a month."""
     count: int = await tx.value(
         """
@@ -18,7 +17,7 @@ async def count_issued(tx: Tx, scope: TenantScope, month: Month) -> int:
            AND day < %(next_first_day)s
         """,
         {
-            "organization_id": scope.organization_id,
+            "organization_id": organization_id,
             "first_day": month.first_day,
             "next_first_day": month.next_first_day,
         },
@@ -26,7 +25,7 @@ async def count_issued(tx: Tx, scope: TenantScope, month: Month) -> int:
     return count
 
 
-async def add_issued(tx: Tx, scope: TenantScope, day: date, count: int) -> None:
+async def add_issued(tx: Tx, organization_id: str, day: date, count: int) -> None:
     """Count `count` more Codes on `day`."""
     await tx.run(
         """
@@ -34,5 +33,5 @@ async def add_issued(tx: Tx, scope: TenantScope, day: date, count: int) -> None:
         VALUES (%(organization_id)s, %(day)s, %(count)s)
             ON CONFLICT (organization_id, day) DO UPDATE SET issued_count = days.issued_count + EXCLUDED.issued_count
         """,
-        {"organization_id": scope.organization_id, "day": day, "count": count},
+        {"organization_id": organization_id, "day": day, "count": count},
     )

@@ -8,31 +8,42 @@ from soundmark.core.domain.scope import TenantScope
 from soundmark.kit.postgres import Tx
 
 
-async def insert(tx: Tx, scope: TenantScope, issued: Sequence[Code]) -> None:
-    """Record the new Codes of one issuance, whose broadcasts are recorded already.
-
-    They differ in `xr_id` and `broadcast_token` only.
-    """
+async def insert(tx: Tx, issued: Sequence[Code]) -> None:
+    """Record new Codes of one organisation, issued at one moment, and make their tokens answerable."""
     first = issued[0]
     await tx.run(
         """
+        WITH fresh AS (
+            SELECT *
+              FROM unnest(%(xr_ids)s::text[], %(tokens)s::text[], %(project_ids)s::text[], %(campaign_ids)s::text[],
+                          %(issuers)s::text[], %(expire_at)s::timestamptz[], %(integration_ids)s::text[],
+                          %(payloads)s::bytea[], %(signatures)s::bytea[])
+                   AS fresh (xr_id, token, project_id, campaign_id, issuer, expires_at, integration_id, payload,
+                             signature)
+        ), audible AS (
+            INSERT INTO broadcasts (token, payload, signature)
+            SELECT token, payload, signature
+              FROM fresh
+        )
         INSERT INTO codes (organization_id, xr_id, project_id, campaign_id, issuer, issued_at, expires_at,
                            broadcast_token, audience_integration_id, key_id)
-        SELECT %(organization_id)s, xr_id, %(project_id)s, %(campaign_id)s, %(issuer)s, %(issued_at)s,
-               %(expires_at)s, broadcast_token, %(audience_integration_id)s, %(key_id)s
-          FROM unnest(%(xr_ids)s::text[], %(tokens)s::text[]) AS fresh (xr_id, broadcast_token)
+        SELECT %(organization_id)s, xr_id, project_id, campaign_id, issuer, %(issued_at)s, expires_at, token,
+               integration_id, %(key_id)s
+          FROM fresh
         """,
         {
-            "organization_id": scope.organization_id,
-            "xr_ids": [code.xr_id for code in issued],
-            "project_id": first.project_id,
-            "campaign_id": first.campaign_id,
-            "issuer": first.issuer,
+            "organization_id": first.organization_id,
             "issued_at": first.issued_at,
-            "expires_at": first.expires_at,
-            "tokens": [code.broadcast_token for code in issued],
-            "audience_integration_id": first.audience_integration_id,
             "key_id": first.key_id,
+            "xr_ids": [code.xr_id for code in issued],
+            "tokens": [code.broadcast_token for code in issued],
+            "project_ids": [code.project_id for code in issued],
+            "campaign_ids": [code.campaign_id for code in issued],
+            "issuers": [code.issuer for code in issued],
+            "expire_at": [code.expires_at for code in issued],
+            "integration_ids": [code.audience_integration_id for code in issued],
+            "payloads": [code.payload for code in issued],
+            "signatures": [code.signature for code in issued],
         },
     )
 

@@ -1,36 +1,37 @@
 """The table `issuance_receipts`."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from soundmark.core.domain.receipt import Attempt, Receipt
-from soundmark.core.domain.scope import TenantScope
+from soundmark.core.domain.receipt import Receipt
 from soundmark.kit.postgres import Tx
 
 
-async def find(tx: Tx, scope: TenantScope, attempt: Attempt) -> Receipt | None:
-    """What the organisation's key was answered, however long ago."""
-    return await tx.one_or_none(
+async def find(tx: Tx, organization_id: str, key_digests: Sequence[bytes]) -> dict[bytes, Receipt]:
+    """What the organisation's keys were answered, however long ago, by the digest of the key."""
+    found = await tx.all(
         Receipt,
         """
-        SELECT route, request_digest, answer, created_at
+        SELECT key_digest, project_id, route, request_digest, answer, created_at
           FROM issuance_receipts
          WHERE organization_id = %(organization_id)s
-           AND key_digest = %(key_digest)s
+           AND key_digest = ANY(%(key_digests)s::bytea[])
         """,
-        {"organization_id": scope.organization_id, "key_digest": attempt.key_digest},
+        {"organization_id": organization_id, "key_digests": list(key_digests)},
     )
+    return {receipt.key_digest: receipt for receipt in found}
 
 
-async def upsert(  # noqa: PLR0913 - one argument for each column
-    tx: Tx, scope: TenantScope, attempt: Attempt, *, project_id: str, answer: bytes, now: datetime
-) -> None:
-    """Remember an answer, in the place of one that is too old to count."""
+async def upsert(tx: Tx, organization_id: str, receipts: Sequence[Receipt]) -> None:
+    """Remember answers under as many keys, each in the place of one that is too old to count."""
     await tx.run(
         """
         INSERT INTO issuance_receipts
                (organization_id, key_digest, project_id, route, request_digest, answer, created_at)
-        VALUES (%(organization_id)s, %(key_digest)s, %(project_id)s, %(route)s, %(request_digest)s, %(answer)s,
-                %(now)s)
+        SELECT %(organization_id)s, key_digest, project_id, route, request_digest, answer, created_at
+          FROM unnest(%(key_digests)s::bytea[], %(project_ids)s::text[], %(routes)s::text[],
+                      %(request_digests)s::bytea[], %(answers)s::bytea[], %(created_at)s::timestamptz[])
+               AS fresh (key_digest, project_id, route, request_digest, answer, created_at)
             ON CONFLICT (organization_id, key_digest) DO UPDATE
            SET project_id = EXCLUDED.project_id,
                route = EXCLUDED.route,
@@ -39,13 +40,13 @@ async def upsert(  # noqa: PLR0913 - one argument for each column
                created_at = EXCLUDED.created_at
         """,
         {
-            "organization_id": scope.organization_id,
-            "key_digest": attempt.key_digest,
-            "project_id": project_id,
-            "route": attempt.route,
-            "request_digest": attempt.request_digest,
-            "answer": answer,
-            "now": now,
+            "organization_id": organization_id,
+            "key_digests": [receipt.key_digest for receipt in receipts],
+            "project_ids": [receipt.project_id for receipt in receipts],
+            "routes": [receipt.route for receipt in receipts],
+            "request_digests": [receipt.request_digest for receipt in receipts],
+            "answers": [receipt.answer for receipt in receipts],
+            "created_at": [receipt.created_at for receipt in receipts],
         },
     )
 

@@ -1,5 +1,6 @@
 """The table `members`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -40,17 +41,26 @@ async def insert_if_new(  # noqa: PLR0913 - one argument for each column
     return touched == 1
 
 
-async def find_role(db: Database, *, organization_id: str, subject_id: str) -> Role | None:
-    """The role of one person in one organisation; None for a stranger and for an organisation that is not there.
+async def find_roles(db: Database, asked: Sequence[tuple[str, str]]) -> list[Role | None]:
+    """The role of each person in each organisation, asked as (organisation, subject), in this order.
 
-    Asked with each request, so in one round trip.
+    None for a stranger and for an organisation that is not there. Asked with each request, so in one round trip.
     """
-    found = await db.one_or_none(
+    found = await db.all(
         _Found,
-        "SELECT role_of_member(%(organization_id)s, %(subject_id)s) AS role",
-        {"organization_id": organization_id, "subject_id": subject_id},
+        """
+        SELECT found.role
+          FROM unnest(%(organization_ids)s::text[], %(subject_ids)s::text[])
+               WITH ORDINALITY AS asked (organization_id, subject_id, place)
+               LEFT JOIN LATERAL role_of_member(asked.organization_id, asked.subject_id) AS found (role) ON true
+         ORDER BY asked.place
+        """,
+        {
+            "organization_ids": [organization_id for organization_id, _ in asked],
+            "subject_ids": [subject_id for _, subject_id in asked],
+        },
     )
-    return None if found is None else found.role
+    return [row.role for row in found]
 
 
 async def hold_role(tx: Tx, scope: TenantScope, subject_id: str) -> Role | None:
@@ -168,4 +178,4 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    role: Role
+    role: Role | None

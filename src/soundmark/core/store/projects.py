@@ -1,5 +1,7 @@
 """The table `projects`."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -96,17 +98,29 @@ async def hold(tx: Tx, scope: TenantScope, project_id: str) -> bool:
 
     Lock order: docs/locks.md.
     """
-    found = await tx.value(
+    return bool(await hold_many(tx, scope.organization_id, [project_id]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    id: str
+
+
+async def hold_many(tx: Tx, organization_id: str, project_ids: Sequence[str]) -> set[str]:
+    """`hold` for those of the projects that are there, one after the other by id."""
+    held = await tx.all(
+        _Held,
         """
-        SELECT true
+        SELECT id
           FROM projects
          WHERE organization_id = %(organization_id)s
-           AND id = %(project_id)s
+           AND id = ANY(%(project_ids)s::text[])
+         ORDER BY id
            FOR KEY SHARE
         """,
-        {"organization_id": scope.organization_id, "project_id": project_id},
+        {"organization_id": organization_id, "project_ids": list(project_ids)},
     )
-    return found is not None
+    return {project.id for project in held}
 
 
 async def hold_open(tx: Tx, scope: TenantScope, project_id: str) -> bool | None:

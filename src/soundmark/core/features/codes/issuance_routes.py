@@ -15,7 +15,9 @@ from soundmark.core.domain.receipt import KEY_PATTERN, IssuanceRoute
 from soundmark.core.domain.scope import TenantScope
 from soundmark.core.edge import Ctx, RequestId, TenantInBody, invalid, needs, problems, refined
 from soundmark.core.features.codes import issuance
-from soundmark.core.features.codes.issuance import Issuance, Issued, Keyed, quota_headers
+from soundmark.core.features.codes.issuance import Keyed
+from soundmark.core.features.codes.issuing import Issued
+from soundmark.core.features.codes.judgement import Issuance, quota_headers
 from soundmark.core.features.codes.wire import (
     CreateCode,
     CreateCodes,

@@ -1,0 +1,240 @@
+"""Issuances of one organisation that wait at the same time are one transaction, and each is answered as if alone."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from core_app import INTENT, Answer, Api, Rival, Tenant
+from people import People
+
+from soundmark.core.features.codes import issuing
+from soundmark.kit.groups import Groups
+
+KEY = {"Idempotency-Key": "playout-2026-11-21~T18.00_a"}
+
+
+@pytest.fixture
+async def tenant(api: Api) -> Tenant:
+    return await api.given_tenant()
+
+
+class Lines:
+    """Counts who has joined a line to be issued something."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.joined = 0
+        self._changed = asyncio.Event()
+        true_join = Groups.join
+
+        async def join(groups: Groups, key: Any, *args: Any, **kwargs: Any) -> Any:
+            if key[0] == "issuing":
+                self.joined += 1
+                self._changed.set()
+            return await true_join(groups, key, *args, **kwargs)
+
+        monkeypatch.setattr(Groups, "join", join)
+
+    async def until_joined(self, count: int) -> None:
+        async with asyncio.timeout(30):
+            while self.joined < count:
+                self._changed.clear()
+                await self._changed.wait()
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
+    return Lines(monkeypatch)
+
+
+async def together(
+    rival: Rival, lines: Lines, first: Tenant, asked: Sequence[tuple[Api, dict[str, Any], dict[str, str]]]
+) -> list[Answer]:
+    """What is answered to those who are asked in this order while one issuance of the tenant waits."""
+    async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
+        waiting = await rival.while_waiting(first.api.post("/v1/codes", json=first.wanted_code(issuer="The first")))
+        tasks, joined = [], lines.joined
+        for number, (api, body, headers) in enumerate(asked, start=1):
+            path = "/v1/codes/batch" if "count" in body else "/v1/codes"
+            tasks.append(asyncio.create_task(api.post(path, json=body, headers=headers)))
+            await lines.until_joined(joined + number)
+    assert (await waiting).status == 201
+    return [await task for task in tasks]
+
+
+async def commits(rival: Rival) -> int:
+    """How many transactions have issued."""
+    return len(await rival.rows("SELECT DISTINCT xmin::text FROM codes"))
+
+
+async def test_they_are_one_commit_and_each_gets_its_own_code(tenant: Tenant, rival: Rival, lines: Lines) -> None:
+    campaign = await tenant.given_campaign()
+    bodies = [
+        tenant.wanted_code(issuer="Radio Nordlicht", expires_at="2027-01-01T00:00:00.000Z"),
+        tenant.wanted_code(issuer="Radio Südlicht", campaign_id=campaign["id"], intent=INTENT | {"action": "other"}),
+        tenant.wanted_code(issuer="Radio Ostlicht", count=2),
+    ]
+    answers = await together(rival, lines, tenant, [(tenant.api, body, {}) for body in bodies])
+
+    assert await commits(rival) == 2
+    for answer, body in zip(answers, bodies, strict=True):
+        assert answer.status == 201
+        for code in answer.json.get("data", [answer.json]):
+            signed = code["signed_code"]
+            for member in ("issuer", "project_id", "intent", "campaign_id"):
+                assert signed[member] == body.get(member), member
+            read = await tenant.api.get(f"/v1/codes/{code['xr_id']}", params=tenant.query)
+            assert (read.json["issuer"], read.json["campaign_id"]) == (body["issuer"], body.get("campaign_id"))
+            assert (await tenant.api.get(f"/v1/resolve/{code['broadcast_token']}")).status == 200
+    tokens = [code["broadcast_token"] for answer in answers for code in answer.json.get("data", [answer.json])]
+    assert len(set(tokens)) == 4
+    assert await rival.rows("SELECT issued_count FROM code_usage_days") == [(5,)]
+    assert len(await rival.audited("code.issued")) == 3
+    ((_, _, told),) = await rival.audited("code.batch_issued")
+    assert told == {"xr_ids": [code["xr_id"] for code in answers[2].json["data"]]}
+
+
+async def test_why_one_is_refused_is_nobody_elses_matter(tenant: Tenant, rival: Rival, lines: Lines) -> None:
+    archived = await tenant.given_campaign(name="Over")
+    await tenant.api.post(f"/v1/campaigns/{archived['id']}/archive", params=tenant.query)
+    other = await tenant.api.given_tenant()
+    good = tenant.wanted_code()
+    refused = {
+        "project_not_found": good | {"project_id": other.project_id},
+        "campaign_archived": good | {"campaign_id": archived["id"]},
+        "campaign_not_found": good | {"campaign_id": "cmp_" + "0" * 32},
+        "validation_failed": good | {"expires_at": "2026-01-01T00:00:00Z"},
+        "quota_exceeded": good | {"count": 100},
+    }
+    bodies = [good, *refused.values(), good]
+    answers = await together(rival, lines, tenant, [(tenant.api, body, {}) for body in bodies])
+
+    assert [answers[0].status, answers[-1].status] == [201, 201]
+    assert [answer.code for answer in answers[1:-1]] == list(refused)
+    assert await commits(rival) == 2
+    assert len(await rival.rows("SELECT 1 FROM codes")) == 3
+
+
+async def test_what_cannot_be_a_key_is_refused_beside_others(tenant: Tenant, rival: Rival, lines: Lines) -> None:
+    good = tenant.wanted_code()
+    answers = await together(
+        rival, lines, tenant, [(tenant.api, good, {"Idempotency-Key": "short"}), (tenant.api, good, KEY)]
+    )
+    assert [answer.status for answer in answers] == [422, 201]
+
+
+async def test_one_key_in_one_group_issues_once(tenant: Tenant, rival: Rival, lines: Lines) -> None:
+    same, another = tenant.wanted_code(), tenant.wanted_code(issuer="Somebody else")
+    answers = await together(
+        rival, lines, tenant, [(tenant.api, same, KEY), (tenant.api, same, KEY), (tenant.api, another, KEY)]
+    )
+    assert [answer.status for answer in answers] == [201, 201, 409]
+    assert answers[0].body == answers[1].body
+    assert answers[2].code == "idempotency_conflict"
+    assert await rival.rows("SELECT issued_count FROM code_usage_days") == [(2,)]
+    repeated = await tenant.api.post("/v1/codes", json=same, headers=KEY)
+    assert repeated.body == answers[0].body
+
+
+async def test_what_is_left_goes_to_who_came_first(tenant: Tenant, rival: Rival, lines: Lines) -> None:
+    await tenant.given_quota(rival, 4)
+    good = tenant.wanted_code()
+    bodies = [good, good | {"count": 3}, good, good, good]
+    answers = await together(rival, lines, tenant, [(tenant.api, body, {}) for body in bodies])
+    assert [answer.status for answer in answers] == [201, 429, 201, 201, 429]
+    assert [answer.headers["RateLimit"].split(";")[1] for answer in answers] == ["r=2", "r=2", "r=1", "r=0", "r=0"]
+    assert await rival.rows("SELECT issued_count FROM code_usage_days") == [(4,)]
+
+
+async def test_who_loses_his_authority_while_he_waits_is_refused_alone(
+    tenant: Tenant, rival: Rival, lines: Lines
+) -> None:
+    key = await tenant.given_key(scopes=["codes:write"])
+    caller = tenant.api.other(token=key["secret"])
+    good = tenant.wanted_code()
+    async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
+        waiting = await rival.while_waiting(tenant.api.post("/v1/codes", json=good))
+        asked = [asyncio.create_task(api.post("/v1/codes", json=good)) for api in (caller, caller, tenant.api)]
+        await lines.until_joined(4)
+        await rival.run("UPDATE api_keys SET revoked_at = now()")
+    answers = [await task for task in (waiting, *asked)]
+    assert [answer.status for answer in answers] == [201, 401, 401, 201]
+    assert len(await rival.rows("SELECT 1 FROM codes")) == 2
+
+
+async def test_who_is_demoted_while_he_waits_is_refused_alone(people: People, rival: Rival, lines: Lines) -> None:
+    owner = await people.tenant_of("owner")
+    admin = await people.member(owner, rival, "admin", "admin")
+    good = owner.wanted_code()
+    async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
+        waiting = await rival.while_waiting(owner.api.post("/v1/codes", json=good))
+        asked = [asyncio.create_task(api.post("/v1/codes", json=good)) for api in (admin.api, owner.api)]
+        await lines.until_joined(3)
+        await rival.run("UPDATE members SET role = 'billing' WHERE role = 'admin'")
+    answers = [await task for task in (waiting, *asked)]
+    assert [answer.status for answer in answers] == [201, 403, 201]
+
+
+async def test_what_the_database_refuses_of_one_is_told_to_that_one(
+    tenant: Tenant, rival: Rival, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a token that is there already."""
+    taken = (await tenant.given_code())["broadcast_token"]
+    true_sign = issuing._Sitting._sign
+
+    def sign(sitting: Any, asked: Any) -> Any:
+        issued = true_sign(sitting, asked)
+        return [replace(code, broadcast_token=taken) for code in issued] if asked.wanted.issuer == "Cursed" else issued
+
+    monkeypatch.setattr(issuing._Sitting, "_sign", sign)
+    good = tenant.wanted_code()
+    asked = [(tenant.api, good, {}), (tenant.api, good | {"issuer": "Cursed"}, KEY), (tenant.api, good, {})]
+    answers = await together(rival, lines, tenant, asked)
+    assert [answer.status for answer in answers] == [201, 500, 201]
+    assert await rival.rows("SELECT issued_count FROM code_usage_days") == [(4,)]
+    assert len(await rival.rows("SELECT 1 FROM codes")) == 4
+    assert await rival.rows("SELECT 1 FROM issuance_receipts") == []
+
+
+async def test_a_process_that_dies_leaves_nothing_of_a_group_and_the_next_is_issued(
+    tenant: Tenant, rival: Rival, lines: Lines
+) -> None:
+    good = tenant.wanted_code()
+    async with rival.holding("LOCK TABLE issuance_receipts IN SHARE MODE"):
+        async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
+            first = await rival.while_waiting(tenant.api.post("/v1/codes", json=good))
+            group = [asyncio.create_task(tenant.api.post("/v1/codes", json=good, headers=KEY)) for _ in range(2)]
+            await lines.until_joined(3)
+        assert (await first).status == 201
+        await rival.until_someone_waits()  # The group has written everything but its receipt.
+        late = asyncio.create_task(tenant.api.post("/v1/codes", json=good))
+        await lines.until_joined(4)
+        await rival.end_whoever_waits()
+        died = [await task for task in group]
+    assert [(answer.status, answer.code) for answer in died] == [(503, "database_unavailable")] * 2
+    assert (await late).status == 201
+    assert len(await rival.rows("SELECT 1 FROM codes")) == 2
+    assert await rival.rows("SELECT issued_count FROM code_usage_days") == [(2,)]
+    assert (await tenant.api.post("/v1/codes", json=good, headers=KEY)).status == 201
+
+
+async def test_who_hangs_up_before_his_turn_gets_nothing_issued(tenant: Tenant, rival: Rival, lines: Lines) -> None:
+    good = tenant.wanted_code()
+    async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
+        first = await rival.while_waiting(tenant.api.post("/v1/codes", json=good))
+        leaving, staying = (asyncio.create_task(tenant.api.post("/v1/codes", json=good)) for _ in range(2))
+        await lines.until_joined(3)
+        leaving.cancel()
+        await asyncio.wait([leaving])
+    assert [(await task).status for task in (first, staying)] == [201, 201]
+    assert len(await rival.rows("SELECT 1 FROM codes")) == 2
+
+
+async def test_organisations_do_not_wait_for_each_other(tenant: Tenant, rival: Rival) -> None:
+    other = await tenant.api.given_tenant()
+    held = "SELECT 1 FROM code_entitlements WHERE organization_id = %s FOR UPDATE"
+    async with rival.holding(held, tenant.organization_id):
+        waiting = await rival.while_waiting(tenant.api.post("/v1/codes", json=tenant.wanted_code()))
+        assert (await tenant.api.post("/v1/codes", json=other.wanted_code())).status == 201
+    assert (await waiting).status == 201
