@@ -10,6 +10,7 @@ import pytest
 import structlog
 from audience_app import audience_settings
 from core_app import Api, FakeClock, Rival, audio_component, core_settings, running_core, served_in_thread
+from emptying import empty
 from hypothesis import HealthCheck, settings
 from issuer import CLIENT_ID, running_issuer
 from leaks import leaked
@@ -43,6 +44,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 _KEPT = {"alembic_version", "instance_secrets", "plans", "signing_keys"}
 _KEPT_BY_AUDIENCE = {"alembic_version", "proof_transition"}
 BESIDE_CORE = "audience_beside_core"
+_SHARED = "core_under_test"
+_SPARE = "core_spare"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -64,14 +67,14 @@ def cluster() -> Iterator[RunningCluster]:
 
 @pytest.fixture(scope="session")
 def migrated_url(cluster: RunningCluster) -> Secret:
-    url = cluster.create_role_and_database("core_under_test")
+    url = cluster.create_role_and_database(_SHARED)
     migrate(url, "soundmark.core")
     return url
 
 
 @pytest.fixture(scope="session")
 def spare_migrated_url(cluster: RunningCluster) -> Secret:
-    url = cluster.create_role_and_database("core_spare")
+    url = cluster.create_role_and_database(_SPARE)
     migrate(url, "soundmark.core")
     return url
 
@@ -128,18 +131,18 @@ def session_keys(migrated_url: Secret, session_api: Api) -> list[Any]:
 
 
 @pytest.fixture
-async def database_url(migrated_url: Secret, beside_core_url: Secret, session_keys: list[Any]) -> Secret:
+async def database_url(cluster: RunningCluster, migrated_url: Secret, session_keys: list[Any]) -> Secret:
     """The shared Core's database without any content but its keys, and none of it in Audience either."""
     # In a thread: the shared Core may be in the middle of a transaction and has to go on to end it.
-    await asyncio.to_thread(_restore, migrated_url, session_keys)
-    await asyncio.to_thread(_empty_audience, beside_core_url)
+    await asyncio.to_thread(_restore, cluster.superuser_url_of(_SHARED), session_keys)
+    await asyncio.to_thread(_empty_audience, cluster.superuser_url_of(BESIDE_CORE))
     return migrated_url
 
 
 @pytest.fixture
-def spare_database_url(spare_migrated_url: Secret) -> Secret:
+def spare_database_url(cluster: RunningCluster, spare_migrated_url: Secret) -> Secret:
     """A migrated database of its own without any content, for a test that starts its own Core on its own keys."""
-    with psycopg.connect(spare_migrated_url.reveal(), autocommit=True) as connection:
+    with psycopg.connect(cluster.superuser_url_of(_SPARE).reveal(), autocommit=True) as connection:
         _empty(connection, kept={"alembic_version", "plans"})
     return spare_migrated_url
 
@@ -153,7 +156,7 @@ def clock(session_clock: FakeClock) -> Iterator[FakeClock]:
 @pytest.fixture
 def rival(database_url: Secret, cluster: RunningCluster) -> Rival:
     assert database_url is not None, "the database is empty"
-    return Rival(cluster.superuser_url_of("core_under_test"))
+    return Rival(cluster.superuser_url_of(_SHARED))
 
 
 @pytest.fixture
@@ -190,8 +193,8 @@ def people(session_people: People, api: Api) -> People:
     return session_people
 
 
-def _restore(migrated_url: Secret, session_keys: list[Any]) -> None:
-    with psycopg.connect(migrated_url.reveal(), autocommit=True) as connection:
+def _restore(url: Secret, session_keys: list[Any]) -> None:
+    with psycopg.connect(url.reveal(), autocommit=True) as connection:
         _empty(connection, kept=_KEPT)
         if connection.execute("SELECT * FROM signing_keys").fetchall() != session_keys:
             connection.execute("DELETE FROM signing_keys")
@@ -200,29 +203,14 @@ def _restore(migrated_url: Secret, session_keys: list[Any]) -> None:
                 connection.execute(f"INSERT INTO signing_keys VALUES ({places})".encode(), row)
 
 
-def _empty_audience(url: Secret) -> None:
-    with psycopg.connect(url.reveal(), autocommit=True) as connection:
-        if connection.execute("SELECT 1 FROM operations UNION ALL SELECT 1 FROM entitlements LIMIT 1").fetchone():
-            _truncate(connection, kept=_KEPT_BY_AUDIENCE)
-
-
 def _empty(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:
-    _truncate(connection, kept=kept)
+    empty(connection, kept=kept)
     # The plan that every installation begins with stays as it was made.
     connection.execute("DELETE FROM plans WHERE id <> 'plan_codes_starter'")
     connection.execute("UPDATE plans SET monthly_code_quota = 100, active = true WHERE monthly_code_quota <> 100")
 
 
-def _truncate(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:
-    names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
-    tables = ", ".join(f'"{name}"' for (name,) in names if name not in kept and not name.startswith("procrast"))
-    # A running Core may be sealing audit entries, and holds some of these tables while it waits for others.
-    connection.execute("SET lock_timeout = '100ms'")
-    for attempt in range(50):
-        try:
-            connection.execute(f"TRUNCATE {tables}".encode())
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-            assert attempt < 49, "somebody holds a table for ever"
-        else:
-            break
-    connection.execute("RESET lock_timeout")
+def _empty_audience(url: Secret) -> None:
+    with psycopg.connect(url.reveal(), autocommit=True) as connection:
+        if connection.execute("SELECT 1 FROM operations UNION ALL SELECT 1 FROM entitlements LIMIT 1").fetchone():
+            empty(connection, kept=_KEPT_BY_AUDIENCE)

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from audience_app import AudienceApi, audience_settings, running_audience
 from core_app import FakeClock, Rival
+from emptying import empty
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.migrations import migrate
@@ -31,10 +32,10 @@ async def session_audience(migrated_audience_url: Secret) -> AsyncIterator[Audie
 
 
 @pytest.fixture
-async def audience_url(migrated_audience_url: Secret, session_audience: AudienceApi) -> Secret:
+async def audience_url(cluster: RunningCluster, migrated_audience_url: Secret, session_audience: AudienceApi) -> Secret:
     """The shared Audience's database without any content."""
     assert session_audience is not None, "its own key is there"
-    await asyncio.to_thread(_empty, migrated_audience_url)
+    await asyncio.to_thread(_empty, cluster.superuser_url_of(DATABASE))
     return migrated_audience_url
 
 
@@ -59,6 +60,4 @@ def audience_rival(audience_url: Secret, cluster: RunningCluster) -> Rival:
 
 def _empty(url: Secret) -> None:
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
-        names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
-        tables = ", ".join(f'"{name}"' for (name,) in names if name not in _KEPT and not name.startswith("procrast"))
-        connection.execute(f"TRUNCATE {tables} RESTART IDENTITY".encode())
+        empty(connection, kept=_KEPT)
