@@ -61,8 +61,8 @@ from soundmark.kit.startup import CannotStart
 from soundmark.kit.tasks import ended
 from soundmark.settings import CoreSettings
 
-_GROUP_MAX: Final = 256  # Codes of one commit: some 50 ms, for which a stop of their campaign waits.
-_WAITING_MAX: Final = 4096  # Issuances of one organisation. Beyond it the database is not keeping up.
+_GROUP_MAX: Final = 256  # Codes of one commit, some 50 ms for which a stop of their campaign waits; roles of one look.
+_WAITING_MAX: Final = 4096  # In one line. Beyond it the database is not keeping up.
 _log: Final = structlog.get_logger()
 
 
