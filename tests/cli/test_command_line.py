@@ -18,6 +18,7 @@ COMMANDS = [
     "migrate",
     "keys",
     "platform",
+    "audience",
     "audit",
     "config",
     "openapi",

@@ -8,7 +8,7 @@ from core_app import BASE_URL, Api
 from .conftest import run
 
 SETTINGS = {"BASE_URL": BASE_URL}
-NAMES = {"xr-code-v1", "xr-code-issued-v1", "xr-code-detail-v1", "xr-resolution-v1"}
+NAMES = {"xr-code-v1", "xr-code-issued-v1", "xr-code-detail-v1", "xr-resolution-v1", "audience-event-v1"}
 
 
 async def test_the_openapi_document_is_what_core_serves(api: Api, tmp_path: Path) -> None:

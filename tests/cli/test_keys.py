@@ -243,6 +243,9 @@ def test_a_data_dir_tells_what_the_environment_does_not(settings: Settings, tmp_
         in run("keys", "stage", "--data-dir", str(tmp_path), settings={"MASTER_KEY": OTHER_MASTER_KEY}).refusal
     )
     assert len(listed(settings)) == 2
+    # The credential follows from the key: here it is another one than that of the Audience of the tests, and sent.
+    rotated = run("keys", "rotate", "--no-wait", "--data-dir", str(tmp_path), settings={"AUDIENCE_CREDENTIAL": ""})
+    assert (rotated.status, "Audience does not answer" in rotated.err) == (0, True)
 
 
 class TwoCores(httpx.AsyncBaseTransport):

@@ -57,21 +57,29 @@ async def working(url: Secret, log: Path) -> AsyncIterator[asyncio.subprocess.Pr
             await asyncio.wait_for(process.wait(), END_S)
 
 
-async def test_a_worker_forgets_what_has_aged(url: Secret, rival: Rival, given: Given, tmp_path: Path) -> None:
-    today = datetime.now(UTC).date()
-    await given_aged_rows(rival, given, {today - timedelta(days=9): 3, today: 2})
-    # As the hour of the day would defer it.
+async def defer(rival: Rival) -> None:
+    """As the hour of the day would do it."""
     await rival.run(
         "INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)"
         """ VALUES ('default', 'forget_aged', 'forget_aged', 'forget_aged', '{"timestamp": 0}')"""
     )
+
+
+async def until_done(rival: Rival, process: asyncio.subprocess.Process) -> None:
     undone = "SELECT FROM procrastinate_jobs WHERE task_name = 'forget_aged' AND status <> 'succeeded'"
+    async with asyncio.timeout(END_S):
+        while await rival.rows(undone):
+            assert process.returncode is None, "it works on"
+            await asyncio.sleep(0.05)
+
+
+async def test_a_worker_forgets_what_has_aged(url: Secret, rival: Rival, given: Given, tmp_path: Path) -> None:
+    today = datetime.now(UTC).date()
+    await given_aged_rows(rival, given, {today - timedelta(days=9): 3, today: 2})
+    await defer(rival)
     log = tmp_path / "log"
     async with working(url, log) as process:
-        async with asyncio.timeout(END_S):
-            while await rival.rows(undone):
-                assert process.returncode is None, log.read_text()
-                await asyncio.sleep(0.05)
+        await until_done(rival, process)
     assert process.returncode == 0
     for table in ("events", "event_ids", "spent_proofs"):
         assert await kept_days(rival, given, table) == [today]
@@ -80,3 +88,16 @@ async def test_a_worker_forgets_what_has_aged(url: Secret, rival: Rival, given: 
     tables = ("events", "event_ids", "spent_proofs", "integrity_days")
     assert [sum(line[table] for line in told) for table in tables] == [3, 3, 3, 1]
     assert MASTER_KEY not in log.read_text()
+
+
+async def test_what_failed_at_night_is_done_that_night(url: Secret, rival: Rival, given: Given, tmp_path: Path) -> None:
+    """A database that was restarted in the middle does not keep what has aged for another day."""
+    today = datetime.now(UTC).date()
+    await given_aged_rows(rival, given, {today - timedelta(days=9): 3})
+    await defer(rival)
+    async with working(url, tmp_path / "log") as process:
+        async with rival.holding("SELECT FROM spent_proofs FOR UPDATE"):
+            await rival.until_someone_waits()
+            await rival.end_whoever_waits()
+        await until_done(rival, process)
+    assert await kept_days(rival, given, "spent_proofs") == []

@@ -151,8 +151,8 @@ async def test_a_data_dir_stands_for_the_settings(
     tenant: Tenant, server: MailServer, worker: Worker, rival: Rival, tmp_path: Path
 ) -> None:
     """The mail server's own are in the database, so nothing else is needed."""
-    up = {"pid": 1, "base_url": BASE_URL, "core_database_url": worker.settings["CORE_DATABASE_URL"]}
-    (tmp_path / "up.json").write_text(json.dumps(up))
+    told = {name.lower(): worker.settings[name] for name in ("BASE_URL", "CORE_DATABASE_URL", "AUDIENCE_URL")}
+    (tmp_path / "up.json").write_text(json.dumps({"pid": 1, **told}))
     (tmp_path / "master.key").write_text(MASTER_KEY)
     async with Worker({}, worker.log)("--data-dir", str(tmp_path)):
         await tenant.given_invitation()

@@ -133,7 +133,7 @@ def test_the_tables_of_outcomes_are_the_closed_sets() -> None:
     deliveries = rows(r"^\| `(\w+)` \| (yes|no) \| \S.*\|$")
     reasons = get_args(DeliveryReason)
     assert deliveries == [(reason, "yes" if reason in RETRYABLE_DELIVERY_REASONS else "no") for reason in reasons]
-    table = PAGE[PAGE.index("| `obstacle` |") : PAGE.index("A receiver class or a country")]
+    table = PAGE[PAGE.index("| `obstacle` |") : PAGE.index("A receiver class that does not exist")]
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)[1:] == list(get_args(Obstacle))
 
 

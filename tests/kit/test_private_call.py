@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Literal
 
 import pytest
@@ -96,6 +97,26 @@ async def test_what_is_handed_on_is_handed_on_as_it_is_and_without_our_credentia
     assert {"x-svc-signature: sha256=00", "content-type: application/json; charset=latin-1"} <= set(lines)
     assert "x-request-id: req_1" in lines
     assert not [line for line in lines if line.startswith("authorization:")]
+
+
+@pytest.mark.parametrize(("idle_s", "connections"), [(0.5, 1), (2.5, 2)])
+async def test_a_connection_that_the_other_side_may_be_closing_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, idle_s: float, connections: int
+) -> None:
+    """uvicorn hangs up after five seconds; what is sent at that very moment is lost, and nobody knows what was done."""
+    async with misbehaving(lasting) as server, channel_to(server.url) as channel:
+        await channel.send("GET", "/v1/x", request_id="req_1")
+        later = SimpleNamespace(monotonic=lambda: time.monotonic() + idle_s)
+        monkeypatch.setattr("httpcore._async.http11.time", later)
+        await channel.send("GET", "/v1/x", request_id="req_2")
+    assert len(server.requests) == connections
+
+
+async def lasting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answers, and goes on answering on the same connection."""
+    while True:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")
+        await reader.readuntil(b"\r\n\r\n")
 
 
 async def test_an_answer_says_when_to_ask_again() -> None:

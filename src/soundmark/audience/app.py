@@ -1,6 +1,5 @@
 """Audience's composition root: settings → Context → ASGI app. The only place that wires."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -9,7 +8,7 @@ from typing import Final
 import structlog
 from fastapi import FastAPI
 
-from soundmark.audience.context import Context
+from soundmark.audience.context import Context, ReportTurns
 from soundmark.audience.features.core_keys import routes as core_keys
 from soundmark.audience.features.entitlements import routes as entitlements
 from soundmark.audience.features.integrations import routes as integrations
@@ -93,7 +92,7 @@ def _context(settings: AudienceSettings, clock: Clock, entropy: Entropy) -> Cont
         clock=clock,
         entropy=entropy,
         sealer=Sealer(parse_master_key(settings.master_key.reveal()), entropy),
-        report_turns=asyncio.Semaphore(_REPORTS_AT_ONCE),
+        report_turns=ReportTurns(_REPORTS_AT_ONCE),
     )
 
 

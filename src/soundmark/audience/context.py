@@ -1,12 +1,33 @@
 """What a command may reach."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Final
+from weakref import WeakValueDictionary
 
 from soundmark.kit.clock import Clock
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.postgres import Database
 from soundmark.kit.sealing import Sealer
+
+
+class ReportTurns:
+    """How many count events at a time. An organisation takes one turn at most, so that it never takes all of them."""
+
+    def __init__(self, at_once: int) -> None:
+        assert at_once > 1, "the only turn would be anybody's for as long as he likes"
+        self._turns: Final = asyncio.Semaphore(at_once)
+        # Only of those who wait or count: nobody else holds his.
+        self._own: Final[WeakValueDictionary[str, asyncio.Lock]] = WeakValueDictionary()
+
+    @contextlib.asynccontextmanager
+    async def turn(self, organization_id: str) -> AsyncIterator[None]:
+        """It is the organisation's turn, until the block ends."""
+        own = self._own.setdefault(organization_id, asyncio.Lock())
+        async with own, self._turns:
+            yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +41,7 @@ class Context:
     clock: Clock
     entropy: Entropy
     sealer: Sealer
-    report_turns: asyncio.Semaphore
+    report_turns: ReportTurns
 
 
 @dataclass(frozen=True, slots=True)

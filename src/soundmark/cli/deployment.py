@@ -59,9 +59,13 @@ def deployment_environ(data_dir: Path | None) -> Mapping[str, str]:
     key_file = data_dir / MASTER_KEY_FILE
     if key_file.exists():
         known[f"{PREFIX}MASTER_KEY"] = key_file.read_text(encoding="utf-8").strip()
-    # An empty value counts as unset, and what is unset does not win.
-    environ = {**known, **{name: value for name, value in os.environ.items() if value or name not in known}}
-    return {**_credential_of(environ), **environ}
+    known |= _credential_of(_above(known))
+    return _above(known)
+
+
+def _above(known: Mapping[str, str]) -> dict[str, str]:
+    """The environment before what is `known`. An empty value counts as unset, and what is unset does not win."""
+    return {**known, **{name: value for name, value in os.environ.items() if value or name not in known}}
 
 
 def _credential_of(environ: Mapping[str, str]) -> Mapping[str, str]:

@@ -15,6 +15,9 @@ from soundmark.kit.secret import Secret
 JSON_TYPE: Final = "application/json"
 PROBLEM_TYPE: Final = "application/problem+json"
 
+# Shorter than the five seconds after which uvicorn hangs up on an idle connection, perhaps as we send.
+_IDLE_S: Final = 2.0
+
 Method = Literal["GET", "PATCH", "POST", "PUT"]
 Query = Mapping[str, str | int | None]
 
@@ -70,7 +73,7 @@ class PrivateChannel:
             # What comes is taken as it is, so that the ceiling is on what is held.
             headers={"accept-encoding": "identity"},
             timeout=httpx.Timeout(timeout_s),
-            limits=httpx.Limits(max_connections=64, max_keepalive_connections=16),
+            limits=httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=_IDLE_S),
             trust_env=False,
             follow_redirects=False,
         )

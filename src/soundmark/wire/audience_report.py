@@ -114,7 +114,9 @@ class AudienceReport(Wire):
     filters: ReportFilters
     events: Count
     estimated_reach: Annotated[Count, Field(description="Different measurement tokens within the integration.")]
-    average_frequency: Annotated[float, Field(ge=0, description="Events for each token; 4 decimals.")]
+    average_frequency: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="Events for each token; 4 decimals.")
+    ]
     by_day: Annotated[list[DayCounts], Field(max_length=DIMENSION_MAX)]
     by_receiver: Annotated[list[ReceiverCount], Field(max_length=DIMENSION_MAX)]
     by_frequency: Annotated[list[FrequencyCount], Field(max_length=DIMENSION_MAX)]

@@ -463,6 +463,23 @@ async def test_who_nobody_waits_for_any_more_is_not_counted_to_its_end(
     assert (await report(integration)).json["period"]["to"] == format_timestamp(now)
 
 
+async def test_one_organisation_leaves_a_turn_to_the_others(
+    audience: AudienceApi, integration: Given, audience_rival: Rival
+) -> None:
+    """However many reports it asks for, and however long each of them takes."""
+    other = await audience.given_integration(organization_id="org_of_somebody_else")
+    async with audience_rival.holding("LOCK TABLE measured_codes IN ACCESS EXCLUSIVE MODE"):
+        asking = [asyncio.create_task(report(integration)) for _ in range(3)]
+        await audience_rival.until_someone_waits()
+        theirs = asyncio.create_task(report(other))
+        await audience_rival.until_someone_waits(2)
+        await audience_rival.end_whoever_waits()
+        ended = await theirs
+
+    assert ended.status == 503, "it was its turn"
+    assert sorted([(await one).status for one in asking]) == [200, 200, 503]
+
+
 async def test_a_database_that_goes_away_is_said_so(integration: Given, audience_rival: Rival, now: datetime) -> None:
     async with audience_rival.holding("LOCK TABLE measured_codes IN ACCESS EXCLUSIVE MODE"):
         reading = await audience_rival.while_waiting(report(integration))

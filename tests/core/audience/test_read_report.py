@@ -298,6 +298,7 @@ async def test_another_report_than_the_one_asked_for_is_no_answer(
         {**genuine, "tokens": ["mt_" + "t" * 43]},
         {**genuine, "by_day": genuine["by_day"] * 10_001},
         {**genuine, "events": -1},
+        {**genuine, "average_frequency": float("inf")},
         {name: value for name, value in genuine.items() if name != "by_country"},
     ]
     for body in [genuine, *wrong]:

@@ -72,7 +72,7 @@ async def read_report(ctx: Context, workspace: Workspace, integration_id: str, w
     try:
         async with asyncio.timeout(_NOBODY_WAITS_AFTER_S):
             # Few at once: each takes two connections and two processors, and others want some of both.
-            async with ctx.report_turns, ctx.db.snapshot() as tx:
+            async with ctx.report_turns.turn(workspace.organization_id), ctx.db.snapshot() as tx:
                 return await _counted(ctx, tx, workspace, integration_id, wanted)
     except TimeoutError:
         raise DatabaseUnavailable from None

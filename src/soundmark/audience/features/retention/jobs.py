@@ -7,6 +7,7 @@ from procrastinate import App
 
 from soundmark.audience.context import WorkContext
 from soundmark.audience.features.retention import service
+from soundmark.kit.jobs import UNTIL_DONE
 
 FORGET: Final = "forget_aged"
 
@@ -18,6 +19,6 @@ def add_tasks(app: App, ctx: WorkContext) -> None:
 
     # Half an hour after a day has aged: whatever was under way when it did is over.
     @app.periodic(cron="31 0 * * *")
-    @app.task(name=FORGET, queueing_lock=FORGET, lock=FORGET)
+    @app.task(name=FORGET, queueing_lock=FORGET, lock=FORGET, retry=UNTIL_DONE)
     async def forget(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
         _log.info("retention", **await service.forget_aged(ctx))
