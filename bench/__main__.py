@@ -27,7 +27,7 @@ from bench.issuing import bundles, issuing, listing, stopping
 from bench.reports import reports
 from bench.server import CONSTANT
 from bench.service import OPERATOR_TOKEN, PROOF, Seeded, Service, audio, core, seeded
-from bench.wrk import Demand, Load
+from bench.wrk import Demand, Load, against
 from soundmark.audio.render import Renderer
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.embedded.throwaway import throwaway_cluster
@@ -54,11 +54,11 @@ def resolution(cluster: RunningCluster) -> list[Figure]:
     constants, resolved, crowd, naives, plain_constants = loads
     p50, p99 = median(load.p50_ms for load in resolved), median(load.p99_ms for load in resolved)
     return [
-        _ratio("Resolve with envelope, 100,000 Codes", resolved, constants, "constant answer of the same size", 0.33),
-        _ratio("The same", resolved, plain_constants, "constant answer of uvicorn as it comes", 0.33),
-        _ratio("Resolve against the naive route", resolved, naives, "naive route (bench/naive.py)", 5),
+        against("Resolve with envelope, 100,000 Codes", resolved, constants, "constant answer of the same size", 0.33),
+        against("The same", resolved, plain_constants, "constant answer of uvicorn as it comes", 0.33),
+        against("Resolve against the naive route", resolved, naives, "naive route (bench/naive.py)", 5),
         Figure("Resolve: p99 over p50", f"p99 {p99:.1f} ms", f"p50 {p50:.1f} ms", p99 / p50, "at most", 2),
-        _ratio("One token heard by everybody", crowd, constants, "constant answer of the same size", 0.5),
+        against("One token heard by everybody", crowd, constants, "constant answer of the same size", 0.5),
     ]
 
 
@@ -71,7 +71,7 @@ def growth(cluster: RunningCluster) -> list[Figure]:
         smalls, larges = _rounds([(of_small, Demand(small.paths())), (of_large, Demand(large.paths()))])
         resident_mib = of_large.resident_mib()
     return [
-        _ratio("Resolve, 1,000,000 Codes", larges, smalls, "10,000 Codes", 0.9),
+        against("Resolve, 1,000,000 Codes", larges, smalls, "10,000 Codes", 0.9),
         Figure(
             "Core's resident memory, each of 1,000,000 Codes answered",
             f"{resident_mib:.0f} MiB; {first_load.requests_per_s:,.0f}/s for the first answers, each verified",
@@ -96,7 +96,7 @@ def processes(cluster: RunningCluster) -> list[Figure]:
             meanwhile=lambda: spread.append(min(two.connection_counts(two.port))),
         )
     return [
-        _ratio("Two Core processes", twos, ones, "one process", 1.4),
+        against("Two Core processes", twos, ones, "one process", 1.4),
         Figure(
             "Connections of the process that has fewer",
             f"{', '.join(map(str, spread))} of {wrk.CONNECTIONS}",
@@ -211,7 +211,7 @@ def audit(cluster: RunningCluster) -> list[Figure]:
     if not found["verified"]:
         raise RuntimeError(f"the chain is broken: {found}")
     return [
-        _ratio("Writing with the audit chain, 16 writers", loads, references, "the same without the chain", 0.95),
+        against("Writing with the audit chain, 16 writers", loads, references, "the same without the chain", 0.95),
         Figure(
             "Oldest entry without its seal under this load",
             f"{', '.join(f'{age_s:.2f}' for age_s in ages_s)} s; then {found['entries']:,} entries verified",
@@ -299,18 +299,6 @@ def _once_each(service: Service, database: Seeded) -> Load:
     demand = Demand(database.paths(), is_in_order=True)
     seconds = max(_WARM_S, database.count / 4_500)
     return wrk.run(service.base_url, demand, seconds=seconds)
-
-
-def _ratio(name: str, loads: Sequence[Load], references: Sequence[Load], reference: str, target: float) -> Figure:
-    rates, reference_rates = ([load.requests_per_s for load in some] for some in (loads, references))
-    return Figure(
-        name,
-        f"{median(rates):,.0f}/s",
-        f"{reference}: {median(reference_rates):,.0f}/s",
-        ratio_of_rounds(rates, reference_rates),
-        "at least",
-        target,
-    )
 
 
 def _oldest_unsealed_s(database: Seeded) -> float:

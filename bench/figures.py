@@ -52,6 +52,20 @@ def ratio_of_rounds(numerators: Sequence[float], denominators: Sequence[float]) 
     return median(one / other for one, other in zip(numerators, denominators, strict=True))
 
 
+def rates(
+    name: str, measured: Sequence[float], reference_name: str, references: Sequence[float], target: float
+) -> Figure:
+    """How much was done in a second, in rounds beside those of a reference."""
+    return Figure(
+        name,
+        f"{median(measured):,.0f}/s",
+        f"{reference_name}: {median(references):,.0f}/s",
+        ratio_of_rounds(measured, references),
+        "at least",
+        target,
+    )
+
+
 def show(figures: Sequence[Figure]) -> None:
     """Print the table."""
     table = Table(*HEADINGS)

@@ -15,11 +15,11 @@ import httpx
 from bench import wrk
 from bench.audience_server import NAIVE
 from bench.delivering import Deliveries
-from bench.figures import Figure, ratio_of_rounds
+from bench.figures import Figure
 from bench.measuring import MASTER_KEY, Measured, measured, write_events
 from bench.server import CONSTANT
 from bench.service import Service, free_port, process, until
-from bench.wrk import Demand, Load
+from bench.wrk import Demand, against
 from soundmark.embedded.postgres import RunningCluster
 
 _ROUNDS: Final = 5
@@ -50,8 +50,8 @@ def ingestion(cluster: RunningCluster) -> list[Figure]:
             naives.append(events.run(service.base_url, NAIVE, seconds=_ROUND_S, most=naive_most))
     p50, p99 = median(load.p50_ms for load in loads), median(load.p99_ms for load in loads)
     return [
-        _ratio("Events, verified and committed", loads, constants, "constant answer of the same size", 0.15),
-        _ratio("The same", loads, naives, "a transaction for each event (bench/one_by_one.py)", 3),
+        against("Events, verified and committed", loads, constants, "constant answer of the same size", 0.15),
+        against("The same", loads, naives, "a transaction for each event (bench/one_by_one.py)", 3),
         Figure("Events: p99", f"p99 {p99:.1f} ms", f"p50 {p50:.1f} ms", p99 / p50, "at most", 4),
     ]
 
@@ -67,7 +67,7 @@ def ingestion_growth(cluster: RunningCluster) -> list[Figure]:
         for _ in range(_ROUNDS):
             fews.append(events.run(of_few.base_url, EVENTS, seconds=_ROUND_S, most=most))
             manys.append(events.run(of_many.base_url, EVENTS, seconds=_ROUND_S, most=most))
-    return [_ratio("Events with 10,000,000 stored", manys, fews, "with 10,000 stored", 0.85)]
+    return [against("Events with 10,000,000 stored", manys, fews, "with 10,000 stored", 0.85)]
 
 
 @contextlib.contextmanager
@@ -95,15 +95,3 @@ def _events(count: int) -> Iterator[Deliveries]:
         path = Path(folder, "events")
         write_events(path, count)
         yield Deliveries(path)
-
-
-def _ratio(name: str, loads: list[Load], references: list[Load], reference: str, target: float) -> Figure:
-    rates, reference_rates = ([load.requests_per_s for load in some] for some in (loads, references))
-    return Figure(
-        name,
-        f"{median(rates):,.0f}/s",
-        f"{reference}: {median(reference_rates):,.0f}/s",
-        ratio_of_rounds(rates, reference_rates),
-        "at least",
-        target,
-    )

@@ -16,7 +16,7 @@ import httpx
 import psycopg
 
 from bench import seed, wrk
-from bench.figures import Figure, ratio_of_rounds
+from bench.figures import Figure, rates, ratio_of_rounds
 from bench.service import OPERATOR_TOKEN, Seeded, Service, audio, core, key_of, seeded
 from bench.wrk import Demand, Load
 from soundmark.core.domain.code import signed_code
@@ -61,15 +61,15 @@ def issuing(cluster: RunningCluster) -> list[Figure]:
             measured["alone"].append(_load(service, alone).requests_per_s)
     of = measured
     return [
-        _rates("Codes in batches of 100", of["batch"], "signing and two inserts", of["bare"], 0.4),
-        _rates(
+        rates("Codes in batches of 100", of["batch"], "signing and two inserts", of["bare"], 0.4),
+        rates(
             "Single Codes of 16 organisations, two Core processes",
             of["many"],
             "pgbench simple-update, 16 clients",
             of["16"],
             0.35,
         ),
-        _rates("Single Codes of one organisation", of["alone"], "pgbench simple-update, 1 client", of["1"], 0.5),
+        rates("Single Codes of one organisation", of["alone"], "pgbench simple-update, 1 client", of["1"], 0.5),
     ]
 
 
@@ -214,17 +214,6 @@ def _post(service: Service, path: str, **query: str) -> Any:
     answer = httpx.post(service.base_url + path, params=query, headers=headers, timeout=60)
     answer.raise_for_status()
     return answer.json()
-
-
-def _rates(name: str, rates: list[float], reference_name: str, references: list[float], target: float) -> Figure:
-    return Figure(
-        name,
-        f"{median(rates):,.0f}/s",
-        f"{reference_name}: {median(references):,.0f}/s",
-        ratio_of_rounds(rates, references),
-        "at least",
-        target,
-    )
 
 
 def _bare_codes_per_s(database: Seeded) -> float:

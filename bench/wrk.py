@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.figures import Figure, rates
+
 CONNECTIONS = 64
 
 _SCRIPT = """
@@ -50,6 +52,12 @@ class Load:
     requests_per_s: float
     p50_ms: float
     p99_ms: float
+
+
+def against(name: str, loads: Sequence[Load], references: Sequence[Load], reference_name: str, target: float) -> Figure:
+    """The rates of the loads beside those of the references in the same rounds."""
+    measured, reference_rates = ([load.requests_per_s for load in some] for some in (loads, references))
+    return rates(name, measured, reference_name, reference_rates, target)
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,22 @@ async def test_while_audience_fails_nothing_is_settled(
     assert await outcome_of(rival, intent.id) == "requested"
 
 
+async def test_one_that_audience_fails_on_keeps_no_other_waiting(
+    tenant: Tenant, rival: Rival, measuring: Rival, work: WorkContext
+) -> None:
+    """Three in a row are no accident any more."""
+    names = [f"aud_{number:022}" for number in range(8)]
+    for name in names:
+        await given_intent(tenant, rival, name)
+        await given_operation(measuring, tenant, name)
+    broken = {names[0], names[2], names[3], names[5], names[6], names[7]}
+    await measuring.run("UPDATE operations SET answer = 'no JSON' WHERE id = ANY(%s)", list(broken))
+    tenant.api.clock.advance(minutes=2)
+    assert await jobs.settle_intents(work) == 2
+    outcomes = [await outcome_of(rival, name) for name in names]
+    assert outcomes == ["requested" if name in broken else "completed" for name in names]
+
+
 async def test_an_answer_about_another_operation_settles_nothing(
     tenant: Tenant, rival: Rival, database_url: Secret, clock: FakeClock
 ) -> None:

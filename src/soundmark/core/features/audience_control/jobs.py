@@ -22,6 +22,7 @@ SETTLED_AFTER: Final = timedelta(minutes=1)  # Whoever asked has an answer by th
 # What was asked may be under way in Audience after Core gave up: for as long as its statements may take there.
 NOT_DONE_AFTER: Final = timedelta(minutes=5)
 _AT_ONCE: Final = 100
+_FAILED_IN_A_ROW_MAX: Final = 3  # Each may take the whole deadline.
 _GIVING_A_KEY: Final[frozenset[IntentAction]] = frozenset(
     {"audience.integration_core_key_update", "audience.integration_provisioning"}
 )
@@ -47,12 +48,13 @@ async def settle_intents(ctx: WorkContext) -> int:
 
     Audience is asked for each by its operation id. What it did is `completed`, so that an answer which was lost changes
     nothing; what it knows nothing of is `failed`, once it cannot be under way any more. Safe at any time, and at once
-    with itself and with whoever asked: an outcome that is there stays. Does nothing while Audience is unavailable.
+    with itself and with whoever asked: an outcome that is there stays. Gives up where Audience fails for several in a
+    row, and not for one alone, which would keep those after it waiting.
 
     Raises: DatabaseUnavailable.
     Source: API v1, "Lifecycle audit intents".
     """
-    settled_count, after = 0, None
+    settled_count, failed_count, after = 0, 0, None
     while True:
         async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
             intents = await entries.list_requested(
@@ -62,7 +64,11 @@ async def settle_intents(ctx: WorkContext) -> int:
             try:
                 settled_count += await _settle(ctx, intent)
             except AudienceUnavailable:
-                return settled_count
+                failed_count += 1
+                if failed_count == _FAILED_IN_A_ROW_MAX:
+                    return settled_count
+            else:
+                failed_count = 0
         if len(intents) < _AT_ONCE:
             return settled_count
         after = Position(intents[-1].created_at, intents[-1].id)
