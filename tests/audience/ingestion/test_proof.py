@@ -214,7 +214,7 @@ async def test_a_proof_without_an_id_is_believed_for_five_minutes_after_the_migr
         await end_ingestion(audience_rival)
 
 
-@pytest.mark.parametrize("campaign_id", [None, fresh("cmp_")])
+@pytest.mark.parametrize("campaign_id", [None, fresh("cmp_")], ids=["without a campaign", "of a campaign"])
 @pytest.mark.parametrize("without", ["", "proof_id"])
 def test_what_is_verified_is_the_canonical_form(campaign_id: str | None, without: str) -> None:
     """The server puts the bytes together itself; the library says what they must be."""
