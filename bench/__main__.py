@@ -25,6 +25,7 @@ from bench.ingestion import ingestion, ingestion_growth
 from bench.issuer import CLIENT_ID, issuer
 from bench.issuing import bundles, issuing, listing, stopping
 from bench.reports import reports
+from bench.retention import retention_cuts
 from bench.server import CONSTANT
 from bench.service import OPERATOR_TOKEN, PROOF, Seeded, Service, audio, core, seeded
 from bench.wrk import Demand, Load, against
@@ -261,6 +262,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "ingestion": ingestion,
     "ingestion-growth": ingestion_growth,
     "reports": reports,
+    "retention": retention_cuts,
     "up": up,
 }
 

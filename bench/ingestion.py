@@ -25,7 +25,7 @@ from soundmark.embedded.postgres import RunningCluster
 _ROUNDS: Final = 5
 _ROUND_S: Final = 3.0
 _WARM_S: Final = 2.0
-_PER_S_MAX: Final = 16_000  # Events that are made ready for each second of a load.
+PER_S_MAX: Final = 16_000  # Events that are made ready for each second of a load.
 _NAIVE_PER_S_MAX: Final = 6_000
 _FEW, _MANY = 10_000, 10_000_000
 _ANSWER_BYTES: Final = len('{"event_id":"evt_1234567890123456789012","status":"recorded"}')
@@ -37,9 +37,9 @@ def ingestion(cluster: RunningCluster) -> list[Figure]:
     """One process, 64 connections, every event another: against a constant answer, and a transaction for each event."""
     database = measured(cluster, "ingestion", _FEW)
     most, naive_most, warm = (
-        int(rate * s) for rate, s in ((_PER_S_MAX, _ROUND_S), (_NAIVE_PER_S_MAX, _ROUND_S), (_PER_S_MAX, _WARM_S))
+        int(rate * s) for rate, s in ((PER_S_MAX, _ROUND_S), (_NAIVE_PER_S_MAX, _ROUND_S), (PER_S_MAX, _WARM_S))
     )
-    with audience(database) as service, _events(_ROUNDS * (most + naive_most) + 2 * warm) as events:
+    with audience(database) as service, ready_events(_ROUNDS * (most + naive_most) + 2 * warm) as events:
         events.run(service.base_url, EVENTS, seconds=_WARM_S, most=warm)
         events.run(service.base_url, NAIVE, seconds=_WARM_S, most=warm)
         constants, loads, naives = [], [], []
@@ -59,8 +59,8 @@ def ingestion(cluster: RunningCluster) -> list[Figure]:
 def ingestion_growth(cluster: RunningCluster) -> list[Figure]:
     """Ten million stored events against ten thousand, each in its own process and database, in turns."""
     few, many = measured(cluster, "few_events", _FEW), measured(cluster, "many_events", _MANY)
-    most = int(_PER_S_MAX * _ROUND_S)
-    with audience(few) as of_few, audience(many) as of_many, _events((2 * _ROUNDS + 4) * most) as events:
+    most = int(PER_S_MAX * _ROUND_S)
+    with audience(few) as of_few, audience(many) as of_many, ready_events((2 * _ROUNDS + 4) * most) as events:
         for service in (of_few, of_many) * 2:
             events.run(service.base_url, EVENTS, seconds=_ROUND_S, most=most)
         fews, manys = [], []
@@ -90,7 +90,7 @@ def audience(database: Measured, *, more: Mapping[str, str] | None = None) -> It
 
 
 @contextlib.contextmanager
-def _events(count: int) -> Iterator[Deliveries]:
+def ready_events(count: int) -> Iterator[Deliveries]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "events")
         write_events(path, count)
