@@ -79,8 +79,10 @@ async def test_an_organisation_is_required_in_the_query(api: Api, tenant: Tenant
     assert [error["pointer"] for error in answer.json["errors"]] == ["/organization_id"]
 
 
-async def test_a_core_without_its_audio_component_names_it_and_stays_up(database_url: Secret) -> None:
-    async with running_core(core_settings(database_url)) as api:
+async def test_a_core_without_its_audio_component_names_it_and_stays_up(
+    database_url: Secret, measuring_url: str
+) -> None:
+    async with running_core(core_settings(database_url, audience_url=measuring_url)) as api:
         ready, up = await api.get("/readyz"), await api.get("/healthz")
     assert (ready.status, ready.json) == (503, {"status": "not_ready", "unavailable": ["audio"]})
     assert up.status == 200

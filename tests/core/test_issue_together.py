@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from core_app import INTENT, Answer, Api, Rival, Tenant
+from lines import Lines
 from people import People
 
 from soundmark.core.features.codes import issuing
-from soundmark.kit.groups import Groups
 
 KEY = {"Idempotency-Key": "playout-2026-11-21~T18.00_a"}
 
@@ -18,29 +18,6 @@ KEY = {"Idempotency-Key": "playout-2026-11-21~T18.00_a"}
 @pytest.fixture
 async def tenant(api: Api) -> Tenant:
     return await api.given_tenant()
-
-
-class Lines:
-    """Counts who has joined a line to be issued something."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.joined = 0
-        self._changed = asyncio.Event()
-        true_join = Groups.join
-
-        async def join(groups: Groups, key: Any, *args: Any, **kwargs: Any) -> Any:
-            if key[0] == "issuing":
-                self.joined += 1
-                self._changed.set()
-            return await true_join(groups, key, *args, **kwargs)
-
-        monkeypatch.setattr(Groups, "join", join)
-
-    async def until_joined(self, count: int) -> None:
-        async with asyncio.timeout(30):
-            while self.joined < count:
-                self._changed.clear()
-                await self._changed.wait()
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from core_app import FakeClock, Rival, core_settings, served_in_thread
 from cutting import Cutting, Fault
 from issuer import CLIENT_ID, Issuer, running_issuer
 from leaks import remember
+from lines import Lines
 from soundmark_sdk import (
     AsyncReceiver,
     AsyncReporter,
@@ -398,15 +399,17 @@ async def test_a_code_is_issued_once_over_a_connection_that_breaks(
 
 
 async def test_a_repeat_while_the_first_is_still_running_gets_its_answer(
-    world: World, tenant: Tenant, cluster: RunningCluster
+    world: World, tenant: Tenant, cluster: RunningCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client gave up waiting, asked what became of it, heard of nothing, and sent it again."""
+    lines = Lines(monkeypatch)
     rival = Rival(cluster.superuser_url_of("core_spare"))
     wish = tenant.wish()
     async with AsyncClient(world.url, world.issuer.token("owner"), timeout_s=2) as client:
         async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
             issuing = asyncio.create_task(client.codes.issue(wish))
-            await rival.until_someone_waits(2)
+            await rival.until_someone_waits()
+            await lines.until_joined(2)
         code = await issuing
         assert await client.codes.unsettled() == ()
     assert [one.xr_id async for one in tenant.client.codes.list(tenant.organization_id)] == [code.xr_id]
