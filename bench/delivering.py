@@ -1,12 +1,10 @@
 """Delivering events with wrk: each line of a file once, in order."""
 
-import json
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Final
 
-from bench.wrk import CONNECTIONS, Load
+from bench.wrk import CONNECTIONS, Load, measure
 
 _SCRIPT: Final = """
 local lines
@@ -46,14 +44,4 @@ class Deliveries:
             events.write_text("".join(lines))
             options = ["-t1", f"-c{CONNECTIONS}", f"-d{seconds:.0f}s", "--latency", "--timeout", "10s", "-s", script]
             command = ["wrk", *options, base_url, "--", events, path]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-        line = next(line for line in done.stdout.splitlines() if line.startswith("RESULT "))
-        measured = json.loads(line.removeprefix("RESULT "))
-        if measured["errors"] or not measured["requests"]:
-            raise RuntimeError(f"{measured['errors']} of {measured['requests']} deliveries failed")
-        return Load(
-            requests=measured["requests"],
-            requests_per_s=measured["requests"] / (measured["duration_us"] / 1e6),
-            p50_ms=measured["p50_us"] / 1e3,
-            p99_ms=measured["p99_us"] / 1e3,
-        )
+            return measure(command, "deliveries")

@@ -81,11 +81,16 @@ def run(base_url: str, demand: Demand, *, seconds: float, seed: int = 1) -> Load
         bodies.write_text("\n".join(demand.bodies))
         options = ["-t1", f"-c{demand.connections}", f"-d{seconds:.0f}s", "--timeout", "10s", "-s", script]
         command = ["wrk", *options, base_url, "--", listing, order, demand.authorization, bodies]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return measure(command, f"requests to {demand.paths[0]}")
+
+
+def measure(command: Sequence[str | Path], what: str) -> Load:
+    """What a run of wrk with one of our scripts measured; `what` names what it sent, should any of it fail."""
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     line = next(line for line in done.stdout.splitlines() if line.startswith("RESULT "))
     measured = json.loads(line.removeprefix("RESULT "))
     if measured["errors"] or not measured["requests"]:
-        raise RuntimeError(f"{measured['errors']} of {measured['requests']} requests to {demand.paths[0]} failed")
+        raise RuntimeError(f"{measured['errors']} of {measured['requests']} {what} failed")
     return Load(
         requests=measured["requests"],
         requests_per_s=measured["requests"] / (measured["duration_us"] / 1e6),

@@ -69,7 +69,7 @@ def test_without_consent_nothing_is_measured(issuer: Issuer, clock: FakeClock) -
 def test_the_consent_has_to_be_said() -> None:
     """Not a default that somebody forgets."""
     with pytest.raises(TypeError, match="consent"):
-        measure(resolution_of(Issuer()), device_secret=SECRET, receiver_class="phone")  # type: ignore[call-arg]
+        measure(resolution_of(Issuer()), device_secret=SECRET, receiver_class="phone")  # type: ignore[call-arg]  # that is what is refused
 
 
 def test_a_consent_to_another_integration_is_none_to_this(issuer: Issuer, clock: FakeClock) -> None:

@@ -182,7 +182,7 @@ def _read_row(row: list[str], line: int) -> tuple[date, int]:
 
 def _draw(found: AudienceReport, path: Path) -> None:
     # Drawing takes half a second to load, and most who ask want none.
-    from soundmark.cli.report_picture import draw_report  # noqa: PLC0415
+    from soundmark.cli.report_picture import draw_report  # noqa: PLC0415 - as said above
 
     try:
         draw_report(found, path)

@@ -100,7 +100,7 @@ def _draw_integrity(axes: Axes, report: AudienceReport) -> None:
 
 def _days(texts: Iterable[str]) -> list[float]:
     """Days as the axis counts them."""
-    numbers: list[float] = date2num([date.fromisoformat(text) for text in texts]).tolist()  # type: ignore[no-untyped-call]
+    numbers: list[float] = date2num([date.fromisoformat(text) for text in texts]).tolist()  # type: ignore[no-untyped-call]  # matplotlib's dates have no types
     return numbers
 
 
@@ -125,7 +125,7 @@ def _finish_days(axes: Axes, report: AudienceReport, *, is_empty: bool) -> None:
     days = [*_days(row.day for row in report.by_day), *_days(row.day for row in report.integrity_signals.by_day)]
     # A week at least: below that, the axis would tell the hours of a day.
     axes.set_xlim(min(*days, max(days) - _DAYS_MIN + 1) - _HALF_A_DAY, max(days) + _HALF_A_DAY)
-    locator = AutoDateLocator(minticks=2, maxticks=10)  # type: ignore[no-untyped-call]
+    locator = AutoDateLocator(minticks=2, maxticks=10)  # type: ignore[no-untyped-call]  # as above
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]  # as above
     axes.legend(loc="upper left", frameon=False, ncols=3, fontsize=9)

@@ -3,12 +3,26 @@
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
-import structlog
-from pydantic import ValidationError
 
+from soundmark.core.channel.audience_answers import (
+    CoreKeyRow,
+    IntegrationRow,
+    IntegrationRows,
+    LegacyDaysRow,
+    OperationRow,
+    PushedRow,
+    RetentionRow,
+    UsageRow,
+    WithSecretRow,
+    failed,
+    integration_of,
+    read,
+    read_whole,
+    with_secret_of,
+)
 from soundmark.core.domain.audience import (
     AudienceMode,
     CoreKey,
@@ -22,7 +36,6 @@ from soundmark.core.domain.audience import (
     may_be_integration_id,
 )
 from soundmark.core.problems import (
-    AudienceUnavailable,
     EntitlementRequired,
     IntegrationNotFound,
     IntegrationRevoked,
@@ -31,7 +44,6 @@ from soundmark.core.problems import (
 from soundmark.kit import base64url
 from soundmark.kit.paging import Position
 from soundmark.kit.private_call import (
-    JSON_TYPE,
     PROBLEM_TYPE,
     Method,
     PrivateAnswer,
@@ -40,10 +52,8 @@ from soundmark.kit.private_call import (
     Query,
 )
 from soundmark.kit.problems import NotFound, Problem
-from soundmark.kit.secret import Secret
-from soundmark.kit.timestamps import format_timestamp, parse_timestamp
+from soundmark.kit.timestamps import format_timestamp
 from soundmark.wire.audience_report import AudienceReport, LegacyReport
-from soundmark.wire.shape import Wire
 
 # What Audience may declare, by code. Everything else that is not the agreed answer is a failure of Audience's.
 _DECLARED: Final[Mapping[str, type[Problem]]] = {
@@ -51,71 +61,6 @@ _DECLARED: Final[Mapping[str, type[Problem]]] = {
     for problem in (EntitlementRequired, IntegrationNotFound, IntegrationRevoked, NotFound, ReportTooLarge)
 }
 PUSHED_AT_ONCE: Final = 500  # Integrations in one call: far from its deadline, and few calls for many of them.
-_log: Final = structlog.get_logger()
-
-S = TypeVar("S", bound="_Answered")
-W = TypeVar("W", bound=Wire)
-
-
-class _Answered(msgspec.Struct, frozen=True):
-    """What Audience answers; a member that a later release adds is passed over."""
-
-
-class _Integration(_Answered, frozen=True):
-    id: str
-    organization_id: str
-    project_id: str
-    mode: AudienceMode
-    retention_days: int
-    core_key_id: str
-    created_at: str
-    secret_rotated_at: str | None
-    revoked_at: str | None
-
-
-class _WithSecret(_Answered, frozen=True):
-    integration: _Integration
-    hmac_secret: str
-
-
-class _Integrations(_Answered, frozen=True):
-    data: list[_Integration]
-
-
-class _Retention(_Answered, frozen=True):
-    integration_id: str
-    previous_retention_days: int
-    retention_days: int
-    deleted_events: int
-    deleted_integrity_days: int
-
-
-class _CoreKey(_Answered, frozen=True):
-    integration_id: str
-    core_key_id: str
-
-
-class _Operation(_Answered, frozen=True):
-    id: str
-
-
-class _ModeUsage(_Answered, frozen=True):
-    mode: AudienceMode
-    events: int
-    active_integrations: int
-
-
-class _Usage(_Answered, frozen=True):
-    modes: list[_ModeUsage]
-
-
-class _LegacyDays(_Answered, frozen=True):
-    days: int
-
-
-class _Pushed(_Answered, frozen=True):
-    data: list[str]
-    next: str | None
 
 
 class AudienceChannel:
@@ -154,7 +99,7 @@ class AudienceChannel:
             "entitlement": None if entitlement is None else _told_entitlement(entitlement),
         }
         answer = await self._ask("POST", "/v1/integrations", body, operation_id=operation_id, request_id=request_id)
-        return _with_secret(_read(answer, _WithSecret, HTTPStatus.CREATED), organization_id, project_id)
+        return with_secret_of(read(answer, WithSecretRow, HTTPStatus.CREATED), organization_id, project_id)
 
     async def list_integrations(
         self, organization_id: str, project_id: str, *, before: Position | None, limit: int, request_id: str
@@ -164,8 +109,8 @@ class AudienceChannel:
         if before is not None:
             query |= {"before_at": format_timestamp(before.created_at), "before_id": before.id}
         answer = await self._ask("GET", "/v1/integrations", query=query, request_id=request_id)
-        found = _read(answer, _Integrations).data
-        return [_integration(row, organization_id, project_id) for row in found]
+        found = read(answer, IntegrationRows).data
+        return [integration_of(row, organization_id, project_id) for row in found]
 
     async def get_integration(
         self, organization_id: str, project_id: str, integration_id: str, *, request_id: str
@@ -177,7 +122,7 @@ class AudienceChannel:
         answer = await self._ask(
             "GET", _path(integration_id), query=_within(organization_id, project_id), request_id=request_id
         )
-        return _integration(_read(answer, _Integration), organization_id, project_id)
+        return integration_of(read(answer, IntegrationRow), organization_id, project_id)
 
     async def revoke_integration(
         self, organization_id: str, project_id: str, integration_id: str, *, operation_id: str, request_id: str
@@ -193,7 +138,7 @@ class AudienceChannel:
             operation_id=operation_id,
             request_id=request_id,
         )
-        return _integration(_read(answer, _Integration), organization_id, project_id)
+        return integration_of(read(answer, IntegrationRow), organization_id, project_id)
 
     async def rotate_secret(
         self, organization_id: str, project_id: str, integration_id: str, *, operation_id: str, request_id: str
@@ -209,7 +154,7 @@ class AudienceChannel:
             operation_id=operation_id,
             request_id=request_id,
         )
-        return _with_secret(_read(answer, _WithSecret), organization_id, project_id)
+        return with_secret_of(read(answer, WithSecretRow), organization_id, project_id)
 
     async def change_retention(  # noqa: PLR0913 - whose, which, what and why
         self,
@@ -233,7 +178,7 @@ class AudienceChannel:
             operation_id=operation_id,
             request_id=request_id,
         )
-        changed = _read(answer, _Retention)
+        changed = read(answer, RetentionRow)
         return RetentionChanged(**msgspec.structs.asdict(changed))
 
     async def replace_core_key(  # noqa: PLR0913 - as above
@@ -258,7 +203,7 @@ class AudienceChannel:
             operation_id=operation_id,
             request_id=request_id,
         )
-        replaced = _read(answer, _CoreKey)
+        replaced = read(answer, CoreKeyRow)
         return CoreKeyReplaced(replaced.integration_id, replaced.core_key_id)
 
     async def has_applied(self, operation_id: str, *, request_id: str) -> bool:
@@ -267,8 +212,8 @@ class AudienceChannel:
             answer = await self._ask("GET", f"/v1/operations/{operation_id}", request_id=request_id)
         except NotFound:
             return False
-        if _read(answer, _Operation).id != operation_id:
-            raise _failed("other_operation")
+        if read(answer, OperationRow).id != operation_id:
+            raise failed("other_operation")
         return True
 
     async def put_entitlement(self, organization_id: str, entitlement: Entitlement, *, request_id: str) -> None:
@@ -276,13 +221,13 @@ class AudienceChannel:
         path = f"/v1/entitlements/{organization_id}/{entitlement.mode}"
         answer = await self._ask("PUT", path, _told_entitlement(entitlement), request_id=request_id)
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
-            raise _failed("refused", answer.status)
+            raise failed("refused", answer.status)
 
     async def usage(self, organization_id: str, month: str, *, request_id: str) -> list[ModeUsage]:
         """What was measured in `month`, such as 2026-11, by mode; a mode of which there is nothing is left out."""
         query = {"organization_id": organization_id, "month": month}
         answer = await self._ask("GET", "/v1/usage", query=query, request_id=request_id)
-        return [ModeUsage(row.mode, row.events, row.active_integrations) for row in _read(answer, _Usage).modes]
+        return [ModeUsage(row.mode, row.events, row.active_integrations) for row in read(answer, UsageRow).modes]
 
     async def push_core_key(
         self, core_key: CoreKey, *, still_signs: str | None, after: str | None, limit: int, request_id: str
@@ -292,9 +237,9 @@ class AudienceChannel:
         The second is None when there are no more.
         """
         body = {**_told_key(core_key), "still_signs": still_signs, "after": after, "limit": limit}
-        pushed = _read(await self._ask("POST", "/v1/core-keys", body, request_id=request_id), _Pushed)
+        pushed = read(await self._ask("POST", "/v1/core-keys", body, request_id=request_id), PushedRow)
         if pushed.next is not None and pushed.next == after:
-            raise _failed("no_progress")
+            raise failed("no_progress")
         return len(pushed.data), pushed.next
 
     async def push_everywhere(
@@ -341,10 +286,10 @@ class AudienceChannel:
             },
             request_id=request_id,
         )
-        report = _read_whole(answer, AudienceReport)
+        report = read_whole(answer, AudienceReport)
         told = (report.integration_id, report.filters.campaign_id, report.filters.xr_id, report.period.to)
         if told != (integration_id, wanted.campaign_id, wanted.xr_id, wanted.to_at):
-            raise _failed("other_report")
+            raise failed("other_report")
         return report
 
     async def put_legacy_days(
@@ -357,8 +302,8 @@ class AudienceChannel:
             "days": [{"day": day.isoformat(), "events": events} for day, events in days.items()],
         }
         answer = await self._ask("PUT", "/v1/legacy-days", body, request_id=request_id)
-        if _read(answer, _LegacyDays).days != len(days):
-            raise _failed("other_days")
+        if read(answer, LegacyDaysRow).days != len(days):
+            raise failed("other_days")
 
     async def legacy_report(
         self,
@@ -375,9 +320,9 @@ class AudienceChannel:
         """
         query = {**_within(organization_id, project_id), **_told_period(from_at, to_at)}
         answer = await self._ask("GET", "/v1/legacy-report", query=query, request_id=request_id)
-        report = _read_whole(answer, LegacyReport)
+        report = read_whole(answer, LegacyReport)
         if (report.organization_id, report.project_id, report.period.to) != (organization_id, project_id, to_at):
-            raise _failed("other_report")
+            raise failed("other_report")
         return report
 
     async def forward_event(self, body: bytes, headers: Mapping[str, str], *, request_id: str) -> PrivateAnswer:
@@ -386,7 +331,7 @@ class AudienceChannel:
             answer = await self._channel.forward("/v1/events", body, headers, request_id=request_id)
             answer.json_object()
         except PrivateCallFailed as error:
-            raise _failed(error.reason) from None
+            raise failed(error.reason) from None
         return answer
 
     async def is_ready(self) -> bool:
@@ -425,73 +370,8 @@ class AudienceChannel:
                 if declared is not None and answer.status == declared.kind:
                     raise declared
         except PrivateCallFailed as error:
-            raise _failed(error.reason) from None
+            raise failed(error.reason) from None
         return answer
-
-
-def _failed(reason: str, status: int | None = None) -> AudienceUnavailable:
-    _log.warning("audience_call_failed", reason=reason, status=status)
-    return AudienceUnavailable()
-
-
-def _read(answer: PrivateAnswer, shape: type[S], status: HTTPStatus = HTTPStatus.OK) -> S:
-    """The answer, which must be of this shape.
-
-    Raises: AudienceUnavailable.
-    """
-    if answer.status != status or answer.media_type != JSON_TYPE:
-        raise _failed("refused", answer.status)
-    try:
-        return msgspec.json.decode(answer.body, type=shape)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        # Not the library's words: they may repeat what was answered.
-        raise _failed("malformed") from None
-
-
-def _read_whole(answer: PrivateAnswer, shape: type[W]) -> W:
-    """The answer, which must be of this closed shape: it is passed on as it is, so there may be nothing else in it.
-
-    Raises: AudienceUnavailable.
-    """
-    if answer.status != HTTPStatus.OK or answer.media_type != JSON_TYPE:
-        raise _failed("refused", answer.status)
-    try:
-        return shape.model_validate_json(answer.body)
-    except ValidationError:
-        raise _failed("malformed") from None
-
-
-def _integration(row: _Integration, organization_id: str, project_id: str) -> Integration:
-    """The integration, which must be of this tenant and project whatever was answered.
-
-    Raises: AudienceUnavailable.
-    """
-    if (row.organization_id, row.project_id) != (organization_id, project_id) or not may_be_integration_id(row.id):
-        raise _failed("of_another_tenant")
-    try:
-        created_at = parse_timestamp(row.created_at)
-        secret_rotated_at, revoked_at = _moment(row.secret_rotated_at), _moment(row.revoked_at)
-    except ValueError:
-        raise _failed("malformed") from None
-    return Integration(
-        id=row.id,
-        organization_id=row.organization_id,
-        project_id=row.project_id,
-        mode=row.mode,
-        retention_days=row.retention_days,
-        core_key_id=row.core_key_id,
-        created_at=created_at,
-        secret_rotated_at=secret_rotated_at,
-        revoked_at=revoked_at,
-    )
-
-
-def _with_secret(row: _WithSecret, organization_id: str, project_id: str) -> WithSecret:
-    return WithSecret(_integration(row.integration, organization_id, project_id), Secret(row.hmac_secret))
-
-
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else parse_timestamp(text)
 
 
 def _path(integration_id: str, rest: str = "") -> str:

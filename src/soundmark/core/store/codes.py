@@ -9,7 +9,7 @@ from soundmark.kit.postgres import Tx
 
 
 async def insert(tx: Tx, issued: Sequence[Code]) -> None:
-    """Record new Codes of one organisation, issued at one moment, and make their tokens answerable."""
+    """Record new Codes of one organisation, issued at one moment under one key, and make their tokens answerable."""
     first = issued[0]
     await tx.run(
         """
