@@ -1,16 +1,19 @@
 """Issuances of one organisation that wait at the same time are one transaction, and each is answered as if alone."""
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import psycopg
 import pytest
 from core_app import INTENT, Answer, Api, Rival, Tenant
 from lines import Lines
 from people import People
 
 from soundmark.core.features.codes import issuing
+from soundmark.kit.postgres import Tx
 
 KEY = {"Idempotency-Key": "playout-2026-11-21~T18.00_a"}
 
@@ -194,6 +197,31 @@ async def test_a_process_that_dies_leaves_nothing_of_a_group_and_the_next_is_iss
     assert len(await rival.rows("SELECT 1 FROM codes")) == 2
     assert await rival.rows("SELECT issued_count FROM code_usage_days") == [(2,)]
     assert (await tenant.api.post("/v1/codes", json=good, headers=KEY)).status == 201
+
+
+async def test_a_commit_whose_answer_is_lost_is_told_to_all_and_done_once(
+    tenant: Tenant, rival: Rival, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the process or its connection dies just after the commit: who asks again gets what was issued."""
+    true_ending = Tx.ending
+
+    @contextlib.asynccontextmanager
+    async def ending(tx: Tx) -> AsyncIterator[None]:
+        async with true_ending(tx):
+            yield
+        if await commits(rival) == 2:
+            raise psycopg.OperationalError("the connection is lost")
+
+    monkeypatch.setattr(Tx, "ending", ending)
+    good = tenant.wanted_code()
+    lost = await together(rival, lines, tenant, [(tenant.api, good, KEY), (tenant.api, good, {})])
+    assert [(answer.status, answer.code) for answer in lost] == [(503, "database_unavailable")] * 2
+    assert await rival.rows("SELECT issued_count FROM code_usage_days") == [(3,)]
+
+    again = await tenant.api.post("/v1/codes", json=good, headers=KEY)
+    recovered = await tenant.api.post("/v1/codes/recover", json=good, headers=KEY)
+    assert (again.status, recovered.status, recovered.body) == (201, 200, again.body)
+    assert len(await rival.rows("SELECT 1 FROM codes")) == 3
 
 
 async def test_who_hangs_up_before_his_turn_gets_nothing_issued(tenant: Tenant, rival: Rival, lines: Lines) -> None:
