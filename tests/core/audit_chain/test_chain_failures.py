@@ -94,6 +94,8 @@ async def test_no_failure_ends_the_sealing(
 
     async def list_waiting_tenants(*arguments: Any, **options: Any) -> list[str]:
         nonlocal rounds
+        if asyncio.current_task() is not sealing:
+            return await genuine(*arguments, **options)  # The shared Core seals beside the test.
         rounds += 1
         if rounds < 4:
             raise failure
