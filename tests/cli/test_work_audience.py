@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 from audience_app import MASTER_KEY, Given, audience_settings, running_audience
 from core_app import Rival
@@ -66,7 +67,7 @@ async def defer(rival: Rival) -> None:
 
 
 async def until_done(rival: Rival, process: asyncio.subprocess.Process) -> None:
-    undone = "SELECT FROM procrastinate_jobs WHERE task_name = 'forget_aged' AND status <> 'succeeded'"
+    undone = "SELECT FROM procrastinate_jobs WHERE task_name = 'forget_aged' AND status IN ('todo', 'doing')"
     async with asyncio.timeout(END_S):
         while await rival.rows(undone):
             assert process.returncode is None, "it works on"
@@ -101,3 +102,22 @@ async def test_what_failed_at_night_is_done_that_night(url: Secret, rival: Rival
             await rival.end_whoever_waits()
         await until_done(rival, process)
     assert await kept_days(rival, given, "spent_proofs") == []
+
+
+async def test_what_fails_gives_way_to_the_run_that_waits_behind_it(
+    url: Secret, rival: Rival, given: Given, tmp_path: Path
+) -> None:
+    """The hour strikes while a run is under way: its end in failure stands in nobody's way, least of all its own."""
+    today = datetime.now(UTC).date()
+    await given_aged_rows(rival, given, {today - timedelta(days=9): 3})
+    await defer(rival)
+    async with working(url, tmp_path / "log") as process:
+        async with rival.holding("SELECT FROM spent_proofs FOR UPDATE"):
+            await rival.until_someone_waits()
+            with contextlib.suppress(psycopg.errors.UniqueViolation):  # Where the worker deferred its own already.
+                await defer(rival)
+            await rival.end_whoever_waits()
+        await until_done(rival, process)
+    assert await kept_days(rival, given, "spent_proofs") == []
+    last = "SELECT status FROM procrastinate_jobs WHERE task_name = 'forget_aged' ORDER BY id DESC LIMIT 2"
+    assert await rival.rows(last) == [("succeeded",), ("aborted",)]

@@ -111,6 +111,55 @@ async def test_a_task_that_fails_is_run_again_after_a_bounded_while(
     assert "ada@" not in said
 
 
+async def statuses(rival: Rival) -> list[str]:
+    return [
+        status
+        for (status,) in await rival.rows(
+            "SELECT status::text FROM procrastinate_jobs WHERE task_name IN ('act', 'other') ORDER BY id"
+        )
+    ]
+
+
+async def test_a_task_that_fails_leaves_the_field_to_the_one_that_waits_already(app: App, rival: Rival) -> None:
+    runs = 0
+
+    @app.task(name="act", queueing_lock="act", lock="act", retry=UNTIL_DONE)
+    async def act() -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            await act.defer_async()
+            raise ZeroDivisionError
+
+    await act.defer_async()
+    await run_once(app)
+    assert await statuses(rival) == ["aborted", "succeeded"]
+    assert runs == 2
+
+
+async def test_a_task_of_a_worker_that_died_leaves_the_field_to_the_one_that_waits_already(
+    app: App, rival: Rival
+) -> None:
+    """And the one after it in the same round of housekeeping is still given to somebody."""
+
+    @app.task(name="act", queueing_lock="act", lock="act", retry=UNTIL_DONE)
+    async def act() -> None: ...
+
+    @app.task(name="other")
+    async def other() -> None: ...
+
+    await act.defer_async()
+    await other.defer_async()
+    await rival.run("INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '1 hour')")
+    await rival.run(
+        "UPDATE procrastinate_jobs SET status = 'doing', worker_id = (SELECT id FROM procrastinate_workers)"
+    )
+    await act.defer_async()
+    await app.configure_task("retry_stalled_jobs").defer_async(timestamp=0)
+    await run_once(app)
+    assert await statuses(rival) == ["aborted", "succeeded", "succeeded"]
+
+
 async def test_a_task_whose_worker_stops_is_the_next_ones(app: App, rival: Rival) -> None:
     began = asyncio.Event()
 

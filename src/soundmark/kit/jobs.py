@@ -8,8 +8,9 @@ from typing import Final
 
 import structlog
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
-from procrastinate.exceptions import ConnectorException
-from procrastinate.jobs import Job
+from procrastinate.exceptions import ConnectorException, UniqueViolation
+from procrastinate.jobs import Job, Status
+from procrastinate.manager import JobManager
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from soundmark.kit.postgres import CONNECT_TIMEOUT_S, Tx, connect_options
@@ -82,6 +83,28 @@ class Queue:
             raise error.__cause__ or error from None
 
 
+class _Jobs(JobManager):
+    """Jobs of which one that cannot be run again, since its successor waits already, leaves the field to it.
+
+    Of the jobs of one queueing lock one waits at a time. Procrastinate raises when a second should, and leaves that one
+    as if it ran for ever: with its lock, which its successor waits for.
+    """
+
+    async def retry_job_by_id_async(
+        self,
+        job_id: int,
+        retry_at: datetime,
+        priority: int | None = None,
+        queue: str | None = None,
+        lock: str | None = None,
+    ) -> None:
+        try:
+            await super().retry_job_by_id_async(job_id, retry_at, priority, queue, lock)
+        except UniqueViolation:
+            _log.info("job_superseded", job_id=job_id)
+            await self.finish_job_by_id_async(job_id, Status.ABORTED, delete_job=False)
+
+
 class _Pool(AsyncConnectionPool):
     """A pool that does not wait half a minute for a database that is not there."""
 
@@ -103,6 +126,7 @@ def jobs_app(url: Secret, *, application_name: str, pool_size: int = 4) -> App:
         kwargs=connect_options(application_name),
     )
     app = App(connector=connector, periodic_defaults={"max_delay": _OVERDUE_MAX_S})
+    app.job_manager = _Jobs(connector)
     _add_housekeeping(app)
     return app
 
