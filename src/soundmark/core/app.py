@@ -111,6 +111,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         redirect_slashes=False,
     )
     for feature in (
+        issuance,  # The framework tries one after the other, and nothing that it serves is asked as often.
         organizations,
         members,
         invitations,
@@ -118,7 +119,6 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         api_keys,
         audit_log,
         campaigns,
-        issuance,
         codes,
         selections,
         audience_control,

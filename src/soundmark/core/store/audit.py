@@ -7,6 +7,7 @@ from typing import Final
 
 from soundmark.core.domain.audit import AuditAction, AuditEntry, FinalOutcome, Intent, Stage
 from soundmark.core.domain.scope import TenantScope
+from soundmark.kit.arrays import text_array
 from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Tx
 
@@ -42,12 +43,12 @@ async def insert(tx: Tx, entries: Sequence[AuditEntry], *, stage: Stage) -> None
             "created_at": first.created_at,
             "finalised_at": first.finalised_at,
             "stage": stage,
-            "ids": [entry.id for entry in entries],
-            "project_ids": [entry.project_id for entry in entries],
-            "actions": [entry.action for entry in entries],
-            "actor_types": [entry.actor_type for entry in entries],
-            "actor_ids": [entry.actor_id for entry in entries],
-            "metadata": [entry.metadata for entry in entries],
+            "ids": text_array(entry.id for entry in entries),
+            "project_ids": text_array(entry.project_id for entry in entries),
+            "actions": text_array(entry.action for entry in entries),
+            "actor_types": text_array(entry.actor_type for entry in entries),
+            "actor_ids": text_array(entry.actor_id for entry in entries),
+            "metadata": text_array(entry.metadata for entry in entries),
         },
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from soundmark.core.domain.audit import Outcome, Stage
 from soundmark.core.domain.audit_chain import Content, Head, Seal, Waiting
 from soundmark.core.domain.scope import ActorType
+from soundmark.kit.arrays import bytes_array, text_array
 from soundmark.kit.postgres import Tx
 
 
@@ -140,12 +141,12 @@ async def append(tx: Tx, organization_id: str, seals: Sequence[Seal], done: Sequ
         {
             "organization_id": organization_id,
             "positions": [seal.position for seal in seals],
-            "entry_ids": [seal.entry_id for seal in seals],
-            "stages": [seal.stage for seal in seals],
-            "seals": [seal.seal for seal in seals],
-            "done_ats": [waiting.noted_at for waiting in done],
-            "done_ids": [waiting.content.id for waiting in done],
-            "done_stages": [waiting.stage for waiting in done],
+            "entry_ids": text_array(seal.entry_id for seal in seals),
+            "stages": text_array(seal.stage for seal in seals),
+            "seals": bytes_array(seal.seal for seal in seals),
+            "done_ats": text_array(waiting.noted_at for waiting in done),
+            "done_ids": text_array(waiting.content.id for waiting in done),
+            "done_stages": text_array(waiting.stage for waiting in done),
         },
     )
 

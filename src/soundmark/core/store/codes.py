@@ -5,6 +5,7 @@ from datetime import datetime
 
 from soundmark.core.domain.code import Code, ListedCode
 from soundmark.core.domain.scope import TenantScope
+from soundmark.kit.arrays import bytes_array, text_array, time_array
 from soundmark.kit.postgres import Tx
 
 
@@ -35,15 +36,15 @@ async def insert(tx: Tx, issued: Sequence[Code]) -> None:
             "organization_id": first.organization_id,
             "issued_at": first.issued_at,
             "key_id": first.key_id,
-            "xr_ids": [code.xr_id for code in issued],
-            "tokens": [code.broadcast_token for code in issued],
-            "project_ids": [code.project_id for code in issued],
-            "campaign_ids": [code.campaign_id for code in issued],
-            "issuers": [code.issuer for code in issued],
-            "expire_at": [code.expires_at for code in issued],
-            "integration_ids": [code.audience_integration_id for code in issued],
-            "payloads": [code.payload for code in issued],
-            "signatures": [code.signature for code in issued],
+            "xr_ids": text_array(code.xr_id for code in issued),
+            "tokens": text_array(code.broadcast_token for code in issued),
+            "project_ids": text_array(code.project_id for code in issued),
+            "campaign_ids": text_array(code.campaign_id for code in issued),
+            "issuers": text_array(code.issuer for code in issued),
+            "expire_at": time_array(code.expires_at for code in issued),
+            "integration_ids": text_array(code.audience_integration_id for code in issued),
+            "payloads": bytes_array(code.payload for code in issued),
+            "signatures": bytes_array(code.signature for code in issued),
         },
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from soundmark.core.domain.receipt import Receipt
+from soundmark.kit.arrays import bytes_array, text_array, time_array
 from soundmark.kit.postgres import Tx
 
 
@@ -41,12 +42,12 @@ async def upsert(tx: Tx, organization_id: str, receipts: Sequence[Receipt]) -> N
         """,
         {
             "organization_id": organization_id,
-            "key_digests": [receipt.key_digest for receipt in receipts],
-            "project_ids": [receipt.project_id for receipt in receipts],
-            "routes": [receipt.route for receipt in receipts],
-            "request_digests": [receipt.request_digest for receipt in receipts],
-            "answers": [receipt.answer for receipt in receipts],
-            "created_at": [receipt.created_at for receipt in receipts],
+            "key_digests": bytes_array(receipt.key_digest for receipt in receipts),
+            "project_ids": text_array(receipt.project_id for receipt in receipts),
+            "routes": text_array(receipt.route for receipt in receipts),
+            "request_digests": bytes_array(receipt.request_digest for receipt in receipts),
+            "answers": bytes_array(receipt.answer for receipt in receipts),
+            "created_at": time_array(receipt.created_at for receipt in receipts),
         },
     )
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from soundmark.core.domain.member import Member
 from soundmark.core.domain.scope import Role, TenantScope
+from soundmark.kit.arrays import text_array
 from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Database, Tx
 
@@ -56,8 +57,8 @@ async def find_roles(db: Database, asked: Sequence[tuple[str, str]]) -> list[Rol
          ORDER BY asked.place
         """,
         {
-            "organization_ids": [organization_id for organization_id, _ in asked],
-            "subject_ids": [subject_id for _, subject_id in asked],
+            "organization_ids": text_array(organization_id for organization_id, _ in asked),
+            "subject_ids": text_array(subject_id for _, subject_id in asked),
         },
     )
     return [row.role for row in found]
