@@ -17,6 +17,7 @@ from soundmark.kit.secret import Secret
 Component = Literal["core", "audience", "audio"]
 
 _CREDENTIAL_CHARS_MIN: Final = 16
+_LOCAL_CORE: Final = "http://127.0.0.1:8080"  # Where `soundmark up` and `serve core` serve unless told otherwise.
 # What the platform settings take under the same names.
 _FROM_NAME_CHARS_MAX: Final = 120
 _SMTP_SECRET_CHARS_MAX: Final = 4096
@@ -196,8 +197,9 @@ class CoreSettings(ProcessSettings, SmtpSettings, AudienceChannelSettings):
 
 
 class AudienceSettings(ProcessSettings):
-    """Audience: measurement, with a database of its own."""
+    """Audience: measurement, with a database of its own. `base_url` is where Core explains the problems of events."""
 
+    base_url: HttpUrl = _LOCAL_CORE
     audience_database_url: DatabaseUrl
     core_database_url: DatabaseUrl | None = None
     audience_credential: Credentials
@@ -259,13 +261,13 @@ class LegacyImportSettings(CoreDatabaseSettings, AudienceChannelSettings):
 class ContractSettings(ProcessSettings):
     """What the commands that write the published contract take."""
 
-    base_url: HttpUrl = "http://127.0.0.1:8080"
+    base_url: HttpUrl = _LOCAL_CORE
 
 
 class ClientSettings(ProcessSettings):
     """What the commands that call Core's API take."""
 
-    base_url: HttpUrl = "http://127.0.0.1:8080"
+    base_url: HttpUrl = _LOCAL_CORE
     api_key: Annotated[Secret, BeforeValidator(_api_key)] | None = None
 
 

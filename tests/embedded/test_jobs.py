@@ -125,6 +125,36 @@ def test_a_worker_that_loses_its_database_says_so_and_ends(
     assert [line for line in said.splitlines() if line.startswith(b"soundmark: the jobs of audience stopped")] != []
 
 
+@pytest.mark.parametrize("component", ["core", "audience"])
+def test_a_worker_whose_database_was_never_migrated_is_refused_in_one_line(
+    cluster: RunningCluster, component: str
+) -> None:
+    empty = cluster.create_role_and_database("never_migrated_for_jobs").reveal()
+    settings = {
+        "BASE_URL": "http://127.0.0.1:8080",
+        "MASTER_KEY": "A" * 43,
+        "AUDIENCE_URL": "http://127.0.0.1:9",
+        "AUDIENCE_CREDENTIAL": "a-credential-for-nobody",
+        f"{component.upper()}_DATABASE_URL": empty,
+    }
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "soundmark", "work", component],
+        env=clean_environ({f"SOUNDMARK_{name}": value for name, value in settings.items()}),
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert (
+        done.stderr.splitlines()[-1]
+        == (
+            f"soundmark: the jobs of {component} stopped: the database is not at the schema of this release: "
+            f"run `soundmark migrate {component}`"
+        ).encode()
+    )
+    assert b"Traceback" not in done.stderr
+
+
 def test_a_worker_without_a_database_is_refused_in_one_line() -> None:
     with worker(Secret("postgresql://nobody@127.0.0.1:1/nothing")) as process:
         _, said = process.communicate(timeout=30)

@@ -76,6 +76,16 @@ def test_a_migration_that_never_ends_is_not_waited_for_for_ever(empty: Secret, m
             migrate(empty, "soundmark.core")
 
 
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_database_in_another_encoding_is_refused_in_one_line(cluster: RunningCluster, component: str) -> None:
+    name = "in_ascii"
+    with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name}".encode())
+        connection.execute(f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0".encode())
+    with pytest.raises(MigrationFailed, match="encoded in SQL_ASCII and must be in UTF8"):
+        migrate(cluster.superuser_url_of(name), f"soundmark.{component}")
+
+
 def test_a_database_that_cannot_be_reached_is_said_to_be_so_without_its_password(empty: Secret) -> None:
     password = psycopg.conninfo.conninfo_to_dict(empty.reveal())["password"]
     with pytest.raises(MigrationFailed, match="cannot be reached") as failed:

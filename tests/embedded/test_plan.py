@@ -60,6 +60,10 @@ def test_audience_is_told_a_master_key_of_its_own() -> None:
     assert not any(name.startswith("SOUNDMARK_CORE_") for name in told)
 
 
+def test_audience_is_told_where_problems_are_explained() -> None:
+    assert plan({}).settings_of("audience")["SOUNDMARK_BASE_URL"] == plan({}).settings_of("core")["SOUNDMARK_BASE_URL"]
+
+
 def test_a_master_key_of_the_caller_is_not_told_to_audience_either() -> None:
     given = plan({"SOUNDMARK_MASTER_KEY": "A" * 43})
     assert given.settings_of("audience") == plan({}).settings_of("audience")

@@ -62,8 +62,9 @@ def test_each_measurement_has_an_id_of_its_own(issuer: Issuer, clock: FakeClock)
     assert len({measured(issuer, clock, resolution=resolution).event_id for _ in range(100)}) == 100
 
 
-def test_without_consent_nothing_is_measured(issuer: Issuer, clock: FakeClock) -> None:
-    assert refused(issuer, clock, consent=None) == "consent_missing"
+@pytest.mark.parametrize("consent", [None, True, "yes", INTEGRATION_ID])
+def test_without_consent_nothing_is_measured(issuer: Issuer, clock: FakeClock, consent: Any) -> None:
+    assert refused(issuer, clock, consent=consent) == "consent_missing"
 
 
 def test_the_consent_has_to_be_said() -> None:

@@ -31,7 +31,6 @@ from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.startup import CannotStart
 from soundmark.settings import AudienceSettings
 
-_NO_BASE_URL: Final = ""  # Only Core reads these problems, by code: their type is a relative reference.
 _REPORTS_AT_ONCE: Final = 2
 _log: Final = structlog.get_logger()
 
@@ -57,9 +56,10 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
 
     app = _routes(lifespan)
     app.state.context = ctx
-    install_problem_handlers(app, _NO_BASE_URL)
+    install_problem_handlers(app, settings.base_url)
     app.router.routes.extend(health_routes({"database": database_is_ready}))
-    return _front(Ingest(entropy, group), Edge(Guard(app, settings.audience_credential), _NO_BASE_URL, entropy))
+    private = Edge(Guard(app, settings.audience_credential), settings.base_url, entropy)
+    return _front(Ingest(entropy, group, base_url=settings.base_url), private)
 
 
 def _front(ingest: Ingest, rest: AsgiApp) -> AsgiApp:

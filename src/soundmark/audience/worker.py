@@ -5,7 +5,7 @@ from typing import Final
 from soundmark.audience.context import WorkContext
 from soundmark.audience.features.retention import jobs as retention
 from soundmark.kit.clock import Clock, SystemClock
-from soundmark.kit.jobs import WorkerFailed, jobs_app, run_worker
+from soundmark.kit.jobs import WorkerFailed, jobs_app, require_schema, run_worker
 from soundmark.kit.postgres import Database
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.settings import AudienceDatabaseSettings
@@ -27,6 +27,7 @@ async def run(settings: AudienceDatabaseSettings) -> None:
     except DatabaseUnavailable:
         raise WorkerFailed("the database cannot be reached") from None
     try:
+        await require_schema(ctx.db, "soundmark.audience")
         await run_worker(app)
     finally:
         await ctx.db.close()

@@ -11,7 +11,7 @@ from soundmark.core.features.invitations import jobs as invitations
 from soundmark.core.features.signing_keys import jobs as signing_keys
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.jobs import WorkerFailed, jobs_app, run_worker
+from soundmark.kit.jobs import WorkerFailed, jobs_app, require_schema, run_worker
 from soundmark.kit.postgres import Database
 from soundmark.kit.private_call import PrivateChannel
 from soundmark.kit.problems import DatabaseUnavailable
@@ -35,6 +35,7 @@ async def run(settings: CoreJobsSettings) -> None:
     except DatabaseUnavailable:
         raise WorkerFailed("the database cannot be reached") from None
     try:
+        await require_schema(ctx.db, "soundmark.core")
         await run_worker(app)
     finally:
         await ctx.audience.aclose()

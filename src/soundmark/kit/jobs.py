@@ -13,7 +13,9 @@ from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from soundmark.kit.postgres import CONNECT_TIMEOUT_S, Tx, connect_options
+from soundmark.kit.postgres import CONNECT_TIMEOUT_S, Database, Tx, connect_options
+from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.kit.schema_version import is_current
 from soundmark.kit.secret import Secret
 
 KEPT_DAYS: Final = 7
@@ -129,6 +131,21 @@ def jobs_app(url: Secret, *, application_name: str, pool_size: int = 4) -> App:
     app.job_manager = _Jobs(connector)
     _add_housekeeping(app)
     return app
+
+
+async def require_schema(db: Database, package: str) -> None:
+    """The database of a component, such as `soundmark.core`, has every table that its jobs need.
+
+    Raises: WorkerFailed.
+    """
+    try:
+        async with db.transaction() as tx:
+            is_there = await is_current(tx, package)
+    except DatabaseUnavailable:
+        raise WorkerFailed("the database cannot be reached") from None
+    if not is_there:
+        component = package.rpartition(".")[2]
+        raise WorkerFailed(f"the database is not at the schema of this release: run `soundmark migrate {component}`")
 
 
 async def run_worker(app: App) -> None:

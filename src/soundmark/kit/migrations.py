@@ -37,6 +37,7 @@ def migrate(url: Secret, package: str) -> list[str]:
         with psycopg.connect(url.reveal(), autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as guard:
             guard.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
             guard.execute("SELECT pg_advisory_lock(%s)", [_LOCK_KEY])
+            _require_unicode(guard)
             return _upgrade(url, package)
     except psycopg.errors.LockNotAvailable:
         raise MigrationFailed("another migration of this database does not come to an end") from None
@@ -69,6 +70,12 @@ def _upgrade(url: Secret, package: str) -> list[str]:
         command.upgrade(config, "head")
     assert not applied or applied[-1] == newest_revision(package), "a revision is not named like its file"
     return applied
+
+
+def _require_unicode(connection: psycopg.Connection[Any]) -> None:
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise MigrationFailed(f"the database is encoded in {encoding} and must be in UTF8 (`createdb --encoding UTF8`)")
 
 
 def _first_line(error: Exception) -> str:

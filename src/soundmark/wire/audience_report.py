@@ -213,5 +213,5 @@ def _rows(dimension: str, key: str, rows: Sequence[Wire]) -> Iterator[Row]:
 def _csv(rows: Sequence[Row]) -> bytes:
     text = io.StringIO(newline="")
     # No cell can be taken for a formula: each is a number, a day, a moment, a word of ours or an id with its prefix.
-    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows([CSV_COLUMNS, *rows])
+    csv.writer(text, lineterminator="\r\n").writerows([CSV_COLUMNS, *rows])
     return text.getvalue().encode()

@@ -4,9 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from audience_app import AudienceApi
+from audience_app import AudienceApi, audience_settings, running_audience
 from core_app import Answer, Rival
 from measuring import Publisher, fresh, publisher
+
+from soundmark.kit.secret import Secret
 
 
 def alike(answer: Answer) -> Any:
@@ -151,3 +153,13 @@ async def test_a_rotated_secret_is_refused_at_once(audience: AudienceApi) -> Non
     await unauthenticated(source, body, **{"X-Svc-Signature": old})
     new = source.signature(body, rotated.json["hmac_secret"])
     assert (await source.deliver(body, **{"X-Svc-Signature": new})).status == 201
+
+
+async def test_a_refusal_says_where_it_is_explained(audience_url: Secret) -> None:
+    """By Core: that of an event, whose publisher anybody may be, and that of whoever is not Core."""
+    async with running_audience(audience_settings(audience_url, base_url="https://core.example")) as audience:
+        source = await publisher(audience)
+        stranger = AudienceApi(audience.app, audience.clock, None)
+        answers = [await source.deliver({}), await stranger.call("GET", "/v1/integrations")]
+    assert [answer.status for answer in answers] == [401, 401]
+    assert {answer.json["type"] for answer in answers} == {"https://core.example/problems/unauthenticated"}

@@ -286,10 +286,29 @@ async def test_another_workspace_has_no_such_integration(integration: Given, que
     assert refused(await report(integration, **query)) == (404, "integration_not_found")
 
 
+async def test_the_administration_need_not_know_whose_an_integration_is(
+    integration: Given, audience_url: Secret, now: datetime
+) -> None:
+    store(audience_url, integration.id, [event(now - timedelta(hours=1), 7)])
+    bounds = {"to": format_timestamp(now)}
+
+    answer = await integration.api.call("GET", f"/v1/reports/{integration.id}", params=bounds)
+
+    assert (answer.status, answer.json) == (200, (await report(integration, **bounds)).json)
+    assert answer.json["events"] == 1
+    for params, missing in (
+        ({"organization_id": ORGANIZATION}, "/project_id"),
+        ({"project_id": integration.query["project_id"]}, "/organization_id"),
+    ):
+        half = await integration.api.call("GET", f"/v1/reports/{integration.id}", params=params)
+        assert (half.status, half.json["errors"][0]["pointer"]) == (422, missing)
+
+
 async def test_an_unknown_integration_has_no_report(audience: AudienceApi, integration: Given) -> None:
     for name in ("int_" + "x" * 22, "int_%00", "int_short", "%C3%A4"):
-        unknown = await audience.call("GET", f"/v1/reports/{name}", params=integration.query)
-        assert refused(unknown) == (404, "integration_not_found"), name
+        for params in (integration.query, {}):
+            unknown = await audience.call("GET", f"/v1/reports/{name}", params=params)
+            assert refused(unknown) == (404, "integration_not_found"), name
 
 
 async def test_integrations_do_not_mix(audience: AudienceApi, audience_url: Secret, now: datetime) -> None:

@@ -94,7 +94,7 @@ def measure(  # noqa: PLR0913 - two are options
         raise ValueError("A country is two capital letters of ISO 3166-1.")
     now = (SystemClock() if clock is None else clock).now().astimezone(UTC)
     # Before anything else is looked at: without consent there is nothing to know.
-    if consent is None:
+    if not isinstance(consent, Consent):
         raise MeasurementRefused("consent_missing", "Nobody agreed to be measured.")
     integration_id = _check_proof(resolution, now)
     if consent.integration_id != integration_id:

@@ -26,7 +26,6 @@ PATH: Final = "/v1/events"
 _SIGNATURE_NAME: Final = SIGNATURE_HEADER.lower().encode()
 _SIGNATURE: Final = re.compile(rb"sha256=([0-9A-Fa-f]{64})")
 _JSON: Final = b"application/json"
-_NO_BASE_URL: Final = ""  # A private component's problems go by their code; Core says where they are explained.
 _STATUS: Final = {RECORDED: 201, DUPLICATE: 200}
 _log: Final = structlog.get_logger()
 _outcomes: Final = Counter("soundmark_events_total", "Events that were delivered, by outcome.", ["outcome"])
@@ -37,8 +36,9 @@ Headers: TypeAlias = list[tuple[bytes, bytes]]
 class Ingest:
     """Takes events: reads the bytes, lets them be judged and stored, and writes what became of them."""
 
-    def __init__(self, entropy: Entropy, group: GroupCommit) -> None:
+    def __init__(self, entropy: Entropy, group: GroupCommit, *, base_url: str) -> None:
         self._entropy: Final = entropy
+        self._base_url: Final = base_url
         self._group: Final = group
         self._count: Final = {outcome: _outcomes.labels(outcome) for outcome in _STATUS}
 
@@ -65,7 +65,7 @@ class Ingest:
             # Without its text and its traceback, where what was sent could stand.
             _log.error("internal_error", request_id=identity, error=type(error).__name__)
             outcome = InternalError()
-        await _send_problem(send, headers, outcome, identity)
+        await self._send_problem(send, headers, outcome, identity)
 
     async def _send_answer(self, send: Send, headers: Headers, outcome: str, read: Read) -> None:
         assert isinstance(read, Event), "only an event is recorded"
@@ -74,13 +74,12 @@ class Ingest:
         answer = b'{"event_id":"%b","status":"%b"}' % (read.event_id.encode(), outcome.encode())
         await _send(send, _STATUS[outcome], headers, answer)
 
-
-async def _send_problem(send: Send, headers: Headers, problem: Problem, identity: str) -> None:
-    _outcomes.labels(problem.code).inc()
-    headers.append((b"content-type", PROBLEM_TYPE.encode()))
-    headers += [(name.encode(), value.encode()) for name, value in problem.headers.items()]
-    document = problem_document(problem, base_url=_NO_BASE_URL, request_id=identity)
-    await _send(send, int(problem.kind), headers, document)
+    async def _send_problem(self, send: Send, headers: Headers, problem: Problem, identity: str) -> None:
+        _outcomes.labels(problem.code).inc()
+        headers.append((b"content-type", PROBLEM_TYPE.encode()))
+        headers += [(name.encode(), value.encode()) for name, value in problem.headers.items()]
+        document = problem_document(problem, base_url=self._base_url, request_id=identity)
+        await _send(send, int(problem.kind), headers, document)
 
 
 async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:

@@ -102,8 +102,7 @@ def _is_in_time(source: Source, event: Event, now: datetime, transition_until: d
         (until is None or now < until)
         and timedelta(0) < proof.expires_at - proof.issued_at <= PROOF_LIFE_MAX
         and proof.issued_at <= now + SKEW
-        # The window ends before `expires_at`, as a Code's life does.
-        and proof.issued_at - SKEW <= event.occurred_at < proof.expires_at + SKEW
+        and proof.issued_at - SKEW <= event.occurred_at <= proof.expires_at + SKEW
         and event.occurred_at <= now + SKEW
         and event.occurred_at.date() >= first_kept_day(now, source.row.retention_days)
         and (proof.proof_id is not None or now < transition_until)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from soundmark.audience.domain.integration import Integration, Mode, TrustedKey, Workspace
 from soundmark.kit.paging import Position
-from soundmark.kit.postgres import Tx
+from soundmark.kit.postgres import Database, Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,15 @@ async def find(tx: Tx, workspace: Workspace, integration_id: str) -> Integration
            AND id = %(integration_id)s
         """,
         _named(workspace, integration_id),
+    )
+
+
+async def find_workspace(db: Database, integration_id: str) -> Workspace | None:
+    """The project that an integration belongs to, whichever it is; None if there is no such integration."""
+    return await db.one_or_none(
+        Workspace,
+        "SELECT organization_id, project_id FROM integrations WHERE id = %(integration_id)s",
+        {"integration_id": integration_id},
     )
 
 

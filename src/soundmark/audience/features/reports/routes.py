@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from soundmark.audience.edge import Ctx, IntegrationPath, InWorkspace
+from soundmark.audience.edge import Ctx, IntegrationPath, InWorkspaceIfNamed
 from soundmark.audience.features.reports import service
 from soundmark.audience.features.reports.service import Wanted
 from soundmark.audience.features.reports.wire import report_view
@@ -36,14 +36,15 @@ async def _wanted(
 async def read_report(
     request: Request,
     ctx: Ctx,
-    workspace: InWorkspace,
+    workspace: InWorkspaceIfNamed,
     integration_id: IntegrationPath,
     wanted: Annotated[Wanted, Depends(_wanted)],
 ) -> Response:
-    """Read what an integration measured, as JSON or as CSV."""
+    """Read what an integration measured, as JSON or as CSV: of a project, or for the administration of any."""
     media_type = preferred(request.headers.getlist("accept"), (_JSON, _CSV))
     if media_type is None:
         raise NotAcceptable(f"This can be answered as {_JSON} and {_CSV}.")
+    workspace = workspace or await service.workspace_of(ctx, integration_id)
     report = report_view(await service.read_report(ctx, workspace, integration_id, wanted), wanted)
     content = report.model_dump_json().encode() if media_type == _JSON else report_csv(report)
     return Response(content, media_type=media_type, headers=_VARY)

@@ -58,6 +58,19 @@ class Report:
     integrity_days: list[IntegrityCounts]
 
 
+async def workspace_of(ctx: Context, integration_id: str) -> Workspace:
+    """Whose an integration is, for the administration, which asks without knowing.
+
+    Raises: IntegrationNotFound; DatabaseUnavailable.
+    """
+    if not may_be_id(integration_id):
+        raise IntegrationNotFound
+    workspace = await integrations.find_workspace(ctx.db, integration_id)
+    if workspace is None:
+        raise IntegrationNotFound
+    return workspace
+
+
 async def read_report(ctx: Context, workspace: Workspace, integration_id: str, wanted: Wanted) -> Report:
     """Count what an integration of the project recorded, as of one moment, whether it is revoked or not.
 
