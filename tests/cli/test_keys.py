@@ -105,6 +105,24 @@ def test_rotate_takes_the_staged_key_and_waits_until_a_minute_has_passed_since(
     assert 60 <= published.total_seconds() < 90
 
 
+def test_rotate_waits_until_no_proof_lives_of_the_key_before_the_last(
+    settings: Settings, connection: psycopg.Connection[Any]
+) -> None:
+    """Audience keeps one key besides the new one, so a second rotation in six minutes would refuse valid events."""
+    first, second = given_rotation(settings)
+    run("keys", "stage", settings=settings)
+    connection.execute("UPDATE signing_keys SET created_at = created_at - interval '70 s' WHERE status = 'next'")
+    connection.execute("UPDATE signing_keys SET superseded_at = now() - interval '357 s' WHERE status = 'retiring'")
+
+    done = run("keys", "rotate", settings=settings)
+
+    keys = {key["key_id"]: key for key in listed(settings)}
+    (new,) = (key for key in keys.values() if key["status"] == "active")
+    assert (done.status, keys[first]["status"], keys[second]["status"]) == (0, "retiring", "retiring")
+    waited = datetime.fromisoformat(new["activated_at"]) - datetime.fromisoformat(keys[first]["superseded_at"])
+    assert 360 <= waited.total_seconds() < 390
+
+
 def test_an_interrupted_rotation_has_only_staged_and_can_be_continued(settings: Settings) -> None:
     """Nothing is half done whenever the command is killed: the key that signs is replaced in one transaction."""
     interrupted = run_until_waiting(settings)

@@ -20,8 +20,8 @@ from soundmark.cli.outcome import Refused
 from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.domain.signing_key import SigningKeyRecord
 from soundmark.core.features.signing_keys import service
-from soundmark.core.features.signing_keys.rotation import put_in_place
-from soundmark.core.features.signing_keys.service import PUBLISHED_AHEAD_S, KeyRefused
+from soundmark.core.features.signing_keys.rotation import calm_at, put_in_place
+from soundmark.core.features.signing_keys.service import PROOFS_GONE_AFTER, PUBLISHED_AHEAD_S, KeyRefused
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.entropy import Entropy, SystemEntropy
 from soundmark.kit.postgres import Database
@@ -132,13 +132,17 @@ def rotate(
     """Replace the key that signs, without a restart and without an answer or an event that fails.
 
     A key is staged (or the one taken that is staged already), published for as long as anybody may cache the published
-    keys, told to every Audience integration, and activated. What was interrupted is continued by running it again; from
-    when on integrations are told, the worker continues it too.
+    keys, told to every Audience integration, and activated. Soon after another rotation it waits for up to six minutes,
+    until no proof lives that the key before signed. What was interrupted is continued by running it again; from when on
+    integrations are told, the worker continues it too.
     """
     staged = _stage(data_dir)
     typer.echo(f"{staged.key_id} is published as `next`")
     if not no_wait:
-        _wait_until_known(staged, SystemClock())
+        clock = SystemClock()
+        _wait_until_known(staged, clock)
+        if staged.push_began_at is None:
+            _wait_until_calm(_run(read_settings(CoreDatabaseSettings, data_dir), calm_at), clock)
     if not _put_in_place(staged.key_id, data_dir, must_be_told=not no_wait):
         typer.echo("Audience does not answer: the worker tells it of the key as soon as it does", err=True)
     typer.echo(f"{staged.key_id} is active; the key before it is `retiring` and goes on verifying what it signed")
@@ -158,16 +162,27 @@ def _wait_until_known(staged: SigningKeyRecord, clock: Clock) -> None:
     published_s = (clock.now() - staged.created_at).total_seconds()
     # A database that another machine wrote to with a faster clock must not make us wait for hours.
     wait_s = min(PUBLISHED_AHEAD_S - published_s, PUBLISHED_AHEAD_S)
-    if wait_s <= 0:
-        return
+    if wait_s > 0:
+        _wait(wait_s, "Until every cache of /v1/keys has it", clock)
+        typer.echo(f"published for {math.ceil(max(published_s, 0) + wait_s)} s", err=True)
+
+
+def _wait_until_calm(moment: datetime | None, clock: Clock) -> None:
+    """Return when no proof lives that was signed before the last rotation, which is at `moment`."""
+    wait_s = 0.0 if moment is None else (moment - clock.now()).total_seconds()
+    if wait_s > 0:
+        # As above, of a faster clock.
+        _wait(min(wait_s, PROOFS_GONE_AFTER.total_seconds()), "Until no proof of the key before lives", clock)
+
+
+def _wait(wait_s: float, what: str, clock: Clock) -> None:
     until_s = clock.monotonic_s() + wait_s
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(elapsed_when_finished=True))
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("Until every cache of /v1/keys has it (Ctrl-C, then rotate again: safe)", total=wait_s)
+        task = progress.add_task(f"{what} (Ctrl-C, then rotate again: safe)", total=wait_s)
         while (left_s := until_s - clock.monotonic_s()) > 0:
             progress.update(task, completed=wait_s - left_s)
             time.sleep(min(_STEP_S, left_s))
-    typer.echo(f"published for {math.ceil(max(published_s, 0) + wait_s)} s", err=True)
 
 
 def _run_with_secrets(data_dir: Path | None, command: Callable[[_Vault], Awaitable[T]]) -> T:

@@ -73,6 +73,12 @@ async def keep_told(db: Database, sealer: Sealer, clock: Clock, audience: Audien
             await put_in_place(db, sealer, clock, audience, record.key_id)
 
 
+async def calm_at(db: Database) -> datetime | None:
+    """When no proof lives any more that was signed by a key before the one that signs; None where none was replaced."""
+    moments = [record.superseded_at for record in await service.list_keys(db) if record.superseded_at is not None]
+    return max(moments) + PROOFS_GONE_AFTER if moments else None
+
+
 async def _begin(
     db: Database, sealer: Sealer, clock: Clock, key_id: str, *, is_urgent: bool
 ) -> tuple[CoreKey | None, str | None]:
