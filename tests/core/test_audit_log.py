@@ -107,7 +107,7 @@ async def test_pages_hold_every_entry_once(tenant: Tenant, rival: Rival) -> None
     assert len(set(seen)) == 9
 
 
-@pytest.mark.parametrize("limit", ["0", "101", "-1", "x"])
+@pytest.mark.parametrize("limit", ["0", "101", "-1", "x", "1.0", "+5", " 5", "1_0"])
 async def test_a_page_has_1_to_100_entries(tenant: Tenant, limit: str) -> None:
     answer = await tenant.api.get(PATH, params={**tenant.query, "limit": limit})
     assert (answer.status, answer.code) == (422, "validation_failed")

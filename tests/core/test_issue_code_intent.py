@@ -103,6 +103,9 @@ async def test_an_intent_without_a_canonical_form_is_refused(
 ) -> None:
     answer = await issue(tenant, intent=intent)
     assert (answer.status, answer.code) == (422, "intent_not_canonical")
+    (error,) = answer.json["errors"]
+    assert error["location"] == "body"
+    assert error["pointer"].startswith("/intent")
     assert await stored(rival) == 0
 
 
@@ -114,6 +117,7 @@ async def test_an_intent_without_a_canonical_form_is_refused(
 async def test_a_number_or_depth_that_cannot_be_held_is_not_canonical(tenant: Tenant, number: str) -> None:
     answer = await issue_text(tenant, '"n": 0', f'"n": {number}')
     assert (answer.status, answer.code) == (422, "intent_not_canonical")
+    assert [(error["location"], error["pointer"]) for error in answer.json["errors"]] == [("body", "/intent")]
 
 
 @pytest.mark.parametrize("spelling", ["-0", "-0.0", "0e5", "1e-400"])

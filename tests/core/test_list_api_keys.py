@@ -71,7 +71,7 @@ async def test_a_foreign_project_as_filter_is_not_found(api: Api, tenant: Tenant
         assert (answer.status, answer.code) == (404, "project_not_found"), project_id
 
 
-@pytest.mark.parametrize("limit", ["0", "101", "x", ""])
+@pytest.mark.parametrize("limit", ["0", "101", "x", "", "1.0", "+5", " 5", "1_0"])
 async def test_another_limit_is_refused(tenant: Tenant, limit: str) -> None:
     answer = await tenant.api.get("/v1/api-keys", params={**tenant.query, "limit": limit})
     assert (answer.status, answer.code) == (422, "validation_failed")

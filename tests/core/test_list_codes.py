@@ -197,6 +197,7 @@ async def test_a_cursor_may_be_used_again(tenant: Tenant) -> None:
 async def test_what_is_no_cursor_is_refused(tenant: Tenant, cursor: str) -> None:
     answer = await page(tenant, cursor=cursor)
     assert (answer.status, answer.code) == (422, "invalid_cursor")
+    assert [(error["location"], error["pointer"]) for error in answer.json["errors"]] == [("query", "/cursor")]
 
 
 async def test_an_altered_cursor_is_refused(tenant: Tenant) -> None:

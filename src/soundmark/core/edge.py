@@ -1,10 +1,11 @@
 """How a request becomes a context, a caller and a scope, and how a route says what it needs and what it answers."""
 
+import re
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Header, Path, Query
 from fastapi.exceptions import RequestValidationError
-from pydantic import WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 from starlette.requests import Request
 
 from soundmark.core.access.authorise import authorise, authorise_user
@@ -13,10 +14,12 @@ from soundmark.core.access.policy import POLICY, Action
 from soundmark.core.context import Context
 from soundmark.core.domain.scope import Caller, TenantScope, User
 from soundmark.core.problems import IntentNotCanonical
-from soundmark.kit.http import ACCESS
+from soundmark.kit.http import ACCESS, pointer_to
 from soundmark.kit.paging import CURSOR_CHARS_MAX, LIMIT_DEFAULT, LIMIT_MAX
-from soundmark.kit.problems import Problem, Unauthenticated
+from soundmark.kit.problems import FieldError, Problem, Unauthenticated
 from soundmark.kit.strict_json import Unrepresentable
+
+_DIGITS: Final = re.compile(r"[0-9]{1,9}")
 
 
 # Asynchronous though they wait for nothing: the framework runs others in a thread, which costs more than they do.
@@ -39,7 +42,17 @@ OrganizationQuery = Annotated[str, Query(max_length=160, description="The organi
 OrganizationHeader = Annotated[
     str | None, Header(alias="X-Svc-Organization-Id", max_length=160, description="The organisation to act in.")
 ]
-Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description=f"Entries on a page; {LIMIT_DEFAULT} unless told.")]
+
+
+def _in_digits(text: Any) -> Any:
+    """A number of a query is written in digits and nothing else: `1.0`, ` 5` and `1_0` are none."""
+    if isinstance(text, str) and _DIGITS.fullmatch(text) is None:
+        raise ValueError("must be written in decimal digits")
+    return text
+
+
+_Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX), BeforeValidator(_in_digits)]
+Limit = Annotated[_Limit, Query(description=f"Entries on a page; {LIMIT_DEFAULT} unless told.")]
 # Published, not judged here: a text that is too long is `invalid_cursor` like every other one that we did not write.
 _OpaqueCursor = Annotated[str, WithJsonSchema({"type": "string", "maxLength": CURSOR_CHARS_MAX})]
 CursorText = Annotated[_OpaqueCursor | None, Query(description="`next_cursor` of the page before.")]
@@ -142,7 +155,8 @@ def refined(error: RequestValidationError) -> Problem | None:
     """`intent_not_canonical` where a number inside the intent is what no model accepts."""
     for each in error.errors():
         if tuple(each["loc"][:2]) == ("body", "intent") and isinstance(each.get("input"), Unrepresentable):
-            return IntentNotCanonical("The intent holds a number that a double cannot hold exactly.")
+            refused = FieldError("body", pointer_to(each["loc"][1:]), "must be a number that a double holds exactly")
+            return IntentNotCanonical("The intent holds a number that a double cannot hold exactly.", errors=(refused,))
     return None
 
 

@@ -228,8 +228,13 @@ def _leaves(routes: Iterable[BaseRoute]) -> Iterator[BaseRoute]:
 
 def _field_error(error: dict[str, Any]) -> FieldError:
     where, *rest = error["loc"]
-    pointer = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in rest)
-    return FieldError(_LOCATIONS.get(str(where), "body"), pointer, error["msg"].removeprefix("Value error, "))
+    message = error["msg"].removeprefix("Value error, ")
+    return FieldError(_LOCATIONS.get(str(where), "body"), pointer_to(rest), message)
+
+
+def pointer_to(steps: Iterable[int | str]) -> str:
+    """The JSON pointer (RFC 6901) to what lies behind these members and places."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
 class JsonRoute(APIRoute):

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import ClassVar, Final, Generic, TypeVar
 
 from soundmark.kit import base64url
-from soundmark.kit.problems import Kind, Problem
+from soundmark.kit.problems import FieldError, Kind, Problem
 from soundmark.kit.timestamps import format_timestamp, parse_timestamp
 
 LIMIT_DEFAULT: Final = 50
@@ -75,13 +75,13 @@ class Cursors:
             return None
         try:
             if len(text) > CURSOR_CHARS_MAX:
-                raise InvalidCursor
+                raise _refused()
             data = base64url.decode(text)
         except ValueError:
-            raise InvalidCursor from None
+            raise _refused() from None
         mac, content = data[:_MAC_BYTES], data[_MAC_BYTES:]
         if not hmac.compare_digest(mac, self._mac(content, route, bound_to)):
-            raise InvalidCursor
+            raise _refused()
         created_at, identity = json.loads(content)
         return Position(parse_timestamp(created_at), identity)
 
@@ -89,3 +89,7 @@ class Cursors:
         binding = json.dumps([route, sorted(bound_to.items())], separators=(",", ":")).encode()
         message = len(binding).to_bytes(4, "big") + binding + content
         return hmac.digest(self._key, message, hashlib.sha256)[:_MAC_BYTES]
+
+
+def _refused() -> InvalidCursor:
+    return InvalidCursor(errors=(FieldError("query", "/cursor", "must be the next_cursor of the page before"),))

@@ -25,7 +25,7 @@ from soundmark.core.store import campaigns, code_entitlements, code_usage, issua
 from soundmark.kit.canonical import NotCanonical, canonicalize
 from soundmark.kit.ids import may_be_id
 from soundmark.kit.postgres import Tx
-from soundmark.kit.problems import Problem
+from soundmark.kit.problems import FieldError, Problem
 
 BATCH_MAX: Final = 100  # API v1, "Limits".
 
@@ -162,7 +162,7 @@ def canonical_intent(intent: Mapping[str, Any]) -> bytes:
     try:
         return canonicalize(intent)
     except NotCanonical as error:
-        raise IntentNotCanonical(f"The intent {error}.") from None
+        raise IntentNotCanonical(f"The intent {error}.", errors=(FieldError("body", "/intent", str(error)),)) from None
 
 
 def _may_be_reached(scope: TenantScope, project_id: str) -> bool:
