@@ -147,6 +147,23 @@ def test_a_key_of_ones_own_makes_a_repeat_harmless(tenant: Tenant) -> None:
     assert other.refusal.startswith("idempotency_conflict (409)")
 
 
+def test_a_key_has_16_to_128_characters_and_in_batches_120(tenant: Tenant) -> None:
+    """Each batch has a key of its own, made of the command's."""
+    longest, too_long = "k" * 128, "k" * 129
+    assert tenant.run("codes", "issue", *tenant.issuing, "--idempotency-key", longest).status == 0
+    assert tenant.run("codes", "issue", *tenant.issuing, "--idempotency-key", too_long).status == 2
+    assert tenant.run("codes", "issue", *tenant.issuing, "--idempotency-key", "k" * 15).status == 2
+    many = ["--count", "2", "--idempotency-key"]
+    assert tenant.run("codes", "issue", *tenant.issuing, *many, longest[:120]).status == 0
+    assert tenant.run("codes", "issue", *tenant.issuing, *many, longest[:121]).status == 2
+
+
+def test_a_dry_run_takes_no_key(tenant: Tenant) -> None:
+    done = tenant.run("codes", "issue", *tenant.issuing, "--dry-run", "--idempotency-key", "k" * 16)
+    assert (done.status, done.out) == (2, "")
+    assert tenant.answer("/v1/usage")["codes"]["issued"] == 0
+
+
 def test_a_dry_run_does_nothing_and_says_so_by_its_status(tenant: Tenant) -> None:
     done = tenant.run("codes", "issue", *tenant.issuing, "--dry-run")
     assert (done.status, done.out) == (0, "it would be issued; 100 left of this month's quota\n")
@@ -175,7 +192,7 @@ def test_a_list_is_filtered_and_paged(tenant: Tenant) -> None:
         "--project",
         tenant.project_id,
     ]
-    filters += ["--issued-from", "2020-01-01T00:00:00Z", "--issued-to", "2099-01-01T00:00:00Z"]
+    filters += ["--created-from", "2020-01-01T00:00:00Z", "--created-to", "2099-01-01T00:00:00Z"]
     page = answered(tenant.run("codes", "list", *filters, "--limit", "2", "--json"))
     rest = answered(tenant.run("codes", "list", *filters, "--cursor", page["next_cursor"], "--json"))
     seen = [code["xr_id"] for code in [*page["data"], *rest["data"]]]

@@ -47,7 +47,8 @@ _AT_ONCE_MAX: Final = 100
 _COUNT_MAX: Final = 100_000
 _LIFE: Final = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-_KEY: Final = re.compile(r"[A-Za-z0-9._~-]{16,120}")
+_KEY: Final = re.compile(r"[A-Za-z0-9._~-]{16,128}")
+_KEY_OF_BATCHES_CHARS_MAX: Final = 120  # Each batch has a key made of the command's.
 _KEY_BYTES: Final = 16  # As many random bits as an id has.
 _HEADINGS: Final = ("XR Code", "Frame", "Status", "Issued", "Expires")
 
@@ -61,7 +62,7 @@ def _read_life(text: str) -> timedelta:
 
 def _read_key(text: str) -> str:
     if _KEY.fullmatch(text) is None:
-        raise typer.BadParameter("must be 16 to 120 of A-Z, a-z, 0-9, '.', '_', '~' and '-'")
+        raise typer.BadParameter("must be 16 to 128 of A-Z, a-z, 0-9, '.', '_', '~' and '-'")
     return text
 
 
@@ -123,6 +124,10 @@ def issue(  # noqa: PLR0913 - one for each option
         raise typer.BadParameter("give either --expires-in or --expires-at")
     ends_at = expires_at if expires_at is not None else SystemClock().now() + (expires_in or timedelta())
     wish = Wish(organization, project, issuer, ends_at, _read_intent(intent), campaign, integration)
+    if dry_run and idempotency_key is not None:
+        raise typer.BadParameter("--idempotency-key belongs to what is carried out, not to --dry-run")
+    if count is not None and len(idempotency_key or "") > _KEY_OF_BATCHES_CHARS_MAX:
+        raise typer.BadParameter(f"with --count an idempotency key has at most {_KEY_OF_BATCHES_CHARS_MAX} characters")
     if dry_run:
         _judge(wish, count, base_url, key_file, data_dir, as_json=as_json)
         return
@@ -144,10 +149,10 @@ def list_codes(  # noqa: PLR0913 - one for each option
     campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="Only those of this campaign.")] = None,
     status: Annotated[Status | None, typer.Option(help="Only those in this state now.")] = None,
     issuer: Annotated[str | None, typer.Option(metavar="NAME", help="Only those of exactly this issuer.")] = None,
-    issued_from: Annotated[
+    created_from: Annotated[
         datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="Only those issued then or later.")
     ] = None,
-    issued_to: Annotated[
+    created_to: Annotated[
         datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="Only those issued before.")
     ] = None,
     limit: PageLimit = 50,
@@ -163,8 +168,8 @@ def list_codes(  # noqa: PLR0913 - one for each option
         campaign_id=campaign,
         status=status,
         issuer=issuer,
-        created_from=issued_from,
-        created_to=issued_to,
+        created_from=created_from,
+        created_to=created_to,
     )
     with calling(base_url, key_file, data_dir) as client:
         page = client.codes.page(organization, filters, limit=limit, cursor=cursor)
@@ -315,7 +320,7 @@ def _resumable(wish: Wish, key: str, issued: list[Code]) -> Iterator[None]:
     except ClientFailure as failure:
         if failure.unsettled is None and not issued:
             raise
-        raise Refused(f"{said(failure)}; {go_on}") from None
+        raise Refused(f"{said(failure).removesuffix('.')}; {go_on}") from None
     except KeyboardInterrupt:
         raise Refused(f"interrupted; {go_on}") from None
 

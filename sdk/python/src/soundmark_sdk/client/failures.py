@@ -46,7 +46,7 @@ class ApiProblem(ClientFailure):
         retry_after_s: float | None = None,
     ) -> None:
         refused = "".join(f"; {error.location} {error.pointer}: {error.message}" for error in errors)
-        super().__init__(f"{code} ({status}): {detail}{refused}")
+        super().__init__(f"{code} ({status}): {detail.removesuffix('.') if refused else detail}{refused}")
         self.status: Final = status
         self.code: Final = code
         self.detail: Final = detail
