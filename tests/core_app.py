@@ -315,7 +315,7 @@ def core_settings(database_url: Secret, **changes: Any) -> declared.CoreSettings
         "audience_credential": AUDIENCE_CREDENTIAL,
         "operator_token": OPERATOR_TOKEN,
         "resolve_rate_limit": "1000000",
-        "private_timeout_s": "2",
+        "private_timeout_s": "10",
         **changes,
     }
     for name in ("master_key", "audio_credential", "audience_credential", "smtp_password"):
@@ -332,7 +332,7 @@ def jobs_settings(database_url: Secret, **changes: str) -> declared.CoreJobsSett
         "BASE_URL": BASE_URL,
         "AUDIENCE_URL": "http://127.0.0.1:9",
         "AUDIENCE_CREDENTIAL": AUDIENCE_CREDENTIAL,
-        "PRIVATE_TIMEOUT_S": "2",
+        "PRIVATE_TIMEOUT_S": "10",
         **changes,
     }
     environ = {f"SOUNDMARK_{name}": value for name, value in given.items()}
