@@ -135,8 +135,7 @@ async def test_a_revoke_cut_before_its_commit_changes_nothing(
     code = await tenant.given_code()
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
         revoking = await rival.while_waiting(tenant.revoke(code["xr_id"]))
-        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND {}"
-        assert await rival.run(ended.format("wait_event_type = 'Lock'")) == 1
+        assert await rival.end_whoever_waits() == 1
         answer = await revoking
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await revoked_at(rival) == [None, None]
