@@ -159,7 +159,7 @@ def _mixed(sound: Sound, noise: Samples, snr_db: float) -> Sound:
 
 def _fitted(samples: Samples) -> Samples:
     # A recorder turns its gain down before it clips; clipping is a condition of its own.
-    return samples * min(1.0, _PEAK / np.abs(samples).max())
+    return samples * min(1.0, _PEAK / float(np.abs(samples).max()))
 
 
 _ROOM: Final = echoes((0.004, -6), (0.011, -10), (0.023, -13), (0.041, -18))

@@ -42,6 +42,15 @@ class Deliveries:
             script, events = Path(folder, "deliver.lua"), Path(folder, "events")
             script.write_text(_SCRIPT)
             events.write_text("".join(lines))
-            options = ["-t1", f"-c{CONNECTIONS}", f"-d{seconds:.0f}s", "--latency", "--timeout", "10s", "-s", script]
-            command = ["wrk", *options, base_url, "--", events, path]
+            options: list[str | Path] = [
+                "-t1",
+                f"-c{CONNECTIONS}",
+                f"-d{seconds:.0f}s",
+                "--latency",
+                "--timeout",
+                "10s",
+                "-s",
+                script,
+            ]
+            command: list[str | Path] = ["wrk", *options, base_url, "--", events, path]
             return measure(command, "deliveries")

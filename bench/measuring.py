@@ -122,6 +122,7 @@ def write_events(path: Path, count: int) -> None:
 def _events(count: int) -> Iterator[tuple[str, str]]:
     """Put together by hand, because a benchmark needs a million of them; Audience refuses them if they are wrong."""
     key = _SECRET.reveal().encode()
+    issued_at = expires_at = ""
     for number in range(count):
         if number % _SIGNED_AT_ONCE == 0:
             now = datetime.now(UTC)

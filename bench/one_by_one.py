@@ -54,7 +54,7 @@ class OneByOne:
         self._sealer: Final = Sealer(parse_master_key(settings.master_key.reveal()), SystemEntropy())
         self._clock: Final = SystemClock()
         self._opening: asyncio.Task[None] | None = None
-        self._ingest: Final = Ingest(SystemEntropy(), self)  # type: ignore[arg-type]  # it delivers like the real one
+        self._ingest: Final = Ingest(SystemEntropy(), self, base_url="")  # type: ignore[arg-type]  # it delivers like the real one
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self._ingest(scope, receive, send)

@@ -16,7 +16,7 @@ SETTING: Final = "BENCH_UNCHAINED"  # Set to anything, it makes `bench.server` s
 def install() -> None:
     """From now on this process writes entries without a note for the sealer, and seals none."""
     audit.insert = _insert
-    AuditChain.keep_sealing = _nothing  # type: ignore[method-assign]  # that is what it is about
+    AuditChain.keep_sealing = _nothing  # type: ignore[method-assign,assignment]  # that is what it is about
 
 
 async def _insert(tx: Tx, entries: Sequence[AuditEntry], **_: Any) -> None:

@@ -79,8 +79,16 @@ def run(base_url: str, demand: Demand, *, seconds: float, seed: int = 1) -> Load
         script.write_text(_SCRIPT)
         listing.write_text("\n".join(demand.paths))
         bodies.write_text("\n".join(demand.bodies))
-        options = ["-t1", f"-c{demand.connections}", f"-d{seconds:.0f}s", "--timeout", "10s", "-s", script]
-        command = ["wrk", *options, base_url, "--", listing, order, demand.authorization, bodies]
+        options: list[str | Path] = [
+            "-t1",
+            f"-c{demand.connections}",
+            f"-d{seconds:.0f}s",
+            "--timeout",
+            "10s",
+            "-s",
+            script,
+        ]
+        command: list[str | Path] = ["wrk", *options, base_url, "--", listing, order, demand.authorization, bodies]
         return measure(command, f"requests to {demand.paths[0]}")
 
 
