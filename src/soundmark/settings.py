@@ -140,6 +140,14 @@ class ProcessSettings(kit.Settings):
     metrics_port: Port | None = None
 
 
+class ServedSettings(ProcessSettings):
+    """Settings of every process that serves: how many connections it holds, and whose `X-Forwarded-For` it believes."""
+
+    connections_max: Annotated[int, Field(ge=16, le=1_000_000)] = 4096
+    connections_per_address: Annotated[int, Field(ge=1, le=1_000_000)] = 512
+    trusted_proxies: Networks = ()
+
+
 class SmtpSettings(kit.Settings):
     """What every process takes that reads the platform settings: what holds where the database says nothing."""
 
@@ -166,7 +174,7 @@ class AudienceChannelSettings(PrivateSettings):
     audience_credential: Credentials
 
 
-class CoreSettings(ProcessSettings, SmtpSettings, AudienceChannelSettings):
+class CoreSettings(ServedSettings, SmtpSettings, AudienceChannelSettings):
     """Core: the public control plane."""
 
     base_url: HttpUrl
@@ -179,7 +187,6 @@ class CoreSettings(ProcessSettings, SmtpSettings, AudienceChannelSettings):
     oidc_issuer: Annotated[str, AfterValidator(_oidc_issuer)] | None = None
     oidc_client_id: Annotated[str, Field(max_length=255)] | None = None
     operator_token: Annotated[Secret, BeforeValidator(_operator_token)] | None = None
-    trusted_proxies: Networks = ()
     resolve_rate_limit: Annotated[int, Field(ge=1)] = 120
     resolve_rate_window_s: Annotated[int, Field(ge=1, le=3600)] = 10
     rate_limit_url: Annotated[Secret, BeforeValidator(_rate_limit_url)] | None = None
@@ -196,7 +203,7 @@ class CoreSettings(ProcessSettings, SmtpSettings, AudienceChannelSettings):
         return self
 
 
-class AudienceSettings(ProcessSettings):
+class AudienceSettings(ServedSettings):
     """Audience: measurement, with a database of its own. `base_url` is where Core explains the problems of events."""
 
     base_url: HttpUrl = _LOCAL_CORE
@@ -212,7 +219,7 @@ class AudienceSettings(ProcessSettings):
         return self
 
 
-class AudioSettings(ProcessSettings):
+class AudioSettings(ServedSettings):
     """Audio: renders frames, holds nothing."""
 
     audio_credential: Credentials
@@ -271,7 +278,7 @@ class ClientSettings(ProcessSettings):
     api_key: Annotated[Secret, BeforeValidator(_api_key)] | None = None
 
 
-COMPONENTS: Final[Mapping[Component, type[ProcessSettings]]] = {
+COMPONENTS: Final[Mapping[Component, type[ServedSettings]]] = {
     "core": CoreSettings,
     "audience": AudienceSettings,
     "audio": AudioSettings,

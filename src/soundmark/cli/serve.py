@@ -11,6 +11,7 @@ from soundmark.cli.deployment import read_settings
 from soundmark.cli.outcome import Refused
 from soundmark.embedded.workers import run_workers
 from soundmark.kit import log
+from soundmark.kit.connection import ConnectionLimits
 from soundmark.kit.serve import Listen, run
 from soundmark.kit.sockets import PortTaken, reserve_port
 
@@ -46,7 +47,8 @@ def serve(
         if workers > 1:
             asyncio.run(run_workers(component, listen, workers))
         else:
-            run(_make(component, given), listen)
+            limits = ConnectionLimits(given.connections_max, given.connections_per_address, given.trusted_proxies)
+            run(_make(component, given), listen, limits)
     except PortTaken as taken:
         raise Refused(str(taken)) from None
 

@@ -23,6 +23,7 @@ class GatheringTransport(asyncio.Transport):
         self._loop: Final = loop
         self._gathered: list[Writable] = []
         self._gathered_bytes = 0
+        self.written_bytes = 0  # Since the connection was made, whether sent or not.
 
     def write(self, data: Writable) -> None:
         """Send `data` when this turn ends, or with what makes it more than 64 KiB."""
@@ -30,6 +31,7 @@ class GatheringTransport(asyncio.Transport):
             self._loop.call_soon(self._send)
         self._gathered.append(data)
         self._gathered_bytes += len(data)
+        self.written_bytes += len(data)
         if self._gathered_bytes > _GATHERED_MAX_BYTES:
             self._send()
 
@@ -46,7 +48,12 @@ class GatheringTransport(asyncio.Transport):
     def abort(self) -> None:
         """End the connection and drop what was not sent."""
         self._gathered.clear()
+        self._gathered_bytes = 0
         self._transport.abort()
+
+    def get_write_buffer_size(self) -> int:
+        """Return how many bytes were written and are not with the kernel yet."""
+        return self._gathered_bytes + self._transport.get_write_buffer_size()
 
     def is_closing(self) -> bool:
         """Whether the connection ends."""

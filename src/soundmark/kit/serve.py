@@ -2,29 +2,29 @@
 
 import asyncio
 import contextlib
+import functools
 import gc
+import resource
 import signal
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import structlog
 import uvicorn
 import uvloop
 from uvicorn.lifespan.on import LifespanOn, LifespanSendMessage
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from soundmark.kit import sockets
-from soundmark.kit.gathering import GatheringTransport
+from soundmark.kit.connection import Connection, ConnectionGate, ConnectionLimits, limit_memory_of_peers
 from soundmark.kit.metrics import metrics_app
 from soundmark.kit.startup import CannotStart
 
 GRACE_S: Final = 10
 _GC_THRESHOLDS: Final = (50_000, 50, 50)
-_HEAD_MAX_BYTES: Final = 64 * 1024  # Eight times the longest credential that is read; the parser itself has no limit.
-_REQUEST_MAX_S: Final = 30  # A mebibyte at 35 kB/s; whoever is slower would hold a connection for ever.
 _TICKS_BETWEEN_SWEEPS: Final = 10  # uvicorn ticks ten times a second.
+_FILES_RESERVED: Final = 256  # For the database, the private components, logs and the loop itself.
 _log: Final = structlog.get_logger()
 
 
@@ -35,41 +35,6 @@ class Listen:
     host: str
     port: int
     metrics_port: int | None = None
-
-
-class _Protocol(HttpToolsProtocol):
-    """uvicorn's HTTP/1.1 with each answer in one piece, and an end to what a request holds of us and for how long."""
-
-    _head_bytes = 0
-    _waiting_since_s: float | None = None  # For a whole request, on the loop's clock; None while there is one.
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own type
-        self._waiting_since_s = self.loop.time()
-        super().connection_made(GatheringTransport(transport, self.loop))
-
-    def on_message_begin(self) -> None:
-        self._waiting_since_s = self.loop.time()
-        super().on_message_begin()
-
-    def close_if_slow(self, now_s: float) -> None:
-        """End the connection of whoever takes too long to send one request."""
-        if self._waiting_since_s is not None and now_s - self._waiting_since_s > _REQUEST_MAX_S:
-            self.transport.close()
-
-    def data_received(self, data: bytes) -> None:
-        self._head_bytes += len(data)
-        super().data_received(data)
-        if self._head_bytes > _HEAD_MAX_BYTES:
-            self.transport.close()
-
-    def on_body(self, body: bytes) -> None:
-        self._head_bytes = 0
-        super().on_body(body)
-
-    def on_message_complete(self) -> None:
-        self._head_bytes = 0
-        self._waiting_since_s = None
-        super().on_message_complete()
 
 
 class _Lifespan(LifespanOn):
@@ -95,16 +60,18 @@ class _Lifespan(LifespanOn):
 class _Server(uvicorn.Server):
     """uvicorn without its signal handlers: several servers of one process stop together."""
 
+    def __init__(self, config: uvicorn.Config, gate: ConnectionGate) -> None:
+        super().__init__(config)
+        self.gate: Final = gate
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS_BETWEEN_SWEEPS == 0:
-            now_s = asyncio.get_running_loop().time()
-            for connection in list(self.server_state.connections):
-                assert isinstance(connection, _Protocol), "every connection speaks our protocol"
-                connection.close_if_slow(now_s)
+            connections = [each for each in self.server_state.connections if isinstance(each, Connection)]
+            self.gate.sweep(connections, asyncio.get_running_loop().time())
         return await super().on_tick(counter)
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
@@ -116,19 +83,38 @@ class _Server(uvicorn.Server):
         gc.set_threshold(*_GC_THRESHOLDS)
 
 
-def run(app: Any, listen: Listen) -> None:
+def run(app: Any, listen: Listen, limits: ConnectionLimits = ConnectionLimits()) -> None:  # noqa: B008 - frozen
     """Serve `app` until SIGTERM or SIGINT, then finish what is under way for at most `GRACE_S` seconds.
 
     Raises: sockets.PortTaken; SystemExit with status 1 when the app's own start-up failed.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(app, listen))
+        runner.run(_serve(app, listen, _limits_of_this_process(limits)))
 
 
-async def _serve(app: Any, listen: Listen) -> None:
-    servers = [(_server(app, lifespan="on"), sockets.shared_socket(listen.host, listen.port))]
+def _limits_of_this_process(limits: ConnectionLimits) -> ConnectionLimits:
+    """Raise the limit of open files as far as this process may, and take no more connections than fit below it.
+
+    A process without a free file descriptor answers nobody, and a health check least of all.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+    if soft == resource.RLIM_INFINITY:
+        return limits
+    fitting = max(soft - _FILES_RESERVED, soft // 2)
+    if fitting < limits.connections_max:
+        _log.warning("fewer_connections_than_configured", open_files=soft, connections_max=fitting)
+        limits = replace(limits, connections_max=fitting)
+    return limits
+
+
+async def _serve(app: Any, listen: Listen, limits: ConnectionLimits) -> None:
+    servers = [(_server(app, limits, lifespan="on"), sockets.shared_socket(listen.host, listen.port))]
     if listen.metrics_port is not None:
-        metrics = _server(metrics_app(), lifespan="off")
+        metrics = _server(metrics_app(), ConnectionLimits(), lifespan="off")
         servers.append((metrics, sockets.shared_socket("127.0.0.1", listen.metrics_port)))
     loop = asyncio.get_running_loop()
 
@@ -142,6 +128,7 @@ async def _serve(app: Any, listen: Listen) -> None:
     try:
         async with asyncio.TaskGroup() as tasks:
             for server, sock in servers:
+                limit_memory_of_peers(sock)
                 tasks.create_task(_until_stopped(server, sock, stop))
     finally:
         for _, sock in servers:
@@ -159,10 +146,10 @@ async def _until_stopped(server: uvicorn.Server, sock: Any, stop: Any) -> None:
         stop()
 
 
-def _server(app: Any, *, lifespan: Any) -> uvicorn.Server:
+def _server(app: Any, limits: ConnectionLimits, *, lifespan: Any) -> uvicorn.Server:
+    gate = ConnectionGate(limits)
     config = uvicorn.Config(
         app,
-        http=_Protocol,
         ws="none",
         lifespan=lifespan,
         # A forwarded header is judged where it is used, against the configured proxies, and nowhere else.
@@ -173,6 +160,7 @@ def _server(app: Any, *, lifespan: Any) -> uvicorn.Server:
         timeout_graceful_shutdown=GRACE_S,
     )
     config.load()
+    config.http_protocol_class = functools.partial(Connection, gate=gate)  # type: ignore[assignment]  # it is called
     if lifespan == "on":
         config.lifespan_class = _Lifespan
-    return _Server(config)
+    return _Server(config, gate)
