@@ -38,12 +38,11 @@ from soundmark.core.features.projects import routes as projects
 from soundmark.core.features.resolution import routes as resolution
 from soundmark.core.features.signing_keys.service import ensure_active
 from soundmark.core.features.usage import routes as usage
-from soundmark.core.hot.address import AddressDigest, AddressReader
 from soundmark.core.hot.answers import Answers
 from soundmark.core.hot.lookup import BroadcastLookup
-from soundmark.core.hot.rate_limit import LocalRateLimit, RateLimit, SharedRateLimit
 from soundmark.core.hot.resolve import PATH_PREFIX, Resolve
 from soundmark.core.publication import publication_routes
+from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.entropy import Entropy, SystemEntropy
 from soundmark.kit.groups import Groups
@@ -54,6 +53,7 @@ from soundmark.kit.paging import Cursors
 from soundmark.kit.postgres import STATEMENT_TIMEOUT_S, Database
 from soundmark.kit.private_call import PrivateChannel
 from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.kit.rate_limit import LocalRateLimit, RateLimit, SharedRateLimit
 from soundmark.kit.schema_version import is_current
 from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.secret import Secret
@@ -225,7 +225,9 @@ def _rate_limit(settings: CoreSettings, clock: Clock) -> RateLimit:
     if settings.rate_limit_url is None:
         return alone
     quota, window_s = settings.resolve_rate_limit, settings.resolve_rate_window_s
-    return SharedRateLimit(settings.rate_limit_url, quota, window_s, alone=alone, clock=clock)
+    return SharedRateLimit(
+        settings.rate_limit_url, quota, window_s, key_prefix=b"soundmark:resolve:", alone=alone, clock=clock
+    )
 
 
 def _resolve(

@@ -16,10 +16,10 @@ from core_app import FakeClock, core_settings, running_core
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from soundmark.core.hot import rate_limit
-from soundmark.core.hot.address import AddressDigest
-from soundmark.core.hot.rate_limit import LocalRateLimit, SharedRateLimit, Verdict
+from soundmark.kit import rate_limit
+from soundmark.kit.client_address import AddressDigest
 from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.rate_limit import LocalRateLimit, SharedRateLimit, Verdict
 from soundmark.kit.secret import Secret
 
 QUOTA, WINDOW_S = 3, 10
@@ -94,7 +94,7 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RedisServer]:
 async def limiter(url: str, clock: FakeClock | None = None) -> AsyncIterator[SharedRateLimit]:
     clock = clock or FakeClock()
     alone = LocalRateLimit(QUOTA, WINDOW_S, clock)
-    limit = SharedRateLimit(Secret(url), QUOTA, WINDOW_S, alone=alone, clock=clock)
+    limit = SharedRateLimit(Secret(url), QUOTA, WINDOW_S, key_prefix=b"tests:", alone=alone, clock=clock)
     try:
         yield limit
     finally:

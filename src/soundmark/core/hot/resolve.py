@@ -6,15 +6,15 @@ from typing import Final, TypeAlias
 import structlog
 from prometheus_client import Counter
 
-from soundmark.core.hot.address import AddressDigest, AddressReader
 from soundmark.core.hot.answers import Outcome, Question
 from soundmark.core.hot.lookup import BroadcastLookup
-from soundmark.core.hot.rate_limit import RateLimit
 from soundmark.core.problems import RateLimited
+from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import Clock
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.http import PROBLEM_TYPE, Receive, Scope, Send, problem_document, request_id
 from soundmark.kit.problems import FieldError, InternalError, MethodNotAllowed, Problem, ValidationFailed
+from soundmark.kit.rate_limit import RateLimit
 
 PATH_PREFIX: Final = "/v1/resolve/"
 PROOF_HEADER: Final = b"x-svc-resolution-proof"

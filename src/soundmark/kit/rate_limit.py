@@ -1,4 +1,4 @@
-"""The resolution rate limit: so many requests of one address in one window."""
+"""Rate limits: so many requests of one client IP address in one window."""
 
 import asyncio
 import math
@@ -75,13 +75,17 @@ class LocalRateLimit:
 class SharedRateLimit:
     """Counts in Redis or Valkey for every process and machine that names the same server.
 
-    When that server does not answer, this process counts alone: a neighbour's fault must not stop resolution, and
-    must not lift the limit either. Once a second one request tries it again; the others do not wait with it.
+    Each limit has a `key_prefix` of its own there. When that server does not answer, this process counts alone: a
+    neighbour's fault must not stop anybody, and must not lift the limit either. Once a second one request tries it
+    again; the others do not wait with it.
     """
 
-    def __init__(self, url: Secret, quota: int, window_s: int, *, alone: LocalRateLimit, clock: Clock) -> None:
+    def __init__(  # noqa: PLR0913 - wired once, by a composition root
+        self, url: Secret, quota: int, window_s: int, *, key_prefix: bytes, alone: LocalRateLimit, clock: Clock
+    ) -> None:
         self._quota: Final = quota
         self._window_ms: Final = window_s * 1000
+        self._key_prefix: Final = key_prefix
         self._alone: Final = alone
         self._clock: Final = clock
         self._is_away = False
@@ -110,7 +114,7 @@ class SharedRateLimit:
         return verdict
 
     async def _count_together(self, subject: bytes) -> Verdict:
-        key = b"soundmark:resolve:" + subject.hex().encode()
+        key = self._key_prefix + subject.hex().encode()
         async with asyncio.timeout(_SHARED_TIMEOUT_S), self._client.pipeline(transaction=True) as pipeline:
             # The first request of a subject opens its window; all three are one step.
             pipeline.set(key, 0, px=self._window_ms, nx=True)
