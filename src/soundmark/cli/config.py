@@ -1,13 +1,28 @@
 """`soundmark config`: check the settings in the environment."""
 
+import asyncio
 import os
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from soundmark import settings
 from soundmark.cli.outcome import Refused
+from soundmark.core.access.issuer_keys import NamesAnotherIssuer, check_issuer
+from soundmark.kit.fetching import FetchFailed
 from soundmark.kit.settings import SettingsInvalid
+
+# What is wrong with an identity provider, by the reason that the log of Core gives.
+_REASONS: Final = {
+    "deadline": "it does not answer in time",
+    "malformed_json": "its answer is not JSON",
+    "no_address_of_keys": "its discovery document names no https address of its keys (jwks_uri)",
+    "no_usable_key": "it publishes no key that an access token can be verified with (RS256, PS256, ES256 or EdDSA)",
+    "not_an_object": "its answer is not a JSON object",
+    "oversized": "its answer is too long",
+    "status": "it does not answer 200",
+    "unreachable": "it cannot be reached",
+}
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -22,20 +37,46 @@ def check(
     component: Annotated[
         settings.Component | None, typer.Argument(help="The component to check for; all of them when not given.")
     ] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not ask the identity provider.")] = False,
 ) -> None:
     """Name every wrong, missing or unknown setting at once; `ok` and status 0 when there is none.
 
-    This is for components that run one by one: `soundmark up` needs no setting.
+    Core's identity provider, where one is set, is asked for its keys: Core starts without them, but nobody could sign
+    in. This is for components that run one by one: `soundmark up` needs no setting.
     """
     chosen = settings.COMPONENTS if component is None else {component: settings.COMPONENTS[component]}
     faults: dict[str, None] = {}  # Each fault once, in order: components share settings.
+    issuer: str | None = None
     for model in chosen.values():
         try:
-            settings.read(model, os.environ)
+            given = settings.read(model, os.environ)
         except SettingsInvalid as invalid:
             faults.update(dict.fromkeys(invalid.faults))
+        else:
+            issuer = given.oidc_issuer if isinstance(given, settings.CoreSettings) else issuer
     for fault in faults:
         typer.echo(fault, err=True)
     if faults:
         raise Refused(f"{len(faults)} setting{'s are' if len(faults) > 1 else ' is'} wrong or missing")
+    if issuer is not None and not offline:
+        _check_issuer(issuer)
     typer.echo("ok")
+
+
+def _check_issuer(issuer: str) -> None:
+    """Ask the identity provider for its keys.
+
+    Raises: Refused, saying what is wrong with its answer.
+    """
+    try:
+        asyncio.run(check_issuer(issuer))
+    except NamesAnotherIssuer as error:
+        raise Refused(
+            f"SOUNDMARK_OIDC_ISSUER is {issuer}, but the discovery document there names "
+            f"{error.named or 'no issuer'}: the two must be the same to the letter"
+        ) from None
+    except FetchFailed as error:
+        raise Refused(
+            f"SOUNDMARK_OIDC_ISSUER is {issuer}, and that identity provider gives no keys: "
+            f"{_REASONS.get(error.reason, error.reason)}"
+        ) from None

@@ -79,6 +79,8 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with _running(ctx, sealer, lookup, limit):
+            if tokens is not None:
+                tokens.start()
             try:
                 yield
             finally:

@@ -130,7 +130,7 @@ class IdempotencyConflict(Problem):
 
 
 class IdentityProviderUnavailable(Problem):
-    """The identity provider does not answer and its keys were never read."""
+    """The identity provider does not answer, and the token's key is none that it was seen to have."""
 
     kind, code, title = Kind.UNAVAILABLE, "identity_provider_unavailable", "Logins cannot be checked right now."
 

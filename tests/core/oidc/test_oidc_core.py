@@ -1,11 +1,14 @@
 """People who sign in to the whole Core, and the settings of that."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
+import structlog
 from core_app import OPERATOR_TOKEN, Api, FakeClock, core_settings, running_core
-from issuer import CLIENT_ID, Issuer
+from issuer import CLIENT_ID, Issuer, key
 from oidc_access import forgeries
 
 from soundmark.kit.guarded_url import is_guarded_url
@@ -16,10 +19,13 @@ from soundmark.kit.settings import SettingsInvalid
 @pytest.fixture
 async def people(database_url: Secret, issuer: Issuer, clock: FakeClock) -> AsyncIterator[Api]:
     """A Core whose people sign in with the issuer."""
-    async with running_core(
-        core_settings(database_url, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID), clock
-    ) as api:
+    async with signing_in(database_url, issuer, clock) as api:
         yield api
+
+
+def signing_in(database_url: Secret, issuer: Issuer, clock: FakeClock) -> AbstractAsyncContextManager[Api]:
+    settings = core_settings(database_url, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID)
+    return running_core(settings, clock)
 
 
 async def test_a_person_signs_in_and_owns_what_they_make(people: Api, issuer: Issuer) -> None:
@@ -57,14 +63,35 @@ async def test_core_says_which_token_it_cannot_take(people: Api, issuer: Issuer)
     assert (weak.status, weak.code) == (403, "mfa_required")
 
 
-async def test_core_is_ready_without_its_issuer(people: Api, issuer: Issuer) -> None:
-    async with issuer.down():
+async def test_core_starts_and_is_ready_without_its_issuer(
+    database_url: Secret, issuer: Issuer, clock: FakeClock
+) -> None:
+    async with issuer.down(), signing_in(database_url, issuer, clock) as people:
         answer = await people.other(token=issuer.token()).get("/v1/organizations")
         assert (answer.status, answer.code) == (503, "identity_provider_unavailable")
         ready = await people.get("/readyz")
         assert "issuer" not in ready.body.decode()
         # This Core has no other components, and needs no issuer.
         assert set(ready.json["unavailable"]) == {"audience", "audio"}
+
+
+async def test_core_starts_with_another_issuer_and_says_so(
+    database_url: Secret, issuer: Issuer, clock: FakeClock
+) -> None:
+    issuer.discovery = {"issuer": "https://other.example/realms/x"}
+    with structlog.testing.capture_logs() as events:
+        async with signing_in(database_url, issuer, clock):
+            while not (told := [event for event in events if event["event"] == "issuer_keys_not_read"]):  # noqa: ASYNC110 - the event happens beside
+                await asyncio.sleep(0)
+    assert (told[0]["configured"], told[0]["named"]) == (issuer.url, "https://other.example/realms/x")
+
+
+async def test_an_unknown_key_is_no_refusal_while_the_issuer_is_down(people: Api, issuer: Issuer) -> None:
+    assert (await people.other(token=issuer.token()).get("/v1/organizations")).status == 200
+    async with issuer.down():
+        answer = await people.other(token=issuer.token(by=key("second", number=1))).get("/v1/organizations")
+        assert (answer.status, answer.code) == (503, "identity_provider_unavailable")
+        assert (await people.other(token=issuer.token()).get("/v1/organizations")).status == 200
 
 
 async def test_no_token_reaches_the_log(people: Api, issuer: Issuer, capfd: pytest.CaptureFixture[str]) -> None:

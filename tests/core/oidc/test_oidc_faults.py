@@ -7,6 +7,7 @@ from typing import Any
 
 import misbehaving
 import pytest
+import structlog
 from core_app import FakeClock
 from issuer import CLIENT_ID, DISCOVERY, JWKS, Issuer, key
 from misbehaving import Behaviour, answer
@@ -53,7 +54,9 @@ async def test_the_last_good_set_stays_whatever_the_issuer_answers(
     issuer.behaviour[path] = FAULTS[fault]()
     unknown = issuer.token(by=key("second", number=1), exp=9e9)
     with impatient(access):
-        assert not await is_accepted(access, unknown)
+        for _ in range(2):
+            with pytest.raises(IdentityProviderUnavailable):
+                await access.user_of(unknown)
         for _ in range(2):
             clock.advance(seconds=FRESH_S + 1)
             assert await is_accepted(access, token)
@@ -92,7 +95,39 @@ async def test_an_issuer_that_is_down_is_missed_only_without_keys(
     async with issuer.down():
         clock.advance(hours=1)
         assert await is_accepted(access, token)
-        assert not await is_accepted(access, issuer.token(by=key("second", number=1)))
+        with pytest.raises(IdentityProviderUnavailable):
+            await access.user_of(issuer.token(by=key("second", number=1)))
+
+
+async def test_a_key_that_is_unknown_while_the_issuer_is_down_is_no_refusal(
+    access: OidcAccess, issuer: Issuer, clock: FakeClock
+) -> None:
+    """It may be that of a new key: a person who has just signed in is not signed out for an outage."""
+    assert await is_accepted(access, issuer.token())
+    new = key("second", number=1)
+    async with issuer.down():
+        for _ in range(3):
+            with pytest.raises(IdentityProviderUnavailable):
+                await access.user_of(issuer.token(by=new))
+            clock.advance(seconds=AGAIN_S / 2)
+        # What can be judged without the issuer is judged all the same.
+        assert not await is_accepted(access, issuer.token(by=new, padding="x" * 10 * 1024))
+        assert not await is_accepted(access, issuer.token(azp="other"))
+    issuer.keys.append(new)
+    clock.advance(seconds=AGAIN_S)
+    assert await is_accepted(access, issuer.token(by=new))
+    assert not await is_accepted(access, issuer.token(by=key("third", number=1)))
+
+
+async def test_a_caller_waits_for_one_reading_only(access: OidcAccess, issuer: Issuer, clock: FakeClock) -> None:
+    """The set is old and the `kid` unknown: either has it read, and one reading answers both."""
+    assert await is_accepted(access, issuer.token())
+    issuer.behaviour[DISCOVERY] = misbehaving.raw(b"")
+    clock.advance(seconds=FRESH_S)
+    asked = len(issuer.asked)
+    with pytest.raises(IdentityProviderUnavailable):
+        await access.user_of(issuer.token(by=key("second", number=1)))
+    assert issuer.asked[asked:] == [DISCOVERY]
 
 
 async def test_nobody_waits_twice_for_an_issuer_that_is_slow(
@@ -130,6 +165,37 @@ async def test_a_discovery_document_of_another_is_none(
     with pytest.raises(IdentityProviderUnavailable):
         await access.user_of(issuer.token())
     assert issuer.readings_count == 0
+
+
+@pytest.mark.parametrize(
+    ("named", "logged"),
+    [
+        ("https://other.example/realms/x", "https://other.example/realms/x"),
+        (
+            "https://other.example/\n2026-01-01 [info] forged\x1b[31m ü",
+            "https://other.example/?2026-01-01 [info] forged?[31m ?",
+        ),
+        ("https://" + "x" * 1000, "https://" + "x" * 247),
+        (None, None),
+        (7, None),
+        (["https://other.example"], None),
+    ],
+    ids=str,
+)
+async def test_the_log_names_both_issuers_where_they_differ(
+    access: OidcAccess, issuer: Issuer, named: Any, logged: str | None
+) -> None:
+    issuer.discovery = {"issuer": named}
+    with structlog.testing.capture_logs() as events, pytest.raises(IdentityProviderUnavailable):
+        await access.user_of(issuer.token())
+    (event,) = events
+    assert event == {
+        "event": "issuer_keys_not_read",
+        "log_level": "warning",
+        "reason": "names_another_issuer",
+        "configured": issuer.url,
+        "named": logged,
+    }
 
 
 async def test_an_issuer_with_a_slash_at_its_end(issuer: Issuer, clock: FakeClock) -> None:

@@ -63,7 +63,7 @@ async def test_a_withdrawn_key_fails_once_the_set_is_read_again(
     assert await is_accepted(access, token)
     clock.advance(seconds=1)
     assert not await is_accepted(access, token)
-    assert issuer.readings_count == 3, "once for its age, once for the kid that is unknown now"
+    assert issuer.readings_count == 2, "for its age; that the kid is unknown now is the same reading's answer"
 
 
 async def test_a_withdrawn_key_fails_when_another_token_had_the_set_read(access: OidcAccess, issuer: Issuer) -> None:
@@ -72,3 +72,12 @@ async def test_a_withdrawn_key_fails_when_another_token_had_the_set_read(access:
     issuer.keys = [key("second", number=1)]
     assert await is_accepted(access, issuer.token())
     assert not await is_accepted(access, old)
+
+
+async def test_a_start_has_the_keys_read_before_anybody_comes(access: OidcAccess, issuer: Issuer) -> None:
+    access.start()
+    assert access._keys._reading is not None
+    await access._keys._reading
+    assert issuer.asked == [DISCOVERY, JWKS]
+    async with issuer.down():
+        assert await is_accepted(access, issuer.token())

@@ -21,12 +21,21 @@ _DOCUMENT_MAX_BYTES: Final = 256 * 1024  # The longest key sets of large issuers
 _FRESH_S: Final = 180.0  # A key that the issuer withdrew is accepted for this long at most while the issuer answers.
 _AGAIN_S: Final = 10.0  # Contract, section 2: a forged `kid` cannot make us ask more often than this.
 _AGAIN_WITHOUT_KEYS_S: Final = 1.0
+_ISSUER_CHARS_MAX: Final = 255  # What a log needs to tell two addresses apart.
 _RSA_BITS: Final = range(2048, 8192 + 1)  # RFC 7518, section 3.3, and what is still quick to check.
 
 _log: Final = structlog.get_logger()
 
 # One key for each algorithm that it may be used with.
 Keys = Mapping[tuple[str, str], jwt.PyJWK]
+
+
+class NamesAnotherIssuer(FetchFailed):
+    """The discovery document is that of another issuer, which is `named`; None where it names none."""
+
+    def __init__(self, named: Any) -> None:
+        super().__init__("names_another_issuer")
+        self.named = _printable(named[:_ISSUER_CHARS_MAX]) if isinstance(named, str) else None
 
 
 class IssuerKeys:
@@ -49,17 +58,27 @@ class IssuerKeys:
         self._is_failing = False
         self._reading: asyncio.Task[None] | None = None
 
-    async def find(self, kid: str, algorithm: str) -> jwt.PyJWK | None:
-        """The key that the issuer names `kid`, for this algorithm and no other; None where there is no such key.
+    def start(self) -> None:
+        """Begin to read the set, without waiting for it."""
+        self._start()
 
-        Raises: IdentityProviderUnavailable while no set was ever read.
+    async def find(self, kid: str, algorithm: str) -> jwt.PyJWK | None:
+        """Return the key that the issuer names `kid`, for this algorithm and no other; None where there is no such key.
+
+        Raises: IdentityProviderUnavailable while no set was ever read, and for an unknown `kid` while the issuer
+            cannot be asked for it: it may be that of a new key.
         """
+        began_at_s = self._clock.monotonic_s()
         await self._have_keys()
         if not self._knows(kid) and self._reading is not None:
             await self._read()
-        if not self._knows(kid) and self._clock.monotonic_s() - self._asked_at_s >= _AGAIN_S:
-            self._asked_at_s = self._clock.monotonic_s()
+        # A reading that began after the question has answered it already, also by failing.
+        may_ask = self._tried_at_s < began_at_s and began_at_s - self._asked_at_s >= _AGAIN_S
+        if not self._knows(kid) and may_ask:
+            self._asked_at_s = began_at_s
             await self._read()
+        if not self._knows(kid) and self._is_failing:
+            raise IdentityProviderUnavailable
         return self._keys.get((kid, algorithm))
 
     async def aclose(self) -> None:
@@ -103,9 +122,11 @@ class IssuerKeys:
         started_at_s = self._tried_at_s
         try:
             async with asyncio.timeout(self._timeout_s):
-                keys = await self._fetched()
+                keys = await fetch_keys(self._fetcher, self._issuer)
         except TimeoutError:
             self._failed("deadline")
+        except NamesAnotherIssuer as error:
+            self._failed(error.reason, configured=self._issuer, named=error.named)
         except FetchFailed as error:
             self._failed(error.reason)
         else:
@@ -116,24 +137,47 @@ class IssuerKeys:
             self._read_at_s = started_at_s
             self._is_failing = False
 
-    def _failed(self, reason: str) -> None:
+    def _failed(self, reason: str, **what: str | None) -> None:
         self._is_failing = True
-        _log.warning("issuer_keys_not_read", reason=reason)
+        _log.warning("issuer_keys_not_read", reason=reason, **what)
 
-    async def _fetched(self) -> Keys:
-        """The keys as they are published now, at least one.
 
-        Raises: FetchFailed.
-        Source: OpenID Connect Discovery 1.0, section 4.
-        """
-        discovered = await self._fetcher.json_object(self._issuer.removesuffix("/") + _DISCOVERY)
-        address = discovered.get("jwks_uri")
-        if discovered.get("issuer") != self._issuer or not isinstance(address, str) or not is_guarded_url(address):
-            raise FetchFailed("not_its_discovery_document")
-        keys = verification_keys(await self._fetcher.json_object(address))
-        if not keys:
-            raise FetchFailed("no_usable_key")
-        return keys
+async def check_issuer(issuer: str) -> None:
+    """Ask an issuer for its keys once, as Core does.
+
+    Raises: FetchFailed; NamesAnotherIssuer.
+    """
+    fetcher = Fetcher(timeout_s=TIMEOUT_S, bytes_max=_DOCUMENT_MAX_BYTES)
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            await fetch_keys(fetcher, issuer)
+    except TimeoutError:
+        raise FetchFailed("deadline") from None
+    finally:
+        await fetcher.aclose()
+
+
+async def fetch_keys(fetcher: Fetcher, issuer: str) -> Keys:
+    """Return the keys as they are published now, at least one.
+
+    Raises: FetchFailed; NamesAnotherIssuer.
+    Source: OpenID Connect Discovery 1.0, section 4.
+    """
+    discovered = await fetcher.json_object(issuer.removesuffix("/") + _DISCOVERY)
+    named, address = discovered.get("issuer"), discovered.get("jwks_uri")
+    if named != issuer:
+        raise NamesAnotherIssuer(named)
+    if not isinstance(address, str) or not is_guarded_url(address):
+        raise FetchFailed("no_address_of_keys")
+    keys = verification_keys(await fetcher.json_object(address))
+    if not keys:
+        raise FetchFailed("no_usable_key")
+    return keys
+
+
+def _printable(text: str) -> str:
+    """Return a text that somebody else wrote, fit for a line of a log or a terminal."""
+    return "".join(char if char.isascii() and char.isprintable() else "?" for char in text)
 
 
 def verification_keys(document: Mapping[str, Any]) -> Keys:

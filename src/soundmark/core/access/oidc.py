@@ -40,6 +40,10 @@ class OidcAccess:
         self._clock: Final = clock
         self._keys: Final = IssuerKeys(issuer, clock, timeout_s=timeout_s)
 
+    def start(self) -> None:
+        """Begin to read the issuer's keys; nobody waits for it, and the log says what is wrong with the issuer."""
+        self._keys.start()
+
     async def user_of(self, token: str) -> User:
         """The verified person.
 

@@ -1,0 +1,78 @@
+"""`soundmark config check` of a Core where people sign in: the identity provider is asked, and its faults are named."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from core_app import MASTER_KEY, FakeClock
+from issuer import DISCOVERY, JWKS, Issuer, running_issuer
+from misbehaving import answer
+
+from .conftest import Done, run
+
+
+@pytest.fixture
+async def issuer(clock: FakeClock) -> AsyncIterator[Issuer]:
+    async with running_issuer(clock) as running:
+        yield running
+
+
+async def check(issuer_url: str, *arguments: str) -> Done:
+    settings = {
+        "BASE_URL": "http://core.test",
+        "CORE_DATABASE_URL": "postgresql://core@127.0.0.1:1/core",
+        "MASTER_KEY": MASTER_KEY,
+        "AUDIO_URL": "http://127.0.0.1:1",
+        "AUDIO_CREDENTIAL": "a-credential-of-audio",
+        "AUDIENCE_URL": "http://127.0.0.1:1",
+        "AUDIENCE_CREDENTIAL": "a-credential-of-audience",
+        "OIDC_ISSUER": issuer_url,
+        "OIDC_CLIENT_ID": "console",
+    }
+    return await asyncio.to_thread(run, "config", "check", "core", *arguments, settings=settings)
+
+
+async def test_an_issuer_that_answers_as_configured_is_ok(issuer: Issuer) -> None:
+    assert await check(issuer.url) == Done(0, "ok\n", "")
+    assert issuer.asked == [DISCOVERY, JWKS]
+
+
+@pytest.mark.parametrize("named", ["https://other.example/realms/x", None])
+async def test_both_issuers_are_named_where_they_differ(issuer: Issuer, named: str | None) -> None:
+    issuer.discovery = {"issuer": named}
+    assert (await check(issuer.url)).refusal == (
+        f"SOUNDMARK_OIDC_ISSUER is {issuer.url}, but the discovery document there names {named or 'no issuer'}: "
+        "the two must be the same to the letter"
+    )
+
+
+async def test_a_slash_at_the_end_is_a_difference(issuer: Issuer) -> None:
+    assert (
+        f"{issuer.url}/, but the discovery document there names {issuer.url}:"
+        in (await check(issuer.url + "/")).refusal
+    )
+
+
+FAULTS: dict[str, Callable[[Issuer], Any]] = {
+    "it does not answer 200": lambda issuer: issuer.behaviour.update({DISCOVERY: answer(b"{}", status="404 Gone")}),
+    "its answer is not JSON": lambda issuer: issuer.behaviour.update({JWKS: answer(b"<html>")}),
+    "its answer is not a JSON object": lambda issuer: issuer.behaviour.update({JWKS: answer(json.dumps([]).encode())}),
+    "names no https address of its keys": lambda issuer: issuer.discovery.update(jwks_uri="http://192.0.2.1/keys"),
+    "publishes no key that an access token can be verified with": lambda issuer: setattr(issuer, "jwks", {"keys": []}),
+}
+
+
+@pytest.mark.parametrize("words", FAULTS)
+async def test_an_issuer_without_keys_is_named_with_the_reason(issuer: Issuer, words: str) -> None:
+    FAULTS[words](issuer)
+    refusal = (await check(issuer.url)).refusal
+    assert refusal.startswith(f"SOUNDMARK_OIDC_ISSUER is {issuer.url}, and that identity provider gives no keys: ")
+    assert words in refusal
+
+
+async def test_offline_nobody_is_asked(issuer: Issuer) -> None:
+    async with issuer.down():
+        assert (await check(issuer.url)).refusal.endswith("gives no keys: it cannot be reached")
+        assert await check(issuer.url, "--offline") == Done(0, "ok\n", "")
