@@ -94,20 +94,6 @@ async def test_an_unverified_address_is_not_told_of_a_bad_token(access: OidcAcce
         {"iss": None},
         {"iss": "https://other.example"},
         {"iss": ["https://other.example"]},
-        {"azp": "other"},
-        {"azp": "other", "aud": CLIENT_ID},
-        {"azp": "", "aud": CLIENT_ID},
-        {"azp": ["console"]},
-        {"azp": None},
-        {"azp": None, "aud": None},
-        {"azp": None, "aud": ["account", "other"]},
-        {"azp": None, "aud": {CLIENT_ID: 1}},
-        {"azp": None, "aud": "console2"},
-        {"typ": "ID"},
-        {"typ": "Refresh"},
-        {"typ": "bearer"},
-        {"typ": ["Bearer"]},
-        {"typ": None, "at_hash": "x"},
         {"sub": None},
         {"sub": ""},
         {"sub": "s" * 256},
@@ -122,7 +108,7 @@ async def test_an_unverified_address_is_not_told_of_a_bad_token(access: OidcAcce
     ],
     ids=str,
 )
-async def test_a_token_of_another_or_for_another_is_none(
+async def test_a_token_of_another_issuer_or_without_a_subject_or_an_end_is_none(
     access: OidcAccess, issuer: Issuer, changes: dict[str, Any]
 ) -> None:
     assert not await is_accepted(access, issuer.token(**changes))
@@ -131,10 +117,6 @@ async def test_a_token_of_another_or_for_another_is_none(
 @pytest.mark.parametrize(
     "changes",
     [
-        {"azp": None, "aud": CLIENT_ID},
-        {"azp": None, "aud": ["account", CLIENT_ID]},
-        {"azp": CLIENT_ID, "aud": None},
-        {"typ": None},
         {"iat": None},
         {"sub": "s" * 255},
         {"sub": "ä"},

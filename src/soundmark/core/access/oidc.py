@@ -9,6 +9,7 @@ import jwt
 from soundmark.core.access.issuer_keys import ALGORITHMS, TIMEOUT_S, IssuerKeys
 from soundmark.core.domain.scope import User
 from soundmark.core.problems import EmailNotVerified
+from soundmark.kit import base64url
 from soundmark.kit.clock import Clock
 from soundmark.kit.problems import Unauthenticated
 from soundmark.kit.strict_json import MalformedJson, parse_json
@@ -18,20 +19,22 @@ _LEEWAY_S: Final = 60
 _SUBJECT_CHARS_MAX: Final = 255
 _EMAIL_CHARS_MAX: Final = 254  # RFC 5321, section 4.5.3.1.3, less the angle brackets.
 _PLATFORM_ROLE: Final = "svc_platform_admin"
+# Three parts in base64url without padding: RFC 7515, section 3.1.
+_COMPACT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 # No database text can hold the first of them, and nothing that people read should hold the others.
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
-# The parts of a token that only an ID token has: hashes of what it was issued with (OpenID Connect Core 1.0, 3.1.3.6).
-_OF_ID_TOKENS: Final = ("at_hash", "c_hash")
+_MEDIA_TYPE: Final = "application/at+jwt"  # RFC 9068, section 2.1.
 
 _JWS: Final = jwt.PyJWS(algorithms=list(ALGORITHMS))
 
+Header = Mapping[str, Any]
 Claims = Mapping[str, Any]
 
 
 class OidcAccess:
     """Knows people by the access tokens that one issuer gave to one client.
 
-    Why a token is refused is never said: whoever has a right one can read it.
+    A refusal never says why: the holder of a genuine token can read it.
     """
 
     def __init__(self, issuer: str, client_id: str, clock: Clock, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -45,13 +48,13 @@ class OidcAccess:
         self._keys.start()
 
     async def user_of(self, token: str) -> User:
-        """The verified person.
+        """Return the verified person.
 
         Raises: Unauthenticated; EmailNotVerified for a token that is good but for that; IdentityProviderUnavailable.
         Source: contract, section 2.
         """
-        claims = await self._verified(token)
-        if not self._is_for_us(claims):
+        header, claims = await self._verify(token)
+        if not self._is_for_us(claims) or not _is_access_token(header, claims):
             raise Unauthenticated
         return _user(claims)
 
@@ -59,19 +62,16 @@ class OidcAccess:
         """Let go of what the issuer's keys are read with."""
         await self._keys.aclose()
 
-    async def _verified(self, token: str) -> Claims:
-        """What the issuer signed.
+    async def _verify(self, token: str) -> tuple[Header, Claims]:
+        """Return the header and the claims that the issuer signed.
 
         Raises: Unauthenticated; IdentityProviderUnavailable.
         """
-        if len(token) > _TOKEN_MAX_BYTES or not token.isascii():
+        # The shape is judged before the issuer is asked for anything on account of this token.
+        if len(token) > _TOKEN_MAX_BYTES or _COMPACT.fullmatch(token) is None:
             raise Unauthenticated
-        try:
-            header = _JWS.get_unverified_header(token)
-        except jwt.PyJWTError:
-            raise Unauthenticated from None
+        header = _read_header(token)
         kid, algorithm = header.get("kid"), header.get("alg")
-        # Judged before the issuer is asked for anything on account of this token.
         if not isinstance(kid, str) or algorithm not in ALGORITHMS:
             raise Unauthenticated
         key = await self._keys.find(kid, algorithm)
@@ -85,26 +85,62 @@ class OidcAccess:
             raise Unauthenticated from None
         if not isinstance(claims, dict):
             raise Unauthenticated
-        return claims
+        return header, claims
 
     def _is_for_us(self, claims: Claims) -> bool:
-        """Whether this is an access token of our issuer for our client, now."""
-        if "azp" in claims:
-            is_of_client = claims["azp"] == self._client_id
-        else:
-            is_of_client = self._client_id in _texts(claims.get("aud"))
+        """Return whether our issuer gave this token to our client and it is valid now."""
         return (
             claims.get("iss") == self._issuer
-            and is_of_client
-            and _is_access_token(claims)
+            and self._client_id in _clients(claims)
             and _is_current(claims, self._clock.unix_s())
         )
 
 
-def _is_access_token(claims: Claims) -> bool:
+def _read_header(token: str) -> Header:
+    """Return what the token says about its own signature, which nobody has verified yet.
+
+    Raises: Unauthenticated for what two parsers could understand differently, too: a name that stands twice.
+    Source: RFC 7515, section 4.
+    """
+    try:
+        header = parse_json(base64url.decode(token.partition(".")[0]))
+    except ValueError:
+        raise Unauthenticated from None
+    if not isinstance(header, dict):
+        raise Unauthenticated
+    return header
+
+
+def _clients(claims: Claims) -> list[Any]:
+    """Return which clients a token may have been given to.
+
+    The audience names one only where nothing else does: an issuer may put our client there for every other client.
+
+    Source: contract, section 2; `azp`: OpenID Connect Core 1.0, section 2; `client_id`: RFC 9068, section 2.2.
+    """
+    for name in ("azp", "client_id"):
+        if name in claims:
+            return [claims[name]]
+    audience = claims.get("aud")
+    return audience if isinstance(audience, list) else [audience]
+
+
+def _is_access_token(header: Header, claims: Claims) -> bool:
+    """Return whether the issuer marked this as an access token.
+
+    An ID token, a refresh token and a signed userinfo are marked as something else or not at all, whatever other claims
+    they lack. A claim `typ` is believed before the header.
+
+    Source: contract, section 2.
+    """
     if "typ" in claims:
         return bool(claims["typ"] == "Bearer")
-    return not any(name in claims for name in _OF_ID_TOKENS)
+    media_type = header.get("typ")
+    if not isinstance(media_type, str):
+        return False
+    # Media types have no case, and `application/` may be left out: RFC 7515, section 4.1.9.
+    full = media_type.lower() if "/" in media_type else f"application/{media_type.lower()}"
+    return full == _MEDIA_TYPE
 
 
 def _is_current(claims: Claims, now_s: float) -> bool:
@@ -139,8 +175,3 @@ def _user(claims: Claims) -> User:
 
 def _is_text(value: Any, chars_max: int) -> bool:
     return isinstance(value, str) and 1 <= len(value) <= chars_max and _CONTROL.search(value) is None
-
-
-def _texts(value: Any) -> list[Any]:
-    """One or several, as `aud` may be."""
-    return value if isinstance(value, list) else [value]

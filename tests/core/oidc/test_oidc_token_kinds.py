@@ -1,0 +1,143 @@
+"""What an access token is: how its issuer marked it, and which client it was given to."""
+
+from typing import Any
+
+import pytest
+from issuer import CLIENT_ID, Issuer
+from oidc_access import is_accepted
+
+from soundmark.core.access.oidc import OidcAccess
+
+ACCESS = "at+jwt"
+ABSENT: Any = object()
+
+# Header `typ`, claim `typ`, and whether that is an access token.
+MARKS: list[tuple[Any, Any, bool]] = [
+    (ACCESS, ABSENT, True),
+    ("AT+JWT", ABSENT, True),
+    ("application/at+jwt", ABSENT, True),
+    ("Application/At+Jwt", ABSENT, True),
+    (ACCESS, "Bearer", True),
+    ("JWT", "Bearer", True),
+    (ABSENT, "Bearer", True),
+    (7, "Bearer", True),
+    ("JWT", ABSENT, False),
+    (ABSENT, ABSENT, False),
+    ("", ABSENT, False),
+    (None, ABSENT, False),
+    (7, ABSENT, False),
+    ([ACCESS], ABSENT, False),
+    ({"at+jwt": 1}, ABSENT, False),
+    ("at-jwt", ABSENT, False),
+    ("at+jwt ", ABSENT, False),
+    (" at+jwt", ABSENT, False),
+    ("at+jwt;x=y", ABSENT, False),
+    ("jwt+at", ABSENT, False),
+    ("text/at+jwt", ABSENT, False),
+    ("application/application/at+jwt", ABSENT, False),
+    ("/at+jwt", ABSENT, False),
+    ("id+jwt", ABSENT, False),
+    ("logout+jwt", ABSENT, False),
+    ("token-introspection+jwt", ABSENT, False),
+    ("dpop+jwt", ABSENT, False),
+    # A claim that says otherwise counts, whatever the header says.
+    (ACCESS, "ID", False),
+    (ACCESS, "Refresh", False),
+    (ACCESS, "Offline", False),
+    (ACCESS, "DPoP", False),
+    (ACCESS, "bearer", False),
+    (ACCESS, "BEARER", False),
+    (ACCESS, "", False),
+    (ACCESS, None, False),
+    (ACCESS, ["Bearer"], False),
+    (ACCESS, {"Bearer": 1}, False),
+    (ACCESS, True, False),
+    ("JWT", "ID", False),
+    ("JWT", "Refresh", False),
+    ("JWT", "Bearer ", False),
+]
+
+
+def marked(issuer: Issuer, header: Any, claim: Any) -> str:
+    """A token of our client that says this of its kind, and everything else that lets one in."""
+    claims = {name: value for name, value in issuer.claims().items() if name != "typ"}
+    if claim is not ABSENT:
+        claims["typ"] = claim
+    return issuer.signed_as({"typ": header} if header is not ABSENT else {}, claims)
+
+
+@pytest.mark.parametrize(("header", "claim", "is_access"), MARKS, ids=str)
+async def test_a_token_is_what_its_issuer_marked_it_as(
+    access: OidcAccess, issuer: Issuer, header: Any, claim: Any, *, is_access: bool
+) -> None:
+    assert await is_accepted(access, marked(issuer, header, claim)) is is_access
+
+
+@pytest.mark.parametrize("left_out", [(), ("at_hash",), ("nonce",), ("auth_time",), ("at_hash", "nonce", "auth_time")])
+@pytest.mark.parametrize("typ", [None, "ID"])
+async def test_an_id_token_lets_nobody_in_whatever_it_leaves_out(
+    access: OidcAccess, issuer: Issuer, typ: str | None, left_out: tuple[str, ...]
+) -> None:
+    """Its `aud` is our client; with a second factor and a verified address it would be a whole login."""
+    own = {"at_hash": "x", "nonce": "n", "auth_time": int(issuer.clock.unix_s())}
+    of_id = {name: value for name, value in own.items() if name not in left_out}
+    for azp in (CLIENT_ID, None):
+        assert not await is_accepted(access, issuer.token(typ=typ, aud=CLIENT_ID, azp=azp, **of_id))
+
+
+async def test_a_signed_userinfo_lets_nobody_in(access: OidcAccess, issuer: Issuer) -> None:
+    """OpenID Connect Core, section 5.3.2: it is signed, with issuer and audience, and may carry times."""
+    for changes in ({}, {"exp": None, "iat": None}, {"acr": None}):
+        userinfo = issuer.claims(typ=None, azp=None, aud=CLIENT_ID, **changes)
+        assert not await is_accepted(access, issuer.signed(userinfo))
+
+
+@pytest.mark.parametrize("typ", ["Refresh", "Offline"])
+async def test_a_refresh_token_lets_nobody_in(access: OidcAccess, issuer: Issuer, typ: str) -> None:
+    assert not await is_accepted(access, issuer.token(typ=typ, aud=issuer.url))
+    assert not await is_accepted(access, issuer.token(typ=None, aud=issuer.url))
+
+
+# The client. The first of `azp`, `client_id` and `aud` that a token has decides alone.
+CLIENTS: list[tuple[dict[str, Any], bool]] = [
+    ({"azp": CLIENT_ID}, True),
+    ({"azp": CLIENT_ID, "client_id": "other", "aud": "other"}, True),
+    ({"client_id": CLIENT_ID}, True),
+    ({"client_id": CLIENT_ID, "aud": "https://api.example.org"}, True),
+    ({"aud": CLIENT_ID}, True),
+    ({"aud": ["account", CLIENT_ID]}, True),
+    ({"azp": "other", "client_id": CLIENT_ID, "aud": CLIENT_ID}, False),
+    ({"azp": None, "client_id": CLIENT_ID, "aud": CLIENT_ID}, False),
+    ({"azp": "", "aud": CLIENT_ID}, False),
+    ({"azp": [CLIENT_ID], "aud": CLIENT_ID}, False),
+    ({"client_id": "other", "aud": CLIENT_ID}, False),
+    ({"client_id": "other", "aud": [CLIENT_ID, "other"]}, False),
+    ({"client_id": None, "aud": CLIENT_ID}, False),
+    ({"client_id": "", "aud": CLIENT_ID}, False),
+    ({"client_id": [CLIENT_ID], "aud": CLIENT_ID}, False),
+    ({"client_id": {CLIENT_ID: 1}, "aud": CLIENT_ID}, False),
+    ({"client_id": CLIENT_ID.upper(), "aud": CLIENT_ID}, False),
+    ({"client_id": CLIENT_ID + " "}, False),
+    ({"clientId": CLIENT_ID}, False),
+    ({"AZP": CLIENT_ID}, False),
+    ({"cid": CLIENT_ID}, False),
+    ({"aud": "other"}, False),
+    ({"aud": ["account", "other"]}, False),
+    ({"aud": []}, False),
+    ({"aud": None}, False),
+    ({"aud": {CLIENT_ID: 1}}, False),
+    ({"aud": [[CLIENT_ID]]}, False),
+    ({"aud": f"{CLIENT_ID} account"}, False),
+    ({"aud": CLIENT_ID + "2"}, False),
+    ({}, False),
+]
+
+
+@pytest.mark.parametrize("header", [ACCESS, "JWT"])
+@pytest.mark.parametrize(("clients", "is_ours"), CLIENTS, ids=str)
+async def test_a_token_of_another_client_lets_nobody_in(
+    access: OidcAccess, issuer: Issuer, clients: dict[str, Any], header: str, *, is_ours: bool
+) -> None:
+    said = {name: value for name, value in issuer.claims().items() if name not in {"azp", "aud", "typ"}}
+    claims = {**said, **clients, **({} if header == ACCESS else {"typ": "Bearer"})}
+    assert await is_accepted(access, issuer.signed_as({"typ": header}, claims)) is is_ours
