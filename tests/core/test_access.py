@@ -159,7 +159,7 @@ ALLOWED: dict[Action, set[str]] = {
 
 
 # Operations that need no caller. An event is judged by its publisher's signature (contract, section 6).
-PUBLIC = {"resolve", "list_keys", "deliver_event"}
+PUBLIC = {"resolve", "list_keys", "list_key_history", "deliver_event"}
 
 
 def test_every_action_is_held_to_the_table() -> None:

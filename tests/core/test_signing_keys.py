@@ -14,12 +14,15 @@ from soundmark_sdk import read_key_set, verify_answer
 from soundmark.core.custody import Custody
 from soundmark.core.features.signing_keys import service
 from soundmark.core.features.signing_keys.service import KeyRefused
+from soundmark.kit import base64url
+from soundmark.kit.canonical import canonicalize
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.postgres import Database
 from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.secret import Secret
-from soundmark.kit.signing import SEED_BYTES, SigningKey
+from soundmark.kit.signing import SEED_BYTES, SigningKey, verifies
 from soundmark.kit.startup import CannotStart
+from soundmark.kit.timestamps import format_timestamp
 
 OTHER_MASTER_KEY = "A" * 43
 _WRITTEN = "LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE"
@@ -213,6 +216,72 @@ async def test_what_is_published_is_a_jwk_set_of_all_keys_but_the_retired(
         ]
     }
     assert len(answer.json["keys"]) == 3
+
+
+async def test_the_history_is_a_jwk_set_of_every_key_that_ever_signed(spare_database_url: Secret, keys: Keys) -> None:
+    """A retired key too, each with the time during which it signed; not the key that only waits to sign."""
+    await keys.given_one_of_each()
+    records = await service.list_keys(keys.db)
+    async with running_core(core_settings(spare_database_url)) as api:
+        answer = await api.other(token=None).get("/v1/keys/history")
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+    assert answer.headers["cache-control"] == "public, max-age=60"
+    assert answer.json == {
+        "keys": [
+            {
+                "kty": "OKP",
+                "crv": "Ed25519",
+                "alg": "EdDSA",
+                "use": "sig",
+                "kid": record.key_id,
+                "x": base64.urlsafe_b64encode(record.public_key).decode().rstrip("="),
+                "status": record.status,
+                "activated_at": format_timestamp(record.activated_at),
+                "superseded_at": format_timestamp(record.superseded_at) if record.superseded_at else None,
+            }
+            for record in records
+            if record.activated_at is not None
+        ]
+    }
+    statuses = [(key["status"], key["superseded_at"] is None) for key in answer.json["keys"]]
+    assert statuses == [("retired", False), ("retiring", False), ("active", True)]
+    retired, retiring, active = answer.json["keys"]
+    assert retired["superseded_at"] == retiring["activated_at"]
+    assert retiring["superseded_at"] == active["activated_at"]
+
+
+async def test_what_a_retired_key_signed_verifies_by_the_history(spare_database_url: Secret, keys: Keys) -> None:
+    async with running_core(core_settings(spare_database_url), keys.clock) as api:
+        tenant = await api.given_tenant()
+        code = await tenant.given_code(lifetime_s=60)
+        old = code["signed_code"]["key_id"]
+        await keys.rotate()
+        keys.clock.advance(minutes=6)
+        await keys.retire(old)
+        history = (await api.get("/v1/keys/history")).json["keys"]
+    (key,) = [key for key in history if key["kid"] == old]
+    signed_code = dict(code["signed_code"])
+    signature = base64url.decode(signed_code.pop("signature"))
+    assert key["status"] == "retired"
+    assert verifies(base64url.decode(key["x"]), canonicalize(signed_code), signature)
+
+
+async def test_a_key_that_core_did_not_make_is_not_in_the_history(
+    spare_database_url: Secret, keys: Keys, rival: Rival
+) -> None:
+    """Otherwise whoever can write to the database could have an old Code of their own believed."""
+    await keys.given_one_of_each()
+    planted = SigningKey.from_seed("sig_planted", bytes(32))
+    await rival.run(
+        "INSERT INTO signing_keys (key_id, public_key, status, created_at, activated_at, superseded_at, retired_at)"
+        " VALUES (%s, %s, 'retired', now(), now(), now(), now())",
+        planted.key_id,
+        planted.public_key,
+    )
+    async with running_core(core_settings(spare_database_url)) as api:
+        history = (await api.get("/v1/keys/history")).json["keys"]
+    assert planted.key_id not in {key["kid"] for key in history}
+    assert len(history) == 3
 
 
 async def test_a_key_is_published_by_every_process_before_any_signs_with_it(

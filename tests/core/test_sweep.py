@@ -268,6 +268,7 @@ CALLS: dict[str, Prepare] = {
     "list_integrations": in_project,
     "list_invitations": in_tenant,
     "list_keys": anything(),
+    "list_key_history": anything(),
     "list_members": in_tenant,
     "list_organizations": anything(),
     "list_projects": in_tenant,

@@ -45,7 +45,7 @@ from soundmark.core.features.members.wire import MemberPage, member_view
 from soundmark.core.features.organizations.wire import OrganizationPage, organization_view
 from soundmark.core.features.platform.wire import setting_view, settings_view
 from soundmark.core.features.projects.wire import ProjectPage, project_view
-from soundmark.core.features.resolution.wire import KeySet, verification_key
+from soundmark.core.features.resolution.wire import KeyHistory, KeySet, historic_key, verification_key
 from soundmark.core.features.usage.service import Measured, Usage
 from soundmark.core.features.usage.wire import usage_view
 from soundmark.core.hot.envelope import Seal, answer_body
@@ -175,6 +175,26 @@ def example_keys() -> KeySet:
     return KeySet(keys=[verification_key(EXAMPLE_KEY.key_id, EXAMPLE_KEY.public_key, "active")])
 
 
+def _key_history() -> KeyHistory:
+    """The example key and the one that it replaced."""
+    retired = SigningKey.from_seed("sig_cmV0aXJlZC1rZXktZXhhbX", bytes(range(64, 96)))
+    activated_at = ISSUED_AT - timedelta(days=30)
+    return KeyHistory(
+        keys=[
+            historic_key(
+                retired.key_id,
+                retired.public_key,
+                "retired",
+                activated_at=activated_at - timedelta(days=365),
+                superseded_at=activated_at,
+            ),
+            historic_key(
+                EXAMPLE_KEY.key_id, EXAMPLE_KEY.public_key, "active", activated_at=activated_at, superseded_at=None
+            ),
+        ]
+    )
+
+
 def _platform() -> Everything:
     """A platform with a mail server, and nothing else that anybody set."""
     secrets = {name: SecretStatus(is_configured=False, updated_at=None) for name in SECRET_NAMES}
@@ -246,6 +266,7 @@ def examples() -> dict[str, Any]:
         "get_platform_settings": settings_view(_platform()),
         "put_platform_configuration": setting_view(_MAIL_HOST),
         "list_keys": example_keys(),
+        "list_key_history": _key_history(),
     }
     shown = {name: answer.model_dump(mode="json") for name, answer in answers.items()}
     shown["revoke_code"] |= {"status": "revoked", "revoked_at": "2026-11-20T12:30:00.000Z"}

@@ -1,14 +1,20 @@
-"""`GET /v1/keys`."""
+"""`GET /v1/keys` and `GET /v1/keys/history`."""
+
+from typing import Final
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from soundmark.core.context import Context
+from soundmark.core.domain.signing_key import SigningKeyRecord
 from soundmark.core.edge import PUBLIC, Ctx
-from soundmark.core.features.resolution.wire import KeySet, verification_key
+from soundmark.core.features.resolution.wire import KeyHistory, KeySet, historic_key, verification_key
 from soundmark.core.store import signing_keys
 from soundmark.kit.http import StrictRoute
 
 router = APIRouter(route_class=StrictRoute, tags=["Receivers"])
+
+_CACHED: Final = "public, max-age=60"  # Contract, section 1.
 
 
 @router.get("/v1/keys", openapi_extra=PUBLIC)
@@ -17,13 +23,41 @@ async def list_keys(ctx: Ctx, response: Response) -> KeySet:
 
     Read from the database each time: a key is published from the moment that any process may sign with it.
     """
-    async with ctx.db.transaction() as tx:
-        records = await signing_keys.list_all(tx)
-    response.headers["cache-control"] = "public, max-age=60"
+    records = await _read_keys(ctx)
+    response.headers["cache-control"] = _CACHED
     return KeySet(
         keys=[
             verification_key(record.key_id, record.public_key, record.status)
-            for record in ctx.custody.ours(records)
+            for record in records
             if record.status != "retired"
         ]
     )
+
+
+@router.get("/v1/keys/history", openapi_extra=PUBLIC)
+async def list_key_history(ctx: Ctx, response: Response) -> KeyHistory:
+    """Read every public key that ever signed, retired ones too: what old Codes and archives are checked with.
+
+    A receiver goes by `/v1/keys` alone: it must not believe a fresh answer that a retired key signed.
+    """
+    records = await _read_keys(ctx)
+    response.headers["cache-control"] = _CACHED
+    return KeyHistory(
+        keys=[
+            historic_key(
+                record.key_id,
+                record.public_key,
+                record.status,
+                activated_at=record.activated_at,
+                superseded_at=record.superseded_at,
+            )
+            for record in records
+            if record.status != "next" and record.activated_at is not None
+        ]
+    )
+
+
+async def _read_keys(ctx: Context) -> list[SigningKeyRecord]:
+    async with ctx.db.transaction() as tx:
+        records = await signing_keys.list_all(tx)
+    return ctx.custody.ours(records)
