@@ -189,9 +189,33 @@ def _refused_resolutions() -> list[Json]:
             answer, _envelope(payload, signed=json.dumps(payload).encode())
         ),
     }
+    spoilt |= {"a signed Code used as an envelope": _code_as_envelope()}
     spoilt |= _refused_measured()
     kept = {name: genuine[name] for name in ("token", "now", "answer")}
     return [{"name": name, **kept, **change} for name, change in spoilt.items()]
+
+
+def _code_as_envelope() -> Json:
+    """The bytes that Core signed for a Code, in the place of a payload: it has every member of one, and others.
+
+    A Code of two minutes, so that not even its times give it away.
+    """
+    intent = json.loads(example_code().payload)["intent"]
+    expires_at = _ANSWERED_AT + PROOF_LIFE
+    code = _code("of two minutes", intent=intent, issued_at=_ANSWERED_AT, expires_at=expires_at)
+    payload = json.loads(code.payload)
+    assert payload.keys() > {
+        "version",
+        "xr_id",
+        "intent",
+        "policy",
+        "token_digest",
+        "issued_at",
+        "expires_at",
+        "key_id",
+    }
+    outer = {name: payload[name] for name in ("xr_id", "intent", "policy")}
+    return _with_proof({**outer, "signature_status": "verified"}, _envelope(payload, signed=code.payload))
 
 
 def _measurements() -> Json:

@@ -86,6 +86,21 @@ def test_a_spoilt_answer_is_refused_by_a_receiver(case: Any) -> None:
     assert failure.value.reason == "unverifiable"
 
 
+def test_a_code_used_as_an_envelope_is_refused_for_nothing_but_its_other_members() -> None:
+    """Its signature, its times and every member of an envelope are right: only a closed object tells the two apart."""
+    (case,) = [case for case in RESOLUTIONS["refused"] if case["name"] == "a signed Code used as an envelope"]
+    proof = case["answer"]["resolution_proof"]
+    signed = base64url.decode(proof["payload"])
+    assert verifies(public_keys(RESOLUTIONS)[proof["key_id"]], signed, base64url.decode(proof["signature"]))
+    envelope = {"version", "xr_id", "intent", "policy", "token_digest", "issued_at", "expires_at", "key_id"}
+    payload = canonicalize({name: value for name, value in json.loads(signed).items() if name in envelope})
+    key = SigningKey.from_seed(proof["key_id"], base64url.decode(RESOLUTIONS["seeds"][proof["key_id"]]))
+    reduced = {**proof, "payload": base64url.encode(payload), "signature": base64url.encode(key.sign(payload))}
+    answer = json.dumps({**case["answer"], "resolution_proof": reduced}).encode()
+    keys = read_key_set(json.dumps(RESOLUTIONS["keys"]).encode())
+    assert verify_answer(answer, case["token"], keys, datetime.fromisoformat(case["now"])).key_id == proof["key_id"]
+
+
 @cases(CANONICAL, "accepted")
 def test_an_accepted_text_has_this_canonical_form(case: Any) -> None:
     canonical = canonicalize(parse_json(case["input"].encode()))
