@@ -70,6 +70,44 @@ async def test_expiry_is_judged_after_the_code_was_read(api: Api, tenant: Tenant
     assert (await rendering).code == "code_not_active"
 
 
+@pytest.mark.parametrize(
+    ("change", "status", "problem"),
+    [
+        ("UPDATE codes SET revoked_at = issued_at WHERE xr_id = %s", 409, "code_not_active"),
+        ("DELETE FROM codes WHERE xr_id = %s", 404, "code_not_found"),
+    ],
+    ids=["revoked", "deleted"],
+)
+async def test_a_code_that_is_over_once_it_is_rendered_is_not_given_away(
+    tenant: Tenant, rival: Rival, change: str, status: int, problem: str
+) -> None:
+    """Somebody holds the caller's row, so the finished WAV waits to be judged once more."""
+    code = await tenant.given_code()
+    async with rival.holding("SELECT 1 FROM members FOR UPDATE"):
+        rendering = await rival.while_waiting(render(tenant, code))
+        await rival.run(change, code["xr_id"])
+    answer = await rendering
+    assert (answer.status, answer.code) == (status, problem)
+
+
+async def test_a_code_that_expires_while_it_is_rendered_is_not_given_away(
+    api: Api, tenant: Tenant, rival: Rival
+) -> None:
+    code = await tenant.given_code(lifetime_s=60)
+    async with rival.holding("SELECT 1 FROM members FOR UPDATE"):
+        rendering = await rival.while_waiting(render(tenant, code))
+        api.clock.advance(seconds=60)
+    assert (await rendering).code == "code_not_active"
+
+
+async def test_a_caller_who_is_demoted_while_it_is_rendered_gets_no_wav(tenant: Tenant, rival: Rival) -> None:
+    code = await tenant.given_code()
+    async with rival.committing("UPDATE members SET role = 'billing'"):
+        rendering = await rival.while_waiting(render(tenant, code))
+    answer = await rendering
+    assert (answer.status, answer.code) == (403, "forbidden")
+
+
 async def test_an_organisation_is_required_in_the_query(api: Api, tenant: Tenant) -> None:
     """The header of listing and revoking names none here."""
     code = await tenant.given_code()

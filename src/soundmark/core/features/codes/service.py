@@ -133,15 +133,29 @@ async def revoke_codes(ctx: Context, scope: TenantScope, project_id: str, xr_ids
 async def render_code(
     ctx: Context, scope: TenantScope, xr_id: str, *, protocol: Protocol, request_id: str
 ) -> tuple[str, bytes]:
-    """The Code's id and the WAV of its stored frame.
+    """Return the Code's id and the WAV of its stored frame.
 
-    Raises: CodeNotFound; CodeNotActive; AudioUnavailable.
+    The caller and the Code are judged before anything is rendered, and again afterwards: a Code that is revoked in the
+    meantime is not given away.
+
+    Raises: CodeNotFound; CodeNotActive; AudioUnavailable; what `hold_authority` raises.
     Source: API v1, "Codes"; contract, section 5.
     """
     code = await get_code(ctx, scope, xr_id)
-    if code.status(ctx.clock.now()) != "active":
+    _require_active(ctx, code)
+    wav = await ctx.audio.render(frame_of(code.broadcast_token), protocol, request_id=request_id)
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await hold_authority(tx, scope)
+        found = await codes.find_many_listed(tx, scope, code.project_id, [code.xr_id])
+    if not found:
+        raise CodeNotFound
+    _require_active(ctx, found[0])
+    return code.xr_id, wav
+
+
+def _require_active(ctx: Context, code: Code | ListedCode) -> None:
+    if code.status(ctx.clock.now()) != "active":  # Read after the Code was: one that expired meanwhile is not active.
         raise CodeNotActive
-    return code.xr_id, await ctx.audio.render(frame_of(code.broadcast_token), protocol, request_id=request_id)
 
 
 async def verified(ctx: Context, code: Code | None) -> Code:
