@@ -40,10 +40,11 @@ from soundmark.core.features.signing_keys.service import ensure_active
 from soundmark.core.features.usage import routes as usage
 from soundmark.core.hot.answers import Answers
 from soundmark.core.hot.lookup import BroadcastLookup
-from soundmark.core.hot.resolve import PATH_PREFIX, Resolve
+from soundmark.core.hot.resolve import PATH_PREFIX, PROOF_HEADER_NAME, Resolve
 from soundmark.core.publication import publication_routes
 from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import Clock, SystemClock
+from soundmark.kit.cross_origin import CrossOrigin, Preflight
 from soundmark.kit.entropy import Entropy, SystemEntropy
 from soundmark.kit.groups import Groups
 from soundmark.kit.health import health_routes
@@ -63,6 +64,9 @@ from soundmark.settings import CoreSettings
 
 _GROUP_MAX: Final = 256  # Codes of one commit, some 50 ms for which a stop of their campaign waits; roles of one look.
 _WAITING_MAX: Final = 4096  # In one line. Beyond it the database is not keeping up.
+# What pages of every origin may read, beside resolution. Contract, section 1.
+_OPEN_PATHS: Final = ("/v1/keys", "/v1/keys/history", "/openapi.json")
+_OPEN_PREFIXES: Final = ("/v1/deletion-certificates/", "/schemas/", "/problems/")
 _log: Final = structlog.get_logger()
 
 
@@ -96,7 +100,9 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     app.router.routes.extend(publication_routes(app, settings.base_url))
     checks = {"database": ctx.db.is_ready, "audio": ctx.audio.is_ready, "audience": ctx.audience.is_ready}
     app.router.routes.extend(health_routes(checks))
-    return _front(resolve, Edge(app, settings.base_url, entropy))
+    preflight = Preflight(PROOF_HEADER_NAME, entropy)
+    edge = CrossOrigin(Edge(app, settings.base_url, entropy), preflight, _OPEN_PATHS, _OPEN_PREFIXES)
+    return _front(resolve, edge)
 
 
 def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> FastAPI:

@@ -11,13 +11,15 @@ from soundmark.core.hot.lookup import BroadcastLookup
 from soundmark.core.problems import RateLimited
 from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import Clock
+from soundmark.kit.cross_origin import READABLE_HEADERS, Preflight, is_preflight
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.http import PROBLEM_TYPE, Receive, Scope, Send, problem_document, request_id
 from soundmark.kit.problems import FieldError, InternalError, MethodNotAllowed, Problem, ValidationFailed
 from soundmark.kit.rate_limit import RateLimit
 
 PATH_PREFIX: Final = "/v1/resolve/"
-PROOF_HEADER: Final = b"x-svc-resolution-proof"
+PROOF_HEADER_NAME: Final = "X-Svc-Resolution-Proof"
+PROOF_HEADER: Final = PROOF_HEADER_NAME.lower().encode()
 PROOF_VALUE: Final = b"ed25519-v1"
 
 _TOKEN: Final = re.compile(r"brd_[A-Za-z0-9_-]{16}", re.ASCII)
@@ -27,7 +29,11 @@ _NO_TOKEN: Final = "brd_no_token"  # noqa: S105 - no token
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
-_COMMON_HEADERS: Final[Headers] = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+_COMMON_HEADERS: Final[Headers] = [
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    *READABLE_HEADERS,
+]
 _JSON: Final = (b"content-type", b"application/json")
 _PROBLEM_JSON: Final = (b"content-type", PROBLEM_TYPE.encode())
 _log: Final = structlog.get_logger()
@@ -57,13 +63,18 @@ class Resolve:
         self._addresses: Final = addresses
         self._digests: Final = digests
         self._policy_header: Final = (b"ratelimit-policy", policy)
+        self._preflight: Final = Preflight(PROOF_HEADER_NAME, entropy)
         self._verified: Final = _answers.labels("verified")
         self._count: Final = {
             outcome: _answers.labels(outcome)
             for outcome in ("code_unavailable", "code_expired", "rate_limited", "refused", "failed")
         }
 
-    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "OPTIONS" and is_preflight(scope):
+            # Not counted: a browser sends one before each token that it resolves, and it asks nothing of the database.
+            await self._preflight(scope, receive, send)
+            return
         identity = request_id(scope["headers"], self._entropy)
         # What can be said before the answer is known is made before: then all answers of a batch leave in one go.
         headers = [*_COMMON_HEADERS, (b"x-request-id", identity.encode())]
@@ -120,7 +131,7 @@ def _read(path: str, headers: Headers) -> Question:
         if name == PROOF_HEADER:
             if value != PROOF_VALUE or wants_proof:
                 message = f"must be {PROOF_VALUE.decode()}, once"
-                raise ValidationFailed(errors=(FieldError("header", "/X-Svc-Resolution-Proof", message),))
+                raise ValidationFailed(errors=(FieldError("header", f"/{PROOF_HEADER_NAME}", message),))
             wants_proof = True
     token = path[len(PATH_PREFIX) :]
     return Question(token if _TOKEN.fullmatch(token) else _NO_TOKEN, wants_proof)
