@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHECKED := src sdk/python tests bench
+# `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
+PORT ?=
+UP ?=
 
 .PHONY: install up test bench fmt lint lock test-tools clean
 
@@ -25,7 +28,7 @@ $(VENV)/.test: $(VENV)/.runtime requirements/test.txt
 	@touch $@
 
 up: install
-	@$(BIN)/soundmark up --demo
+	@$(BIN)/soundmark up --demo $(if $(PORT),--port $(PORT)) $(UP)
 
 test: test-install test-tools lint
 	@$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup

@@ -160,7 +160,8 @@ def test_a_port_that_another_program_uses_is_refused(folder: Path) -> None:
         other.listen()
         port = other.getsockname()[1]
         assert refused_up(folder / "data", "--port", str(port)) == (
-            f"soundmark: 127.0.0.1:{port} is in use by another program"
+            f"soundmark: 127.0.0.1:{port} is in use by another program; "
+            "choose another port with --port (make up PORT=8181)"
         )
 
 

@@ -13,7 +13,7 @@ from soundmark.embedded.workers import run_workers
 from soundmark.kit import log
 from soundmark.kit.connection import ConnectionLimits
 from soundmark.kit.serve import Listen, run
-from soundmark.kit.sockets import PortTaken, reserve_port
+from soundmark.kit.sockets import CannotListen, reserve_port
 
 app = typer.Typer(add_completion=False)
 
@@ -49,8 +49,8 @@ def serve(
         else:
             limits = ConnectionLimits(given.connections_max, given.connections_per_address, given.trusted_proxies)
             run(_make(component, given), listen, limits)
-    except PortTaken as taken:
-        raise Refused(str(taken)) from None
+    except CannotListen as refusal:
+        raise Refused(str(refusal)) from None
 
 
 def _make(component: settings.Component, given: Any) -> Any:

@@ -13,6 +13,7 @@ from soundmark.embedded.placement import Home
 from soundmark.embedded.plan import Options, Plan
 from soundmark.embedded.up import Refusal, Reports, run
 from soundmark.kit import log
+from soundmark.kit.sockets import PortReserved, PortTaken
 
 app = typer.Typer(add_completion=False)
 
@@ -46,6 +47,8 @@ def up(
     try:
         with progress:
             asyncio.run(run(options, reports, demo=demo))
+    except (PortReserved, PortTaken) as refusal:
+        raise Refused(f"{refusal}; choose another port with --port (make up PORT=8181)") from None
     except Refusal as refusal:
         raise Refused(str(refusal)) from None
 

@@ -168,7 +168,7 @@ def held_ports(options: Options, clock: Clock, *, after_crash: bool) -> Iterator
 
     So nobody else gets one of them while the process that uses it is being started again.
 
-    Raises: PortTaken.
+    Raises: CannotListen.
     """
     with contextlib.ExitStack() as stack:
 

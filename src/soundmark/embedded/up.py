@@ -39,7 +39,7 @@ from soundmark.kit.postgres import CONNECT_TIMEOUT_S, Tx
 from soundmark.kit.schema_version import is_current
 from soundmark.kit.secret import Secret
 from soundmark.kit.settings import SettingsInvalid
-from soundmark.kit.sockets import PortTaken
+from soundmark.kit.sockets import CannotListen
 from soundmark.settings import COMPONENTS, Component
 
 _POSTGRES: Final = "PostgreSQL"
@@ -51,11 +51,11 @@ class MigrationRefused(Exception):  # noqa: N818 - named for what happened
 
 # Each carries a line for the reader, and leaves nothing running.
 Refusal = (
+    CannotListen,
     ClusterFailed,
     MigrationRefused,
     NoPostgres,
     NotReady,
-    PortTaken,
     SettingGiven,
     SettingsInvalid,
     data_dir.DataDirRefused,
