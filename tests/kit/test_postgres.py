@@ -293,6 +293,42 @@ async def test_a_transaction_cancelled_before_it_began_gives_its_connection_back
     await database.close()
 
 
+@pytest.mark.parametrize("moment", ["BEGIN", "COMMIT"])
+async def test_whoever_is_cancelled_leaves_no_transaction_to_the_pool(
+    kit_url: Secret, moment: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Some stops of a serving process ended with the pool's warning `rolling back returned connection`."""
+    database = Database(kit_url, pool_size=1, application_name="kit-test")
+    await database.open()
+    async with database.transaction() as tx:
+        pid = await tx.value("SELECT pg_backend_pid()")
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def command() -> None:
+        async with database.transaction() as tx:
+            await tx.value("SELECT 1")
+            begun.set()
+            await go_on.wait()
+
+    if moment == "BEGIN":
+        os.kill(pid, signal.SIGSTOP)
+        task = asyncio.create_task(command())
+    else:
+        task = asyncio.create_task(command())
+        await begun.wait()
+        os.kill(pid, signal.SIGSTOP)
+        go_on.set()
+    for _ in range(50):  # Far more turns than it takes to send a statement.
+        await asyncio.sleep(0)
+    task.cancel()
+    os.kill(pid, signal.SIGCONT)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await database.is_ready()
+    await database.close()
+    assert [record.message for record in caplog.records if record.name == "psycopg.pool"] == []
+
+
 async def test_connections_that_died_unseen_are_replaced_without_an_error(db: Database, superuser: Rival) -> None:
     """After a restart of the server the pool holds connections that are dead and do not know it."""
 

@@ -9,6 +9,7 @@ from typing import Any, Final, LiteralString, Protocol, TypeVar
 
 import psycopg
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 from psycopg.rows import class_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -28,6 +29,7 @@ _ACQUIRE_TIMEOUT_S: Final = 3.0
 # database is found again seconds after it is back and not as much later as it was gone.
 _RECONNECT_TIMEOUT_S: Final = 2.0
 _ATTEMPTS: Final = 3
+_IN_TRANSACTION: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 _OPTIONS: Final = " ".join(
     f"-c {name}={value}"
     for name, value in {
@@ -333,7 +335,7 @@ class Database:
             raise DatabaseUnavailable from error
         finally:
             _open_transaction.reset(token)
-            await self._pool.putconn(connection)
+            await self._give_back(connection)
 
     async def _acquire(self, begin: bytes) -> psycopg.AsyncConnection[Any]:
         """A connection whose transaction has begun.
@@ -353,11 +355,22 @@ class Database:
                 await self._pool.check()
             except BaseException:
                 # Cancelled. What the pool does not get back it never replaces.
-                await self._pool.putconn(connection)
+                await self._give_back(connection)
                 raise
             else:
                 return connection
         raise DatabaseUnavailable
+
+    async def _give_back(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        """Return `connection` to the pool without a transaction.
+
+        Whoever is cancelled while BEGIN or COMMIT is under way leaves one open: psycopg waits for the server's answer
+        before it lets the cancellation through. The pool would end it too, and warn of it.
+        """
+        if connection.info.transaction_status in _IN_TRANSACTION:
+            with contextlib.suppress(psycopg.Error):
+                await connection.rollback()
+        await self._pool.putconn(connection)
 
 
 def _first_failure(told: Sequence[BaseException | None]) -> BaseException:
