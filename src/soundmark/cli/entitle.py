@@ -1,5 +1,6 @@
-"""`soundmark platform entitle`: an operator's Audience entitlement for one organisation."""
+"""`soundmark platform entitle`: an operator's entitlements for one organisation."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated
 
@@ -8,8 +9,8 @@ import typer
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.outcome import Refused
-from soundmark.core.domain.audience import EntitledMode, Entitlement
-from soundmark.core.features.platform.entitle import EntitleRefused
+from soundmark.core.domain.audience import EntitledMode
+from soundmark.core.features.platform.entitle import EntitleRefused, Grant
 from soundmark.core.features.platform.entitle import entitle as entitle_organization
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.entropy import SystemEntropy
@@ -26,42 +27,69 @@ def _moment(text: str) -> datetime:
         raise typer.BadParameter(str(error)) from None
 
 
-def entitle(
+def entitle(  # noqa: PLR0913, PLR0917 - one parameter for each option
     organization: Annotated[str, typer.Argument(metavar="ORG", help="The organisation's id.")],
-    mode: Annotated[EntitledMode, typer.Option(help="What kind of integration it may have.")],
+    mode: Annotated[
+        EntitledMode | None, typer.Option(help="The kind of integration it may have; needs --monthly-events.")
+    ] = None,
     monthly_events: Annotated[
-        int, typer.Option(metavar="N", min=0, max=INTEGER_MAX, help="Events that it may measure in a calendar month.")
-    ],
+        int | None,
+        typer.Option(
+            metavar="N", min=0, max=INTEGER_MAX, help="Events it may measure in a calendar month; needs --mode."
+        ),
+    ] = None,
+    monthly_codes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=INTEGER_MAX,
+            help="Codes it may issue in a calendar month (UTC), in place of the Starter plan's 100; lower or higher.",
+        ),
+    ] = None,
     until: Annotated[
         datetime | None,
         typer.Option(
             metavar="TIMESTAMP",
             parser=_moment,
-            help="When that ends, such as 2027-01-01T00:00:00Z; without it, never. A moment that is past ends it now.",
+            help="When that ends, such as 2027-01-01T00:00:00Z; without it, never. A past time ends it now.",
         ),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Let an organisation measure audiences beyond a demo, in the place of what it might before in the same mode.
+    """Let an organisation issue more Codes, or fewer, and measure audiences beyond a demo.
 
-    Its audit log tells. The worker of Core tells Audience, which refuses by itself what goes beyond it.
+    Each entitlement replaces the one that this command gave before, and is in the organisation's audit log. The Codes
+    quota holds at once; once it ends, the Starter plan's holds again. The worker of Core carries a mode's entitlement
+    to Audience, which refuses what goes beyond it.
     """
+    grant = Grant(monthly_codes, _event_quotas(mode, monthly_events), until)
+    if grant.monthly_code_quota is None and not grant.monthly_event_quotas:
+        raise typer.BadParameter("give --monthly-codes, or --mode with --monthly-events, or both")
     given = read_settings(CoreDatabaseSettings, data_dir)
 
-    async def command(db: Database) -> Entitlement:
-        return await entitle_organization(
-            db,
-            SystemClock(),
-            SystemEntropy(),
-            organization,
-            mode,
-            monthly_event_quota=monthly_events,
-            ends_at=until,
-        )
+    async def command(db: Database) -> None:
+        await entitle_organization(db, SystemClock(), SystemEntropy(), organization, grant)
 
     try:
-        done = run_on_core(given, "platform", command)
+        run_on_core(given, "platform", command)
     except EntitleRefused as refused:
         raise Refused(str(refused)) from None
-    end = "without an end" if done.ends_at is None else f"until {format_timestamp(done.ends_at)}"
-    typer.echo(f"{organization} may measure {done.monthly_event_quota} events a month as {mode}, {end}")
+    for line in _lines(organization, grant):
+        typer.echo(line)
+
+
+def _event_quotas(mode: EntitledMode | None, monthly_events: int | None) -> dict[EntitledMode, int]:
+    if mode is None and monthly_events is None:
+        return {}
+    if mode is None or monthly_events is None:
+        raise typer.BadParameter("--mode and --monthly-events belong together")
+    return {mode: monthly_events}
+
+
+def _lines(organization: str, grant: Grant) -> Iterator[str]:
+    end = "without an end" if grant.ends_at is None else f"until {format_timestamp(grant.ends_at)}"
+    if grant.monthly_code_quota is not None:
+        yield f"{organization} may issue {grant.monthly_code_quota} Codes a month, {end}"
+    for mode, monthly_event_quota in grant.monthly_event_quotas.items():
+        yield f"{organization} may measure {monthly_event_quota} events a month as {mode}, {end}"

@@ -266,13 +266,18 @@ CREATE TABLE plans (
 );
 
 -- The Codes plan of each organisation. Whoever issues locks this row: the quota of one organisation is one queue.
+-- An operator may set a floor in Starter's place, until `floor_ends_at` or without an end.
 CREATE TABLE code_entitlements (
-    organization_id text NOT NULL,
-    plan_id         text NOT NULL,
+    organization_id     text NOT NULL,
+    plan_id             text NOT NULL,
+    floor_monthly_quota bigint,
+    floor_ends_at       timestamptz,
     CONSTRAINT code_entitlements_pkey PRIMARY KEY (organization_id),
     CONSTRAINT code_entitlements_organization_fkey FOREIGN KEY (organization_id)
         REFERENCES organizations (id) ON DELETE CASCADE,
-    CONSTRAINT code_entitlements_plan_fkey FOREIGN KEY (plan_id) REFERENCES plans (id)
+    CONSTRAINT code_entitlements_plan_fkey FOREIGN KEY (plan_id) REFERENCES plans (id),
+    CONSTRAINT code_entitlements_floor_check CHECK (floor_monthly_quota >= 0),
+    CONSTRAINT code_entitlements_floor_end_check CHECK (floor_ends_at IS NULL OR floor_monthly_quota IS NOT NULL)
 );
 
 -- What was issued on each UTC day, whatever became of it.

@@ -38,6 +38,27 @@ def month_of(now: datetime) -> Month:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeEntitlement:
+    """The plan of an organisation, and the floor that an operator may have set in Starter's place.
+
+    `floor_ends_at` None is a floor without an end.
+    """
+
+    plan_id: str
+    plan_monthly_quota: int
+    floor_monthly_quota: int | None
+    floor_ends_at: datetime | None
+
+    def monthly_quota(self, at: datetime) -> int:
+        """Return how many Codes the organisation may issue in the month of `at`, as it stands at that moment."""
+        if self.floor_monthly_quota is None or (self.floor_ends_at is not None and at >= self.floor_ends_at):
+            return self.plan_monthly_quota
+        if self.plan_id == STARTER_PLAN_ID:
+            return self.floor_monthly_quota
+        return max(self.plan_monthly_quota, self.floor_monthly_quota)
+
+
+@dataclass(frozen=True, slots=True)
 class Quota:
     """What an organisation may issue in a month, and what it has issued in it, at a moment."""
 

@@ -1,4 +1,4 @@
-"""Entitling an organisation to measure."""
+"""Entitling an organisation to issue Codes and to measure."""
 
 from datetime import datetime
 from typing import Final
@@ -6,7 +6,8 @@ from typing import Final
 from soundmark.core.domain.audience import EntitledMode, Entitlement
 from soundmark.core.domain.scope import Actor
 from soundmark.core.steps import audit
-from soundmark.core.store import audience_entitlements
+from soundmark.core.store import audience_entitlements, code_entitlements
+from soundmark.kit.clock import Clock
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.jobs import Queue
 from soundmark.kit.postgres import Tx
@@ -15,7 +16,34 @@ from soundmark.kit.timestamps import format_timestamp
 PROJECT_ENTITLEMENT: Final = "project_entitlement"
 
 
-async def entitle(  # noqa: PLR0913 - whom, to what, by whom
+async def entitle_to_issue(  # noqa: PLR0913 - which organisation, what, by whom
+    tx: Tx,
+    clock: Clock,
+    entropy: Entropy,
+    organization_id: str,
+    *,
+    monthly_code_quota: int,
+    ends_at: datetime | None,
+    actor: Actor,
+) -> None:
+    """Set the floor of the Codes quota of an organisation that is held open; it holds from the commit on."""
+    await code_entitlements.update_floor(tx, organization_id, monthly_quota=monthly_code_quota, ends_at=ends_at)
+    await audit.record_as(
+        tx,
+        organization_id,
+        actor,
+        entropy,
+        action="billing.entitlement_changed",
+        now=clock.now(),  # Read after the wait for whoever issues.
+        metadata={
+            "product": "codes",
+            "monthly_code_quota": monthly_code_quota,
+            "ends_at": ends_at and format_timestamp(ends_at),
+        },
+    )
+
+
+async def entitle_to_measure(  # noqa: PLR0913 - which organisation, what, by whom
     tx: Tx,
     queue: Queue,
     entropy: Entropy,

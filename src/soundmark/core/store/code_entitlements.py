@@ -1,5 +1,8 @@
 """The tables `plans` and `code_entitlements`."""
 
+from datetime import datetime
+
+from soundmark.core.domain.quota import CodeEntitlement
 from soundmark.kit.postgres import Tx
 
 
@@ -11,30 +14,32 @@ async def insert(tx: Tx, *, organization_id: str, plan_id: str) -> None:
     )
 
 
-async def find_monthly_quota(tx: Tx, organization_id: str) -> int:
-    """How many Codes the organisation's plan allows in a month."""
-    quota: int | None = await tx.value(
+async def get(tx: Tx, organization_id: str) -> CodeEntitlement:
+    """Return what the organisation may issue."""
+    entitlement = await tx.one_or_none(
+        CodeEntitlement,
         """
-        SELECT p.monthly_code_quota
+        SELECT e.plan_id, p.monthly_code_quota AS plan_monthly_quota, e.floor_monthly_quota, e.floor_ends_at
           FROM code_entitlements e
           JOIN plans p ON p.id = e.plan_id
          WHERE e.organization_id = %(organization_id)s
         """,
         {"organization_id": organization_id},
     )
-    assert quota is not None, "every organisation has a Codes plan"
-    return quota
+    assert entitlement is not None, "every organisation has a Codes plan"
+    return entitlement
 
 
-async def lock_monthly_quota(tx: Tx, organization_id: str) -> int:
-    """`find_monthly_quota`, and nobody else issues for the organisation until the transaction ends.
+async def lock(tx: Tx, organization_id: str) -> CodeEntitlement:
+    """Return what the organisation may issue; nobody else issues for it until the transaction ends.
 
-    What was issued must be counted after this, by a statement of its own: this one sees what was there before it
-    waited. Lock order: docs/locks.md.
+    Count what was issued in a later statement: this one sees what was there before it waited. Lock order:
+    docs/locks.md.
     """
-    quota: int | None = await tx.value(
+    entitlement = await tx.one_or_none(
+        CodeEntitlement,
         """
-        SELECT p.monthly_code_quota
+        SELECT e.plan_id, p.monthly_code_quota AS plan_monthly_quota, e.floor_monthly_quota, e.floor_ends_at
           FROM code_entitlements e
           JOIN plans p ON p.id = e.plan_id
          WHERE e.organization_id = %(organization_id)s
@@ -42,5 +47,22 @@ async def lock_monthly_quota(tx: Tx, organization_id: str) -> int:
         """,
         {"organization_id": organization_id},
     )
-    assert quota is not None, "every organisation has a Codes plan"
-    return quota
+    assert entitlement is not None, "every organisation has a Codes plan"
+    return entitlement
+
+
+async def update_floor(tx: Tx, organization_id: str, *, monthly_quota: int, ends_at: datetime | None) -> None:
+    """Set the floor of the organisation's quota; whoever issues for it waits, and then sees the new one.
+
+    Lock order: docs/locks.md.
+    """
+    updated = await tx.run(
+        """
+        UPDATE code_entitlements
+           SET floor_monthly_quota = %(monthly_quota)s,
+               floor_ends_at       = %(ends_at)s
+         WHERE organization_id = %(organization_id)s
+        """,
+        {"organization_id": organization_id, "monthly_quota": monthly_quota, "ends_at": ends_at},
+    )
+    assert updated == 1, "every organisation has a Codes plan"

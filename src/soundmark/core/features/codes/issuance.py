@@ -203,5 +203,6 @@ async def _against_integration(ctx: Context, scope: TenantScope, wanted: Issuanc
 
 
 async def _quota(tx: Tx, scope: TenantScope, now: datetime) -> Quota:
-    monthly_quota = await code_entitlements.find_monthly_quota(tx, scope.organization_id)
-    return Quota(monthly_quota, await code_usage.count_issued(tx, scope.organization_id, month_of(now)), now)
+    entitlement = await code_entitlements.get(tx, scope.organization_id)
+    issued_count = await code_usage.count_issued(tx, scope.organization_id, month_of(now))
+    return Quota(entitlement.monthly_quota(now), issued_count, now)

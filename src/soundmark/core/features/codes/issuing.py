@@ -91,11 +91,11 @@ async def _hold(ctx: Context, tx: Tx, organization_id: str, asked: Sequence[Aske
         held_projects = ask(projects.hold_many(tx, organization_id, list(project_ids)))
         # One queue for each organisation: from here on nobody else issues for it. What is read behind this is read
         # inside the queue, so of two requests with one key the second finds what the first was answered.
-        monthly_quota = ask(code_entitlements.lock_monthly_quota(tx, organization_id))
+        entitlement = ask(code_entitlements.lock(tx, organization_id))
         receipts = ask(issuance_receipts.find(tx, organization_id, list(key_digests))) if key_digests else None
         held_campaigns = ask(campaigns.hold_many(tx, organization_id, nameable_ids)) if nameable_ids else None
         issued_count = ask(code_usage.count_issued(tx, organization_id, month))
-    now = ctx.clock.now()  # Read after the last wait: schedule, expiry and month are judged when we act.
+    now = ctx.clock.now()  # Read after the last wait: schedule, expiry, quota and month are judged when we act.
     is_same_month = month_of(now) == month
     count = (
         issued_count.result() if is_same_month else await code_usage.count_issued(tx, organization_id, month_of(now))
@@ -105,7 +105,7 @@ async def _hold(ctx: Context, tx: Tx, organization_id: str, asked: Sequence[Aske
         project_ids=frozenset(held_projects.result()),
         receipts=receipts.result() if receipts is not None else {},
         campaigns=held_campaigns.result() if held_campaigns is not None else {},
-        quota=Quota(monthly_quota.result(), count, now),
+        quota=Quota(entitlement.result().monthly_quota(now), count, now),
     )
 
 

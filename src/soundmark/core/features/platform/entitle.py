@@ -1,10 +1,11 @@
-"""An operator's entitlement to measure, for one organisation."""
+"""An operator's entitlements for one organisation: Codes that it may issue, and events that it may measure."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
-from soundmark.core.domain.audience import EntitledMode, Entitlement
+from soundmark.core.domain.audience import EntitledMode
 from soundmark.core.domain.scope import Actor
-from soundmark.core.steps.entitlement import entitle as entitle_in
+from soundmark.core.steps.entitlement import entitle_to_issue, entitle_to_measure
 from soundmark.core.store import organizations
 from soundmark.kit.clock import Clock
 from soundmark.kit.entropy import Entropy
@@ -12,26 +13,32 @@ from soundmark.kit.ids import may_be_id
 from soundmark.kit.jobs import Queue
 from soundmark.kit.postgres import Database
 
+_OPERATOR = Actor("platform", "operator")
+
 
 class EntitleRefused(Exception):  # noqa: N818 - named for what was found
-    """Nobody is there to be entitled; the message says so, for an operator."""
+    """There is no organisation to entitle; the message says so, for an operator."""
 
 
-async def entitle(  # noqa: PLR0913 - with what, whom, to what
-    db: Database,
-    clock: Clock,
-    entropy: Entropy,
-    organization_id: str,
-    mode: EntitledMode,
-    *,
-    monthly_event_quota: int,
-    ends_at: datetime | None,
-) -> Entitlement:
-    """The organisation may measure so many events a month in the mode, until `ends_at` or without an end.
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What an operator gives an organisation, until `ends_at` or without an end; at least one of the two quotas.
 
-    What it might before is replaced. Its audit log tells, and Audience is told by a job.
+    `monthly_event_quotas` names each mode that may be measured in.
+    """
 
-    Raises: EntitleRefused for an organisation that is not there, or that is being deleted.
+    monthly_code_quota: int | None
+    monthly_event_quotas: dict[EntitledMode, int]
+    ends_at: datetime | None
+
+
+async def entitle(db: Database, clock: Clock, entropy: Entropy, organization_id: str, grant: Grant) -> None:
+    """Give an organisation a grant in one transaction, in the place of what an operator gave before of the same kind.
+
+    Its audit log names each entitlement. Issuance goes by the new quota from the commit on; Audience gets its part
+    from a job.
+
+    Raises: EntitleRefused for an unknown organisation, or one that is being deleted.
     Source: API v1, "Billing", audience contracts.
     """
     if not may_be_id(organization_id):
@@ -39,14 +46,25 @@ async def entitle(  # noqa: PLR0913 - with what, whom, to what
     async with db.transaction(tenant=organization_id) as tx:
         if not await organizations.hold_open(tx, organization_id):
             raise EntitleRefused(f"there is no organisation {organization_id}, or it is being deleted")
-        return await entitle_in(
-            tx,
-            Queue(),
-            entropy,
-            organization_id,
-            mode,
-            monthly_event_quota=monthly_event_quota,
-            ends_at=ends_at,
-            actor=Actor("platform", "operator"),
-            now=clock.now(),
-        )
+        if grant.monthly_code_quota is not None:
+            await entitle_to_issue(
+                tx,
+                clock,
+                entropy,
+                organization_id,
+                monthly_code_quota=grant.monthly_code_quota,
+                ends_at=grant.ends_at,
+                actor=_OPERATOR,
+            )
+        for mode, monthly_event_quota in grant.monthly_event_quotas.items():
+            await entitle_to_measure(
+                tx,
+                Queue(),
+                entropy,
+                organization_id,
+                mode,
+                monthly_event_quota=monthly_event_quota,
+                ends_at=grant.ends_at,
+                actor=_OPERATOR,
+                now=clock.now(),
+            )

@@ -40,8 +40,9 @@ async def read_usage(ctx: Context, scope: TenantScope, *, request_id: str) -> Us
     now = ctx.clock.now()
     month = month_of(now)
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
-        monthly_quota = await code_entitlements.find_monthly_quota(tx, scope.organization_id)
-        codes = Quota(monthly_quota, await code_usage.count_issued(tx, scope.organization_id, month), now)
+        entitlement = await code_entitlements.get(tx, scope.organization_id)
+        issued_count = await code_usage.count_issued(tx, scope.organization_id, month)
+        codes = Quota(entitlement.monthly_quota(now), issued_count, now)
         entitlements = await audience_entitlements.list_all(tx, scope.organization_id)
     try:
         used = await ctx.audience.usage(scope.organization_id, month.name, request_id=request_id)

@@ -1,0 +1,22 @@
+"""An operator's own floor of one organisation's Codes quota."""
+
+from typing import Final
+
+from soundmark.kit.revision import run_script
+
+revision = "0005"
+down_revision = "0004"
+
+_SCRIPT: Final = """
+-- The floor that an operator set, in Starter's place, until `floor_ends_at` or without an end.
+ALTER TABLE code_entitlements
+    ADD COLUMN floor_monthly_quota bigint,
+    ADD COLUMN floor_ends_at       timestamptz,
+    ADD CONSTRAINT code_entitlements_floor_check CHECK (floor_monthly_quota >= 0),
+    ADD CONSTRAINT code_entitlements_floor_end_check CHECK (floor_ends_at IS NULL OR floor_monthly_quota IS NOT NULL);
+"""
+
+
+def upgrade() -> None:
+    """Add the columns of the floor."""
+    run_script(_SCRIPT)

@@ -1,0 +1,219 @@
+"""`soundmark platform entitle --monthly-codes`: an organisation's own floor, in the place of the Starter plan's."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from core_app import Answer, Api, Rival, Tenant, core_settings, running_core
+
+from soundmark.core.domain.quota import STARTER_PLAN_ID, CodeEntitlement
+from soundmark.kit.secret import Secret
+from soundmark.kit.timestamps import format_timestamp
+
+from .conftest import Done, run
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+async def tenant(api: Api) -> Tenant:
+    return await api.given_tenant()
+
+
+@pytest.fixture
+def settings(database_url: Secret) -> dict[str, str]:
+    return {"CORE_DATABASE_URL": database_url.reveal()}
+
+
+async def entitle(settings: dict[str, str], tenant: Tenant, *more: str) -> Done:
+    return await asyncio.to_thread(run, "platform", "entitle", tenant.organization_id, *more, settings=settings)
+
+
+async def allow(settings: dict[str, str], tenant: Tenant, count: int, *more: str) -> None:
+    done = await entitle(settings, tenant, "--monthly-codes", str(count), *more)
+    assert done.status == 0, done
+
+
+async def issue(tenant: Tenant, count: int = 1) -> Answer:
+    body = tenant.wanted_code(expires_at="2999-01-01T00:00:00Z") | {"count": count}
+    return await tenant.api.post("/v1/codes/batch", json=body)
+
+
+async def codes_usage(tenant: Tenant) -> dict[str, Any]:
+    answer = await tenant.api.get("/v1/usage", params=tenant.query)
+    usage: dict[str, Any] = answer.json["codes"]
+    return usage
+
+
+async def floors(rival: Rival) -> list[tuple[object, ...]]:
+    return await rival.rows("SELECT floor_monthly_quota, floor_ends_at FROM code_entitlements")
+
+
+async def test_it_holds_for_issuance_usage_and_headers_at_once(tenant: Tenant, settings: dict[str, str]) -> None:
+    done = await entitle(settings, tenant, "--monthly-codes", "201")
+    assert (done.status, done.out) == (0, f"{tenant.organization_id} may issue 201 Codes a month, without an end\n")
+    assert await codes_usage(tenant) == {"issued": 0, "monthly_quota": 201, "remaining": 201}
+    answers = [await issue(tenant, count) for count in (100, 100, 1)]
+    assert [answer.status for answer in answers] == [201, 201, 201]
+    assert answers[-1].headers["ratelimit-policy"] == '"codes";q=201'
+    assert answers[-1].headers["ratelimit"].startswith('"codes";r=0;')
+    refused = await issue(tenant)
+    assert (refused.code, refused.headers["ratelimit-policy"]) == ("quota_exceeded", '"codes";q=201')
+    assert await codes_usage(tenant) == {"issued": 201, "monthly_quota": 201, "remaining": 0}
+
+
+async def test_a_dry_run_goes_by_it(tenant: Tenant, settings: dict[str, str]) -> None:
+    await allow(settings, tenant, 7)
+    answer = await tenant.api.post("/v1/codes?dry_run=true", json=tenant.wanted_code())
+    assert answer.json == {"would_issue": True, "code": None, "quota_remaining": 7}
+
+
+async def test_it_may_be_lower_than_what_was_issued(tenant: Tenant, settings: dict[str, str]) -> None:
+    assert (await issue(tenant, 3)).status == 201
+    await allow(settings, tenant, 2)
+    refused = await issue(tenant)
+    assert (refused.code, refused.headers["ratelimit-policy"]) == ("quota_exceeded", '"codes";q=2')
+    assert await codes_usage(tenant) == {"issued": 3, "monthly_quota": 2, "remaining": 0}
+
+
+async def test_it_ends_at_its_moment_and_starter_holds_again(tenant: Tenant, settings: dict[str, str]) -> None:
+    tenant.api.clock.freeze()
+    tenant.api.clock.frozen_at = NOW
+    end = NOW + timedelta(hours=1)
+    done = await entitle(settings, tenant, "--monthly-codes", "5", "--until", end.isoformat())
+    assert done.out.endswith(f"5 Codes a month, until {format_timestamp(end)}\n")
+    assert (await codes_usage(tenant))["monthly_quota"] == 5
+    tenant.api.clock.frozen_at = end - timedelta(milliseconds=1)
+    assert (await issue(tenant)).headers["ratelimit-policy"] == '"codes";q=5'
+    tenant.api.clock.frozen_at = end
+    assert (await issue(tenant)).headers["ratelimit-policy"] == '"codes";q=100'
+    assert (await codes_usage(tenant))["monthly_quota"] == 100
+
+
+async def test_a_past_end_takes_it_away_now(tenant: Tenant, settings: dict[str, str]) -> None:
+    await allow(settings, tenant, 1000)
+    await allow(settings, tenant, 1000, "--until", "2020-01-01T00:00:00Z")
+    assert (await issue(tenant)).headers["ratelimit-policy"] == '"codes";q=100'
+
+
+async def test_the_audit_log_names_each_change(tenant: Tenant, rival: Rival, settings: dict[str, str]) -> None:
+    await allow(settings, tenant, 5000, "--until", "2099-01-01T01:00:00+01:00")
+    await allow(settings, tenant, 0)
+    first = {"product": "codes", "monthly_code_quota": 5000, "ends_at": "2099-01-01T00:00:00.000Z"}
+    second = {"product": "codes", "monthly_code_quota": 0, "ends_at": None}
+    assert await rival.audited("billing.entitlement_changed") == [
+        ("platform operator", None, first),
+        ("platform operator", None, second),
+    ]
+    assert await floors(rival) == [(0, None)]
+
+
+async def test_codes_and_audience_come_with_one_commit(tenant: Tenant, rival: Rival, settings: dict[str, str]) -> None:
+    given = ("--monthly-codes", "300", "--mode", "contract", "--monthly-events", "5000")
+    async with rival.holding("LOCK TABLE audience_entitlements IN SHARE MODE"):
+        entitling = await rival.while_waiting(entitle(settings, tenant, *given))
+        assert (await codes_usage(tenant))["monthly_quota"] == 100
+    assert (await entitling).out == (
+        f"{tenant.organization_id} may issue 300 Codes a month, without an end\n"
+        f"{tenant.organization_id} may measure 5000 events a month as contract, without an end\n"
+    )
+    assert (await codes_usage(tenant))["monthly_quota"] == 300
+    products = [metadata["product"] for _, _, metadata in await rival.audited("billing.entitlement_changed")]
+    assert products == ["codes", "audience"]
+
+
+async def test_it_dies_with_its_audit_entry(tenant: Tenant, rival: Rival, settings: dict[str, str]) -> None:
+    async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
+        entitling = await rival.while_waiting(entitle(settings, tenant, "--monthly-codes", "5"))
+        await rival.end_whoever_waits()
+        assert (await entitling).refusal == "Core's database does not answer"
+    assert await floors(rival) == [(None, None)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--monthly-codes", "-1"),
+        ("--monthly-codes", "many"),
+        ("--monthly-codes", str(2**53)),
+        ("--monthly-codes", "5", "--until", "tomorrow"),
+        ("--monthly-codes", "5", "--mode", "contract"),
+        ("--monthly-codes", "5", "--monthly-events", "5"),
+        ("--until", "2099-01-01T00:00:00Z"),
+    ],
+    ids=str,
+)
+async def test_wrong_usage_changes_nothing(
+    tenant: Tenant, rival: Rival, settings: dict[str, str], wrong: tuple[str, ...]
+) -> None:
+    assert (await entitle(settings, tenant, *wrong)).status == 2
+    assert await floors(rival) == [(None, None)]
+
+
+async def test_an_organisation_that_is_being_deleted_is_not_entitled(
+    tenant: Tenant, rival: Rival, settings: dict[str, str]
+) -> None:
+    await rival.run("UPDATE organizations SET deletion_requested_at = now()")
+    refusal = (await entitle(settings, tenant, "--monthly-codes", "5")).refusal
+    assert refusal.endswith("or it is being deleted")
+    assert await floors(rival) == [(None, None)]
+
+
+async def test_other_organisations_keep_theirs(api: Api, tenant: Tenant, settings: dict[str, str]) -> None:
+    other = await api.given_tenant()
+    await allow(settings, tenant, 5)
+    assert (await codes_usage(other))["monthly_quota"] == 100
+
+
+async def test_an_issuance_that_waited_while_it_was_lowered_goes_by_the_new_one(tenant: Tenant, rival: Rival) -> None:
+    """The quota is read with the lock, not with what was there before the wait."""
+    async with rival.committing("UPDATE code_entitlements SET floor_monthly_quota = 1"):
+        issuing = await rival.while_waiting(issue(tenant, 2))
+    refused = await issuing
+    assert (refused.code, refused.headers["ratelimit-policy"]) == ("quota_exceeded", '"codes";q=1')
+
+
+async def test_lowering_it_among_issuances_leaves_no_code_beyond_it(
+    tenant: Tenant, rival: Rival, database_url: Secret, settings: dict[str, str]
+) -> None:
+    """Forty at two processes of Core, and the operator between them: each is judged by the quota before or after."""
+    async with running_core(core_settings(database_url), tenant.api.clock) as other:
+        elsewhere = replace(tenant, api=other)
+        async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
+            first = await rival.while_waiting(issue(tenant))
+            lowering = asyncio.create_task(entitle(settings, tenant, "--monthly-codes", "4"))
+            await rival.until_someone_waits(2)
+            rest = [asyncio.create_task(issue(where)) for _ in range(20) for where in (tenant, elsewhere)]
+        answers = [await first, *await asyncio.gather(*rest)]
+    assert (await lowering).status == 0
+    by_policy: dict[str, list[int]] = {}
+    for answer in answers:
+        by_policy.setdefault(answer.headers["ratelimit-policy"], []).append(answer.status)
+    before, after = by_policy.get('"codes";q=100', []), by_policy.get('"codes";q=4', [])
+    assert len(before) + len(after) == 41
+    assert set(before) <= {201}
+    assert after.count(201) == max(0, min(4 - len(before), len(after)))
+    stored = len(await rival.rows("SELECT 1 FROM codes"))
+    assert stored == len(before) + after.count(201)
+    assert await codes_usage(tenant) == {"issued": stored, "monthly_quota": 4, "remaining": max(0, 4 - stored)}
+
+
+@pytest.mark.parametrize(
+    ("plan_id", "plan", "floor", "ends_at", "quota"),
+    [
+        (STARTER_PLAN_ID, 100, None, None, 100),
+        (STARTER_PLAN_ID, 100, 5, None, 5),
+        (STARTER_PLAN_ID, 100, 0, None, 0),
+        (STARTER_PLAN_ID, 100, 500, NOW + timedelta(microseconds=1), 500),
+        (STARTER_PLAN_ID, 100, 500, NOW, 100),
+        ("plan_studio", 1000, 5, None, 1000),
+        ("plan_studio", 1000, 5000, None, 5000),
+        ("plan_studio", 1000, 5000, NOW, 1000),
+    ],
+)
+def test_the_highest_of_plan_and_floor_holds_and_the_floor_stands_in_for_starter(
+    plan_id: str, plan: int, floor: int | None, ends_at: datetime | None, quota: int
+) -> None:
+    assert CodeEntitlement(plan_id, plan, floor, ends_at).monthly_quota(NOW) == quota
