@@ -39,7 +39,8 @@ _OUTSIDE: Final = """
 ## In no organisation
 
 Any person with a verified address, or administrators of the platform alone (`403 platform_admin_required` for the
-others); no server key. To administer the platform opens no organisation.
+others). A server key is `403 user_token_required` unless every key may. To administer the platform opens no
+organisation.
 """
 _PUBLIC: Final = """
 ## For everybody
@@ -61,7 +62,7 @@ def printed() -> str:
         _table(("action", "operation", *_ROLES, "second factor", "server key"), _inside(inside, operations)),
         _notes(inside),
         _OUTSIDE,
-        _table(("action", "operation", "who", "second factor"), _outside(outside, operations)),
+        _table(("action", "operation", "who", "second factor", "server key"), _outside(outside, operations)),
         _notes(outside),
         _PUBLIC,
         _table(("operation", "but"), _public()),
@@ -86,7 +87,7 @@ def _inside(rules: Mapping[Any, Rule], operations: Operations) -> Iterator[tuple
 def _outside(rules: Mapping[Any, Rule], operations: Operations) -> Iterator[tuple[str, ...]]:
     for action, rule in rules.items():
         who = "administrators of the platform" if rule.is_platform else "every verified person"
-        yield (*_what(action, operations), who, _yes(rule.mfa))
+        yield (*_what(action, operations), who, _yes(rule.mfa), "every key" if rule.any_key else "–")
 
 
 def _public() -> Iterator[tuple[str, ...]]:

@@ -256,6 +256,7 @@ CALLS: dict[str, Prepare] = {
     "create_organization": anything(json={"name": "Radio Westwind"}),
     "create_project": a_project,
     "deliver_event": an_event,
+    "get_caller": anything(),
     "get_code": a_code,
     "get_platform_settings": anything(),
     "get_usage": in_tenant,
@@ -348,9 +349,10 @@ def expected(caller: Caller, operation: Operation) -> str | None:
 
 
 def _expected_of_key(caller: Caller, operation: Operation) -> str | None:
-    scope = operation.access["key_scope"]
+    scope, in_tenant = operation.access["key_scope"], bool(operation.access["roles"])
+    if not in_tenant:
+        return None if "api_key" in operation.access["credentials"] else "user_token_required"
     return _first(
-        (not operation.access["roles"], "user_token_required"),
         (caller.key_of == "another organisation", "organization_not_found"),
         (scope is None, "user_token_required"),
         (scope not in caller.scopes, "insufficient_scope"),

@@ -25,6 +25,7 @@ from soundmark.core.features.api_keys import routes as api_keys
 from soundmark.core.features.audience_control import routes as audience_control
 from soundmark.core.features.audience_reports import routes as audience_reports
 from soundmark.core.features.audit_log import routes as audit_log
+from soundmark.core.features.caller import routes as caller
 from soundmark.core.features.campaigns import routes as campaigns
 from soundmark.core.features.codes import issuance_routes as issuance
 from soundmark.core.features.codes import routes as codes
@@ -120,6 +121,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
     )
     for feature in (
         issuance,  # The framework tries one after the other, and nothing that it serves is asked as often.
+        caller,
         organizations,
         members,
         invitations,

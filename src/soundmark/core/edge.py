@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BeforeValidator, Field, WithJsonSchema
 from starlette.requests import Request
 
-from soundmark.core.access.authorise import authorise, authorise_user
+from soundmark.core.access.authorise import authorise, authorise_caller, authorise_user
 from soundmark.core.access.credentials import Credentials
 from soundmark.core.access.policy import POLICY, Action
 from soundmark.core.context import Context
@@ -82,6 +82,16 @@ class CallerOf:
 
     async def __call__(self, request: Request) -> User:
         return authorise_user(request.state.caller, self.action)
+
+
+class AnyCaller:
+    """Dependency: the caller of a route in no organisation that server keys may call too."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    async def __call__(self, request: Request) -> Caller:
+        return authorise_caller(request.state.caller, self.action)
 
 
 class TenantInQuery:

@@ -3,7 +3,7 @@
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
-from soundmark.core.domain.scope import User
+from soundmark.core.domain.scope import Caller, User
 from soundmark.kit.secret import Secret
 
 PREFIX: Final = "xop_"
@@ -26,6 +26,11 @@ class OperatorAccess:
         if self._token is None or peer is None or not is_loopback(peer):
             return None
         return OPERATOR if self._token.equals(credential) else None
+
+
+def is_operator(caller: Caller) -> bool:
+    """Return whether the caller came with the operator token; a person may have the same subject id."""
+    return caller is OPERATOR
 
 
 def is_loopback(peer: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from soundmark.core.domain.scope import KeyScope, Role
 
 Action = Literal[
+    "caller.read",
     "organization.create",
     "organization.list",
     "organization.update",
@@ -61,20 +62,21 @@ class Rule:
     """Who may.
 
     People: members with one of `roles`, with a second factor where `mfa`; without `roles` every verified person, who
-    must administer the platform where `is_platform`. Keys: those with `key_scope`, none where it is None. `note` says
-    what is judged besides, by the command itself.
+    must administer the platform where `is_platform`. Keys: those with `key_scope`, all of them where `any_key`, none
+    otherwise. `note` says what is judged besides, by the command itself.
     """
 
     roles: frozenset[Role] | None
     mfa: bool = False
     key_scope: KeyScope | None = None
     is_platform: bool = False
+    any_key: bool = False
     note: str | None = None
 
     @property
     def credentials(self) -> tuple[CredentialKind, ...]:
         """The kinds of callers that there are for it."""
-        return ("user",) if self.key_scope is None else ("user", "api_key")
+        return ("user", "api_key") if self.any_key or self.key_scope is not None else ("user",)
 
 
 _EVERY_MEMBER: Final[frozenset[Role]] = frozenset({"owner", "admin", "member", "billing"})
@@ -83,6 +85,7 @@ _ADMINS: Final[frozenset[Role]] = frozenset({"owner", "admin"})
 
 # Source: contract, section 2.
 POLICY: Final[Mapping[Action, Rule]] = {
+    "caller.read": Rule(roles=None, any_key=True),
     "organization.create": Rule(roles=None, mfa=True),
     "organization.list": Rule(roles=None),
     "organization.update": Rule(roles=_ADMINS, mfa=True),

@@ -18,6 +18,7 @@ from soundmark.core.domain.member import Member
 from soundmark.core.domain.organization import Organization, Project
 from soundmark.core.domain.platform import CONFIGURATION_NAMES, SECRET_NAMES, Effective, SecretStatus, default_of
 from soundmark.core.domain.quota import Quota
+from soundmark.core.domain.scope import ServerKey
 from soundmark.core.domain.signed_facts import read_facts
 from soundmark.core.features.api_keys.wire import ApiKeyPage, api_key_view, api_key_with_secret
 from soundmark.core.features.audience_control.wire import (
@@ -28,6 +29,7 @@ from soundmark.core.features.audience_control.wire import (
     with_secret_view,
 )
 from soundmark.core.features.audit_log.wire import AuditEntryPage, entry_view, verification_view
+from soundmark.core.features.caller.wire import caller_view
 from soundmark.core.features.campaigns.wire import CampaignPage, campaign_view, stopped_view
 from soundmark.core.features.campaigns.wire import summary_view as campaign_summary_view
 from soundmark.core.features.codes.wire import (
@@ -98,6 +100,7 @@ _API_KEY: Final = ApiKey(
     secret_rotated_at=None,
     revoked_at=None,
 )
+_CALLER: Final = ServerKey(_API_KEY.id, _ORGANIZATION.id, _PROJECT.id, frozenset(_API_KEY.scopes), digest=b"")
 _API_KEY_SECRET: Final = Secret("xak_" + "ZXhhbXBsZS1vZi1hLXNlY3JldC10aGF0LW9wZW5zLW4")
 _INTEGRATION: Final = Integration(
     id="int_c3R1ZGlvLW1lYXN1cmVtZW",
@@ -210,6 +213,7 @@ def examples() -> dict[str, Any]:
     listed = ListedCode(**{name: getattr(code, name) for name in ListedCode.__dataclass_fields__})
     organization, project = organization_view(_ORGANIZATION), project_view(_PROJECT)
     answers = {
+        "get_caller": caller_view(_CALLER),
         "create_organization": organization,
         "rename_organization": organization,
         "list_organizations": OrganizationPage(data=[organization], next_cursor=None),

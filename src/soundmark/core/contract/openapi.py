@@ -31,6 +31,7 @@ _CREDENTIALS: Final = (
 )
 _TAGS: Final = [
     {"name": "Receivers", "description": "What whoever hears a Code asks. No credential, no account, no device id."},
+    {"name": "Caller", "description": "Who a credential stands for."},
     {"name": "Organisations", "description": "Tenants."},
     {"name": "Projects", "description": "Parts of an organisation that Codes belong to."},
     {"name": "Members", "description": "People and what they may do in an organisation."},
@@ -134,7 +135,10 @@ def _implied(operation: dict[str, Any]) -> Iterable[str]:
     if not access["public"]:
         yield "unauthenticated"
         yield from ("email_not_verified", "identity_provider_unavailable")
-        yield "insufficient_scope" if access["key_scope"] else "user_token_required"
+        if access["key_scope"]:
+            yield "insufficient_scope"
+        elif "api_key" not in access["credentials"]:
+            yield "user_token_required"
     if access["roles"]:
         yield from ("organization_not_found", "forbidden")
     if access["platform"]:

@@ -143,6 +143,8 @@ def _needs(access: Json) -> Iterator[str]:
         yield "second factor (MFA)"
     if access.get("key_scope"):
         yield f"or a server key with {access['key_scope']}"
+    elif "api_key" in access.get("credentials", ()):
+        yield "or any server key"
     elif "key_scope" in access:
         yield "people only, no server key"
     if access.get("note"):

@@ -1,0 +1,118 @@
+"""`GET /v1/caller`: every valid credential learns what it stands for, and nothing else is one."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from core_app import Api, Rival, Tenant
+from people import People
+
+NOBODY: dict[str, Any] = {"organization_id": None, "project_id": None, "scopes": None}
+
+
+async def caller_of(api: Api) -> Any:
+    answer = await api.get("/v1/caller")
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+async def test_a_person_is_a_user_without_a_tenant(people: People) -> None:
+    """Their organisations are no part of the credential: they may be in any number of them."""
+    await people.tenant_of("ada")
+    assert await caller_of(people.person("ada")) == {
+        "type": "user",
+        "id": "ada",
+        "email": "ada@example.org",
+        **NOBODY,
+        "mfa": True,
+        "platform_admin": False,
+    }
+
+
+async def test_a_login_says_whether_it_had_a_second_factor(people: People) -> None:
+    assert (await caller_of(people.person("ada", acr="1")))["mfa"] is False
+
+
+async def test_an_administrator_of_the_platform_is_one(people: People) -> None:
+    access = {"realm_access": {"roles": ["svc_platform_admin"]}}
+    assert (await caller_of(people.person("root", **access)))["platform_admin"] is True
+
+
+async def test_a_server_key_names_its_organisation_project_and_scopes(api: Api) -> None:
+    """From anywhere; whatever its scopes are."""
+    tenant = await api.given_tenant()
+    key = await tenant.given_key(scopes=["codes:write", "audience:read"])
+    assert await caller_of(tenant.with_key(key).api) == {
+        "type": "api_key",
+        "id": key["id"],
+        "email": None,
+        "organization_id": tenant.organization_id,
+        "project_id": tenant.project_id,
+        "scopes": ["audience:read", "codes:write"],
+        "mfa": False,
+        "platform_admin": False,
+    }
+
+
+async def test_the_operator_is_told_from_a_person_of_that_name(api: Api, people: People) -> None:
+    operator = await caller_of(api)
+    assert operator == {
+        "type": "operator",
+        "id": "operator",
+        "email": "operator@localhost",
+        **NOBODY,
+        "mfa": True,
+        "platform_admin": True,
+    }
+    namesake = await caller_of(people.person("operator", email="operator@localhost"))
+    assert (namesake["type"], namesake["id"]) == ("user", "operator")
+
+
+@pytest.fixture
+async def tenant(api: Api) -> Tenant:
+    return await api.given_tenant()
+
+
+@pytest.mark.parametrize("end", ["revoked", "expired", "rotated"])
+async def test_a_key_that_holds_no_longer_is_no_caller(tenant: Tenant, rival: Rival, end: str) -> None:
+    key = await tenant.given_key()
+    as_server = tenant.with_key(key).api
+    assert (await caller_of(as_server))["id"] == key["id"]
+    if end == "revoked":
+        await tenant.api.post(f"/v1/api-keys/{key['id']}/revoke", params=tenant.query)
+    elif end == "rotated":
+        await tenant.api.post(f"/v1/api-keys/{key['id']}/secret", params=tenant.query)
+    else:
+        now = tenant.api.clock.now()
+        times = (now - timedelta(days=2), now - timedelta(seconds=1), key["id"])
+        await rival.run("UPDATE api_keys SET created_at = %s, expires_at = %s WHERE id = %s", *times)
+    answer = await as_server.get("/v1/caller")
+    assert (answer.status, answer.code) == (401, "unauthenticated")
+
+
+@pytest.mark.parametrize("credential", [None, "xak_" + "A" * 43, "xop_" + "p" * 43, "not.a.token"])
+async def test_what_is_no_credential_is_no_caller(api: Api, credential: str | None) -> None:
+    answer = await api.other(token=credential).get("/v1/caller")
+    assert (answer.status, answer.code) == (401, "unauthenticated")
+
+
+async def test_an_address_that_nobody_verified_is_told(people: People) -> None:
+    answer = await people.person("ada", email_verified=False).get("/v1/caller")
+    assert (answer.status, answer.code) == (403, "email_not_verified")
+
+
+async def test_the_document_says_who_may_ask(api: Api) -> None:
+    operation = (await api.published()).document["paths"]["/v1/caller"]["get"]
+    assert operation["x-svc-access"]["credentials"] == ["user", "api_key"]
+    problems = {
+        code
+        for answer in operation["responses"].values()
+        for code in answer["content"].get("application/problem+json", {}).get("examples", {})
+    }
+    assert problems == {
+        "database_unavailable",
+        "email_not_verified",
+        "identity_provider_unavailable",
+        "internal_error",
+        "unauthenticated",
+    }
