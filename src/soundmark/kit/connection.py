@@ -2,11 +2,12 @@
 
 import asyncio
 import fcntl
+import functools
 import socket
 import termios
 import urllib.parse
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -217,6 +218,12 @@ class Connection(HttpToolsProtocol):
         self._receiving_since_s = None
         super().on_message_complete()
 
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        # uvicorn forgets each task by a callback of its own, which is one more turn of the loop for each request.
+        task = self.loop.create_task(cycle.run_asgi(app))
+        self.tasks.add(task)
+        cycle.forget_task = functools.partial(self.tasks.discard, task)
+
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
         if self.transport.is_closing():
@@ -341,6 +348,14 @@ class Connection(HttpToolsProtocol):
 
 class ResponseCycle(RequestResponseCycle):
     """uvicorn's, which also takes a whole response as bytes: no header of it is judged or copied once more."""
+
+    forget_task: Callable[[], None]
+
+    async def run_asgi(self, app: Any) -> None:
+        try:
+            await super().run_asgi(app)
+        finally:
+            self.forget_task()
 
     async def send(self, message: Any) -> None:
         if message["type"] != WHOLE_RESPONSE:

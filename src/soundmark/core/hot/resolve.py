@@ -11,11 +11,12 @@ from soundmark.core.hot.lookup import BroadcastLookup
 from soundmark.core.problems import RateLimited
 from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import Clock
+from soundmark.kit.connection import WHOLE_RESPONSE
 from soundmark.kit.cross_origin import READABLE_HEADERS, Preflight, is_preflight
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.http import PROBLEM_TYPE, Receive, Scope, Send, problem_document, request_id
 from soundmark.kit.problems import FieldError, InternalError, MethodNotAllowed, Problem, ValidationFailed
-from soundmark.kit.rate_limit import RateLimit
+from soundmark.kit.rate_limit import RateLimit, Verdict
 
 PATH_PREFIX: Final = "/v1/resolve/"
 PROOF_HEADER_NAME: Final = "X-Svc-Resolution-Proof"
@@ -34,6 +35,7 @@ _COMMON_HEADERS: Final[Headers] = [
     (b"x-content-type-options", b"nosniff"),
     *READABLE_HEADERS,
 ]
+_OK: Final = b"HTTP/1.1 200 OK\r\n"
 _JSON: Final = (b"content-type", b"application/json")
 _PROBLEM_JSON: Final = (b"content-type", PROBLEM_TYPE.encode())
 _log: Final = structlog.get_logger()
@@ -62,7 +64,12 @@ class Resolve:
         self._limit: Final = limit
         self._addresses: Final = addresses
         self._digests: Final = digests
-        self._policy_header: Final = (b"ratelimit-policy", policy)
+        self._policy: Final = policy
+        # Of a verified answer; takes the request's id and the state of its limit.
+        self._head: Final = (
+            b"".join(b"%b: %b\r\n" % header for header in (*_COMMON_HEADERS, _JSON, (b"ratelimit-policy", policy)))
+            + b'x-request-id: %b\r\nratelimit: "resolve";r=%d;t=%d\r\n'
+        )
         self._preflight: Final = Preflight(PROOF_HEADER_NAME, entropy)
         self._verified: Final = _answers.labels("verified")
         self._count: Final = {
@@ -76,40 +83,42 @@ class Resolve:
             await self._preflight(scope, receive, send)
             return
         identity = request_id(scope["headers"], self._entropy)
-        # What can be said before the answer is known is made before: then all answers of a batch leave in one go.
-        headers = [*_COMMON_HEADERS, (b"x-request-id", identity.encode())]
+        verdict: Verdict | None = None
         outcome: Outcome
         try:
-            outcome = await self._outcome(scope, headers)
+            client = scope.get("client")
+            subject = self._addresses.subject(client[0] if client else None, scope["headers"])
+            verdict = await self._limit.hit(self._digests.of(subject, self._clock.unix_s()))
+            # What can be said before the answer is known is made before: then all answers of a batch leave in one go.
+            head = self._head % (identity.encode(), verdict.remaining, verdict.reset_s)
+            outcome = await self._lookup.ask(_question(scope, verdict))
         except Problem as problem:
             outcome = problem
         except Exception:  # noqa: BLE001 - the edge of this route: whatever escapes is answered and logged
             _log.exception("internal_error", request_id=identity)
             outcome = InternalError()
-        if isinstance(outcome, bytes):
-            self._verified.inc()
-            headers.append(_JSON)
-            await _send(send, 200, headers, outcome)
+        if not isinstance(outcome, bytes):
+            await self._send_problem(send, outcome, identity, verdict)
+            return
+        self._verified.inc()
+        if WHOLE_RESPONSE in scope.get("extensions", ()):
+            head += b"content-length: %d\r\n" % len(outcome)
+            await send({"type": WHOLE_RESPONSE, "status_line": _OK, "head": head, "body": outcome})
         else:
-            await self._send_problem(send, headers, outcome, identity)
+            await _send(send, 200, [*self._headers_of(identity, verdict), _JSON], outcome)
 
-    async def _outcome(self, scope: Scope, headers: Headers) -> Outcome:
-        """What is answered; `headers` says how many questions are left from the moment that one was counted."""
-        client = scope.get("client")
-        subject = self._addresses.subject(client[0] if client else None, scope["headers"])
-        verdict = await self._limit.hit(self._digests.of(subject, self._clock.unix_s()))
-        headers.append(self._policy_header)
-        headers.append((b"ratelimit", b'"resolve";r=%d;t=%d' % (verdict.remaining, verdict.reset_s)))
-        if not verdict.is_allowed:
-            return RateLimited(headers={"retry-after": str(verdict.reset_s)})
-        if scope["method"] != "GET":
-            return MethodNotAllowed(headers={"allow": "GET"})
-        return await self._lookup.ask(_read(scope["path"], scope["headers"]))
+    def _headers_of(self, identity: str, verdict: Verdict | None) -> Headers:
+        """The headers of every answer; those of the limit from the moment that the request was counted."""
+        headers = [*_COMMON_HEADERS, (b"x-request-id", identity.encode())]
+        if verdict is not None:
+            headers.append((b"ratelimit-policy", self._policy))
+            headers.append((b"ratelimit", b'"resolve";r=%d;t=%d' % (verdict.remaining, verdict.reset_s)))
+        return headers
 
-    async def _send_problem(self, send: Send, headers: Headers, problem: Problem, identity: str) -> None:
+    async def _send_problem(self, send: Send, problem: Problem, identity: str, verdict: Verdict | None) -> None:
         outcome = problem.code if problem.code in self._count else "failed"
         self._count["refused" if isinstance(problem, ValidationFailed | MethodNotAllowed) else outcome].inc()
-        headers.append(_PROBLEM_JSON)
+        headers = [*self._headers_of(identity, verdict), _PROBLEM_JSON]
         headers += [(name.encode(), value.encode()) for name, value in problem.headers.items()]
         body = problem_document(problem, base_url=self._base_url, request_id=identity)
         await _send(send, int(problem.kind), headers, body)
@@ -119,6 +128,18 @@ async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
     headers.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def _question(scope: Scope, verdict: Verdict) -> Question:
+    """Return what a request that was counted asks.
+
+    Raises: RateLimited; MethodNotAllowed; ValidationFailed.
+    """
+    if not verdict.is_allowed:
+        raise RateLimited(headers={"retry-after": str(verdict.reset_s)})
+    if scope["method"] != "GET":
+        raise MethodNotAllowed(headers={"allow": "GET"})
+    return _read(scope["path"], scope["headers"])
 
 
 def _read(path: str, headers: Headers) -> Question:
