@@ -28,6 +28,7 @@ from bench.reports import reports
 from bench.retention import retention_cuts
 from bench.server import CONSTANT
 from bench.service import OPERATOR_TOKEN, PROOF, Seeded, Service, audio, core, seeded
+from bench.soak import soak
 from bench.wrk import Demand, Load, against
 from soundmark.audio.render import Renderer
 from soundmark.embedded.postgres import RunningCluster
@@ -263,6 +264,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "ingestion-growth": ingestion_growth,
     "reports": reports,
     "retention": retention_cuts,
+    "soak": soak,
     "up": up,
 }
 
