@@ -1,48 +1,52 @@
 """What anybody may read: the contract, the human documents, and what each problem means."""
 
 import json
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from soundmark.core.contract.catalogue import CATALOGUE
 from soundmark.core.contract.openapi import build_openapi
 from soundmark.core.contract.schemas import published_schemas
 from soundmark.core.docs import render_problem, render_reference
-from soundmark.kit.problems import NotFound
+from soundmark.kit.document import Document
+from soundmark.kit.problems import NotFound, Problem
 
-_CACHED = {"cache-control": "public, max-age=300"}
-_PAGE = {**_CACHED, "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:"}
+_CACHED: Final = {"cache-control": "public, max-age=300"}
+_PAGE: Final = {
+    **_CACHED,
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+}
 
 
 def publication_routes(app: FastAPI, base_url: str) -> list[Route]:
-    """The routes of everything that is published, rendered once."""
-    openapi_text, schema_texts = openapi_document(app, base_url), schema_documents(base_url)
-    reference = render_reference(json.loads(openapi_text))
+    """Return the routes of everything that is published, each document rendered and compressed once."""
+    openapi_text = openapi_document(app, base_url)
+    openapi = Document(openapi_text, "application/json", _CACHED)
+    reference = _page(render_reference(json.loads(openapi_text)))
+    schemas = {
+        name: Document(text, "application/schema+json", _CACHED) for name, text in schema_documents(base_url).items()
+    }
+    explained = {code: _explanation(problem) for code, problem in CATALOGUE.items()}
 
-    async def read_openapi(_: Request) -> Response:
-        return Response(openapi_text, media_type="application/json", headers=_CACHED)
+    async def read_openapi(request: Request) -> Response:
+        return openapi.answer(request)
 
     async def read_schema(request: Request) -> Response:
-        text = schema_texts.get(request.path_params["name"].removesuffix(".json"))
-        if text is None:
-            raise NotFound
-        return Response(text, media_type="application/schema+json", headers=_CACHED)
+        return _found(schemas, request.path_params["name"].removesuffix(".json")).answer(request)
 
-    async def read_docs(_: Request) -> Response:
-        return HTMLResponse(reference, headers=_PAGE)
+    async def read_docs(request: Request) -> Response:
+        return reference.answer(request)
 
     async def read_problem(request: Request) -> Response:
-        problem = CATALOGUE.get(request.path_params["code"])
-        if problem is None:
-            raise NotFound
-        status = int(problem.kind)
-        page = render_problem(problem.code, problem.title, status, problem.__doc__ or problem.title)
-        return HTMLResponse(page, headers=_PAGE)
+        return _found(explained, request.path_params["code"]).answer(request)
 
     async def go_to_docs(_: Request) -> Response:
         return RedirectResponse("/docs", HTTPStatus.TEMPORARY_REDIRECT)
@@ -54,6 +58,21 @@ def publication_routes(app: FastAPI, base_url: str) -> list[Route]:
         Route("/docs", read_docs),
         Route("/problems/{code}", read_problem),
     ]
+
+
+def _explanation(problem: type[Problem]) -> Document:
+    text = problem.__doc__ or problem.title
+    return _page(render_problem(problem.code, problem.title, int(problem.kind), text))
+
+
+def _page(html: str) -> Document:
+    return Document(html, "text/html; charset=utf-8", _PAGE)
+
+
+def _found(documents: Mapping[str, Document], name: str) -> Document:
+    if name not in documents:
+        raise NotFound
+    return documents[name]
 
 
 def openapi_document(app: FastAPI, base_url: str) -> str:
