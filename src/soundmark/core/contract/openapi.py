@@ -9,8 +9,9 @@ from fastapi.openapi.utils import get_openapi
 import soundmark
 from soundmark.core.contract.catalogue import CATALOGUE
 from soundmark.core.contract.examples import examples
+from soundmark.core.contract.links import add_links
 from soundmark.core.edge import PUBLIC
-from soundmark.core.hot.resolve import PROOF_VALUE
+from soundmark.core.hot.resolve import PROOF_HEADER_NAME, PROOF_VALUE
 from soundmark.kit.http import ACCESS, PROBLEM_TYPE
 from soundmark.wire.audience_event import AudienceEvent
 from soundmark.wire.resolution import Resolution
@@ -29,12 +30,15 @@ _CREDENTIALS: Final = (
     "the operator token (`xop_…`), from the machine itself, stands for a person; `x-svc-access` says for each route "
     "who may carry it out."
 )
+_LICENCE: Final = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
+# Generators make module names of tags, so these are spelled as on the wire; prose is British.
 _TAGS: Final = [
     {"name": "Receivers", "description": "What whoever hears a Code asks. No credential, no account, no device id."},
     {"name": "Caller", "description": "Who a credential stands for."},
-    {"name": "Organisations", "description": "Tenants."},
+    {"name": "Organizations", "description": "Organisations, which are the tenants."},
     {"name": "Projects", "description": "Parts of an organisation that Codes belong to."},
     {"name": "Members", "description": "People and what they may do in an organisation."},
+    {"name": "Invitations", "description": "How people become members: by a secret for their e-mail address."},
     {"name": "API keys", "description": "Credentials of servers: of one project, for what their scopes say."},
     {"name": "Audit", "description": "What was done in an organisation, and the proof that it is all."},
     {
@@ -88,6 +92,7 @@ def build_openapi(app: FastAPI, base_url: str) -> dict[str, Any]:
         description=_DESCRIPTION.strip(),
         routes=app.routes,
         tags=_TAGS,
+        license_info=_LICENCE,
         servers=[{"url": base_url}],
     )
     components = document.setdefault("components", {}).setdefault("schemas", {})
@@ -105,6 +110,7 @@ def build_openapi(app: FastAPI, base_url: str) -> dict[str, Any]:
         for method in _METHODS:
             if method in path:
                 _complete(path[method], base_url, shown)
+    add_links(document["paths"])
     return document
 
 
@@ -202,11 +208,12 @@ def _resolve_operation(components: dict[str, Any]) -> dict[str, Any]:
                 "example": "brd_bm9yZGxpY2h0LWV4",
             },
             {
-                "name": "X-Svc-Resolution-Proof",
+                "name": PROOF_HEADER_NAME,
                 "in": "header",
                 "required": False,
                 "description": "Ask for the signed envelope.",
-                "schema": {"type": "string", "const": PROOF_VALUE.decode()},
+                # Not `const`, for which some generators of clients know no optional header.
+                "schema": {"type": "string", "enum": [PROOF_VALUE.decode()]},
             },
         ],
         "responses": {

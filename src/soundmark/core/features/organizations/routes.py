@@ -18,7 +18,7 @@ from soundmark.core.features.organizations.wire import (
 from soundmark.kit.http import StrictRoute
 from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
 
-router = APIRouter(route_class=StrictRoute, tags=["Organisations"])
+router = APIRouter(route_class=StrictRoute, tags=["Organizations"])
 
 
 @router.post("/v1/organizations", status_code=HTTPStatus.CREATED, openapi_extra=needs("organization.create"))

@@ -1,0 +1,200 @@
+"""The OpenAPI links: what can be asked next about what an answer holds, with parameters taken from the answer."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
+# For each operation that may follow, its parameters as runtime expressions.
+Following: TypeAlias = Mapping[str, Mapping[str, str]]
+
+_METHODS: Final = ("get", "post", "put", "patch", "delete")
+_FIRST: Final = "/data/0"  # The first entry of a page or a batch: OpenAPI has no expression for every entry.
+_ASKED_ORGANIZATION: Final = "$request.query.organization_id"
+_ASKED_PROJECT: Final = "$request.query.project_id"
+# A parameter's name may stand in several places of one operation; a link means the first of these.
+_PLACES: Final = ("path", "query", "header", "cookie")
+
+
+_ON_ORGANIZATION: Final = (
+    "rename_organization",
+    "list_projects",
+    "list_codes",
+    "list_api_keys",
+    "list_members",
+    "list_invitations",
+    "list_audit_entries",
+    "verify_audit_log",
+    "get_usage",
+)
+_ON_PROJECT: Final = (
+    "rename_project",
+    "list_campaigns",
+    "list_codes",
+    "list_api_keys",
+    "list_integrations",
+    "read_legacy_report",
+)
+_ON_CAMPAIGN: Final = ("update_campaign", "archive_campaign", "stop_campaign", "summarise_campaign", "list_codes")
+_ON_INTEGRATION: Final = (
+    "read_audience_report",
+    "rotate_integration_secret",
+    "change_integration_retention",
+    "replace_integration_core_key",
+    "revoke_integration",
+)
+
+
+def _of_organization(at: str, identity: str = "id") -> Following:
+    return dict.fromkeys(_ON_ORGANIZATION, _taken(at, organization_id=identity))
+
+
+def _of_joined_organization(at: str) -> Following:
+    return _of_organization(at, "organization_id")
+
+
+def _of_project(at: str) -> Following:
+    return dict.fromkeys(_ON_PROJECT, _taken(at, organization_id="organization_id", project_id="id"))
+
+
+def _of_member(at: str) -> Following:
+    member = {"organization_id": _ASKED_ORGANIZATION} | _taken(at, subject_id="subject_id")
+    return dict.fromkeys(("change_member", "remove_member"), member)
+
+
+def _of_invitation(at: str) -> Following:
+    return {"revoke_invitation": _taken(at, organization_id="organization_id", invitation_id="id")}
+
+
+def _of_api_key(at: str) -> Following:
+    key = _taken(at, organization_id="organization_id", api_key_id="id")
+    return dict.fromkeys(("revoke_api_key", "rotate_api_key_secret"), key)
+
+
+def _of_campaign(at: str) -> Following:
+    return dict.fromkeys(_ON_CAMPAIGN, _taken(at, organization_id="organization_id", campaign_id="id"))
+
+
+def _of_archived_campaign(at: str) -> Following:
+    """It cannot be changed any more, and its Codes can still be stopped."""
+    campaign = _taken(at, organization_id="organization_id", campaign_id="id")
+    return dict.fromkeys(("stop_campaign", "summarise_campaign", "list_codes"), campaign)
+
+
+def _of_code(at: str) -> Following:
+    code = _taken(at, organization_id="organization_id", xr_id="xr_id")
+    resolve = {"resolve": _taken(at, broadcast_token="broadcast_token")}  # noqa: S106 - the name of a member
+    return dict.fromkeys(("get_code", "revoke_code", "render_code"), code) | resolve
+
+
+def _of_revoked_code(at: str) -> Following:
+    return {"get_code": _taken(at, organization_id="organization_id", xr_id="xr_id")}
+
+
+def _of_integration(at: str) -> Following:
+    integration = _taken(at, organization_id="organization_id", project_id="project_id", integration_id="id")
+    return dict.fromkeys(_ON_INTEGRATION, integration)
+
+
+def _of_revoked_integration(at: str) -> Following:
+    """Nothing can be done with it any more, and what it measured can be read."""
+    return {"read_audience_report": _of_integration(at)["read_audience_report"]}
+
+
+def _of_changed_integration(at: str) -> Following:
+    """The answer names the integration alone; where it belongs stands in the request."""
+    asked = {"organization_id": _ASKED_ORGANIZATION, "project_id": _ASKED_PROJECT}
+    return dict.fromkeys(_ON_INTEGRATION, asked | _taken(at, integration_id="integration_id"))
+
+
+def _of_audit_log(_: str) -> Following:
+    return {"verify_audit_log": {"organization_id": _ASKED_ORGANIZATION}}
+
+
+def _taken(at: str, **members: str) -> dict[str, str]:
+    """Return each parameter with the expression for the member of the answer, below the pointer `at`, that it takes."""
+    return {parameter: f"$response.body#{at}/{member}" for parameter, member in members.items()}
+
+
+# What each successful answer holds, and at which JSON pointer.
+_HELD: Final[Mapping[tuple[str, str], tuple[Callable[[str], Following], str]]] = {
+    ("create_organization", "201"): (_of_organization, ""),
+    ("rename_organization", "200"): (_of_organization, ""),
+    ("list_organizations", "200"): (_of_organization, _FIRST),
+    ("accept_invitation", "200"): (_of_joined_organization, ""),
+    ("create_project", "201"): (_of_project, ""),
+    ("rename_project", "200"): (_of_project, ""),
+    ("list_projects", "200"): (_of_project, _FIRST),
+    ("list_members", "200"): (_of_member, _FIRST),
+    ("change_member", "200"): (_of_member, ""),
+    ("create_invitation", "201"): (_of_invitation, ""),
+    ("list_invitations", "200"): (_of_invitation, _FIRST),
+    ("create_api_key", "201"): (_of_api_key, ""),
+    ("rotate_api_key_secret", "200"): (_of_api_key, ""),
+    ("list_api_keys", "200"): (_of_api_key, _FIRST),
+    ("list_audit_entries", "200"): (_of_audit_log, ""),
+    ("create_campaign", "201"): (_of_campaign, ""),
+    ("update_campaign", "200"): (_of_campaign, ""),
+    ("archive_campaign", "200"): (_of_archived_campaign, ""),
+    ("stop_campaign", "200"): (_of_archived_campaign, "/campaign"),
+    ("summarise_campaign", "200"): (_of_campaign, "/campaign"),
+    ("list_campaigns", "200"): (_of_campaign, _FIRST),
+    ("issue_code", "201"): (_of_code, ""),
+    ("issue_codes", "201"): (_of_code, _FIRST),
+    ("recover_code", "200"): (_of_code, ""),
+    ("recover_codes", "200"): (_of_code, _FIRST),
+    ("get_code", "200"): (_of_code, ""),
+    ("revoke_code", "200"): (_of_revoked_code, ""),
+    ("list_codes", "200"): (_of_code, _FIRST),
+    ("create_integration", "201"): (_of_integration, ""),
+    ("rotate_integration_secret", "200"): (_of_integration, ""),
+    ("revoke_integration", "200"): (_of_revoked_integration, ""),
+    ("list_integrations", "200"): (_of_integration, _FIRST),
+    ("change_integration_retention", "200"): (_of_changed_integration, ""),
+    ("replace_integration_core_key", "200"): (_of_changed_integration, ""),
+}
+
+
+def add_links(paths: Mapping[str, Json]) -> None:
+    """Add to each answer the operations that can follow it, and to each page the one behind it.
+
+    Source: OpenAPI 3.1, "Link Object" and "Runtime Expressions".
+    """
+    operations = {operation["operationId"]: operation for operation in _operations(paths)}
+    for (source, status), (following, at) in _HELD.items():
+        links = operations[source]["responses"][status].setdefault("links", {})
+        for target, values in following(at).items():
+            links[target] = _link(operations[target], values, _sentence(operations[target]["description"]))
+    for operation in operations.values():
+        if any(parameter["name"] == "cursor" for parameter in operation.get("parameters", ())):
+            operation["responses"]["200"].setdefault("links", {})["next_page"] = _next_page(operation)
+
+
+def _operations(paths: Mapping[str, Json]) -> Iterator[Json]:
+    for methods in paths.values():
+        yield from (methods[method] for method in _METHODS if method in methods)
+
+
+def _link(target: Json, values: Mapping[str, str], description: str) -> Json:
+    parameters = {_placed(target, name): expression for name, expression in values.items()}
+    return {"operationId": target["operationId"], "parameters": parameters, "description": description}
+
+
+def _placed(operation: Json, name: str) -> str:
+    places = {parameter["in"] for parameter in operation["parameters"] if parameter["name"] == name}
+    assert places, f"{operation['operationId']} takes no {name}"
+    return f"{next(place for place in _PLACES if place in places)}.{name}"
+
+
+def _next_page(operation: Json) -> Json:
+    """Return the link to the same list with the same filters, which a cursor is bound to."""
+    places = [(parameter["in"], parameter["name"]) for parameter in operation["parameters"]]
+    parameters = {f"{place}.{name}": f"$request.{place}.{name}" for place, name in places if name != "cursor"}
+    parameters["query.cursor"] = "$response.body#/next_cursor"
+    description = "The page behind this one. `next_cursor` is null on the last page: then there is none."
+    return {"operationId": operation["operationId"], "parameters": parameters, "description": description}
+
+
+def _sentence(text: str) -> str:
+    """Return the first sentence of a description."""
+    first = " ".join(text.split("\n\n", 1)[0].split())
+    return first.split(". ", 1)[0].rstrip(".") + "."
