@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Folders of tests with packages of npm. They run on the Node.js of a wheel: that of Debian 12 is too old for them.
+NODE_FOLDERS := tests/oidc_provider
 CHECKED := src sdk/python tests bench
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
@@ -33,8 +35,11 @@ up: install
 test: test-install test-tools lint
 	@$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup
 
-test-tools:
+test-tools: $(NODE_FOLDERS:%=%/node_modules/.package-lock.json)
 	@scripts/install-tools redis-server curl
+
+%/node_modules/.package-lock.json: %/package.json %/package-lock.json $(VENV)/.test
+	@scripts/install-node-packages $(BIN)/python $*
 
 lint: test-install
 	@$(BIN)/ruff format --check --quiet $(CHECKED)
@@ -54,4 +59,4 @@ lock:
 	@requirements/lock
 
 clean:
-	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	@rm -rf $(VENV) $(NODE_FOLDERS:%=%/node_modules) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

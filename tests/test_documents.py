@@ -1,6 +1,7 @@
 """What the documents point to exists: files, headings, commands, metrics, problems; every dependency has its reason."""
 
 import importlib
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -102,6 +103,8 @@ def dependencies() -> set[str]:
             wanted += extra
     for file in (ROOT / "requirements" / "test.in", ROOT / "requirements" / "build.in"):
         wanted += [line for line in file.read_text(encoding="utf-8").splitlines() if re.match(r"[a-z]", line)]
+    for file in (ROOT / "tests").glob("*/package.json"):
+        wanted += json.loads(file.read_text(encoding="utf-8"))["dependencies"]
     return {re.split(r"[\[<>=~!; ]", one)[0] for one in wanted} - {"soundmark-sdk"}
 
 

@@ -1,5 +1,6 @@
 """What every file of the repository keeps to: it names nobody's machine, and what it installs is what was reviewed."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -29,6 +30,25 @@ def test_a_lock_file_is_nothing_but_versions_and_hashes(lock: Path) -> None:
     rest = "\n".join(line for line in lock.read_text().splitlines() if not line.lstrip().startswith("#")) + "\n"
     assert PINNED.sub("", rest).strip() == ""
     assert "://" not in lock.read_text()
+
+
+NODE_LOCKS = sorted((ROOT / "tests").glob("*/package-lock.json"))
+
+
+@pytest.mark.parametrize("lock", NODE_LOCKS, ids=lambda path: path.parent.name)
+def test_a_lock_file_of_npm_is_nothing_but_versions_and_hashes(lock: Path) -> None:
+    own, *packages = json.loads(lock.read_text())["packages"].values()
+    wanted = json.loads((lock.parent / "package.json").read_text())["dependencies"]
+    assert own["dependencies"] == wanted
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in wanted.values())
+    assert all(package["version"] and package["integrity"].startswith("sha512-") for package in packages)
+    assert not any("resolved" in package for package in packages), "that would be the address of a registry"
+
+
+def test_every_folder_of_npm_packages_is_installed_by_make() -> None:
+    (named,) = re.findall(r"^NODE_FOLDERS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert sorted(named.split()) == [str(lock.parent.relative_to(ROOT)) for lock in NODE_LOCKS]
+    assert NODE_LOCKS
 
 
 def test_what_an_installation_takes_is_locked() -> None:
