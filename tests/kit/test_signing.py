@@ -4,6 +4,9 @@ import pytest
 
 from soundmark.kit.signing import Keyring, PublicKey, SigningKey, verifies
 
+ORDER = 2**252 + 27742317777372353535851937790883648493  # RFC 8032, section 5.1.
+PRIME = 2**255 - 19
+Y_OF_ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
 SEED = bytes.fromhex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60")
 MESSAGE = b"a message"
 KEY = SigningKey.from_seed("sig_one", SEED)
@@ -46,6 +49,22 @@ def test_bytes_moved_from_the_message_into_the_signature_do_not_verify() -> None
 def test_what_is_no_public_key_verifies_nothing(public_key: bytes) -> None:
     """A key of another length must not be read beyond its end, wherever it came from."""
     assert not verifies(public_key, MESSAGE, SIGNATURE)
+
+
+def test_a_signature_has_one_spelling() -> None:
+    """RFC 8032, section 5.1.7: a scalar beyond the group's order would satisfy the same equation."""
+    scalar = int.from_bytes(SIGNATURE[32:], "little") + ORDER
+    assert not verifies(KEY.public_key, MESSAGE, SIGNATURE[:32] + scalar.to_bytes(32, "little"))
+
+
+@pytest.mark.parametrize("y", [0, 1, PRIME - 1, PRIME, PRIME + 1, Y_OF_ORDER_8, PRIME - Y_OF_ORDER_8], ids=hex)
+@pytest.mark.parametrize("sign", [0, 1])
+def test_under_a_key_of_small_order_nobody_signs(y: int, sign: int) -> None:
+    """Such a signature, which anybody can write, would hold for every message or for one in eight."""
+    point = (y | sign << 255).to_bytes(32, "little")
+    for number in range(32):
+        for first in (point, (1).to_bytes(32, "little"), bytes(32)):
+            assert not verifies(point, b"message %d" % number, first + bytes(32))
 
 
 def test_a_key_pair_does_not_print_its_secret_half() -> None:

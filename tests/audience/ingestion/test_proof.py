@@ -10,6 +10,7 @@ from core_app import Rival
 from measuring import CORE, NEXT_CORE, STRANGER, Publisher, end_ingestion, fresh, publisher, signed_proof, trusted
 
 from soundmark.audience.hot.event import Event, read_event
+from soundmark.kit import base64url
 from soundmark.kit.timestamps import format_timestamp
 
 MS = timedelta(milliseconds=1)
@@ -71,6 +72,33 @@ async def test_a_proof_by_another_key_does_not_hold(audience: AudienceApi) -> No
     await invalid(source, source.event(proof=source.proof(key=STRANGER)))
     await invalid(source, source.event(proof=source.proof(key=STRANGER, key_id=CORE.key_id)))
     await invalid(source, source.event(proof=source.proof(key_id=CORE.key_id + "x")))
+
+
+async def test_what_core_signed_for_another_purpose_is_no_proof(audience: AudienceApi) -> None:
+    """A Code and the payload of an answer are signed with the same key, and both are public."""
+    source = await publisher(audience)
+    proof = source.proof()
+    said = {name: proof[name] for name in ("xr_id", "issued_at", "expires_at", "key_id")}
+    of_answer = {"version": 1, "intent": {}, "policy": {}, "token_digest": "A" * 43, **said}
+    of_code = {**of_answer, "organization_id": fresh("org_"), "campaign_id": None, "issuer": "Radio Nordlicht"}
+
+    for other in (of_answer, of_code):
+        signed = signed_proof(CORE, other)
+        await invalid(source, source.event(proof={**proof, "signature": signed["signature"]}))
+        refused = await source.deliver(source.event(proof=signed))
+        assert refused.status == 422, refused.body
+
+
+async def test_a_signature_of_a_proof_has_one_spelling(audience: AudienceApi) -> None:
+    """A scalar beyond the group's order would satisfy the same equation, and count as another proof."""
+    source = await publisher(audience)
+    proof = source.proof()
+    signature = base64url.decode(proof["signature"])
+    scalar = int.from_bytes(signature[32:], "little") + 2**252 + 27742317777372353535851937790883648493
+    stretched = base64url.encode(signature[:32] + scalar.to_bytes(32, "little"))
+
+    await invalid(source, source.event(proof={**proof, "signature": stretched}))
+    await recorded(source, source.event(proof=proof))
 
 
 async def test_a_proof_of_another_code_does_not_hold(audience: AudienceApi) -> None:

@@ -36,7 +36,22 @@ async def test_every_algorithm_of_the_list_is_accepted(access: OidcAccess, issue
         ({"acr": None, "amr": ["pwd"]}, False),
         ({"acr": None, "amr": "otp"}, False),
         ({"acr": None, "amr": {"otp": 1}}, False),
+        ({"acr": "2 "}, False),
+        ({"acr": "02"}, False),
+        ({"acr": "12"}, False),
+        ({"acr": 2.0}, False),
+        ({"acr": True}, False),
+        ({"acr": None, "ACR": "2"}, False),
+        ({"acr": None, "acr_values": "2"}, False),
+        ({"acr": None, "amr": ["OTP"]}, False),
+        ({"acr": None, "amr": ["otp "]}, False),
+        ({"acr": None, "amr": ["totp"]}, False),
+        ({"acr": None, "amr": [["otp"]]}, False),
+        ({"acr": None, "amr": "pwd otp"}, False),
+        ({"acr": None, "AMR": ["otp"]}, False),
+        ({"acr": None, "mfa": True}, False),
     ],
+    ids=str,
 )
 async def test_a_second_factor_is_told_by_acr_or_amr(
     access: OidcAccess, issuer: Issuer, changes: dict[str, Any], has_mfa: bool
@@ -54,12 +69,40 @@ async def test_a_second_factor_is_told_by_acr_or_amr(
         ({}, False),
         (["svc_platform_admin"], False),
         (None, False),
+        ({"roles": [["svc_platform_admin"]]}, False),
+        ({"roles": ["svc_platform_admin "]}, False),
+        ({"roles": ["svc_platform_admins"]}, False),
+        ({"roles": ["svc-platform-admin"]}, False),
+        ({"roles": ["x,svc_platform_admin"]}, False),
+        ({"Roles": ["svc_platform_admin"]}, False),
+        ({"role": ["svc_platform_admin"]}, False),
+        ([{"roles": ["svc_platform_admin"]}], False),
+        ('{"roles": ["svc_platform_admin"]}', False),
     ],
+    ids=str,
 )
 async def test_the_platform_is_administered_by_a_role_of_the_realm(
     access: OidcAccess, issuer: Issuer, realm_access: Any, is_admin: bool
 ) -> None:
     assert (await access.user_of(issuer.token(realm_access=realm_access))).is_platform_admin is is_admin
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"roles": ["svc_platform_admin"]},
+        {"groups": ["svc_platform_admin"]},
+        {"scope": "svc_platform_admin"},
+        {"realm_access.roles": ["svc_platform_admin"]},
+        {"Realm_Access": {"roles": ["svc_platform_admin"]}},
+        {"realm-access": {"roles": ["svc_platform_admin"]}},
+        {"resource_access": {CLIENT_ID: {"roles": ["svc_platform_admin"]}}},
+        {"svc_platform_admin": True},
+    ],
+    ids=str,
+)
+async def test_the_role_elsewhere_is_none(access: OidcAccess, issuer: Issuer, claims: dict[str, Any]) -> None:
+    assert not (await access.user_of(issuer.token(**claims))).is_platform_admin
 
 
 @pytest.mark.parametrize(
@@ -74,6 +117,16 @@ async def test_the_platform_is_administered_by_a_role_of_the_realm(
         {"email": ["a@example.org"]},
         {"email": "a@example.org\n"},
         {"email": "a" * 250 + "@b.de"},
+        {"email_verified": "True"},
+        {"email_verified": [True]},
+        {"email_verified": {"email": True}},
+        {"email_verified": 1.0},
+        {"email_verified": None, "Email_Verified": True},
+        {"email_verified": None, "emailVerified": True},
+        {"email_verified": None, "email-verified": True},
+        {"email_verified": None, "verified": True},
+        {"email": None, "Email": "alice@example.org"},
+        {"email": None, "preferred_username": "alice@example.org"},
     ],
     ids=str,
 )
@@ -103,8 +156,23 @@ async def test_an_unverified_address_is_not_told_of_a_bad_token(access: OidcAcce
         {"exp": True},
         {"exp": "99999999999"},
         {"exp": [99999999999]},
+        {"exp": {"at": 99999999999}},
+        {"exp": False},
+        {"exp": -1},
+        {"exp": 0},
+        {"exp": 1e300, "nbf": 1e299},
+        {"EXP": 99999999999, "exp": None},
         {"nbf": "0"},
+        {"nbf": True},
+        {"nbf": [0]},
         {"iat": "0"},
+        {"iat": False},
+        {"iat": {"at": 0}},
+        {"iss": "", "azp": CLIENT_ID},
+        {"sub": ["alice"]},
+        {"sub": True},
+        {"sub": "a\nb"},
+        {"sub": "a\x7fb"},
     ],
     ids=str,
 )

@@ -9,7 +9,7 @@ import pytest
 import structlog
 from core_app import OPERATOR_TOKEN, Api, FakeClock, core_settings, running_core
 from issuer import CLIENT_ID, Issuer, key
-from oidc_access import forgeries
+from token_forgeries import forgeries
 
 from soundmark.kit.guarded_url import is_guarded_url
 from soundmark.kit.secret import Secret
@@ -94,11 +94,15 @@ async def test_an_unknown_key_is_no_refusal_while_the_issuer_is_down(people: Api
         assert (await people.other(token=issuer.token()).get("/v1/organizations")).status == 200
 
 
-async def test_no_token_reaches_the_log(people: Api, issuer: Issuer, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_a_forgery_is_no_credential_and_no_token_reaches_the_log(
+    people: Api, issuer: Issuer, capfd: pytest.CaptureFixture[str]
+) -> None:
     good = issuer.token()
-    for token in (good, *forgeries(issuer).values()):
-        if token.isascii():
-            await people.other(token=token).get("/v1/organizations")
+    assert (await people.other(token=good).get("/v1/organizations")).status == 200
+    for name, token in forgeries(issuer).items():
+        if token.isascii() and token.isprintable():
+            answer = await people.other(token=token).get("/v1/organizations")
+            assert (answer.status, answer.code, name) == (401, "unauthenticated", name)
     seen = "".join(capfd.readouterr())
     assert good.split(".")[2] not in seen
     assert good.split(".")[1] not in seen
