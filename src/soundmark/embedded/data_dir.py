@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from soundmark.embedded.files import write_private
+from soundmark.embedded.files import NotTrusted, open_trusted, read_trusted, require_trusted_folder, write_private
 from soundmark.kit import base64url
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.sealing import MASTER_KEY_BYTES, parse_master_key
@@ -33,7 +33,7 @@ class Turn:
 
 
 def make_data_dir(path: Path) -> None:
-    """Make `path`, if there is none, for its owner alone.
+    """Make `path`, if there is none, for its owner alone; take one that is there from its owner only.
 
     Root's may be passed through, so that the unprivileged user of PostgreSQL gets to its part; every file in it has a
     mode of its own.
@@ -41,13 +41,26 @@ def make_data_dir(path: Path) -> None:
     Raises: DataDirRefused.
     """
     try:
-        if not path.exists():
-            path.mkdir(parents=True)
-            path.chmod(0o711 if os.geteuid() == 0 else 0o700)
+        path.mkdir(mode=0o700, parents=True)
+    except FileExistsError:
+        _require_own(path)
     except OSError as error:
         raise DataDirRefused(f"the data dir {path} cannot be made: {error.strerror}") from None
-    if not path.is_dir() or not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        raise DataDirRefused(f"the data dir {path} is no folder that you may write to")
+    else:
+        path.chmod(0o711 if os.geteuid() == 0 else 0o700)
+
+
+def _require_own(path: Path) -> None:
+    if not path.is_dir():
+        raise DataDirRefused(f"the data dir {path} is not a folder")
+    try:
+        require_trusted_folder(path)
+    except NotTrusted as reason:
+        raise DataDirRefused(f"the data dir is not safe to use: {reason}") from None
+    except OSError as error:
+        raise DataDirRefused(f"the data dir {path} cannot be read: {error.strerror}") from None
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        raise DataDirRefused(f"the data dir {path} is a folder that you may not write to")
 
 
 @contextlib.contextmanager
@@ -57,7 +70,9 @@ def take_turn(path: Path) -> Iterator[Turn]:
     Raises: DataDirRefused when another process holds it, naming its pid.
     """
     try:
-        handle = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = open_trusted(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, is_secret=False)
+    except NotTrusted as reason:
+        raise DataDirRefused(str(reason)) from None
     except OSError as error:
         raise DataDirRefused(f"{path / _LOCK_FILE} cannot be opened: {error.strerror}") from None
     with os.fdopen(handle, "r+", encoding="ascii") as file:
@@ -80,15 +95,11 @@ def master_key(path: Path, *, given: str | None, cluster_exists: bool, entropy: 
     Raises: DataDirRefused for a missing, broken or contradictory key.
     """
     file = path / MASTER_KEY_FILE
-    if file.exists():
-        kept = file.read_text(encoding="utf-8").strip()
-        try:
-            parse_master_key(kept)
-        except ValueError as error:
-            raise DataDirRefused(f"{file} {error}") from None
-        if given is not None and given.strip() != kept:
+    kept = _kept_key(file)
+    if kept is not None:
+        if given is not None and given.strip() != kept.reveal():
             raise DataDirRefused(f"SOUNDMARK_MASTER_KEY is not the key in {file}; unset it, or use another data dir")
-        return Secret(kept)
+        return kept
     if given is not None:
         return Secret(given.strip())
     if cluster_exists:
@@ -119,10 +130,12 @@ def replace_master_key(path: Path, key: Secret) -> None:
 
 def _kept_key(file: Path) -> Secret | None:
     try:
-        text = file.read_text(encoding="utf-8").strip()
+        text = read_trusted(file).strip()
         parse_master_key(text)
     except FileNotFoundError:
         return None
+    except NotTrusted as reason:
+        raise DataDirRefused(str(reason)) from None
     except OSError as error:
         raise DataDirRefused(f"{file} cannot be read: {error.strerror}") from None
     except ValueError as error:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
-from soundmark.embedded.files import flush_directory, write_private
+from soundmark.embedded.files import NotTrusted, flush_directory, read_trusted, write_private
 from soundmark.embedded.os_user import OsUser, spawn_options
 from soundmark.embedded.parentage import signalled_with_parent
 from soundmark.kit.clock import SystemClock
@@ -103,8 +103,20 @@ class Cluster:
         return (str(self.programs / "postgres"), "-D", str(self.data), *options)
 
     def superuser_url(self, port: int, database: str = "postgres") -> Secret:
-        """Where the superuser connects."""
-        return _url(SUPERUSER, (self.home / "superuser.password").read_text(encoding="utf-8"), port, database)
+        """Where the superuser connects.
+
+        Raises: ClusterFailed.
+        """
+        try:
+            # The folder belongs to an unprivileged user: a link there could have root send a file of its own.
+            password = read_trusted(
+                self.home / "superuser.password", owner_uid=None if self.user is None else self.user.uid
+            )
+        except NotTrusted as reason:
+            raise ClusterFailed(str(reason)) from None
+        except OSError as error:
+            raise ClusterFailed(f"{self.home / 'superuser.password'} cannot be read: {error.strerror}") from None
+        return _url(SUPERUSER, password, port, database)
 
     def is_answering(self, port: int) -> bool:
         """Whether the server takes connections now."""

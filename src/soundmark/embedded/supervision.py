@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import structlog
 
+from soundmark.embedded.files import open_trusted
 from soundmark.embedded.os_user import OsUser, spawn_options
 from soundmark.embedded.parentage import signalled_with_parent
 from soundmark.kit.clock import Clock
@@ -139,7 +140,9 @@ async def spawn(program: Program) -> asyncio.subprocess.Process:
     with contextlib.ExitStack() as stack:
         errors: Any = None
         if program.errors is not None:
-            errors = stack.enter_context(program.errors.open("wb"))
+            handle = open_trusted(program.errors, os.O_WRONLY | os.O_CREAT, is_secret=False)
+            errors = stack.enter_context(os.fdopen(handle, "wb"))
+            errors.truncate()
         return await asyncio.create_subprocess_exec(
             *program.argv,
             stdin=asyncio.subprocess.DEVNULL,
