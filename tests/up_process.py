@@ -168,10 +168,15 @@ def running_up(
                     raise
 
 
-def refused_up(data_dir: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> str:
+def refused_up(
+    data_dir: Path,
+    *arguments: str,
+    command: Sequence[str] = SOUNDMARK,
+    environ: Mapping[str, str] | None = None,
+) -> str:
     """The one line that an `up` says which refuses to run."""
     done = subprocess.run(
-        [*SOUNDMARK, "up", "--data-dir", str(data_dir), *arguments],
+        [*command, "up", "--data-dir", str(data_dir), *arguments],
         check=False,
         capture_output=True,
         env=clean_environ(environ),

@@ -1,6 +1,5 @@
 """A running `soundmark up`: what it runs, what it keeps to itself, and what it does when a part of it dies."""
 
-import os
 import socket
 import stat
 import subprocess
@@ -192,12 +191,6 @@ def test_a_process_that_is_killed_comes_back_and_nothing_is_lost(up: Up, name: s
     until(lambda: set(up.children()) == set(PROCESSES), READY_S)
     assert name in remembered(up)
     assert up.where == before
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has somebody else run PostgreSQL")
-def test_postgres_does_not_run_as_root(up: Up) -> None:
-    assert up.children()[POSTGRES].username() in {"soundmark", "nobody"}
-    assert up.children()["serve core"].username() == "root"
 
 
 def test_the_superuser_password_is_for_its_owner_alone(up: Up) -> None:

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -58,17 +59,31 @@ def test_a_reserved_port_is_said_to_be_reserved(monkeypatch: pytest.MonkeyPatch)
             raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(sockets.socket, "socket", Refusing)
+    monkeypatch.setattr(sockets, "_RESERVED_BELOW", Path("/nonexistent"))
     found = refusal("127.0.0.1", 80)
     assert isinstance(found, PortReserved)
     assert str(found) == "127.0.0.1:80 cannot be listened on: ports below 1024 are reserved for root"
     assert str(refusal("127.0.0.1", 8080)) == "127.0.0.1:8080 cannot be listened on: Permission denied"
 
 
+def test_a_user_without_privileges_is_told_before_it_tries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A system may reserve fewer ports than usual, or none."""
+    monkeypatch.setattr(sockets, "_RESERVED_BELOW", tmp_path / "start")
+    (tmp_path / "start").write_text("500\n")
+    for port in (0, 500, 8080):
+        sockets.require_unreserved("127.0.0.1", port, "soundmark")
+    with pytest.raises(PortReserved) as found:
+        sockets.require_unreserved("::", 499, "soundmark")
+    assert str(found.value) == (
+        "[::]:499 cannot be listened on: ports below 500 are reserved for root, "
+        "and what serves runs as the user soundmark"
+    )
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_the_kernel_refuses_a_reserved_port_in_these_words() -> None:
     """The real kernel's answer, to a user without privileges; some systems reserve no port."""
-    with open("/proc/sys/net/ipv4/ip_unprivileged_port_start", encoding="ascii") as file:  # noqa: PTH123 - one line
-        reserved_below = int(file.read())
+    reserved_below = int(sockets._RESERVED_BELOW.read_text())
     script = (
         "import sys\n"
         f"sys.path[:0] = {sys.path!r}\n"
@@ -78,5 +93,5 @@ def test_the_kernel_refuses_a_reserved_port_in_these_words() -> None:
         "except PortReserved as refusal:\n    print(refusal)"
     )
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    said = "127.0.0.1:1 cannot be listened on: ports below 1024 are reserved for root\n"
+    said = f"127.0.0.1:1 cannot be listened on: ports below {reserved_below} are reserved for root\n"
     assert done.stdout == (said if reserved_below > 1 else "")

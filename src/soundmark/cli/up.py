@@ -1,6 +1,7 @@
 """`soundmark up`: everything on this machine."""
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -60,10 +61,20 @@ def _tell_ready(console: Console, plan: Plan, home: Home) -> None:
         "Operator token": f"in {plan.options.data_dir / UP_FILE}",
     }
     if home.elsewhere:
-        lines["Database"] = f"in {home.path}, because PostgreSQL's user {_name(home)} cannot reach the data dir"
+        lines["Database"] = f"in {home.path}, because the user {_name(home)} cannot reach the data dir"
+    if home.user is not None:
+        lines["Processes"] = _say_who_serves(home.user.name, plan)
     console.print("[bold green]Soundmark is ready.[/] Ctrl-C stops it.")
     for name, text in lines.items():
         console.print(f"  {name:<16}{text}", highlight=False)
+
+
+def _say_who_serves(name: str, plan: Plan) -> str:
+    if plan.user is not None:
+        return f"run as the user {name}"
+    return (
+        f"run as root, because the user {name} cannot read the installation in {sys.prefix}; only PostgreSQL does not"
+    )
 
 
 def _name(home: Home) -> str:

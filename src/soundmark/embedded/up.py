@@ -13,7 +13,8 @@ from typing import Any, Final
 import psycopg
 
 from soundmark.embedded import data_dir
-from soundmark.embedded.installation import NoPostgres, programs
+from soundmark.embedded.installation import NoPostgres, can_serve, programs
+from soundmark.embedded.os_user import OsUser
 from soundmark.embedded.placement import Home, find_home, make_home
 from soundmark.embedded.plan import (
     DATABASES,
@@ -39,7 +40,7 @@ from soundmark.kit.postgres import CONNECT_TIMEOUT_S, Tx
 from soundmark.kit.schema_version import is_current
 from soundmark.kit.secret import Secret
 from soundmark.kit.settings import SettingsInvalid
-from soundmark.kit.sockets import CannotListen
+from soundmark.kit.sockets import CannotListen, require_unreserved
 from soundmark.settings import COMPONENTS, Component
 
 _POSTGRES: Final = "PostgreSQL"
@@ -84,8 +85,13 @@ async def run(options: Options, tell: Reports, *, demo: bool) -> None:
         data_dir.remove_up_file(options.data_dir)
         with held_ports(options, clock, after_crash=turn.after_crash) as ports:
             home = find_home(options.data_dir)
-            cluster = Cluster(home.path, home.user, programs(home.user))
-            plan = _plan(options, ports, given, cluster, entropy)
+            postgres, user = await asyncio.gather(
+                asyncio.to_thread(programs, home.user), asyncio.to_thread(_serving_user, home)
+            )
+            if user is not None:
+                require_unreserved(options.host, options.port, user.name)
+            cluster = Cluster(home.path, home.user, postgres)
+            plan = replace(_plan(options, ports, given, cluster, entropy), user=user)
             check(plan)
             make_home(home, options.data_dir)
             async with _supervised(options.data_dir, clock) as supervisor:
@@ -95,6 +101,11 @@ async def run(options: Options, tell: Reports, *, demo: bool) -> None:
                 if demo and (status := await _finish(_demo(options.data_dir))):
                     tell.demo_failed(status)
                 await asyncio.get_running_loop().create_future()
+
+
+def _serving_user(home: Home) -> OsUser | None:
+    """Return who runs everything beside PostgreSQL: the same user, or None (we ourselves) where that user cannot."""
+    return home.user if home.user is not None and can_serve(home.user, foreign_environ()) else None
 
 
 def _plan(options: Options, ports: Ports, given: Mapping[str, str], cluster: Cluster, entropy: Entropy) -> Plan:
@@ -160,9 +171,7 @@ async def _migrate(plan: Plan, component: Component) -> None:
     ) as connection:
         if await is_current(Tx(connection), f"soundmark.{component}"):
             return
-    argv = soundmark("migrate", component)
-    environ = {**foreign_environ(), **plan.database_setting_of(component)}
-    if await _finish(Program(f"migrate {component}", argv, environ)):
+    if await _finish(plan.migrating(component)):
         raise MigrationRefused(f"the database of {component} could not be brought to the current schema")
 
 

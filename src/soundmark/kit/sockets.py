@@ -2,10 +2,12 @@
 
 import errno
 import socket
+from pathlib import Path
 from typing import Final
 
 _BACKLOG: Final = 1024
-_RESERVED_BELOW: Final = 1024  # IPPORT_RESERVED; a system may say otherwise, and then refuses none of these.
+_RESERVED_BELOW: Final = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
+_RESERVED_BELOW_DEFAULT: Final = 1024
 
 
 class CannotListen(OSError):  # noqa: N818 - named for what was found
@@ -50,6 +52,18 @@ def reserve_port(host: str, port: int) -> socket.socket:
     return shared_socket(host, port)
 
 
+def require_unreserved(host: str, port: int, user: str) -> None:
+    """Make sure that `user`, who has no privileges, may listen on `port`.
+
+    Raises: PortReserved.
+    """
+    if 0 < port < (below := _reserved_below()):
+        raise PortReserved(
+            f"{_written(host, port)} cannot be listened on: ports below {below} are reserved for root, "
+            f"and what serves runs as the user {user}"
+        )
+
+
 def listen(sock: socket.socket) -> None:
     """Start to take connections."""
     sock.listen(_BACKLOG)
@@ -75,15 +89,27 @@ def _bind(sock: socket.socket, host: str, port: int) -> None:
 
 
 def _refusal(error: OSError | UnicodeError, host: str, port: int) -> CannotListen:
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    address = _written(host, port)
     if isinstance(error, UnicodeError | socket.gaierror):
         return CannotListen(f"{address} cannot be listened on: the host name {host} does not resolve to an address")
     match error.errno:
         case errno.EADDRINUSE:
             return PortTaken(f"{address} is in use by another program")
-        case errno.EACCES if port < _RESERVED_BELOW:
-            return PortReserved(f"{address} cannot be listened on: ports below {_RESERVED_BELOW} are reserved for root")
+        case errno.EACCES if port < (below := _reserved_below()):
+            return PortReserved(f"{address} cannot be listened on: ports below {below} are reserved for root")
         case errno.EADDRNOTAVAIL:
             return CannotListen(f"{address} cannot be listened on: this machine does not have the address {host}")
         case _:
             return CannotListen(f"{address} cannot be listened on: {error.strerror or error}")
+
+
+def _written(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _reserved_below() -> int:
+    """Return the first port that every user may listen on."""
+    try:
+        return int(_RESERVED_BELOW.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return _RESERVED_BELOW_DEFAULT
