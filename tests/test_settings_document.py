@@ -24,6 +24,7 @@ READERS: Final[Mapping[str, type[settings.ProcessSettings]]] = {
     "legacy import": settings.LegacyImportSettings,
     "contract": settings.ContractSettings,
     "client": settings.ClientSettings,
+    "up": settings.UpSettings,
 }
 NAMES: Final = sorted({name for model in READERS.values() for name in model.model_fields})
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -278,6 +279,12 @@ class ClientSettings(ProcessSettings):
     api_key: Annotated[Secret, BeforeValidator(_api_key)] | None = None
 
 
+class UpSettings(ProcessSettings):
+    """What `soundmark up` takes itself, beside the settings of what it runs."""
+
+    postgres_bin: Path | None = None
+
+
 COMPONENTS: Final[Mapping[Component, type[ServedSettings]]] = {
     "core": CoreSettings,
     "audience": AudienceSettings,
@@ -289,7 +296,7 @@ JOBS: Final[Mapping[Component, type[ProcessSettings]]] = {
     "audience": AudienceDatabaseSettings,
 }
 
-_MODELS: Final[tuple[type[ProcessSettings], ...]] = (*COMPONENTS.values(), ClientSettings)
+_MODELS: Final[tuple[type[ProcessSettings], ...]] = (*COMPONENTS.values(), ClientSettings, UpSettings)
 _KNOWN: Final = {name.upper() for model in _MODELS for name in model.model_fields}
 
 S = TypeVar("S", bound=ProcessSettings)

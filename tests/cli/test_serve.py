@@ -23,6 +23,7 @@ from soundmark.kit.clock import SystemClock
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.migrations import migrate
 from soundmark.kit.postgres import Database
+from soundmark.kit.postgres_releases import find_warning
 from soundmark.kit.sealing import Sealer, parse_master_key
 from soundmark.kit.secret import Secret
 from soundmark.kit.sockets import reserve_port
@@ -208,8 +209,10 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
             response = httpx.get(f"{audience.url}/readyz", trust_env=False)
             return response.status_code, response.json()
 
-        assert answer() == (200, {"status": "ready"})
         with psycopg.connect(url.reveal(), autocommit=True) as connection:
+            warning = find_warning(connection.info.server_version)
+            ready = (200, {"status": "ready", **({"detail": warning} if warning else {})})
+            assert answer() == ready
             connection.execute("UPDATE alembic_version SET version_num = '0000'")
             assert answer() == (503, {"status": "not_ready", "unavailable": ["database"]})
             connection.execute("UPDATE alembic_version SET version_num = '0002'")
@@ -221,7 +224,7 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
             health = httpx.get(f"{audience.url}/healthz", trust_env=False)
             assert (health.status_code, health.json()) == (200, {"status": "ok"})
             superuser.execute(f"ALTER ROLE {name} LOGIN".encode())
-        until(lambda: answer() == (200, {"status": "ready"}), 30)
+        until(lambda: answer() == ready, 30)
 
 
 def starting(component: str, environ: Mapping[str, str]) -> tuple[int, str, list[dict[str, object]]]:

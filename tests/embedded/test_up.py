@@ -5,6 +5,7 @@ import stat
 import subprocess
 from pathlib import Path
 
+import httpx
 import psutil
 import psycopg
 import pytest
@@ -21,6 +22,8 @@ from up_process import (
     status_of,
     until,
 )
+
+from soundmark.kit.postgres_releases import find_warning
 
 pytestmark = pytest.mark.xdist_group("up")
 
@@ -119,6 +122,21 @@ def test_what_is_written_stays_written(up: Up, setting: str, value: str) -> None
         else:
             found = connection.execute("SELECT current_setting(%s)", [setting])
         assert found.fetchone() == (value,)
+
+
+def test_an_old_postgres_is_warned_of_and_serves_all_the_same(up: Up) -> None:
+    """The one that comes along is as new as its wheel, which follows PostgreSQL's security releases late."""
+    with psycopg.connect(up.where["core_database_url"]) as connection:
+        warning = find_warning(connection.info.server_version)
+    said = [line.split(maxsplit=1)[1] for line in up.printed.splitlines() if "  Warning " in line]
+    for_trying = (
+        "The one that comes along is for trying and tests only; "
+        "SOUNDMARK_POSTGRES_BIN names the folder of an installed one."
+    )
+    assert said == ([] if warning is None else [f"{warning} {for_trying}"])
+    for component in ("base_url", "audience_url"):
+        answer = httpx.get(f"{up.where[component]}/readyz", trust_env=False)
+        assert (answer.status_code, answer.json().get("detail")) == (200, warning)
 
 
 @pytest.mark.parametrize("own", DATABASES)

@@ -26,8 +26,8 @@ async def hangs() -> bool:
     return True
 
 
-async def ask(path: str, checks: dict[str, health.Check]) -> httpx.Response:
-    app = Starlette(routes=health.health_routes(checks))
+async def ask(path: str, checks: dict[str, health.Check], warn: health.Warn = lambda: None) -> httpx.Response:
+    app = Starlette(routes=health.health_routes(checks, warn))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
         return await client.get(path)
 
@@ -40,6 +40,14 @@ async def test_a_process_that_answers_is_up_whatever_it_needs() -> None:
 async def test_a_process_is_ready_when_every_check_passes() -> None:
     answer = await ask("/readyz", {"database": passes, "audio": passes})
     assert (answer.status_code, answer.json()) == (200, {"status": "ready"})
+
+
+async def test_a_warning_is_told_and_holds_nothing_back() -> None:
+    """A load balancer goes by the status, and must not take a process away for a server that is only old."""
+    answer = await ask("/readyz", {"database": passes}, lambda: "PostgreSQL is old.")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ready", "detail": "PostgreSQL is old."})
+    answer = await ask("/readyz", {"database": fails}, lambda: "PostgreSQL is old.")
+    assert (answer.status_code, answer.json()) == (503, {"status": "not_ready", "unavailable": ["database"]})
 
 
 async def test_what_is_not_available_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pytest
 from core_app import Rival
 
 from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit import postgres_releases
 from soundmark.kit.postgres import Database, Tx, assert_no_transaction
 from soundmark.kit.private_call import PrivateChannel
 from soundmark.kit.problems import DatabaseUnavailable
@@ -252,6 +253,26 @@ async def test_a_database_that_is_not_there_is_unavailable_within_seconds() -> N
     with pytest.raises(DatabaseUnavailable):
         await database.dedicated_connection()
     assert time.monotonic() - started_s < 40
+
+
+async def test_a_server_that_is_too_old_is_known_from_its_first_connection_on(
+    kit_url: Secret, superuser: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no longer once it was upgraded, which ends every connection."""
+    database = Database(kit_url, pool_size=2, application_name="kit-test")
+    assert database.find_warning() is None, "nothing is known yet"
+    await database.open()
+    with psycopg.connect(kit_url.reveal()) as connection:
+        version = connection.info.server_version
+    monkeypatch.setattr(postgres_releases, "KNOWN_GOOD", {version // 10_000: version + 1})
+    assert database.find_warning() == postgres_releases.find_warning(version) is not None
+    monkeypatch.setattr(database, "_server_version", version - 1)
+    monkeypatch.setattr(postgres_releases, "KNOWN_GOOD", {version // 10_000: version})
+    assert database.find_warning() is not None
+    await terminate_all(superuser)
+    assert await database.is_ready()
+    assert database.find_warning() is None
+    await database.close()
 
 
 async def test_a_full_pool_is_unavailable_and_recovers(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
     app = _routes(lifespan)
     app.state.context = ctx
     install_problem_handlers(app, settings.base_url)
-    app.router.routes.extend(health_routes({"database": database_is_ready}))
+    app.router.routes.extend(health_routes({"database": database_is_ready}, ctx.db.find_warning))
     private = Edge(Guard(app, settings.audience_credential), settings.base_url, entropy)
     return _front(Ingest(entropy, group, base_url=settings.base_url), private)
 

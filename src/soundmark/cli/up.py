@@ -3,20 +3,26 @@
 import asyncio
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
 
 from soundmark.cli.outcome import Refused
 from soundmark.embedded.data_dir import UP_FILE
+from soundmark.embedded.installation import CHOICE
 from soundmark.embedded.placement import Home
 from soundmark.embedded.plan import Options, Plan
-from soundmark.embedded.up import Refusal, Reports, run
+from soundmark.embedded.up import Postgres, Refusal, Reports, run
 from soundmark.kit import log
+from soundmark.kit.postgres_releases import find_warning
 from soundmark.kit.sockets import PortReserved, PortTaken
 
 app = typer.Typer(add_completion=False)
+
+_FOR_TRYING: Final = (
+    f"The one that comes along is for trying and tests only; {CHOICE} names the folder of an installed one."
+)
 
 
 @app.command()
@@ -36,9 +42,9 @@ def up(
     progress = console.status("Starting ...")
     options = Options(data_dir.absolute(), host, port, workers)
 
-    def ready(plan: Plan, home: Home) -> None:
+    def ready(plan: Plan, home: Home, postgres: Postgres) -> None:
         progress.stop()
-        _tell_ready(console, plan, home)
+        _tell_ready(console, plan, home, postgres)
 
     reports = Reports(
         ready=ready,
@@ -54,7 +60,7 @@ def up(
         raise Refused(str(refusal)) from None
 
 
-def _tell_ready(console: Console, plan: Plan, home: Home) -> None:
+def _tell_ready(console: Console, plan: Plan, home: Home, postgres: Postgres) -> None:
     lines = {
         "Public API": f"[bold]{plan.address('core')}[/]",
         "Private": f"{plan.address('audience')} (Audience), {plan.address('audio')} (Audio)",
@@ -64,6 +70,9 @@ def _tell_ready(console: Console, plan: Plan, home: Home) -> None:
         lines["Database"] = f"in {home.path}, because the user {_name(home)} cannot reach the data dir"
     if home.user is not None:
         lines["Processes"] = _say_who_serves(home.user.name, plan)
+    warning = find_warning(postgres.version)
+    if warning is not None:
+        lines["Warning"] = f"{warning} {_FOR_TRYING}" if postgres.is_bundled else warning
     console.print("[bold green]Soundmark is ready.[/] Ctrl-C stops it.")
     for name, text in lines.items():
         console.print(f"  {name:<16}{text}", highlight=False)

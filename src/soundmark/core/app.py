@@ -100,7 +100,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     install_problem_handlers(app, settings.base_url, refine=refined)
     app.router.routes.extend(publication_routes(app, settings.base_url))
     checks = {"database": ctx.db.is_ready, "audio": ctx.audio.is_ready, "audience": ctx.audience.is_ready}
-    app.router.routes.extend(health_routes(checks))
+    app.router.routes.extend(health_routes(checks, ctx.db.find_warning))
     preflight = Preflight(PROOF_HEADER_NAME, entropy)
     edge = CrossOrigin(Edge(app, settings.base_url, entropy), preflight, _OPEN_PATHS, _OPEN_PREFIXES)
     return _front(resolve, edge)

@@ -12,12 +12,18 @@ from pathlib import Path
 from typing import Final
 
 import soundmark
-from soundmark.embedded.os_user import OsUser, can_run
+from soundmark.embedded.os_user import OsUser, can_run, output_of
+from soundmark.kit.postgres_releases import MAJOR_MAX, is_supported, write_range, write_version
+from soundmark.kit.settings import PREFIX
 
 # Where root keeps what the unprivileged user must reach and cannot where it belongs.
 SYSTEM_DIRECTORY: Final = Path("/var/lib/soundmark")
 
+CHOICE: Final = f"{PREFIX}POSTGRES_BIN"  # The setting by which an installed PostgreSQL is chosen.
+
 _FOLDER: Final = re.compile(r"pginstall(\d+)")
+_PROGRAMS: Final = ("postgres", "initdb")
+_VERSION: Final = re.compile(r"\(PostgreSQL\) (\d+)(?:\.(\d+))?")
 
 
 # Loads what every process that serves loads; another copy of Soundmark than ours would be another release, maybe.
@@ -54,6 +60,45 @@ def programs(user: OsUser | None) -> Path:
     return copy / "bin"
 
 
+def chosen_programs(folder: Path, user: OsUser | None) -> Path:
+    """Return the folder of an installed PostgreSQL that the caller chose, after making sure that `user` can run it.
+
+    Raises: NoPostgres for a folder without its programs, a release that Soundmark does not run on, or one out of reach.
+    """
+    folder = folder.absolute()
+    missing = [name for name in _PROGRAMS if not (folder / name).exists()]
+    if missing:
+        example = f"/usr/lib/postgresql/{MAJOR_MAX}/bin"
+        raise NoPostgres(
+            f"{CHOICE}: there is no {' and no '.join(missing)} in {folder}; name the folder of both, such as {example}"
+        )
+    version = version_of(folder, user)
+    if not is_supported(version):
+        raise NoPostgres(
+            f"{CHOICE}: {folder} holds PostgreSQL {write_version(version)}, and Soundmark runs on {write_range()}"
+        )
+    return folder
+
+
+def version_of(folder: Path, user: OsUser | None) -> int:
+    """Return the version of the PostgreSQL whose programs are in `folder`, all of which `user` can run.
+
+    Raises: NoPostgres.
+    """
+    said = [output_of(user, [str(folder / name), "--version"]) for name in _PROGRAMS]
+    versions = {_VERSION.search(text) if text else None for text in said}
+    found = {_number(match) for match in versions if match}
+    if None in versions or len(found) != 1:
+        who = "be run" if user is None else f"be run by the user {user.name}"
+        raise NoPostgres(f"the PostgreSQL programs in {folder} cannot {who}, or are not of one release")
+    return found.pop()
+
+
+def _number(match: re.Match[str]) -> int:
+    """Return a version as libpq has it; one that is being made (18beta1) counts as older than the first (18.0)."""
+    return int(match[1]) * 10_000 + int(match[2] or 0)
+
+
 def make_system_directory() -> Path:
     """`SYSTEM_DIRECTORY`, made if need be: everybody may pass through it, only root may write."""
     SYSTEM_DIRECTORY.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -74,7 +119,7 @@ def _shipped() -> Path:
 
 def _works(folder: Path, user: OsUser | None) -> bool:
     """Whether the server and a client run, each with the libraries that it needs."""
-    return all(can_run(user, [str(folder / "bin" / name), "--version"]) for name in ("postgres", "initdb"))
+    return all(can_run(user, [str(folder / "bin" / name), "--version"]) for name in _PROGRAMS)
 
 
 def _copy(shipped: Path, target: Path) -> None:

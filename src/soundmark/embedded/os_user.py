@@ -68,21 +68,28 @@ def owner_of(path: Path) -> OsUser | None:
 
 def can_run(user: OsUser | None, argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> bool:
     """Whether `argv`, really started as `user`, ends well."""
+    return output_of(user, argv, environ) is not None
+
+
+def output_of(user: OsUser | None, argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return what `argv`, really started as `user`, writes to standard output; None when it does not end well."""
     try:
         done = subprocess.run(  # noqa: S603 - our own command lines
             argv,
             check=False,
             cwd="/",
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
             timeout=_TRIAL_TIMEOUT_S,
             env=spawn_environ(user, environ),
             **spawn_options(user),
         )
     except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+        return None
+    return done.stdout if done.returncode == 0 else None
 
 
 def can_enter(user: OsUser | None, directory: Path) -> bool:

@@ -15,11 +15,13 @@ import psycopg
 from psycopg import sql
 
 from soundmark.embedded.files import NotTrusted, flush_directory, read_trusted, write_private
+from soundmark.embedded.installation import CHOICE, version_of
 from soundmark.embedded.os_user import OsUser, spawn_options
 from soundmark.embedded.parentage import signalled_with_parent
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.entropy import Entropy, SystemEntropy
 from soundmark.kit.ids import mint_secret
+from soundmark.kit.postgres_releases import major_of, write_version
 from soundmark.kit.secret import Secret
 from soundmark.kit.sockets import reserve_port
 
@@ -54,6 +56,7 @@ if sys.platform == "linux":
     # takes a slow disk ten seconds.
     _SETTINGS["recovery_init_sync_method"] = "syncfs"
 _INITDB_SYNC: Final = ("--sync-method=syncfs",) if sys.platform == "linux" else ()
+_INITDB_SYNC_SINCE_MAJOR: Final = 17
 _CLIENT_AUTHENTICATION: Final = f"""\
 # Written at each start. Whoever is not here is refused.
 host  all  all  {HOST}/32  scram-sha-256
@@ -86,6 +89,22 @@ class Cluster:
     def exists(self) -> bool:
         """Whether the cluster was made."""
         return self.data.exists()
+
+    def require_major(self, version: int) -> None:
+        """Make sure that programs of this version can serve the cluster, if it was made.
+
+        Raises: ClusterFailed: a cluster is of one major release.
+        """
+        try:
+            made_by = (self.data / "PG_VERSION").read_text(encoding="utf-8").strip()
+        except FileNotFoundError:
+            return
+        if made_by.isdecimal() and int(made_by) != major_of(version):
+            raise ClusterFailed(
+                f"the database in {self.home} was made by PostgreSQL {made_by}, and {self.programs} holds "
+                f"{write_version(version)}; name the folder of an installed PostgreSQL {made_by} in {CHOICE} "
+                "(unset: the one that comes along), or use another data dir"
+            )
 
     def prepare(self, entropy: Entropy) -> None:
         """Make the cluster if there is none, and let it be started.
@@ -219,6 +238,7 @@ class Cluster:
         unfinished = self.home / "data.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         write_private(self.home / "superuser.password", mint_secret(entropy, ""), self.user)
+        major = major_of(version_of(self.programs, self.user))
         done = subprocess.run(  # noqa: S603 - our own command line
             [
                 str(self.programs / "initdb"),
@@ -229,7 +249,7 @@ class Cluster:
                 "--encoding=UTF8",
                 "--locale=C",
                 "--data-checksums",
-                *_INITDB_SYNC,
+                *(_INITDB_SYNC if major >= _INITDB_SYNC_SINCE_MAJOR else ()),
             ],
             check=False,
             stdout=subprocess.PIPE,

@@ -17,17 +17,18 @@ _HASTY: Final = (("fsync", "off"), ("full_page_writes", "off"), ("synchronous_co
 
 
 @contextlib.contextmanager
-def throwaway_cluster(*, is_durable: bool = False) -> Iterator[RunningCluster]:
+def throwaway_cluster(*, is_durable: bool = False, folder: Path | None = None) -> Iterator[RunningCluster]:
     """A running cluster of its own in a temporary folder; stopped and removed at the end, however that comes.
 
-    Only `is_durable` does a commit wait until it is on the disk, as it does where it matters.
+    Only `is_durable` does a commit wait until it is on the disk, as it does where it matters. `folder` holds the
+    programs of an installed PostgreSQL; None takes the one that comes along.
     """
     user = unprivileged_user()
     directory = _reachable_directory(user)
     try:
         home = directory / "cluster"
         make_private_directory(home, user)
-        running = Cluster(home, user, programs(user), settings=() if is_durable else _HASTY).start()
+        running = Cluster(home, user, folder or programs(user), settings=() if is_durable else _HASTY).start()
         try:
             yield running
         finally:

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import psycopg
 
+from soundmark import settings
 from soundmark.embedded import data_dir
-from soundmark.embedded.installation import NoPostgres, can_serve, programs
+from soundmark.embedded.installation import NoPostgres, can_serve, chosen_programs, programs, version_of
 from soundmark.embedded.os_user import OsUser
 from soundmark.embedded.placement import Home, find_home, make_home
 from soundmark.embedded.plan import (
@@ -64,10 +65,19 @@ Refusal = (
 
 
 @dataclass(frozen=True, slots=True)
+class Postgres:
+    """The PostgreSQL that is used: where its programs are, its version, and whether it is the one of the wheel."""
+
+    folder: Path
+    version: int
+    is_bundled: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Reports:
     """What the reader is told: `ready` once, when everything answers; `demo_failed` when the demonstration did."""
 
-    ready: Callable[[Plan, Home], None]
+    ready: Callable[[Plan, Home, Postgres], None]
     demo_failed: Callable[[int], None]
 
 
@@ -86,21 +96,29 @@ async def run(options: Options, tell: Reports, *, demo: bool) -> None:
         with held_ports(options, clock, after_crash=turn.after_crash) as ports:
             home = find_home(options.data_dir)
             postgres, user = await asyncio.gather(
-                asyncio.to_thread(programs, home.user), asyncio.to_thread(_serving_user, home)
+                asyncio.to_thread(_find_postgres, home.user), asyncio.to_thread(_serving_user, home)
             )
             if user is not None:
                 require_unreserved(options.host, options.port, user.name)
-            cluster = Cluster(home.path, home.user, postgres)
+            cluster = Cluster(home.path, home.user, postgres.folder)
+            cluster.require_major(postgres.version)
             plan = replace(_plan(options, ports, given, cluster, entropy), user=user)
             check(plan)
             make_home(home, options.data_dir)
             async with _supervised(options.data_dir, clock) as supervisor:
                 plan = await _bring_up(plan, cluster, supervisor, clock, entropy)
                 data_dir.write_up_file(options.data_dir, _up_file(plan))
-                tell.ready(plan, home)
+                tell.ready(plan, home, postgres)
                 if demo and (status := await _finish(_demo(options.data_dir))):
                     tell.demo_failed(status)
                 await asyncio.get_running_loop().create_future()
+
+
+def _find_postgres(user: OsUser | None) -> Postgres:
+    """Return the PostgreSQL that the environment chooses, else the one of the wheel."""
+    chosen = settings.read(settings.UpSettings, os.environ).postgres_bin
+    folder = programs(user) if chosen is None else chosen_programs(chosen, user)
+    return Postgres(folder, version_of(folder, user), is_bundled=chosen is None)
 
 
 def _serving_user(home: Home) -> OsUser | None:

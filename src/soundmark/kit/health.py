@@ -13,12 +13,14 @@ from starlette.routing import Route
 CHECK_TIMEOUT_S: Final = 4.0
 
 Check = Callable[[], Awaitable[bool]]
+Warn = Callable[[], str | None]
 
 
-def health_routes(checks: Mapping[str, Check]) -> list[Route]:
+def health_routes(checks: Mapping[str, Check], warn: Warn = lambda: None) -> list[Route]:
     """Routes that answer 200 on `/healthz`, and on `/readyz` 503 naming what of `checks` is not available.
 
-    A check that is late or raises counts as not available.
+    A check that is late or raises counts as not available. What `warn` says of a process that is ready all the same is
+    the `detail` of its answer.
     """
 
     async def healthz(_: Request) -> Response:
@@ -30,7 +32,8 @@ def health_routes(checks: Mapping[str, Check]) -> list[Route]:
         if unavailable:
             body = {"status": "not_ready", "unavailable": unavailable}
             return JSONResponse(body, status_code=HTTPStatus.SERVICE_UNAVAILABLE)
-        return JSONResponse({"status": "ready"})
+        detail = warn()
+        return JSONResponse({"status": "ready", **({} if detail is None else {"detail": detail})})
 
     return [Route("/healthz", healthz, methods=["GET"]), Route("/readyz", readyz, methods=["GET"])]
 

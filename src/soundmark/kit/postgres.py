@@ -13,6 +13,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import class_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from soundmark.kit import postgres_releases
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.secret import Secret
 
@@ -194,6 +195,7 @@ class Database:
     def __init__(self, url: Secret, *, pool_size: int, application_name: str) -> None:
         self.url: Final = url
         self._application_name: Final = application_name
+        self._server_version: int | None = None
         self._pool: Final = AsyncConnectionPool(
             url.reveal(),
             min_size=1,
@@ -203,6 +205,7 @@ class Database:
             kwargs={**connect_options(application_name), "autocommit": True},
             open=False,
             name=application_name,
+            configure=self._note_version,
         )
 
     async def open(self) -> None:
@@ -298,6 +301,14 @@ class Database:
                 return bool(await tx.value("SELECT 1") == 1)
         except DatabaseUnavailable:
             return False
+
+    def find_warning(self) -> str | None:
+        """Return what to say against the release of the server, in one sentence; None when nothing is."""
+        return None if self._server_version is None else postgres_releases.find_warning(self._server_version)
+
+    async def _note_version(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        """Note what each new connection is told: a server may be upgraded while we run."""
+        self._server_version = connection.info.server_version
 
     async def dedicated_connection(self) -> psycopg.AsyncConnection[Any]:
         """A connection outside the pool, in autocommit mode, for one owner that keeps it.
