@@ -1,12 +1,15 @@
 """`soundmark hear` on recordings of real Codes, and on everything else."""
 
 import json
+import re
 import wave
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import soundfile
 from core_app import INTENT, served_in_thread
 from soundmark_sdk import Frame, MicrophoneUnavailable
 
@@ -93,6 +96,68 @@ def test_an_issuers_text_cannot_drive_the_terminal(service: Service, tmp_path: P
     assert json.loads(done.out[done.out.index("{") :]) == intent
 
 
+@pytest.mark.parametrize("suffix", ["flac", "ogg", "mp3"])
+def test_compressed_recordings_are_heard(
+    service: Service, code: dict[str, Any], recording: str, tmp_path: Path, suffix: str
+) -> None:
+    sound, rate = soundfile.read(recording)
+    soundfile.write(tmp_path / f"r.{suffix}", sound, rate, **({"compression_level": 0.0} if suffix == "mp3" else {}))
+
+    done = run("hear", str(tmp_path / f"r.{suffix}"), "--base-url", service.url)
+
+    assert (done.status, done.err) == (0, "")
+    assert f"verified {code['xr_id']}" in done.out
+
+
+def test_a_broken_mp3_file_is_one_line(tmp_path: Path) -> None:
+    """Its decoder writes to the terminal by itself."""
+    (tmp_path / "r.mp3").write_bytes(bytes.fromhex("fffbe464") + bytes(20_000))
+
+    assert run("hear", str(tmp_path / "r.mp3")).refusal.endswith("The MP3 file is broken.")
+
+
+def test_an_explanation_says_how_well_a_code_was_heard(service: Service, code: dict[str, Any], recording: str) -> None:
+    done = run("hear", recording, "--explain", "--base-url", service.url)
+
+    explained, _, heard = done.out.partition(f"heard {code['broadcast_frame']}")
+    assert (done.status, done.err) == (0, "")
+    expected = (
+        r"recording       2\.35 s, 48000 Hz, 1 channel\n"
+        r"level           peak -6 dBFS, RMS -1[89] dBFS\n"
+        r"15 to 19\.5 kHz  -1[78] dBFS in its loudest second; "
+        r"then the band below has -\d+ dBFS, the band above -\d+ dBFS\n"
+        r"frames          1 begun, 1 ended, 1 heard\n"
+        r"- A frame was heard\. Its marker tones stand [23]\d dB above what lies between them\.\n"
+    )
+    assert re.fullmatch(expected, explained), explained
+    assert json.loads(heard[heard.index("{") :]) == INTENT
+
+
+def test_an_explanation_says_why_nothing_was_heard(tmp_path: Path) -> None:
+    noise = np.random.default_rng(1).normal(0, 0.1, (16_000, 2))
+    soundfile.write(tmp_path / "r.flac", noise, 8_000)
+
+    done = run("hear", str(tmp_path / "r.flac"), "--explain")
+
+    assert done.refusal == f"no Code was heard in {tmp_path / 'r.flac'}"
+    assert done.out.splitlines() == [
+        "recording       2.00 s, 8000 Hz, 2 channels",
+        done.out.splitlines()[1],
+        "15 to 19.5 kHz  nothing in its loudest second; then the band below has nothing, the band above nothing",
+        "- The sample rate is 8000 Hz, which holds nothing above 4 kHz; frames need 44100 Hz or more.",
+    ]
+
+
+def test_without_an_explanation_a_refusal_names_the_option(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "r.flac", np.zeros(48_000), 48_000)
+
+    assert run("hear", str(tmp_path / "r.flac")).refusal.endswith("r.flac; --explain says why")
+
+
+def test_a_microphone_is_not_explained() -> None:
+    assert run("hear", "--microphone", "--explain").status == 2
+
+
 def test_silence_is_no_code(tmp_path: Path) -> None:
     with wave.open(str(tmp_path / "silence.wav"), "wb") as sound:
         sound.setnchannels(1)
@@ -106,7 +171,9 @@ def test_silence_is_no_code(tmp_path: Path) -> None:
 def test_what_is_no_recording_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "text.wav").write_text("hello")
 
-    assert run("hear", str(tmp_path / "text.wav")).refusal.endswith("That is not a WAV file.")
+    assert run("hear", str(tmp_path / "text.wav")).refusal.endswith(
+        "That is not a WAV, FLAC, OGG or MP3 file; convert it to one of these first."
+    )
     assert run("hear", str(tmp_path / "none.wav")).refusal.endswith(
         "none.wav cannot be heard: No such file or directory"
     )

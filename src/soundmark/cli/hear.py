@@ -1,25 +1,49 @@
 """`soundmark hear`: a receiver at the terminal."""
 
-from collections.abc import Iterable
-from contextlib import closing
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
-from soundmark_sdk import Frame, Microphone, MicrophoneUnavailable, Receiver, ReceiverFailure, hear, listen
+from soundmark_sdk import (
+    Examination,
+    Frame,
+    Microphone,
+    MicrophoneUnavailable,
+    Receiver,
+    ReceiverFailure,
+    examine,
+    hear,
+    listen,
+)
 
 from soundmark.cli.intents import shown
 from soundmark.cli.outcome import Refused
+
+T = TypeVar("T")
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command("hear")
 def hear_command(
-    file: Annotated[Path | None, typer.Argument(metavar="FILE.wav", help="A WAV recording.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A recording: WAV, FLAC, OGG (Vorbis, Opus) or MP3.")
+    ] = None,
     microphone: Annotated[bool, typer.Option("--microphone", help="Listen until a Code is heard.")] = False,
     base_url: Annotated[str, typer.Option(metavar="URL", help="Where to resolve.")] = "http://127.0.0.1:8080",
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Say how well a recording was heard, or why not: level, clipping, what the band of Codes holds, where "
+            "the recording is cut off.",
+        ),
+    ] = False,
 ) -> None:
     """Decode a sound, resolve and verify it, show the intent; status 0 only with a verified intent.
 
@@ -27,8 +51,10 @@ def hear_command(
     """
     if (file is None) == (not microphone):
         raise typer.BadParameter("give either a recording or --microphone")
+    if microphone and explain:
+        raise typer.BadParameter("--explain needs a recording")
     with closing(_receiver(base_url)) as receiver:
-        frames = _recorded(file) if file is not None else _first_heard()
+        frames = _recorded(file, explain=explain) if file is not None else _first_heard()
         failures = [failure for frame in frames if (failure := _show(receiver, frame))]
     if failures:
         raise Refused("; ".join(failures))
@@ -53,14 +79,61 @@ def _receiver(base_url: str) -> Receiver:
         raise Refused(f"{base_url}: {error}") from None
 
 
-def _recorded(file: Path) -> list[Frame]:
+def _recorded(file: Path, *, explain: bool) -> Iterable[Frame]:
+    frames: Iterable[Frame]
+    if explain:
+        examination = _read(file, examine)
+        for line in _explained(examination):
+            typer.echo(line)
+        frames = examination.frames
+    else:
+        frames = _read(file, hear)
+    if not frames:
+        raise Refused(f"no Code was heard in {file}" + ("" if explain else "; --explain says why"))
+    return frames
+
+
+def _read(file: Path, use: Callable[[Path], T]) -> T:
     try:
-        frames = hear(file)
+        with _silent_decoders():
+            return use(file)
     except (OSError, ValueError) as error:
         raise Refused(f"{file} cannot be heard: {getattr(error, 'strerror', None) or error}") from None
-    if not frames:
-        raise Refused(f"no Code was heard in {file}")
-    return frames
+
+
+@contextmanager
+def _silent_decoders() -> Iterator[None]:
+    """Keep libsndfile's decoders from writing to the terminal: what they say of a broken MP3 is one line of ours."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    try:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
+def _explained(examination: Examination) -> Iterator[str]:
+    """Yield what was measured, then what was found, a line each."""
+    levels, markers, channels = examination.levels, examination.markers, examination.channel_count
+    yield (
+        f"recording       {examination.duration_s:.2f} s, {examination.sample_rate} Hz, "
+        f"{channels} channel{'s' if channels > 1 else ''}"
+    )
+    yield f"level           peak {_decibels(levels.peak_dbfs)}, RMS {_decibels(levels.rms_dbfs)}"
+    yield (
+        f"15 to 19.5 kHz  {_decibels(levels.band_dbfs)} in its loudest second; then the band below has "
+        f"{_decibels(levels.below_dbfs)}, the band above {_decibels(levels.above_dbfs)}"
+    )
+    if markers is not None:
+        yield f"frames          {markers.start_count} begun, {markers.end_count} ended, {len(examination.frames)} heard"
+    yield from (f"- {finding.sentence}" for finding in examination.findings)
+
+
+def _decibels(level_dbfs: float | None) -> str:
+    return "nothing" if level_dbfs is None else f"{level_dbfs:.0f} dBFS"
 
 
 def _first_heard() -> Iterable[Frame]:

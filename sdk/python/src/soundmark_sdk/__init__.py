@@ -4,6 +4,10 @@ from soundmark_sdk.async_receiver import AsyncReceiver as AsyncReceiver
 from soundmark_sdk.device_secret import DeviceSecret as DeviceSecret
 from soundmark_sdk.device_secret import DeviceSecretUnusable as DeviceSecretUnusable
 from soundmark_sdk.device_secret import open_device_secret as open_device_secret
+from soundmark_sdk.examining import Examination as Examination
+from soundmark_sdk.examining import Finding as Finding
+from soundmark_sdk.examining import FindingCode as FindingCode
+from soundmark_sdk.examining import examine as examine
 from soundmark_sdk.failures import DeliveryFailure as DeliveryFailure
 from soundmark_sdk.failures import DeliveryReason as DeliveryReason
 from soundmark_sdk.failures import KeyUnknown as KeyUnknown
@@ -14,6 +18,8 @@ from soundmark_sdk.hearing import Listener as Listener
 from soundmark_sdk.hearing import hear_samples as hear_samples
 from soundmark_sdk.keys import KeySet as KeySet
 from soundmark_sdk.keys import read_key_set as read_key_set
+from soundmark_sdk.levels import Levels as Levels
+from soundmark_sdk.markers import Markers as Markers
 from soundmark_sdk.measuring import Consent as Consent
 from soundmark_sdk.measuring import Measurement as Measurement
 from soundmark_sdk.measuring import MeasurementRefused as MeasurementRefused

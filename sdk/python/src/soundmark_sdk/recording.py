@@ -1,9 +1,9 @@
-"""Hearing frames in WAV recordings of any common kind."""
+"""Reading recordings of any common kind, and hearing the frames in them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeAlias, TypeVar
 
 import numpy as np
 import soundfile
@@ -12,10 +12,24 @@ from numpy.typing import NDArray
 from soundmark_sdk.hearing import Frame, hear_samples
 from soundmark_sdk.resampling import RATE_MAX_HZ, RATE_MIN_HZ, Samples
 
+Recording: TypeAlias = str | os.PathLike[str] | BinaryIO
+T = TypeVar("T")
+
 # The only forms of libsndfile's many that are read: the fewer parsers meet a stranger's file, the better.
-_FORMATS: Final = frozenset({"WAV", "WAVEX", "RF64"})
-_SUBTYPES: Final = frozenset({"PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE"})
-_MAGIC: Final = frozenset({b"RIFF", b"RIFX", b"RF64"})
+_PCM: Final = frozenset({"PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE"})
+_SUBTYPES: Final = {
+    "WAV": _PCM,
+    "WAVEX": _PCM,
+    "RF64": _PCM,
+    "FLAC": frozenset({"PCM_S8", "PCM_16", "PCM_24"}),
+    "OGG": frozenset({"VORBIS", "OPUS"}),
+    "MP3": frozenset({"MPEG_LAYER_II", "MPEG_LAYER_III"}),
+}
+_WAV_MAGIC: Final = frozenset({b"RIFF", b"RIFX", b"RF64"})
+# The bits that begin every MPEG frame, and those of its layer, of which 0 is none: ISO/IEC 11172-3, 2.4.1.3.
+_MPEG_SYNC: Final = 0xFFE0
+_MPEG_LAYER: Final = 0x0006
+_ID3_HEADER_BYTES: Final = 10
 
 # Sound is held in memory a segment at a time. A frame lasts 3.2 s at most (measured, protocol 3), so it lies whole in
 # one of two segments that share four seconds.
@@ -23,63 +37,113 @@ _OVERLAP_S: Final = 4
 _SEGMENT_MIN_S: Final = 2 * _OVERLAP_S
 _SEGMENT_MAX_S: Final = 60
 _SEGMENT_SAMPLES: Final = 16 * 1024 * 1024
+# A broadcast day. A few kilobytes of a compressed file can hold more silence than anyone waits for.
+DURATION_MAX_S: Final = 24 * 60 * 60
 
 
-def hear(recording: str | os.PathLike[str] | BinaryIO) -> list[Frame]:
-    """Return the frames in a WAV recording, each once.
+def hear(recording: Recording) -> list[Frame]:
+    """Return the frames in a recording, each once.
 
-    Any number of channels; 8, 16, 24 or 32-bit integers or floats; 44.1 to 768 kHz. Each channel is listened to by
-    itself as well as their mean, in which a frame may cancel out. Memory is bounded by the channels, not the length.
+    WAV (8, 16, 24 or 32-bit integers or floats), FLAC, OGG (Vorbis or Opus) and MP3; any number of channels; 44.1 to
+    768 kHz; up to 24 hours. Each channel is listened to by itself as well as their mean, in which a frame may cancel
+    out. Memory is bounded by the channels, not the length.
 
-    Raises: ValueError for what is no such recording; OSError when it cannot be read, or not at any place in it.
+    Raises: ValueError for a file that is no such recording; OSError when it cannot be read, or not at any place in it.
     """
-    if isinstance(recording, str | os.PathLike):
-        with Path(recording).open("rb") as file:
-            return hear(file)
+    return with_opened(recording, _hear_opened)
+
+
+def _hear_opened(sound: soundfile.SoundFile) -> list[Frame]:
+    require_audible_rate(sound.samplerate)
     heard: dict[Frame, None] = {}
-    with _open(recording) as sound:
-        for segment in _segments(sound):
-            for signal in _signals(segment):
-                heard.update(dict.fromkeys(hear_samples(signal, sound.samplerate)))
+    for segment, _ in read_segments(sound):
+        for signal in signals(segment):
+            heard.update(dict.fromkeys(hear_samples(signal, sound.samplerate)))
     return list(heard)
 
 
+def require_audible_rate(sample_rate: int) -> None:
+    """Raises: ValueError for a sample rate at which no frame can be heard."""
+    if not RATE_MIN_HZ <= sample_rate <= RATE_MAX_HZ:
+        raise ValueError(f"The sample rate must be {RATE_MIN_HZ} to {RATE_MAX_HZ} Hz; below, frames are inaudible.")
+
+
+def with_opened(recording: Recording, use: Callable[[soundfile.SoundFile], T]) -> T:
+    """Return what `use` makes of the opened recording, once its form is known to be one that is read.
+
+    Raises: ValueError for a file that is no such recording; OSError when it cannot be read, or not at any place in it.
+    """
+    if isinstance(recording, str | os.PathLike):
+        with Path(recording).open("rb") as file:
+            return with_opened(file, use)
+    with _open(recording) as sound:
+        return use(sound)
+
+
 def _open(file: BinaryIO) -> soundfile.SoundFile:
-    """Return the opened recording, once its first bytes, format and rate are known to be ones that are read."""
-    start = file.tell()
-    magic = file.read(4)
-    file.seek(start)
-    if magic not in _MAGIC:
-        raise ValueError("That is not a WAV file.")
+    kind = _kind_of(file)
+    if kind is None:
+        raise ValueError("That is not a WAV, FLAC, OGG or MP3 file; convert it to one of these first.")
+    if kind == "MP3" and kind not in soundfile.available_formats():
+        raise ValueError("The libsndfile of this installation reads no MP3; version 1.1 or later does.")
     try:
         sound = soundfile.SoundFile(file)
     except soundfile.LibsndfileError:
-        raise ValueError("The WAV file is broken.") from None
-    if sound.format not in _FORMATS or sound.subtype not in _SUBTYPES:
+        raise _broken(kind) from None
+    if sound.samplerate < 1:
         sound.close()
-        raise ValueError("The WAV file is not of 8, 16, 24 or 32-bit integers or floats.")
-    if not RATE_MIN_HZ <= sound.samplerate <= RATE_MAX_HZ:
+        raise _broken(kind)
+    if sound.subtype not in _SUBTYPES.get(sound.format, ()):
         sound.close()
-        raise ValueError(f"The sample rate must be {RATE_MIN_HZ} to {RATE_MAX_HZ} Hz; below, frames are inaudible.")
+        raise ValueError(f"The {kind} file has an encoding that is not read ({sound.format}, {sound.subtype}).")
     return sound
 
 
-def _segments(sound: soundfile.SoundFile) -> Iterator[Samples]:
-    """Yield overlapping pieces of shape (samples, channels)."""
+def _kind_of(file: BinaryIO) -> str | None:
+    """Return what the first bytes say the file is; None for all that is not read."""
+    start = file.tell()
+    magic = file.read(_ID3_HEADER_BYTES)
+    if magic[:3] == b"ID3" and len(magic) == _ID3_HEADER_BYTES:
+        # The tag's length is four times seven bits: ID3v2.4, 3.1.
+        file.seek(sum(byte << shift for byte, shift in zip(magic[6:], (21, 14, 7, 0), strict=True)), os.SEEK_CUR)
+        magic = file.read(4)
+    file.seek(start)
+    if magic[:4] in _WAV_MAGIC:
+        return "WAV"
+    if magic[:4] in {b"fLaC", b"OggS"}:
+        return {b"fLaC": "FLAC", b"OggS": "OGG"}[magic[:4]]
+    sync = int.from_bytes(magic[:2], "big")
+    return "MP3" if sync & _MPEG_SYNC == _MPEG_SYNC and sync & _MPEG_LAYER else None
+
+
+def read_segments(sound: soundfile.SoundFile) -> Iterator[tuple[Samples, int]]:
+    """Yield overlapping pieces of shape (samples, channels), each with how many of its first samples came before.
+
+    Raises: ValueError for a file that breaks off or is longer than a day.
+    """
     duration_s = _SEGMENT_SAMPLES // (sound.samplerate * sound.channels)
     length = sound.samplerate * min(max(duration_s, _SEGMENT_MIN_S), _SEGMENT_MAX_S)
     overlap = sound.samplerate * _OVERLAP_S
     try:
         segment = sound.read(length, dtype="float32", always_2d=True)
-        yield segment
+        yield segment, 0
+        count = len(segment)
         while len(fresh := sound.read(length - overlap, dtype="float32", always_2d=True)):
-            segment = np.concatenate([segment[-overlap:], fresh])
-            yield segment
+            count += len(fresh)
+            if count > DURATION_MAX_S * sound.samplerate:
+                raise ValueError("The recording is longer than 24 hours; cut it into shorter ones.")
+            known = segment[-overlap:]
+            segment = np.concatenate([known, fresh])
+            yield segment, len(known)
     except soundfile.LibsndfileError:
-        raise ValueError("The WAV file is broken.") from None
+        raise _broken("WAV" if sound.format in {"WAVEX", "RF64"} else sound.format) from None
 
 
-def _signals(segment: Samples) -> Iterator[Samples]:
+def _broken(kind: str) -> ValueError:
+    return ValueError(f"The {kind} file is broken.")
+
+
+def signals(segment: Samples) -> Iterator[Samples]:
     """Yield the channels' mean, then each channel, all brought within -1..1; silent ones are left out."""
     finite = np.nan_to_num(segment, nan=0.0, posinf=0.0, neginf=0.0)
     channels = finite.shape[1]
