@@ -370,7 +370,8 @@ class ResponseCycle(RequestResponseCycle):
         self.message_event.set()
         default_head = _head_of(self.default_headers)
         end = b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n"
-        self.transport.write(b"".join((message["status_line"], default_head, message["head"], end, message["body"])))
+        transport: GatheringTransport = self.transport  # type: ignore[assignment]  # made in `connection_made`
+        transport.write_whole(b"".join((message["status_line"], default_head, message["head"], end, message["body"])))
         if not self.keep_alive:
             self.transport.close()
         self.on_response()

@@ -35,6 +35,14 @@ class GatheringTransport(asyncio.Transport):
         if self._gathered_bytes > _GATHERED_MAX_BYTES:
             self._send()
 
+    def write_whole(self, data: bytes) -> None:
+        """Send `data`, which nothing of the same turn will follow, without waiting for the turn's end."""
+        if self._gathered or self._transport.is_closing():
+            self.write(data)
+        else:
+            self.written_bytes += len(data)
+            self._transport.write(data)
+
     def writelines(self, list_of_data: Iterable[Writable]) -> None:
         """Send all of it, as `write` does."""
         for data in list_of_data:
