@@ -36,7 +36,7 @@ test: test-install test-tools lint
 	@$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup
 
 test-tools: $(NODE_FOLDERS:%=%/node_modules/.package-lock.json)
-	@scripts/install-tools redis-server curl
+	@scripts/install-tools redis-server curl chromium
 
 %/node_modules/.package-lock.json: %/package.json %/package-lock.json $(VENV)/.test
 	@scripts/install-node-packages $(BIN)/python $*
