@@ -5,7 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Folders of tests with packages of npm. They run on the Node.js of a wheel: that of Debian 12 is too old for them.
-NODE_FOLDERS := tests/oidc_provider
+NODE_FOLDERS := tests/generators tests/oidc_provider
+# Of Python clients; what it needs contradicts what we need, so it has an environment of its own.
+GENERATORS := $(VENV)/generators
 CHECKED := src sdk/python tests bench
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
@@ -35,11 +37,16 @@ up: install
 test: test-install test-tools lint
 	@$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup
 
-test-tools: $(NODE_FOLDERS:%=%/node_modules/.package-lock.json)
+test-tools: $(NODE_FOLDERS:%=%/node_modules/.package-lock.json) $(GENERATORS)/.installed
 	@scripts/install-tools redis-server curl chromium
 
 %/node_modules/.package-lock.json: %/package.json %/package-lock.json $(VENV)/.test
 	@scripts/install-node-packages $(BIN)/python $*
+
+$(GENERATORS)/.installed: requirements/generators.txt $(VENV)/.runtime
+	@$(BIN)/python -m venv $(GENERATORS)
+	@$(GENERATORS)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes --requirement $<
+	@touch $@
 
 lint: test-install
 	@$(BIN)/ruff format --check --quiet $(CHECKED)

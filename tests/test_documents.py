@@ -101,7 +101,7 @@ def dependencies() -> set[str]:
         wanted += declared["build-system"]["requires"] + declared["project"]["dependencies"]
         for extra in declared["project"].get("optional-dependencies", {}).values():
             wanted += extra
-    for file in (ROOT / "requirements" / "test.in", ROOT / "requirements" / "build.in"):
+    for file in (ROOT / "requirements").glob("*.in"):
         wanted += [line for line in file.read_text(encoding="utf-8").splitlines() if re.match(r"[a-z]", line)]
     for file in (ROOT / "tests").glob("*/package.json"):
         wanted += json.loads(file.read_text(encoding="utf-8"))["dependencies"]

@@ -56,7 +56,10 @@ def _when_measured(schema: dict[str, Any]) -> None:
     schema["if"] = {"properties": {"policy": {"properties": {"audience_measurement": {"const": True}}}}}
     schema["then"] = {
         "required": ["measurement_proof"],
-        "properties": {"policy": {"properties": {"audience_integration_id": {"type": "string"}}}},
+        "properties": {
+            "measurement_proof": {},
+            "policy": {"properties": {"audience_integration_id": {"type": "string"}}},
+        },
     }
     schema["else"] = {
         "properties": {
