@@ -7,9 +7,11 @@ import re
 import psycopg
 import pytest
 from audience_app import CREDENTIAL, AudienceApi, audience_settings, new_operation, running_audience, wanted_integration
-from core_app import Rival
+from core_app import Rival, served_in_thread
+from raw_requests import METHODS, send_raw
 
 from soundmark.audience import app
+from soundmark.audience.app import create_app
 from soundmark.kit.secret import Secret
 from soundmark.kit.startup import CannotStart
 
@@ -30,6 +32,29 @@ async def test_every_private_route_is_shut_without_the_credential(audience: Audi
         answer = await stranger.call(method, path, content=b"{")
         assert (answer.status, answer.json["code"]) == (401, "unauthenticated"), (method, path, credential)
         assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_no_method_passes_without_the_credential(audience: AudienceApi) -> None:
+    paths = sorted({path for _, path in routes()} | {"/", "/v1/nowhere", "/metrics", "/openapi.json"})
+    for path, method, credential in itertools.product(paths, METHODS, (None, "wrong-credential-altogether")):
+        stranger = AudienceApi(audience.app, audience.clock, credential)
+        answer = await stranger.call(method, path, content=b"{}")
+        assert answer.status == 401, (method, path, credential)
+        assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_no_spelling_of_a_path_passes_without_the_credential(audience_url: Secret) -> None:
+    """What is open, health and events, is no way to anything else."""
+    with served_in_thread(create_app(audience_settings(audience_url))) as url:
+        for begin, middle in itertools.product(
+            (b"/healthz", b"/readyz", b"/v1/events"),
+            (b"/..", b"/%2e%2e", b"/..%2f..", b"/.%2e", b";", b"%00", b"%2f", b"/", b"//", b"\\..", b"%3f", b"%23"),
+        ):
+            target = begin + middle + b"/v1/usage?organization_id=org_x&month=2026-11"
+            assert send_raw(url, target).status in {400, 401}, target
+        for target in (b"//healthz", b"/HEALTHZ", b"/healthz/", b"/healthz%20", b"/%2fhealthz", b"/x/../healthz"):
+            assert send_raw(url, target).status in {400, 401}, target
+        assert send_raw(url, b"/healthz").status == 200
 
 
 @pytest.mark.parametrize("authorization", [f"Basic {CREDENTIAL}", CREDENTIAL, "Bearer"])

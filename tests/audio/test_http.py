@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from raw_requests import METHODS, send_raw
 
 from .conftest import CREDENTIALS, AudioProcess
 
@@ -55,6 +56,18 @@ def test_without_the_credential_every_path_answers_alike(
 
     assert_problem(answer, 401, "unauthenticated")
     assert answer.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_method_and_no_spelling_of_a_path_passes_without_the_credential(audio: AudioProcess, method: str) -> None:
+    url = str(audio.client.base_url)
+    spellings = [b"/render", b"/", b"//render", b"/render/", b"/RENDER", b"/render%00", b"/render;x", b"/metrics"]
+    spellings += [
+        b"/healthz" + way + b"/render" for way in (b"/..", b"/%2e%2e", b"/..%2f..", b";", b"%00", b"%2f", b"//")
+    ]
+    for target in spellings:
+        answer = send_raw(url, target, method=method)
+        assert answer.status in {400, 401}, target
 
 
 @pytest.mark.parametrize(

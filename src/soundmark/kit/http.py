@@ -121,6 +121,7 @@ class Edge:
 
     async def _run(self, scope: Scope, receive: Receive, answered: "_Answer") -> None:
         try:
+            _refuse_line_end(scope["path"])
             await self.app(scope, receive, answered)
         except Exception as error:
             problem = error if isinstance(error, Problem) else InternalError()
@@ -131,6 +132,15 @@ class Edge:
             if answered.status is not None:
                 raise
             await problem_response(problem, self.base_url, answered.request_id)(scope, receive, answered)
+
+
+def _refuse_line_end(path: str) -> None:
+    """Raise NotFound for a path that ends in a line end.
+
+    The framework's patterns end in `$`, which Python also matches before a line end: a second spelling of each route.
+    """
+    if path.endswith("\n"):
+        raise NotFound
 
 
 class _Answer:
