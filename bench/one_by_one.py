@@ -11,7 +11,7 @@ from psycopg_pool import AsyncConnectionPool
 from soundmark.audience.domain.packing import country_number
 from soundmark.audience.domain.retention import first_day_of_month
 from soundmark.audience.hot.delivery import RECORDED, Delivery, Outcome
-from soundmark.audience.hot.event import Read
+from soundmark.audience.hot.event import UnreadEvent
 from soundmark.audience.hot.ingest import Ingest
 from soundmark.audience.hot.source import TRANSITION, Source, refusal_at, source_of
 from soundmark.audience.secrets import open_hmac_secret
@@ -54,20 +54,34 @@ class OneByOne:
         self._sealer: Final = Sealer(parse_master_key(settings.master_key.reveal()), SystemEntropy())
         self._clock: Final = SystemClock()
         self._opening: asyncio.Task[None] | None = None
+        self._tasks: Final[set[asyncio.Task[None]]] = set()
         self._ingest: Final = Ingest(SystemEntropy(), self, base_url="")  # type: ignore[arg-type]  # it delivers like the real one
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self._ingest(scope, receive, send)
 
-    async def deliver(self, body: bytes, signature: bytes | None, read: Read) -> Outcome:
+    def deliver(self, unread: UnreadEvent, signature: bytes | None) -> Delivery:
         """Judge and store one event, and commit."""
+        delivery = Delivery(unread, signature, asyncio.get_running_loop().create_future())
+        # The loop keeps no strong reference of its own.
+        task = asyncio.create_task(self._settle(delivery))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return delivery
+
+    async def _settle(self, delivery: Delivery) -> None:
+        try:
+            delivery.settled.set_result(await self._judge(delivery))
+        except Exception as error:  # noqa: BLE001 - the endpoint answers it
+            delivery.settled.set_exception(error)
+
+    async def _judge(self, delivery: Delivery) -> Outcome:
         if self._opening is None:
             self._opening = asyncio.create_task(self._pool.open())
         await self._opening
-        delivery = Delivery(body, signature, read, asyncio.get_running_loop().create_future())
         async with self._pool.connection() as connection, connection.transaction():
             rows = await (
-                await connection.execute(sql.FIND_SOURCES, (sql.texts([read.integration_id or ""]),))
+                await connection.execute(sql.FIND_SOURCES, (sql.texts([delivery.unread.integration_id or ""]),))
             ).fetchall()
             row = sql.SourceRow._make(rows[0])
             source = source_of(row, open_hmac_secret(self._sealer, row.id, row.sealed_secret))

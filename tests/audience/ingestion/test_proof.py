@@ -9,7 +9,7 @@ from audience_app import AudienceApi
 from core_app import Rival
 from measuring import CORE, NEXT_CORE, STRANGER, Publisher, end_ingestion, fresh, publisher, signed_proof, trusted
 
-from soundmark.audience.hot.event import Event, read_event
+from soundmark.audience.hot.event import Event, parse_body, read_event
 from soundmark.kit import base64url
 from soundmark.kit.timestamps import format_timestamp
 
@@ -266,7 +266,7 @@ def test_what_is_verified_is_the_canonical_form(campaign_id: str | None, without
         "proof": signed_proof(CORE, said),
     }
 
-    read = read_event(rfc8785.dumps(event))
+    read = read_event(parse_body(rfc8785.dumps(event)))
 
     assert isinstance(read, Event)
     assert read.proof.canonical(rfc8785.dumps(CORE.key_id)) == rfc8785.dumps(said)

@@ -1,14 +1,16 @@
 """The one look at a usual event and the model of every event agree, whatever comes."""
 
 import json
+import re
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soundmark.audience.hot import event as reading
-from soundmark.audience.hot.event import Event, Unread, read_event
-from soundmark.kit.problems import MalformedBody
+from soundmark.audience.hot.event import Event, parse_body, read_event
+from soundmark.kit.problems import MalformedBody, ValidationFailed
 from soundmark.wire.countries import COUNTRIES
 
 ID_CHARS = "ABCXYZabcxyz0189_-"
@@ -91,20 +93,47 @@ def bodies(draw: st.DrawFn) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _any(body: bytes) -> Event | Unread | None:
+def _any(body: bytes) -> Event | ValidationFailed | None:
     try:
-        return reading._read_any(body)
+        return reading._read_any(reading._parse_any(body))
     except MalformedBody:
         return None
+
+
+def _usual(body: bytes) -> Event | None:
+    members = reading._parse_usual(body)
+    return None if members is None else reading._read_usual(members)
+
+
+def _id_of(body: bytes) -> str | None:
+    """The integration that a body names, as any reader of JSON finds it; the shape decides nothing about it."""
+    value = reading._parse_any(body)
+    found = value.get("integration_id") if isinstance(value, dict) else None
+    is_id = isinstance(found, str) and re.fullmatch("int_[A-Za-z0-9_-]{8,}", found) is not None
+    return found if is_id else None
 
 
 @settings(max_examples=1500, deadline=None)
 @given(bodies())
 def test_one_look_never_says_otherwise_than_the_model(body: bytes) -> None:
     """What it takes for an event is one, and the very same one; what it leaves open may be anything."""
-    usual = reading._read_usual(body)
+    usual = _usual(body)
 
     assert usual is None or usual == _any(body)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(bodies())
+def test_what_is_parsed_before_the_signature_is_judged_is_i_json_and_names_its_integration(body: bytes) -> None:
+    """The quick parser lets nothing through that the strict one refuses, and finds the same integration."""
+    try:
+        expected = _id_of(body)
+    except MalformedBody:
+        with pytest.raises(MalformedBody):
+            parse_body(body)
+        return
+
+    assert parse_body(body).integration_id == expected
 
 
 @given(st.sampled_from(sorted(COUNTRIES)), st.booleans(), st.booleans(), st.booleans())
@@ -119,16 +148,16 @@ def test_a_usual_event_needs_one_look_only(
         proof["campaign_id"] = "cmp_" + "c" * 22
     body = json.dumps({**event, "proof": proof}).encode()
 
-    usual = reading._read_usual(body)
+    usual = _usual(body)
 
     assert usual is not None
-    assert usual == _any(body) == read_event(body)
+    assert usual == _any(body) == read_event(parse_body(body))
     assert usual.country == (country if is_known else None)
 
 
 @given(st.binary(max_size=200))
 def test_whatever_comes_is_an_event_or_none_or_no_json(body: bytes) -> None:
-    assert reading._read_usual(body) is None
+    assert _usual(body) is None
     assert not isinstance(_any(body), Event)
 
 

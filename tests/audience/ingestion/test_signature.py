@@ -8,6 +8,7 @@ from audience_app import AudienceApi, audience_settings, running_audience
 from core_app import Answer, Rival
 from measuring import Publisher, fresh, publisher
 
+from soundmark.audience.hot import delivery
 from soundmark.kit.secret import Secret
 
 
@@ -139,6 +140,32 @@ async def test_who_is_not_its_publisher_does_not_learn_what_is_wrong_with_it(aud
 
     await unauthenticated(source, body, **{"X-Svc-Signature": "sha256=" + "0" * 64})
     assert (await source.deliver(body)).status == 422
+
+
+@pytest.mark.parametrize("integration", ["its own", "unknown", "missing"])
+@pytest.mark.parametrize("shape", ["usual", "another", "none"])
+async def test_without_its_signature_nothing_else_of_an_event_is_looked_at(
+    audience: AudienceApi, monkeypatch: pytest.MonkeyPatch, integration: str, shape: str
+) -> None:
+    """Reading a shape costs more than a signature, and an answer about it would be for nobody to see."""
+    source = await publisher(audience)
+    assert (await source.deliver()).status == 201, "this process knows the integration"
+    event: Any = {"usual": source.event(), "another": {**source.event(), "é": 1}, "none": {"integration_id": 7}}[shape]
+    match integration:
+        case "its own":
+            event["integration_id"] = source.given.id
+        case "unknown":
+            event["integration_id"] = fresh("int_")
+        case "missing":
+            event.pop("integration_id", None)
+    read: list[object] = []
+    proved: list[object] = []
+    monkeypatch.setattr(delivery, "read_event", read.append)
+    monkeypatch.setattr(delivery, "refusal_of_proof", lambda *given: proved.append(given))
+
+    await unauthenticated(source, event, **{"X-Svc-Signature": "sha256=" + "0" * 64})
+
+    assert (read, proved) == ([], [])
 
 
 async def test_a_rotated_secret_is_refused_at_once(audience: AudienceApi) -> None:

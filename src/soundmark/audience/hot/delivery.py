@@ -6,9 +6,9 @@ import hmac
 from datetime import date
 from typing import Final, TypeAlias
 
-from soundmark.audience.hot.event import Event, Read, body_digest, event_digest
-from soundmark.audience.hot.source import Source, refusal_of
-from soundmark.kit.problems import Problem
+from soundmark.audience.hot.event import Event, UnreadEvent, body_digest, event_digest, read_event
+from soundmark.audience.hot.source import Source, refusal_of_proof, refusal_of_sender
+from soundmark.kit.problems import Problem, ValidationFailed
 
 RECORDED: Final = "recorded"
 DUPLICATE: Final = "duplicate"
@@ -23,15 +23,15 @@ class Delivery:
     """An event on its way. `checked_by` is the integration that vouches for it or refuses it."""
 
     __slots__ = (
-        "body", "body_key", "checked_by", "day", "event_key", "outcome", "proof_key", "read", "refusal", "settled",
-        "signature", "token",
+        "_event", "body_key", "checked_by", "day", "event_key", "outcome", "proof_key", "refusal", "settled",
+        "signature", "token", "unread",
     )  # fmt: skip
 
-    def __init__(self, body: bytes, signature: bytes | None, read: Read, settled: asyncio.Future[Outcome]) -> None:
-        self.body: Final = body
+    def __init__(self, unread: UnreadEvent, signature: bytes | None, settled: asyncio.Future[Outcome]) -> None:
+        self.unread: Final = unread
         self.signature: Final = signature
-        self.read: Final = read
         self.settled: Final = settled
+        self._event: Event | ValidationFailed | None = None
         self.outcome: Outcome | None = None
         self.refusal: Problem | None = None
         self.checked_by: Source | None = None
@@ -43,20 +43,34 @@ class Delivery:
     @property
     def event(self) -> Event:
         """What was read, of a delivery that was not refused."""
-        assert isinstance(self.read, Event), "what cannot be read is refused"
-        return self.read
+        assert isinstance(self._event, Event), "what cannot be read is refused"
+        return self._event
 
     def check(self, source: Source | None, token_key: bytes) -> None:
         """Note whether `source` vouches for it, and what is stored of it then."""
         self.checked_by = source
-        self.refusal = refusal_of(source, self.body, self.signature, self.read)
+        self.refusal = self._refusal(source)
         if source is not None and self.refusal is None and not self.event_key:
             self._digest(source, token_key)
+
+    def _refusal(self, source: Source | None) -> Problem | None:
+        """Judge the signature, then the shape, then the proof; after what fails nothing else is looked at.
+
+        Source: contract, section 6.
+        """
+        refusal = refusal_of_sender(source, self.unread.body, self.signature)
+        if refusal is not None or source is None:
+            return refusal
+        if self._event is None:
+            self._event = read_event(self.unread)
+        if isinstance(self._event, ValidationFailed):
+            return self._event
+        return refusal_of_proof(source, self._event)
 
     def _digest(self, source: Source, token_key: bytes) -> None:
         event, proof = self.event, self.event.proof
         self.event_key = event_digest(event.event_id)
-        self.body_key = body_digest(self.body)
+        self.body_key = body_digest(self.unread.body)
         # What was signed, and not the signature, of which there may be several. It begins with the time, so that the
         # index of spent proofs grows at its end (docs/adr/0010).
         signed = hashlib.sha256(proof.canonical(source.keys[proof.key_id].canonical_id)).hexdigest()

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from pydantic import ValidationError
@@ -77,16 +77,6 @@ class Event(NamedTuple):
     proof: Proof
 
 
-class Unread(NamedTuple):
-    """A body that is no event, of an integration that may have sent it; `refusal` says why, if it has."""
-
-    integration_id: str | None
-    refusal: ValidationFailed
-
-
-Read: TypeAlias = Event | Unread
-
-
 class _ProofMembers(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     xr_id: str
     integration_id: str
@@ -109,16 +99,45 @@ class _Members(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     country: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
+class UnreadEvent(NamedTuple):
+    """A body of well-formed JSON, of which nothing else is looked at before its signature holds.
+
+    `integration_id` is whose it claims to be, None where that is missing or no id. What was parsed is in `members`, or
+    in `value` for a body that is not as usual.
+    """
+
+    body: bytes
+    integration_id: str | None
+    members: _Members | None = None
+    value: Any = None
+
+
 _decode: Final = msgspec.json.Decoder(_Members).decode
 
 
-def read_event(body: bytes) -> Read:
-    """What `body` says: an event, or why it is none.
+def parse_body(body: bytes) -> UnreadEvent:
+    """Parse `body` and find whose it claims to be; judge nothing else.
 
     Raises: MalformedBody for what is no I-JSON.
+    Source: contract, section 6.
+    """
+    members = _parse_usual(body)
+    if members is not None:
+        return UnreadEvent(body, _known_id(members.integration_id), members)
+    value = _parse_any(body)
+    return UnreadEvent(body, _known_id(value.get("integration_id") if isinstance(value, dict) else None), value=value)
+
+
+def read_event(unread: UnreadEvent) -> Event | ValidationFailed:
+    """Return the event that was parsed, or why it is none.
+
     Source: contract, section 6, Event.
     """
-    return _read_usual(body) or _read_any(body)
+    if unread.members is not None:
+        event = _read_usual(unread.members)
+        if event is not None:
+            return event
+    return _read_any(_parse_any(unread.body) if unread.members is not None else unread.value)
 
 
 def event_digest(event_id: str) -> str:
@@ -131,8 +150,8 @@ def body_digest(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()[:_DIGEST_CHARS]
 
 
-def _read_usual(body: bytes) -> Event | None:
-    """The event, where one look says that it is one; None leaves the question open.
+def _parse_usual(body: bytes) -> _Members | None:
+    """Return the members of a body that has those of an event and no others, as texts; None leaves it open what it is.
 
     A body in ASCII without a backslash has a quotation mark at either end of every name and text and nowhere else: as
     many as the members need, and no name can have occurred twice.
@@ -143,19 +162,23 @@ def _read_usual(body: bytes) -> Event | None:
         said = _decode(body)
     except msgspec.MsgspecError:
         return None
+    proof = said.proof
+    quotes_count = _QUOTES_MIN
+    if said.country is not msgspec.UNSET:
+        quotes_count += 2 if said.country is None else 4
+    quotes_count += (4 if proof.proof_id is not msgspec.UNSET else 0) + (2 if proof.campaign_id is not None else 0)
+    return said if body.count(b'"') == quotes_count else None
+
+
+def _read_usual(said: _Members) -> Event | None:
+    """Return the event, where one look says that it is one; None leaves the question open."""
     proof, country = said.proof, said.country
     proof_id = "" if proof.proof_id is msgspec.UNSET else proof.proof_id
     campaign_id = proof.campaign_id or ""
-    quotes_count = _QUOTES_MIN
     if country is msgspec.UNSET:
         country = None
-    elif country is None:
-        quotes_count += 2
-    elif country in COUNTRIES:
-        quotes_count += 4
-    else:
+    elif country is not None and country not in COUNTRIES:
         return None
-    quotes_count += (4 if proof.proof_id is not msgspec.UNSET else 0) + (2 if proof.campaign_id is not None else 0)
     receiver = RECEIVER_NUMBERS.get(said.receiver_class)
     texts = (
         f"{said.event_id} {said.integration_id} {said.xr_id} {said.occurred_at} {said.measurement_token} {proof_id} "
@@ -163,7 +186,6 @@ def _read_usual(body: bytes) -> Event | None:
     )
     if (
         receiver is None
-        or body.count(b'"') != quotes_count
         or _EXACT.fullmatch(texts) is None
         or not 1 <= len(proof.key_id) <= _KEY_ID_CHARS_MAX
         or not proof.key_id.isprintable()
@@ -196,19 +218,24 @@ def _moment(text: str) -> datetime:
     return parse_timestamp(text)
 
 
-def _read_any(body: bytes) -> Read:
-    """What `body` says, whatever it is."""
+def _known_id(text: Any) -> str | None:
+    """Return `text` where it may be the id of an integration."""
+    return text if isinstance(text, str) and _INTEGRATION_ID.fullmatch(text) is not None else None
+
+
+def _parse_any(body: bytes) -> Any:
     try:
-        value = parse_json(body)
+        return parse_json(body)
     except MalformedJson as error:
         raise MalformedBody(f"The body is not well-formed JSON: {error}.") from None
-    integration_id = value.get("integration_id") if isinstance(value, dict) else None
-    if not isinstance(integration_id, str) or _INTEGRATION_ID.fullmatch(integration_id) is None:
-        integration_id = None
+
+
+def _read_any(value: Any) -> Event | ValidationFailed:
+    """Return the event that a parsed body is, whatever it is, or why it is none."""
     try:
         event = AudienceEvent.model_validate(value)
     except ValidationError as error:
-        return Unread(integration_id, ValidationFailed(errors=tuple(_faults(error))))
+        return ValidationFailed(errors=tuple(_faults(error)))
     proof = event.proof
     return Event(
         event_id=event.event_id,

@@ -15,7 +15,7 @@ from soundmark.audience.domain.packing import country_number
 from soundmark.audience.domain.retention import first_day_of_month
 from soundmark.audience.hot.decision import Decided, Found, Month, pair_of
 from soundmark.audience.hot.delivery import Delivery, Outcome
-from soundmark.audience.hot.event import Read
+from soundmark.audience.hot.event import UnreadEvent
 from soundmark.audience.hot.source import TRANSITION, Source, refusal_at, source_of
 from soundmark.audience.secrets import open_hmac_secret
 from soundmark.audience.store import ingestion as sql
@@ -86,21 +86,24 @@ class GroupCommit:
             await ended(self._worker)
         await self._drop_connection()
 
-    def deliver(self, body: bytes, signature: bytes | None, read: Read) -> asyncio.Future[Outcome]:
-        """What becomes of an event, once it is committed; `signature` is what its sender claims the HMAC to be."""
+    def deliver(self, unread: UnreadEvent, signature: bytes | None) -> Delivery:
+        """Take an event, whose outcome is `settled` once it is committed.
+
+        `signature` is what its sender claims the HMAC to be.
+        """
         assert self._loop is not None, "delivered before the start"
         settled: asyncio.Future[Outcome] = self._loop.create_future()
+        delivery = Delivery(unread, signature, settled)
         if len(self._waiting) >= _WAITING_MAX:
             settled.set_result(DatabaseUnavailable())
-            return settled
-        delivery = Delivery(body, signature, read, settled)
-        source = self._sources.get(read.integration_id or "")
+            return delivery
+        source = self._sources.get(unread.integration_id or "")
         if source is not None:
             # The database is busy with the group before. Whether this integration is still the same is seen later.
             delivery.check(source, self._token_key)
         self._waiting.append(delivery)
         self._arrived.set()
-        return settled
+        return delivery
 
     async def _work(self) -> None:
         while True:
@@ -174,10 +177,10 @@ class GroupCommit:
         doubtful = [one for one in group if one.checked_by is None or one.refusal is not None]
         if not doubtful:
             return
-        ids = {one.read.integration_id for one in doubtful if one.read.integration_id is not None}
+        ids = {one.unread.integration_id for one in doubtful if one.unread.integration_id is not None}
         found = self._known(await (await self._execute(sql.FIND_SOURCES, sql.texts(ids))).fetchall())
         for one in doubtful:
-            source = found.get(one.read.integration_id or "")
+            source = found.get(one.unread.integration_id or "")
             if source is None or one.checked_by is not source:
                 one.check(source, self._token_key)
             one.outcome = one.refusal

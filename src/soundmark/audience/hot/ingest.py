@@ -8,7 +8,7 @@ import structlog
 from prometheus_client import Counter
 
 from soundmark.audience.hot.delivery import DUPLICATE, RECORDED, Outcome
-from soundmark.audience.hot.event import Event, Read, read_event
+from soundmark.audience.hot.event import parse_body
 from soundmark.audience.hot.group import GroupCommit
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.http import PROBLEM_TYPE, Receive, Scope, Send, problem_document, request_id
@@ -54,10 +54,10 @@ class Ingest:
             body = await _body(scope, receive)
             if body is None:
                 return  # Whoever sent it has gone.
-            read = read_event(body)
-            outcome = await self._group.deliver(body, _signature(scope["headers"]), read)
+            delivery = self._group.deliver(parse_body(body), _signature(scope["headers"]))
+            outcome = await delivery.settled
             if isinstance(outcome, str):
-                await self._send_answer(send, headers, outcome, read)
+                await self._send_answer(send, headers, outcome, delivery.event.event_id)
                 return
         except Problem as problem:
             outcome = problem
@@ -67,11 +67,10 @@ class Ingest:
             outcome = InternalError()
         await self._send_problem(send, headers, outcome, identity)
 
-    async def _send_answer(self, send: Send, headers: Headers, outcome: str, read: Read) -> None:
-        assert isinstance(read, Event), "only an event is recorded"
+    async def _send_answer(self, send: Send, headers: Headers, outcome: str, event_id: str) -> None:
         self._count[outcome].inc()
         headers.append((b"content-type", b"application/json"))
-        answer = b'{"event_id":"%b","status":"%b"}' % (read.event_id.encode(), outcome.encode())
+        answer = b'{"event_id":"%b","status":"%b"}' % (event_id.encode(), outcome.encode())
         await _send(send, _STATUS[outcome], headers, answer)
 
     async def _send_problem(self, send: Send, headers: Headers, problem: Problem, identity: str) -> None:

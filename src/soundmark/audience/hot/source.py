@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from soundmark.audience.domain.integration import DEMO_MONTHLY_EVENTS
 from soundmark.audience.domain.retention import first_kept_day
-from soundmark.audience.hot.event import Event, Proof, Read, Unread
+from soundmark.audience.hot.event import Event, Proof
 from soundmark.audience.problems import EntitlementRequired, IntegrationRevoked, ProofInvalid
 from soundmark.audience.store.ingestion import SourceRow
 from soundmark.kit import base64url
@@ -51,11 +51,11 @@ def source_of(row: SourceRow, secret: Secret | None) -> Source:
     return Source(row, None if secret is None else secret.reveal().encode(), keys)
 
 
-def refusal_of(source: Source | None, body: bytes, signature: bytes | None, read: Read) -> Problem | None:
-    """Why `body` is not from this integration or vouches for nothing, whenever that is judged; None where it may hold.
+def refusal_of_sender(source: Source | None, body: bytes, signature: bytes | None) -> Problem | None:
+    """Return why `body` is not from this integration, whenever that is judged; None where its signature holds.
 
-    In this order: the publisher's signature over the raw bytes, compared in constant time, then the event's shape, then
-    what the proof was signed for and by whom. An integration that is not there takes the same work.
+    The publisher's signature over the raw bytes is compared in constant time. An integration that is not there takes
+    the same work.
 
     Source: contract, section 6.
     """
@@ -63,11 +63,15 @@ def refusal_of(source: Source | None, body: bytes, signature: bytes | None, read
     is_signed = hmac.compare_digest(hmac.digest(key or _NO_SECRET, body, "sha256"), signature or b"")
     if source is not None and key is None:
         return InternalError()  # Ours to mend, and the sender may try again; refused, the event would be lost.
-    if source is None or not is_signed:
-        return Unauthenticated()
-    if isinstance(read, Unread):
-        return read.refusal
-    return None if _is_genuine(source, read, read.proof) else ProofInvalid()
+    return None if source is not None and is_signed else Unauthenticated()
+
+
+def refusal_of_proof(source: Source, event: Event) -> Problem | None:
+    """Return why the proof does not vouch for this event, whenever that is judged; None where it may.
+
+    What it was signed for and by whom; not its time.
+    """
+    return None if _is_genuine(source, event, event.proof) else ProofInvalid()
 
 
 def refusal_at(source: Source, event: Event, now: datetime, *, transition_until: datetime) -> Problem | None:
