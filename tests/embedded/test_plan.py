@@ -1,10 +1,13 @@
 """What `soundmark up` tells each process, without running any."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from soundmark.embedded.plan import Options, Plan, Ports, audience_master_key, check, given_settings
+from soundmark import settings
+from soundmark.embedded.os_user import OsUser
+from soundmark.embedded.plan import DATABASES, Options, Plan, Ports, audience_master_key, check, given_settings
 from soundmark.kit.secret import Secret
 from soundmark.kit.settings import SettingsInvalid
 
@@ -67,3 +70,23 @@ def test_audience_is_told_where_problems_are_explained() -> None:
 def test_a_master_key_of_the_caller_is_not_told_to_audience_either() -> None:
     given = plan({"SOUNDMARK_MASTER_KEY": "A" * 43})
     assert given.settings_of("audience") == plan({}).settings_of("audience")
+
+
+@pytest.mark.parametrize(("given", "told"), [({}, "warning"), ({"SOUNDMARK_LOG_LEVEL": "info"}, "info")])
+def test_what_goes_well_is_logged_only_where_the_caller_asks_for_it(given: dict[str, str], told: str) -> None:
+    """At a terminal it would drown the addresses, the demonstration and what went wrong."""
+    made = plan(given)
+    check(made)
+    for component in settings.COMPONENTS:
+        assert made.serving(component).environ["SOUNDMARK_LOG_LEVEL"] == told
+    for component in DATABASES:
+        assert made.working(component).environ["SOUNDMARK_LOG_LEVEL"] == told
+        assert made.migrating(component).environ["SOUNDMARK_LOG_LEVEL"] == told
+
+
+def test_everything_that_serves_or_migrates_runs_as_the_same_user() -> None:
+    user = OsUser("somebody", 12345, 23456)
+    made = replace(plan({}), user=user)
+    programs = [made.serving(component) for component in settings.COMPONENTS]
+    programs += [make(component) for make in (made.working, made.migrating) for component in DATABASES]
+    assert [program.user for program in programs] == [user] * 7

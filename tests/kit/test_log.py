@@ -1,11 +1,14 @@
 """The log: one event a line, and no secret in it."""
 
 import json
+import re
 import subprocess
 import sys
 from typing import Any
 
 import pytest
+
+from soundmark.kit.log import TextRenderer
 
 # Configuring a log is for the whole process, so each test has a process of its own.
 _PREAMBLE = """
@@ -52,6 +55,55 @@ def test_text_can_be_chosen() -> None:
     assert "started" in line
     assert "port=8080" in line
     assert "\x1b" not in line, "colours are for terminals"
+
+
+def test_a_request_is_one_short_line() -> None:
+    """Two wrapped lines for each request drowned what a person was to read at the terminal."""
+    request = (
+        'logger.warning("request", request_id="req_1", method="POST", route="/v1/codes", status=422, duration_ms=12.3)'
+    )
+    (line,) = logged(request, log_format="text")
+    moment, rest = line.split(" ", 1)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", moment)
+    assert rest == "core     422 POST /v1/codes 12.3 ms req_1"
+    (line,) = logged('logger.info("request", method="GET", route=None, status=404, duration_ms=0.2)', log_format="text")
+    assert line.endswith(" 404 GET - 0.2 ms")
+
+
+def test_another_event_is_one_line_with_its_level() -> None:
+    (line,) = logged('logger.error("lookup_failed", error="Timeout", count=3, note="two words")', log_format="text")
+    assert line.endswith("core     error lookup_failed error=Timeout count=3 note='two words'")
+    (line,) = logged('logging.getLogger("library").warning("lost %s", 3)', log_format="text")
+    assert line.endswith("core     warning lost 3")
+
+
+@pytest.mark.parametrize("text", ["two\nlines", "a\rb", "\x1b[2J", "\u2028"])
+def test_no_value_begins_a_line_or_moves_the_cursor(text: str) -> None:
+    body = f'logger.info("told", value={text!r}, values=[{text!r}]); logging.getLogger("l").warning({text!r})'
+    lines = logged(body, log_format="text")
+    assert len(lines) == 2
+    assert text not in "".join(lines)
+
+
+def test_a_traceback_of_text_stands_below_its_line() -> None:
+    body = 'try:\n    1 / 0\nexcept ZeroDivisionError:\n    logger.exception("failed", a=1)'
+    first, second, *_, last = logged(body, log_format="text")
+    assert first.endswith("error failed a=1")
+    assert second == "Traceback (most recent call last):"
+    assert last == "ZeroDivisionError: division by zero"
+
+
+def test_a_terminal_is_told_the_time_alone_and_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    def rendered(**event: str) -> str:
+        moment = {"timestamp": "2026-11-22T10:48:36.123456Z", "component": "core"}
+        return TextRenderer(is_terminal=True)(None, "", {**moment, **event})
+
+    assert rendered(level="info", event="started") == "10:48:36Z core     started"
+    assert rendered(level="warning", event="late") == "\x1b[33m10:48:36Z core     warning late\x1b[0m"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert rendered(level="error", event="broken") == "10:48:36Z core     error broken"
 
 
 def test_what_is_below_the_level_is_left_out() -> None:

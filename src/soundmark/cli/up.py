@@ -46,8 +46,13 @@ def up(
         progress.stop()
         _tell_ready(console, plan, home, postgres)
 
+    def stopping() -> None:
+        progress.stop()
+        console.print("Stopping; what is under way is finished first.")
+
     reports = Reports(
         ready=ready,
+        stopping=stopping,
         demo_failed=lambda status: console.print(f"[red]The demonstration failed (status {status}).[/] Still serving."),
     )
     log.configure(level="info", log_format=None, component="up")

@@ -27,6 +27,7 @@ DATABASES: Final[Mapping[settings.Component, str]] = {"core": "soundmark_core", 
 # After a crash the children of the last run may hold the port while they finish what is under way.
 _PORT_WAIT_S: Final = 15
 _POLL_S: Final = 0.05
+_LOG_LEVEL: Final = "warning"  # What goes well would drown what a person at a terminal is shown.
 _ANY_ADDRESS: Final = {"0.0.0.0": LOOPBACK, "::": "[::1]"}  # noqa: S104 - compared, not bound
 # What `up` decides itself: a value from outside would contradict what it runs.
 _OWN_POSTGRES: Final = "`up` brings a PostgreSQL of its own; with yours, run the components with `soundmark serve`"
@@ -91,8 +92,8 @@ class Plan:
 
     def database_setting_of(self, component: settings.Component) -> dict[str, str]:
         """The settings of a process that only touches the database of `component`."""
-        names = ("LOG_LEVEL", "LOG_FORMAT")
-        kept = {PREFIX + name: self.given[name] for name in names if name in self.given}
+        told = {"LOG_LEVEL": _LOG_LEVEL, **self.given}
+        kept = {PREFIX + name: told[name] for name in ("LOG_LEVEL", "LOG_FORMAT") if name in told}
         return {**kept, f"{PREFIX}{component.upper()}_DATABASE_URL": self.database_urls[component].reveal()}
 
     def serving(self, component: settings.Component) -> Program:
@@ -124,6 +125,7 @@ class Plan:
 
     def _made(self) -> dict[str, str]:
         return {
+            "LOG_LEVEL": _LOG_LEVEL,
             "BASE_URL": self.address("core"),
             "AUDIENCE_URL": self.address("audience"),
             "AUDIO_URL": self.address("audio"),

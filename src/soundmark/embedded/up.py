@@ -75,10 +75,14 @@ class Postgres:
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """What the reader is told: `ready` once, when everything answers; `demo_failed` when the demonstration did."""
+    """What the caller is told.
+
+    `ready` once, when everything answers; `demo_failed` when the demonstration did; `stopping` when a signal ends all.
+    """
 
     ready: Callable[[Plan, Home, Postgres], None]
     demo_failed: Callable[[int], None]
+    stopping: Callable[[], None]
 
 
 async def run(options: Options, tell: Reports, *, demo: bool) -> None:
@@ -105,7 +109,7 @@ async def run(options: Options, tell: Reports, *, demo: bool) -> None:
             plan = replace(_plan(options, ports, given, cluster, entropy), user=user)
             check(plan)
             make_home(home, options.data_dir)
-            async with _supervised(options.data_dir, clock) as supervisor:
+            async with _supervised(options.data_dir, clock, tell) as supervisor:
                 plan = await _bring_up(plan, cluster, supervisor, clock, entropy)
                 data_dir.write_up_file(options.data_dir, _up_file(plan))
                 tell.ready(plan, home, postgres)
@@ -224,11 +228,14 @@ def _up_file(plan: Plan) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def _supervised(directory: Path, clock: Clock) -> AsyncIterator[Supervisor]:
+async def _supervised(directory: Path, clock: Clock, tell: Reports) -> AsyncIterator[Supervisor]:
     """A supervisor whose programs are stopped at the end, whatever ends it."""
     supervisor = Supervisor(clock)
     try:
         yield supervisor
+    except asyncio.CancelledError:
+        tell.stopping()
+        raise
     finally:
         data_dir.remove_up_file(directory)
         # The database goes last: what the others finish, they write to it.

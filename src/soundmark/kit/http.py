@@ -1,6 +1,7 @@
 """The HTTP edge: problem documents, request ids, body limits, strict JSON, and what every answer carries."""
 
 import json
+import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, MutableMapping
@@ -43,6 +44,8 @@ AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 BODY_MAX_BYTES: Final = 1024 * 1024  # Contract, section 1.
 PROBLEM_TYPE: Final = "application/problem+json"
 ACCESS: Final = "x-svc-access"  # The OpenAPI extension in which every route says what it needs of its caller.
+
+GONE: Final = 499  # What is noted of a caller who left before the answer; nobody reads it.
 
 _PROBES: Final = frozenset({"/healthz", "/readyz"})
 _REQUEST_ID_BYTES: Final = 16
@@ -107,9 +110,8 @@ class Edge:
             with structlog.contextvars.bound_contextvars(request_id=identity):
                 await self._run(scope, receive, answered)
         finally:
-            # A probe asks every few seconds and its answer interests nobody afterwards.
-            log = _log.debug if scope["path"] in _PROBES else _log.info
-            log(
+            _log.log(
+                _level_of(scope["path"], answered.status),
                 "request",
                 request_id=identity,
                 method=scope["method"],
@@ -141,6 +143,15 @@ def _refuse_line_end(path: str) -> None:
     """
     if path.endswith("\n"):
         raise NotFound
+
+
+def _level_of(path: str, status: int | None) -> int:
+    """Return the level at which a request is logged: whoever asks for warnings sees what went wrong, and no more."""
+    if path in _PROBES:
+        return logging.DEBUG  # A probe asks every few seconds and its answer interests nobody afterwards.
+    if status is None or status < HTTPStatus.BAD_REQUEST or status == GONE:
+        return logging.INFO
+    return logging.WARNING if status < HTTPStatus.INTERNAL_SERVER_ERROR else logging.ERROR
 
 
 class _Answer:
@@ -204,7 +215,7 @@ def install_problem_handlers(
         return answer(request, problem)
 
     async def on_gone(_request: Request, _: Exception) -> Response:
-        return Response(status_code=499)  # Nobody reads it.
+        return Response(status_code=GONE)
 
     async def on_mistake(request: Request, _: Exception) -> Response:
         return answer(request, InternalError())

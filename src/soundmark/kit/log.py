@@ -4,12 +4,16 @@ What may be logged: ids, codes, counts, durations. Never a token, an address, an
 """
 
 import logging
+import os
 import sys
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import structlog
 
 LogFormat = Literal["text", "json"]
+
+_COLOURS: Final = {"debug": "\x1b[2m", "warning": "\x1b[33m", "error": "\x1b[31m", "critical": "\x1b[31m"}
+_PLAIN: Final = "\x1b[0m"
 
 
 def configure(*, level: str, log_format: LogFormat | None, component: str) -> None:
@@ -17,18 +21,17 @@ def configure(*, level: str, log_format: LogFormat | None, component: str) -> No
 
     `log_format` None means text on a terminal and JSON elsewhere.
     """
-    as_text = log_format == "text" or (log_format is None and sys.stderr.isatty())
+    is_terminal = sys.stderr.isatty()
+    as_text = log_format == "text" or (log_format is None and is_terminal)
     processors: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
+        # Without local variables, which may hold secrets.
+        structlog.processors.format_exc_info,
     ]
-    if as_text:
-        renderer: Any = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_plain_traceback)
-    else:
-        processors.append(structlog.processors.format_exc_info)
-        renderer = structlog.processors.JSONRenderer()
+    renderer: Any = TextRenderer(is_terminal=is_terminal) if as_text else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[*processors, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
@@ -40,6 +43,43 @@ def configure(*, level: str, log_format: LogFormat | None, component: str) -> No
     logging.basicConfig(handlers=[handler], level=max(logging.WARNING, logging.getLevelName(level.upper())), force=True)
 
 
-def _plain_traceback(file: Any, exc_info: Any) -> None:
-    # Rich tracebacks print local variables, and those may hold secrets.
-    structlog.dev.plain_traceback(file, exc_info)
+class TextRenderer:
+    """One short line for an event; below it only a traceback.
+
+    On a terminal the day is left out, and colours tell warnings and errors.
+    """
+
+    def __init__(self, *, is_terminal: bool) -> None:
+        self._time: Final = slice(11, 19) if is_terminal else slice(0, 19)
+        self._has_colours: Final = is_terminal and not os.environ.get("NO_COLOR")
+
+    def __call__(self, _logger: Any, _method: str, event: structlog.typing.EventDict) -> str:
+        level = event.pop("level", "info")
+        below = [str(event.pop(name)) for name in ("stack", "exception") if name in event]
+        moment = f"{event.pop('timestamp')[self._time]}Z"
+        line = " ".join([moment, f"{event.pop('component', '-'):<8}", *_words(event, level)])
+        if self._has_colours and level in _COLOURS:
+            line = f"{_COLOURS[level]}{line}{_PLAIN}"
+        return "\n".join([line, *below])
+
+
+def _words(event: structlog.typing.EventDict, level: str) -> list[str]:
+    name = event.pop("event")
+    if name == "request":
+        # The status tells the level.
+        words = [_written(event.pop(key, None)) for key in ("status", "method", "route")]
+        words.append(f"{event.pop('duration_ms', None)} ms")
+    else:
+        words = [*([] if level == "info" else [level]), name if name.isprintable() else repr(name)[1:-1]]
+    request_id = event.pop("request_id", None)
+    words += [f"{key}={_written(value)}" for key, value in event.items()]
+    return words if request_id is None else [*words, _written(request_id)]
+
+
+def _written(value: Any) -> str:
+    """Return a value as one word, or in quotes: nothing in it can begin a line or move a terminal's cursor."""
+    if value is None:
+        return "-"
+    if not isinstance(value, str):
+        return repr(value)
+    return value if value.isprintable() and value and " " not in value else repr(value)
