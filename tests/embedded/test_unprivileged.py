@@ -82,7 +82,7 @@ def test_everything_but_the_supervisor_gives_up_root(data_dir: Path, ordinary: O
         assert len(seen) > len(PROCESSES) + 6, "two processes of each component, and those of PostgreSQL"
         assert all(one == unprivileged(user) for one in seen)
         assert psutil.Process(up.process.pid).uids().effective == 0
-        assert f"run as the user {user.name}" in up.printed
+        assert f"  Runs as         the user {user.name}\n" in up.printed
 
         state = up.up_file.stat()
         assert (state.st_uid, stat.S_IMODE(state.st_mode)) == (0, 0o600)
@@ -125,7 +125,7 @@ def test_an_installation_that_the_user_cannot_read_serves_as_root_and_is_not_ope
     with running_up(data_dir, command=ordinary.command, environ=environ) as up:
         assert remembered(up.until_ready()) == ["by an unprivileged user"]
         (line,) = [line for line in up.printed.splitlines() if "cannot read the installation" in line]
-        assert f"run as root, because the user {user.name} cannot" in line
+        assert line.startswith(f"  Runs as         root (PostgreSQL: {user.name}), because the user {user.name} cannot")
         owners = {name: process.uids().effective for name, process in up.children().items()}
         assert owners == {**dict.fromkeys(PROCESSES, 0), "postgres": user.uid}
         assert up.stop() == 0

@@ -74,7 +74,7 @@ def _tell_ready(console: Console, plan: Plan, home: Home, postgres: Postgres) ->
     if home.elsewhere:
         lines["Database"] = f"in {home.path}, because the user {_name(home)} cannot reach the data dir"
     if home.user is not None:
-        lines["Processes"] = _say_who_serves(home.user.name, plan)
+        lines["Runs as"] = _say_who_serves(home.user.name, plan)
     warning = find_warning(postgres.version)
     if warning is not None:
         lines["Warning"] = f"{warning} {_FOR_TRYING}" if postgres.is_bundled else warning
@@ -85,10 +85,9 @@ def _tell_ready(console: Console, plan: Plan, home: Home, postgres: Postgres) ->
 
 def _say_who_serves(name: str, plan: Plan) -> str:
     if plan.user is not None:
-        return f"run as the user {name}"
-    return (
-        f"run as root, because the user {name} cannot read the installation in {sys.prefix}; only PostgreSQL does not"
-    )
+        return f"the user {name}"
+    where = f"in {sys.prefix}" + ("" if sys.base_prefix == sys.prefix else f" or its Python in {sys.base_prefix}")
+    return f"root (PostgreSQL: {name}), because the user {name} cannot read the installation {where}"
 
 
 def _name(home: Home) -> str:
