@@ -67,7 +67,7 @@ def test_every_file_that_is_named_exists(path: Path) -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)
 def test_every_command_that_is_named_exists(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    commands = set(re.findall(r"(?:`|^ *|bin/)soundmark ([a-z]+)", text, re.MULTILINE))
+    commands = set(re.findall(r"(?:`|^ *|bin/)soundmark ([a-z]+(?:-[a-z]+)*)", text, re.MULTILINE))
     targets = set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE))
     assert commands <= set(cli._COMMANDS)
     assert targets <= set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))

@@ -13,6 +13,7 @@ TARGET: Final = _FOLDER / "blocking_groups.py"
 _REPLACED: Final = (
     (r'\A"""(.*?), for asyncio\.\n.*?\n(Every method)', r'"""\1, for blocking code.\n\nMade from `async_groups`.\n\2'),
     (r"\basync def\b", "def"),
+    (r"async for (\w+) in (.*?):\n +yield \1\n", r"yield from \2\n"),
     (r"\bawait ", ""),
     (r"\bAsyncSender\b", "BlockingSender"),
     (r"\b(_?)Async(?=[A-Z])", r"\1"),

@@ -4,9 +4,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,6 +16,7 @@ import pytest
 from core_app import INTENT, OPERATOR_TOKEN, core_settings, served_in_thread
 
 from soundmark.core.app import create_app
+from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.http import AsgiApp
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp
@@ -50,6 +52,15 @@ def run(*arguments: str, settings: Mapping[str, str] | None = None) -> Done:
 def environ(settings: Mapping[str, str]) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SOUNDMARK_")}
     return {**kept, **{f"SOUNDMARK_{name}": value for name, value in settings.items()}}
+
+
+@pytest.fixture(autouse=True)
+def nowhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder where nothing runs, and a person who chose nothing: whoever runs the tests may have done both."""
+    folder = tmp_path_factory.mktemp("nowhere")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+    return folder
 
 
 @dataclass(frozen=True)
@@ -103,6 +114,18 @@ def service(spare_database_url: Secret, audio_url: str) -> Iterator[Service]:
         yield Service(create_app(settings), url, client, spare_database_url)
 
 
+@pytest.fixture
+def past_policies(cluster: RunningCluster, service: Service) -> Callable[..., None]:
+    """Runs a statement that no tenant could: row-level security does not hold for it."""
+    assert service is not None, "its database is the spare one"
+
+    def run_statement(statement: str, *params: Any) -> None:
+        with psycopg.connect(cluster.superuser_url_of("core_spare").reveal(), autocommit=True) as connection:
+            connection.execute(statement.encode(), params)
+
+    return run_statement
+
+
 @dataclass(frozen=True)
 class Tenant:
     """A project of a service, with a server key that may do everything with its Codes."""
@@ -116,6 +139,14 @@ class Tenant:
         """Run a command that calls the API, as the key unless told."""
         settings = {"BASE_URL": url or self.service.url, "API_KEY": key or self.key}
         return run(*arguments, "--organization", self.organization_id, settings=settings)
+
+    def run_as_operator(self, *arguments: str, **settings: str) -> Done:
+        """Run a command as the person who owns everything, without saying which organisation it is about."""
+        return run(*arguments, settings={"BASE_URL": self.service.url, "API_KEY": OPERATOR_TOKEN, **settings})
+
+    def run_with_key(self, *arguments: str, **settings: str) -> Done:
+        """Run a command as the server key, without saying which organisation it is about."""
+        return run(*arguments, settings={"BASE_URL": self.service.url, "API_KEY": self.key, **settings})
 
     @property
     def issuing(self) -> tuple[str, ...]:
@@ -153,3 +184,16 @@ def tenant(service: Service) -> Tenant:
     project = service._post("/v1/projects", {"organization_id": organization_id, "name": "Morning show"})
     wanted = {"organization_id": organization_id, "project_id": project["id"], "scopes": ["codes:read", "codes:write"]}
     return Tenant(service, organization_id, project["id"], service._post("/v1/api-keys", wanted)["secret"])
+
+
+def answered(done: Done) -> Any:
+    """The one line of JSON that a command printed."""
+    assert (done.status, done.err) == (0, ""), done
+    assert done.out.count("\n") == 1
+    return json.loads(done.out)
+
+
+def cells(done: Done) -> list[list[str]]:
+    """The rows of the table that a command printed."""
+    assert (done.status, done.err) == (0, ""), done
+    return [[part.strip() for part in line.strip("│").split("│")] for line in done.out.splitlines() if "│" in line]

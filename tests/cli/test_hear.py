@@ -185,7 +185,36 @@ def test_an_address_that_is_none_is_one_line(recording: str, url: str) -> None:
 
 
 def test_without_a_service_there_is_no_intent(recording: str) -> None:
-    assert "network" in run("hear", recording, "--base-url", "http://127.0.0.1:9").refusal
+    done = run("hear", recording, "--base-url", "http://127.0.0.1:9")
+    assert done.refusal.endswith("network: Nothing answers at http://127.0.0.1:9 (connection refused).")
+
+
+def given_up(folder: Path, url: str) -> Path:
+    """What an `up` leaves."""
+    folder.mkdir()
+    (folder / "up.json").touch(mode=0o600)
+    (folder / "up.json").write_text(json.dumps({"base_url": url}))
+    return folder
+
+
+def test_the_service_is_that_of_the_up_in_this_folder(
+    service: Service, code: dict[str, Any], recording: str, nowhere: Path
+) -> None:
+    """Not a stranger's on the usual port, who knows no such Code."""
+    given_up(nowhere / ".soundmark", service.url)
+
+    assert code["xr_id"] in run("hear", recording).out
+
+
+def test_the_environment_and_a_data_dir_name_the_service(service: Service, recording: str, tmp_path: Path) -> None:
+    data_dir = ("--data-dir", str(given_up(tmp_path / "data", service.url)))
+
+    assert run("hear", recording, *data_dir).status == 0
+    assert run("hear", recording, settings={"BASE_URL": service.url}).status == 0
+    assert (
+        "http://127.0.0.1:9" in run("hear", recording, *data_dir, settings={"BASE_URL": "http://127.0.0.1:9"}).refusal
+    )
+    assert "no `soundmark up` is running there" in run("hear", recording, "--data-dir", str(tmp_path)).refusal
 
 
 @pytest.mark.parametrize("arguments", [(), ("some.wav", "--microphone")], ids=["neither", "both"])

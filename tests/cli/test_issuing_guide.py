@@ -66,6 +66,7 @@ def connection(service: Service, fault: Fault) -> Iterator[str]:
 def test_every_block_prints_what_the_page_says(service: Service, checkout: Path, fault: Fault) -> None:
     with connection(service, fault) as url:
         up = {"base_url": url, "operator_token": OPERATOR_TOKEN}
+        (checkout / ".soundmark" / "up.json").touch(mode=0o600)
         (checkout / ".soundmark" / "up.json").write_text(json.dumps(up))
         for language, block, printed in BLOCKS:
             pattern = re.escape(printed).replace("…", ".+")

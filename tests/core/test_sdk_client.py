@@ -40,6 +40,7 @@ from soundmark_sdk.client import (
     FileRecoveryStore,
     Intent,
     ReportFilters,
+    TenantNotGiven,
     Wish,
 )
 from soundmark_sdk.client.records import Code
@@ -121,7 +122,7 @@ async def world(spare_database_url: Secret, audio_url: str, timely_audience_url:
 async def tenant(world: World) -> AsyncIterator[Tenant]:
     async with world.client("owner", realm_access={"roles": ["svc_platform_admin"]}) as client:
         organization = await client.organizations.create("Radio Nordlicht")
-        project = await client.projects.create(organization.id, "Morning show")
+        project = await client.projects.create("Morning show", organization_id=organization.id)
         yield Tenant(client, organization.id, project.id)
 
 
@@ -153,23 +154,29 @@ def _matches(route: str, asked: str) -> bool:
 
 async def walk_organizations(tenant: Tenant) -> None:
     client = tenant.client
-    renamed = await client.organizations.rename(tenant.organization_id, "Radio Südlicht")
+    caller = await client.caller()
+    assert (caller.type, caller.id, caller.organization_id, caller.mfa) == ("user", "owner", None, True)
+    renamed = await client.organizations.rename("Radio Südlicht", organization_id=tenant.organization_id)
     assert (renamed.name, renamed.role, renamed.deletion_requested_at) == ("Radio Südlicht", "owner", None)
     await client.organizations.create("Another")
     assert [one.name async for one in client.organizations.list(page_size=1)] == ["Another", "Radio Südlicht"]
     assert len((await client.organizations.page(limit=1)).data) == 1
-    project = await client.projects.rename(tenant.organization_id, tenant.project_id, "Evening show")
-    assert [one async for one in client.projects.list(tenant.organization_id)] == [project]
-    assert (await client.projects.page(tenant.organization_id)).data == (project,)
+    project = await client.projects.rename(
+        "Evening show", organization_id=tenant.organization_id, project_id=tenant.project_id
+    )
+    assert [one async for one in client.projects.list(organization_id=tenant.organization_id)] == [project]
+    assert (await client.projects.page(organization_id=tenant.organization_id)).data == (project,)
     with pytest.raises(ApiProblem) as conflict:
-        await client.projects.create(tenant.organization_id, "Evening show")
+        await client.projects.create("Evening show", organization_id=tenant.organization_id)
     assert (conflict.value.status, conflict.value.code) == (409, "project_name_conflict")
     assert conflict.value.request_id is not None
 
 
 async def walk_people(world: World, tenant: Tenant) -> None:
     client, organization_id = tenant.client, tenant.organization_id
-    invited = await client.invitations.create(organization_id, "ada@example.org", "member", expires_in_days=2)
+    invited = await client.invitations.create(
+        "ada@example.org", "member", expires_in_days=2, organization_id=organization_id
+    )
     assert invited.secret.startswith("xin_")
     assert invited.secret not in repr(invited)
     async with world.client("ada") as ada:
@@ -179,29 +186,32 @@ async def walk_people(world: World, tenant: Tenant) -> None:
             await ada.invitations.accept(invited.secret)
         assert used.value.code == "invitation_invalid"
         assert invited.secret not in str(used.value)
-    other = await client.invitations.create(organization_id, "eve@example.org", "billing")
-    assert (await client.invitations.revoke(organization_id, other.id)).status == "revoked"
-    statuses = [one.status async for one in client.invitations.list(organization_id)]
+    other = await client.invitations.create("eve@example.org", "billing", organization_id=organization_id)
+    assert (await client.invitations.revoke(other.id, organization_id=organization_id)).status == "revoked"
+    statuses = [one.status async for one in client.invitations.list(organization_id=organization_id)]
     assert statuses == ["revoked", "accepted"]
-    assert len((await client.invitations.page(organization_id)).data) == 2
-    assert (await client.members.change_role(organization_id, "ada", "admin")).role == "admin"
-    assert {one.subject_id async for one in client.members.list(organization_id)} == {"owner", "ada"}
-    await client.members.remove(organization_id, "ada")
-    assert [one.subject_id for one in (await client.members.page(organization_id)).data] == ["owner"]
+    assert len((await client.invitations.page(organization_id=organization_id)).data) == 2
+    assert (await client.members.change_role("ada", "admin", organization_id=organization_id)).role == "admin"
+    assert {one.subject_id async for one in client.members.list(organization_id=organization_id)} == {"owner", "ada"}
+    await client.members.remove("ada", organization_id=organization_id)
+    assert [one.subject_id for one in (await client.members.page(organization_id=organization_id)).data] == ["owner"]
 
 
 async def walk_keys(tenant: Tenant) -> None:
     client, organization_id = tenant.client, tenant.organization_id
-    key = await client.api_keys.create(organization_id, tenant.project_id, {"codes:read"}, expires_in_days=1)
+    key = await client.api_keys.create(
+        {"codes:read"}, expires_in_days=1, organization_id=organization_id, project_id=tenant.project_id
+    )
     assert (key.scopes, key.status, key.last_used_at) == (("codes:read",), "active", None)
-    rotated = await client.api_keys.rotate_secret(organization_id, key.id)
+    rotated = await client.api_keys.rotate_secret(key.id, organization_id=organization_id)
     assert rotated.secret != key.secret
     assert rotated.secret not in repr(rotated)
-    assert (await client.api_keys.revoke(organization_id, key.id)).status == "revoked"
-    assert [one.id async for one in client.api_keys.list(organization_id)] == [key.id]
-    assert [one.id for one in (await client.api_keys.page(organization_id, project_id=tenant.project_id)).data] == [
-        key.id
-    ]
+    assert (await client.api_keys.revoke(key.id, organization_id=organization_id)).status == "revoked"
+    assert [one.id async for one in client.api_keys.list(organization_id=organization_id)] == [key.id]
+    assert [
+        one.id
+        for one in (await client.api_keys.page(project_id=tenant.project_id, organization_id=organization_id)).data
+    ] == [key.id]
 
 
 async def walk_codes(world: World, tenant: Tenant) -> None:
@@ -216,29 +226,31 @@ async def walk_codes(world: World, tenant: Tenant) -> None:
         dict(code.signed_code), read_key_set(await world.keys()), token=code.broadcast_token, now=datetime.now(UTC)
     )
     assert verified.xr_id == code.xr_id
-    usage = await tenant.client.usage(organization_id)
+    usage = await tenant.client.usage(organization_id=organization_id)
     assert (usage.codes.issued, usage.codes.remaining, usage.audience.status) == (4, 96, "available")
-    listed = [one async for one in codes.list(organization_id, page_size=3)]
+    listed = [one async for one in codes.list(page_size=3, organization_id=organization_id)]
     assert [one.xr_id for one in listed][-1] == code.xr_id
     assert len(listed) == 4
-    assert (await codes.page(organization_id, CodeFilters(status="revoked"))).data == ()
-    assert await codes.show(organization_id, code.xr_id, project_id=tenant.project_id) == code
+    assert (await codes.page(CodeFilters(status="revoked"), organization_id=organization_id)).data == ()
+    assert await codes.show(code.xr_id, project_id=tenant.project_id, organization_id=organization_id) == code
 
     wav = io.BytesIO()
-    assert await codes.wav(organization_id, code.xr_id, wav, protocol=5) == len(wav.getvalue())
+    assert await codes.wav(code.xr_id, wav, protocol=5, organization_id=organization_id) == len(wav.getvalue())
     wav.seek(0)
     assert [frame.text for frame in hear(wav)] == [code.broadcast_frame]
     bundle = io.BytesIO()
     ids = [one.xr_id for one in batch.data]
-    await codes.audio_bundle(organization_id, tenant.project_id, ids, bundle)
+    await codes.audio_bundle(ids, bundle, organization_id=organization_id, project_id=tenant.project_id)
     with zipfile.ZipFile(bundle) as archive:
         assert archive.namelist() == [f"{xr_id}.wav" for xr_id in ids]
 
-    assert (await codes.revoke(organization_id, code.xr_id)).status == "revoked"
-    revoked = await codes.revoke_batch(organization_id, tenant.project_id, [code.xr_id, *ids])
+    assert (await codes.revoke(code.xr_id, organization_id=organization_id)).status == "revoked"
+    revoked = await codes.revoke_batch(
+        [code.xr_id, *ids], organization_id=organization_id, project_id=tenant.project_id
+    )
     assert (revoked.requested_count, revoked.revoked_count, revoked.unchanged_count) == (4, 3, 1)
     with pytest.raises(ApiProblem) as unknown:
-        await codes.show(organization_id, "xr_" + "0" * 22)
+        await codes.show("xr_" + "0" * 22, organization_id=organization_id)
     assert (unknown.value.status, unknown.value.code) == (404, "code_not_found")
     await recover_both(world, tenant)
 
@@ -260,20 +272,23 @@ async def recover_both(world: World, tenant: Tenant) -> None:
 async def walk_campaigns(tenant: Tenant) -> None:
     campaigns, organization_id, project_id = tenant.client.campaigns, tenant.organization_id, tenant.project_id
     ends_at = datetime(2099, 1, 1, tzinfo=UTC)
-    campaign = await campaigns.create(organization_id, project_id, "Summer", ends_at=ends_at)
+    campaign = await campaigns.create("Summer", ends_at=ends_at, organization_id=organization_id, project_id=project_id)
     assert (campaign.starts_at, campaign.ends_at, campaign.status) == (None, ends_at, "active")
-    changed = await campaigns.update(organization_id, campaign.id, name="Autumn", ends_at=None)
+    changed = await campaigns.update(campaign.id, name="Autumn", ends_at=None, organization_id=organization_id)
     assert (changed.name, changed.ends_at) == ("Autumn", None)
     code = await tenant.client.codes.issue(tenant.wish(campaign_id=campaign.id))
     assert code.campaign_id == campaign.id
-    summary = await campaigns.summary(organization_id, campaign.id)
+    summary = await campaigns.summary(campaign.id, organization_id=organization_id)
     assert (summary.counts.issued, summary.counts.active, summary.first_issued_at) == (1, 1, code.issued_at)
-    other = await campaigns.create(organization_id, project_id, "Winter")
-    assert (await campaigns.archive(organization_id, other.id)).status == "archived"
-    stopped = await campaigns.stop(organization_id, campaign.id)
+    other = await campaigns.create("Winter", organization_id=organization_id, project_id=project_id)
+    assert (await campaigns.archive(other.id, organization_id=organization_id)).status == "archived"
+    stopped = await campaigns.stop(campaign.id, organization_id=organization_id)
     assert (stopped.campaign.status, stopped.revoked_count) == ("archived", 1)
-    assert [one.name async for one in campaigns.list(organization_id, project_id)] == ["Winter", "Autumn"]
-    assert len((await campaigns.page(organization_id, project_id)).data) == 2
+    assert [one.name async for one in campaigns.list(organization_id=organization_id, project_id=project_id)] == [
+        "Winter",
+        "Autumn",
+    ]
+    assert len((await campaigns.page(organization_id=organization_id, project_id=project_id)).data) == 2
     with pytest.raises(ApiProblem) as archived:
         await tenant.client.codes.issue(tenant.wish(campaign_id=campaign.id))
     assert (archived.value.code, archived.value.unsettled) == ("campaign_archived", None)
@@ -281,40 +296,40 @@ async def walk_campaigns(tenant: Tenant) -> None:
 
 async def walk_audience(world: World, tenant: Tenant) -> None:
     integrations, audience = tenant.client.integrations, tenant.client.audience
-    ids = (tenant.organization_id, tenant.project_id)
-    made = await integrations.create(*ids, "demo", retention_days=14)
+    ids = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
+    made = await integrations.create("demo", retention_days=14, **ids)
     assert (made.mode, made.status, made.secret_rotated_at) == ("demo", "active", None)
-    rotated = await integrations.rotate_secret(*ids, made.id)
+    rotated = await integrations.rotate_secret(made.id, **ids)
     assert len({made.hmac_secret, rotated.hmac_secret}) == 2
     assert rotated.secret_rotated_at is not None
     assert made.hmac_secret not in repr(made)
     remember(made.hmac_secret)
     remember(rotated.hmac_secret)
-    changed = await integrations.change_retention(*ids, made.id, 7)
+    changed = await integrations.change_retention(made.id, 7, **ids)
     assert (changed.previous_retention_days, changed.retention_days, changed.deleted_events) == (14, 7, 0)
-    assert (await integrations.replace_core_key(*ids, made.id)).core_key_id == made.core_key_id
+    assert (await integrations.replace_core_key(made.id, **ids)).core_key_id == made.core_key_id
     code = await tenant.client.codes.issue(tenant.wish(audience_integration_id=made.id))
     assert (code.audience_enabled, code.audience_integration_id) == (True, made.id)
 
     outcomes, resolution = await measure_through(world, rotated.hmac_secret, code)
     assert outcomes == ["recorded", "duplicate"]
     filters = ReportFilters(xr_id=code.xr_id, from_at=datetime.now(UTC) - timedelta(days=1))
-    report = await audience.report(*ids, made.id, filters)
+    report = await audience.report(made.id, filters, **ids)
     assert (report.events, report.estimated_reach, report.integrity_signals.event_replays) == (1, 1, 1)
     assert [row.country for row in report.by_country] == ["TN"]
     table, legacy = io.BytesIO(), io.BytesIO()
-    assert await audience.download_report(*ids, made.id, table) == len(table.getvalue())
+    assert await audience.download_report(made.id, table, **ids) == len(table.getvalue())
     assert b"total,,events,1" in table.getvalue()
-    assert (await audience.legacy_report(*ids)).events == 0
-    assert await audience.download_legacy_report(*ids, legacy) == len(legacy.getvalue()) > 0
-    usage = await tenant.client.usage(tenant.organization_id)
+    assert (await audience.legacy_report(**ids)).events == 0
+    assert await audience.download_legacy_report(legacy, **ids) == len(legacy.getvalue()) > 0
+    usage = await tenant.client.usage(organization_id=tenant.organization_id)
     assert [mode.events for mode in usage.audience.modes if mode.mode == "demo"] == [1]
 
-    assert (await integrations.revoke(*ids, made.id)).status == "revoked"
-    assert [one.id async for one in integrations.list(*ids)] == [made.id]
-    assert [one.status for one in (await integrations.page(*ids)).data] == ["revoked"]
+    assert (await integrations.revoke(made.id, **ids)).status == "revoked"
+    assert [one.id async for one in integrations.list(**ids)] == [made.id]
+    assert [one.status for one in (await integrations.page(**ids)).data] == ["revoked"]
     with pytest.raises(ApiProblem) as revoked:
-        await integrations.rotate_secret(*ids, made.id)
+        await integrations.rotate_secret(made.id, **ids)
     assert revoked.value.code == "integration_revoked"
     with pytest.raises(DeliveryFailure) as late:
         await forward(world, rotated.hmac_secret, measured(resolution))
@@ -354,18 +369,18 @@ async def forward(world: World, hmac_secret: str, measurement: Measurement) -> s
 
 async def walk_audit_log(tenant: Tenant) -> None:
     log, organization_id = tenant.client.audit_log, tenant.organization_id
-    entries = [one async for one in log.list(organization_id, page_size=5)]
+    entries = [one async for one in log.list(page_size=5, organization_id=organization_id)]
     assert entries[-1].action == "organization.created"
     assert entries[0].actor.id == "owner"
     filters = AuditFilters(action="campaign.stopped", actor="owner", from_at=entries[-1].created_at)
-    (stopped,) = (await log.page(organization_id, filters)).data
+    (stopped,) = (await log.page(filters, organization_id=organization_id)).data
     assert stopped.metadata["revoked_count"] == 1
     lines, table = io.BytesIO(), io.BytesIO()
-    assert await log.download(organization_id, lines) == len(lines.getvalue())
+    assert await log.download(lines, organization_id=organization_id) == len(lines.getvalue())
     assert [json.loads(line)["id"] for line in lines.getvalue().splitlines()] == [entry.id for entry in entries]
-    await log.download(organization_id, table, filters, form="csv")
+    await log.download(table, filters, form="csv", organization_id=organization_id)
     assert len(table.getvalue().splitlines()) == 2
-    verification = await log.verify(organization_id)
+    verification = await log.verify(organization_id=organization_id)
     assert (verification.verified, verification.entries) == (True, len(entries))
 
 
@@ -384,15 +399,18 @@ async def test_a_code_is_issued_once_over_a_connection_that_breaks(
     world: World, tenant: Tenant, tmp_path: Path, fault: Fault
 ) -> None:
     key = await tenant.client.api_keys.create(
-        tenant.organization_id, tenant.project_id, {"codes:read", "codes:write"}, expires_in_days=1
+        {"codes:read", "codes:write"},
+        expires_in_days=1,
+        organization_id=tenant.organization_id,
+        project_id=tenant.project_id,
     )
     with Cutting(world.url, fault, fault) as proxy, FileRecoveryStore(tmp_path / "recovery") as store:
         async with AsyncClient(proxy.url, key.secret, recovery=store) as client:
             code = await client.codes.issue(tenant.wish())
             assert store.unsettled() == ()
-    usage = await tenant.client.usage(tenant.organization_id)
+    usage = await tenant.client.usage(organization_id=tenant.organization_id)
     assert usage.codes.issued == 1
-    assert await tenant.client.codes.show(tenant.organization_id, code.xr_id) == code
+    assert await tenant.client.codes.show(code.xr_id, organization_id=tenant.organization_id) == code
     sent = [passed for passed in proxy.passed if passed.path.startswith("/v1/codes")]
     assert len({passed.headers["idempotency-key"] for passed in sent}) == 1
     assert len({passed.body for passed in sent}) == 1
@@ -412,8 +430,8 @@ async def test_a_repeat_while_the_first_is_still_running_gets_its_answer(
             await lines.until_joined(2)
         code = await issuing
         assert await client.codes.unsettled() == ()
-    assert [one.xr_id async for one in tenant.client.codes.list(tenant.organization_id)] == [code.xr_id]
-    assert (await tenant.client.usage(tenant.organization_id)).codes.issued == 1
+    assert [one.xr_id async for one in tenant.client.codes.list(organization_id=tenant.organization_id)] == [code.xr_id]
+    assert (await tenant.client.usage(organization_id=tenant.organization_id)).codes.issued == 1
 
 
 async def test_a_quota_that_is_used_up_says_when_to_come_back(tenant: Tenant) -> None:
@@ -427,9 +445,27 @@ async def test_a_quota_that_is_used_up_says_when_to_come_back(tenant: Tenant) ->
     assert (verdict.would_issue, verdict.code, verdict.quota_remaining) == (False, "quota_exceeded", 0)
 
 
+async def test_a_server_key_needs_no_ids(world: World, tenant: Tenant) -> None:
+    """The service says where it belongs; a person has to say it."""
+    ids = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
+    key = await tenant.client.api_keys.create({"codes:read", "codes:write"}, **ids)
+    wish = tenant.wish(organization_id=None, project_id=None)
+    async with AsyncClient(world.url, key.secret) as client:
+        code = await client.codes.issue(wish)
+        assert (code.organization_id, code.project_id) == tuple(ids.values())
+        assert [one.xr_id async for one in client.codes.list()] == [code.xr_id]
+        assert [one async for one in client.campaigns.list()] == []
+        assert (await client.codes.revoke_batch([code.xr_id])).revoked_count == 1
+        with pytest.raises(ApiProblem) as elsewhere:
+            await client.codes.page(organization_id="org_" + "0" * 22)
+        assert elsewhere.value.code == "organization_not_found"
+    with pytest.raises(TenantNotGiven):
+        await tenant.client.codes.issue(wish)
+
+
 async def test_a_refused_credential_is_a_problem_that_does_not_repeat_it(world: World) -> None:
     credential = "xak_" + "n" * 43
     with Client(world.url, credential) as client, pytest.raises(ApiProblem) as failure:
-        client.usage("org_0000000000000000000000")
+        client.usage(organization_id="org_0000000000000000000000")
     assert (failure.value.status, failure.value.code) == (401, "unauthenticated")
     assert credential not in str(failure.value)

@@ -57,7 +57,7 @@ class Reader:
             text=True,
             timeout=90,
             cwd=self.checkout,
-            env=clean_environ(self.settings()),
+            env=clean_environ({"XDG_CONFIG_HOME": str(self.checkout / "config"), **self.settings()}),
         )
         assert done.returncode == 0, done.stderr
         assert done.stderr == ""
@@ -110,7 +110,7 @@ def test_the_page_leads_from_a_code_to_a_picture(reader: Reader) -> None:
     with Image.open(reader.checkout / ".soundmark" / "report.png") as picture:
         picture.load()
         assert picture.format == "PNG"
-    for name in ("publisher.env", "reporting-token", "device-secret"):
+    for name in ("publisher.env", "publisher.secret", "radio.key", "reporting-token", "device-secret"):
         assert (reader.checkout / ".soundmark" / name).stat().st_mode & 0o077 == 0
     told = (reader.checkout / "backend.txt").read_text()
     settings = reader.settings()

@@ -17,11 +17,11 @@ CREDENTIAL: Final = "xak_" + "s" * 43
 ORGANIZATION: Final = "org_0123456789abcdefABCDEF"
 PROJECT: Final = "prj_0123456789abcdefABCDEF"
 WISH: Final = Wish(
-    ORGANIZATION,
-    PROJECT,
-    "Radio Nordlicht",
-    datetime(2027, 1, 1, tzinfo=UTC),
-    Intent("link", "open", {"url": "https://example.org/é"}),
+    organization_id=ORGANIZATION,
+    project_id=PROJECT,
+    issuer="Radio Nordlicht",
+    expires_at=datetime(2027, 1, 1, tzinfo=UTC),
+    intent=Intent("link", "open", {"url": "https://example.org/é"}),
 )
 ISSUE, BATCH = "/v1/codes", "/v1/codes/batch"
 RECOVER, BATCH_RECOVER = "/v1/codes/recover", "/v1/codes/batch/recover"

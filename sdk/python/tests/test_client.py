@@ -58,7 +58,8 @@ def page(*data: Any, cursor: str | None = None) -> Fault:
 
 
 def client_of(service: IssuingService, clock: FakeClock, **settings: Any) -> AsyncClient:
-    return AsyncClient(service.url, CREDENTIAL, clock=clock, **{"timeout_s": 5, **settings})
+    tenant = {"organization_id": ORGANIZATION, "project_id": PROJECT}
+    return AsyncClient(service.url, CREDENTIAL, clock=clock, **{"timeout_s": 5, **tenant, **settings})
 
 
 @pytest.mark.parametrize("base_url", ["http://api.example.org", "ftp://127.0.0.1", "https://u:p@example.org", ""])
@@ -115,7 +116,7 @@ def test_the_blocking_groups_are_those_for_asyncio() -> None:
 async def test_a_list_is_followed_to_its_end(issuing: IssuingService, clock: FakeClock) -> None:
     issuing.befall(page(CAMPAIGN, CAMPAIGN, cursor="a b&c"), page(CAMPAIGN))
     async with client_of(issuing, clock) as client:
-        campaigns = [one async for one in client.campaigns.list(ORGANIZATION, PROJECT, page_size=2)]
+        campaigns = [one async for one in client.campaigns.list(page_size=2)]
     assert len(campaigns) == 3
     query = f"/v1/campaigns?organization_id={ORGANIZATION}&project_id={PROJECT}&limit=2"
     assert [request.path for request in issuing.state.requests] == [query, f"{query}&cursor=a+b%26c"]
@@ -123,10 +124,10 @@ async def test_a_list_is_followed_to_its_end(issuing: IssuingService, clock: Fak
 
 def test_blocking_code_follows_a_list_too(issuing: IssuingService) -> None:
     issuing.befall(page(CAMPAIGN, cursor="next"), page(CAMPAIGN))
-    with Client(issuing.url, CREDENTIAL) as client:
-        assert len(list(client.campaigns.list(ORGANIZATION, PROJECT))) == 2
+    with Client(issuing.url, CREDENTIAL, organization_id=ORGANIZATION, project_id=PROJECT) as client:
+        assert len(list(client.campaigns.list())) == 2
         issuing.befall(page(CAMPAIGN, cursor="next"))
-        assert client.campaigns.page(ORGANIZATION, PROJECT, limit=1).next_cursor == "next"
+        assert client.campaigns.page(limit=1).next_cursor == "next"
 
 
 async def test_filters_are_sent_as_the_contract_names_them(issuing: IssuingService, clock: FakeClock) -> None:
@@ -136,10 +137,8 @@ async def test_filters_are_sent_as_the_contract_names_them(issuing: IssuingServi
         filters = CodeFilters(
             project_id=PROJECT, campaign_id="cmp_1", status="active", issuer="R", created_from=at, created_to=at
         )
-        await client.codes.page(ORGANIZATION, filters, limit=7, cursor="c")
-        await client.audit_log.page(
-            ORGANIZATION, AuditFilters(action="code.issued", actor="key_1", from_at=at, to_at=at), limit=7
-        )
+        await client.codes.page(filters, limit=7, cursor="c")
+        await client.audit_log.page(AuditFilters(action="code.issued", actor="key_1", from_at=at, to_at=at), limit=7)
     codes, entries = (request.path.partition("?")[2] for request in issuing.state.requests)
     moment = "2026-11-20T00%3A00%3A00.000Z"
     assert codes == (
@@ -154,8 +153,8 @@ async def test_filters_are_sent_as_the_contract_names_them(issuing: IssuingServi
 async def test_what_is_not_given_is_not_changed_and_none_clears(issuing: IssuingService, clock: FakeClock) -> None:
     issuing.befall(answer(CAMPAIGN), answer(CAMPAIGN))
     async with client_of(issuing, clock) as client:
-        await client.campaigns.update(ORGANIZATION, "cmp_1", starts_at=None)
-        await client.campaigns.update(ORGANIZATION, "cmp_1", name="N", ends_at=datetime(2027, 1, 1, tzinfo=UTC))
+        await client.campaigns.update("cmp_1", starts_at=None)
+        await client.campaigns.update("cmp_1", name="N", ends_at=datetime(2027, 1, 1, tzinfo=UTC))
     bodies = [json.loads(request.body) for request in issuing.state.requests]
     assert bodies == [{"starts_at": None}, {"name": "N", "ends_at": "2027-01-01T00:00:00.000Z"}]
 
@@ -164,16 +163,16 @@ async def test_what_is_not_given_is_not_changed_and_none_clears(issuing: Issuing
 async def test_an_id_cannot_change_the_path(issuing: IssuingService, clock: FakeClock, identity: str) -> None:
     async with client_of(issuing, clock) as client:
         with pytest.raises(ValueError, match="no id"):
-            await client.campaigns.stop(ORGANIZATION, identity)
+            await client.campaigns.stop(identity)
         issuing.befall(answer({"campaign": CAMPAIGN, "revoked_count": 0}))
-        await client.campaigns.stop(ORGANIZATION, "../codes?x=y#z")
+        await client.campaigns.stop("../codes?x=y#z")
     assert issuing.routes == ["/v1/campaigns/..%2Fcodes%3Fx%3Dy%23z/stop"]
 
 
 async def test_an_answer_becomes_a_record_that_cannot_be_changed(issuing: IssuingService, clock: FakeClock) -> None:
     issuing.befall(answer({**CAMPAIGN, "colour": "blue"}))
     async with client_of(issuing, clock) as client:
-        campaign = await client.campaigns.archive(ORGANIZATION, CAMPAIGN["id"])
+        campaign = await client.campaigns.archive(CAMPAIGN["id"])
     assert (campaign.starts_at, campaign.ends_at) == (None, datetime(2027, 1, 1, tzinfo=UTC))
     assert campaign.document["colour"] == "blue"
     with pytest.raises(FrozenInstanceError):
@@ -201,7 +200,7 @@ async def test_an_answer_that_lacks_something_is_a_clear_error(
     issuing.befall(answer(document))
     async with client_of(issuing, clock) as client:
         with pytest.raises(AnswerMalformed, match=said) as failure:
-            await client.campaigns.archive(ORGANIZATION, CAMPAIGN["id"])
+            await client.campaigns.archive(CAMPAIGN["id"])
     assert "secret-value" not in str(failure.value)
     assert len(issuing.routes) == 1
 
@@ -218,13 +217,13 @@ async def test_members_of_members_are_looked_at_too(issuing: IssuingService, clo
         answer({"secrets": {"smtp_password": {"configured": True}}, "configuration": {}}),
     )
     async with client_of(issuing, clock) as client:
-        assert (await client.usage(ORGANIZATION)).audience.modes[0].mode == "demo"
+        assert (await client.usage()).audience.modes[0].mode == "demo"
         with pytest.raises(AnswerMalformed, match=r"codes\.issued"):  # A boolean is no number.
-            await client.usage(ORGANIZATION)
+            await client.usage()
         with pytest.raises(AnswerMalformed, match=r"audience\.modes\[\] lacks the member mode"):
-            await client.usage(ORGANIZATION)
+            await client.usage()
         with pytest.raises(AnswerMalformed, match=r"data\[\] lacks the member xr_id"):
-            await client.codes.page(ORGANIZATION)
+            await client.codes.page()
         with pytest.raises(AnswerMalformed, match=r"secrets\[\] lacks the member updated_at"):
             await client.platform.settings()
 
@@ -234,7 +233,7 @@ async def test_what_is_no_json_is_malformed(issuing: IssuingService, clock: Fake
     issuing.befall(says(http(200, body)))
     async with client_of(issuing, clock) as client:
         with pytest.raises(AnswerMalformed, match="no JSON"):
-            await client.usage(ORGANIZATION)
+            await client.usage()
 
 
 async def test_a_token_stands_in_no_record_that_is_shown(issuing: IssuingService, clock: FakeClock) -> None:
@@ -283,7 +282,7 @@ async def test_an_error_without_a_problem_document_is_one_too(
     issuing.befall(says(response))
     async with client_of(issuing, clock) as client:
         with pytest.raises(ApiProblem) as failure:
-            await client.codes.show(ORGANIZATION, "xr_1")
+            await client.codes.show("xr_1")
     assert (failure.value.status, failure.value.code) == (404, "unknown")
     assert "server text" not in str(failure.value)
 
@@ -293,7 +292,7 @@ async def test_a_redirect_is_not_followed(issuing: IssuingService, clock: FakeCl
     issuing.befall(says(http(307, Location=f"{issuing.url}/v1/elsewhere")))
     async with client_of(issuing, clock) as client:
         with pytest.raises(AnswerMalformed, match="redirect"):
-            await client.usage(ORGANIZATION)
+            await client.usage()
     assert issuing.routes == ["/v1/usage"]
 
 
@@ -301,7 +300,7 @@ async def test_a_compressed_answer_is_refused(issuing: IssuingService, clock: Fa
     issuing.befall(says(http(200, b"{}", Content_Encoding="gzip")))
     async with client_of(issuing, clock) as client:
         with pytest.raises(AnswerMalformed, match="encoded"):
-            await client.usage(ORGANIZATION)
+            await client.usage()
     assert issuing.state.requests[0].headers["accept-encoding"] == "identity"
 
 
@@ -313,7 +312,7 @@ async def test_a_compressed_answer_is_refused(issuing: IssuingService, clock: Fa
 async def test_what_is_safe_to_repeat_is_repeated(issuing: IssuingService, clock: FakeClock, fault: Fault) -> None:
     issuing.befall(fault, answer({"campaign": CAMPAIGN, "revoked_count": 4}))
     async with client_of(issuing, clock) as client:
-        assert (await client.campaigns.stop(ORGANIZATION, CAMPAIGN["id"])).revoked_count == 4
+        assert (await client.campaigns.stop(CAMPAIGN["id"])).revoked_count == 4
     assert len(issuing.routes) == 2
 
 
@@ -321,9 +320,9 @@ async def test_what_would_be_done_twice_is_not_repeated(issuing: IssuingService,
     issuing.befall(lost_before, says(http(503)))
     async with client_of(issuing, clock) as client:
         with pytest.raises(ServiceUnreachable) as cut:
-            await client.projects.create(ORGANIZATION, "P")
+            await client.projects.create("P")
         with pytest.raises(ApiProblem):
-            await client.projects.create(ORGANIZATION, "P")
+            await client.projects.create("P")
     assert cut.value.was_sent
     assert len(issuing.routes) == 2
 
@@ -332,15 +331,15 @@ async def test_retries_of_a_call_are_bounded(issuing: IssuingService, clock: Fak
     issuing.befall(*[says(http(500))] * 10)
     async with client_of(issuing, clock, attempts_max=3) as client:
         with pytest.raises(ApiProblem):
-            await client.usage(ORGANIZATION)
+            await client.usage()
     assert len(issuing.routes) == 3
 
 
 async def test_the_whole_answer_has_one_deadline(issuing: IssuingService) -> None:
     issuing.befall(silent)
-    async with AsyncClient(issuing.url, CREDENTIAL, timeout_s=0.2, attempts_max=1) as client:
+    async with client_of(issuing, FakeClock(), timeout_s=0.2, attempts_max=1) as client:
         with pytest.raises(ServiceUnreachable, match="in time"):
-            await client.codes.show(ORGANIZATION, "xr_1")
+            await client.projects.create("P")
 
 
 async def test_a_download_is_written_as_it_comes(issuing: IssuingService, clock: FakeClock) -> None:
@@ -348,9 +347,7 @@ async def test_a_download_is_written_as_it_comes(issuing: IssuingService, clock:
     told: list[tuple[int, int | None]] = []
     into = io.BytesIO()
     async with client_of(issuing, clock) as client:
-        size = await client.codes.audio_bundle(
-            ORGANIZATION, PROJECT, ["xr_1"], into, on_progress=lambda *progress: told.append(progress)
-        )
+        size = await client.codes.audio_bundle(["xr_1"], into, on_progress=lambda *progress: told.append(progress))
     assert (size, len(into.getvalue())) == (100_000, 100_000)
     assert told[-1] == (100_000, 100_000)
     assert issuing.state.requests[0].headers["accept"].startswith("application/zip,")
@@ -362,7 +359,7 @@ async def test_half_a_download_is_begun_again_where_the_file_was(issuing: Issuin
     into = io.BytesIO()
     into.write(b"before ")
     async with client_of(issuing, clock) as client:
-        assert await client.codes.wav(ORGANIZATION, "xr_1", into) == 3
+        assert await client.codes.wav("xr_1", into) == 3
     assert into.getvalue() == b"before yyy"
 
 
@@ -377,7 +374,7 @@ async def test_half_a_download_into_what_cannot_go_back_is_not_begun_again(
     into = Pipe()
     async with client_of(issuing, clock) as client:
         with pytest.raises(ServiceUnreachable):
-            await client.audit_log.download(ORGANIZATION, into, form="csv")
+            await client.audit_log.download(into, form="csv")
     assert len(into.getvalue()) < 100_000
     assert len(issuing.routes) == 1
 
@@ -386,17 +383,17 @@ async def test_half_an_answer_is_none(issuing: IssuingService, clock: FakeClock)
     issuing.befall(says(http(200, b"x" * 100)[:-10]))
     async with client_of(issuing, clock, attempts_max=1) as client:
         with pytest.raises(ServiceUnreachable, match="completely"):
-            await client.codes.show(ORGANIZATION, "xr_1")
+            await client.codes.show("xr_1")
 
 
 async def test_a_closed_client_says_so(issuing: IssuingService, clock: FakeClock) -> None:
     client = client_of(issuing, clock)
     await client.aclose()
     with pytest.raises(RuntimeError, match="closed"):
-        await client.usage(ORGANIZATION)
+        await client.usage()
     blocking = Client(issuing.url, CREDENTIAL)
     blocking.close()
     blocking.close()
     with pytest.raises(RuntimeError, match="client is closed"):
-        blocking.usage(ORGANIZATION)
+        blocking.usage()
     assert issuing.routes == []

@@ -437,7 +437,7 @@ async def test_a_recovery_of_what_never_took_place_issues_nothing(issuing: Issui
     ids=["nan", "too large a number", "a set", "a surrogate", "too long"],
 )
 async def test_what_has_no_canonical_form_is_not_sent(issuing: IssuingService, clock: FakeClock, resource: Any) -> None:
-    wish = Wish("org_1", "prj_1", "R", WISH.expires_at, Intent("link", "open", resource))
+    wish = Wish(issuer="R", expires_at=WISH.expires_at, intent=Intent("link", "open", resource))
     async with client_of(issuing, clock) as client:
         with pytest.raises(ValueError, match="canonical"):
             await client.codes.issue(wish)
@@ -445,7 +445,7 @@ async def test_what_has_no_canonical_form_is_not_sent(issuing: IssuingService, c
 
 
 async def test_a_time_without_a_zone_is_not_sent(issuing: IssuingService, clock: FakeClock) -> None:
-    wish = Wish("org_1", "prj_1", "R", WISH.expires_at.replace(tzinfo=None), WISH.intent)
+    wish = Wish(issuer="R", expires_at=WISH.expires_at.replace(tzinfo=None), intent=WISH.intent)
     async with client_of(issuing, clock) as client:
         with pytest.raises(ValueError, match="time zone"):
             await client.codes.issue(wish)

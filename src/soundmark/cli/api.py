@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -12,15 +12,19 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
-from soundmark_sdk.client import ApiProblem, Client, ClientFailure
+from soundmark_sdk.client import ApiProblem, Client, ClientFailure, TenantNotGiven
 from soundmark_sdk.client.records import Page, Record
 
-from soundmark.cli.deployment import read_settings
+from soundmark.cli.defaults import TenantChoice, find_choice
+from soundmark.cli.first_contact import FirstContact
 from soundmark.cli.intents import printable
 from soundmark.cli.outcome import Refused
-from soundmark.embedded.data_dir import UP_FILE, DataDirRefused, read_up_file
+from soundmark.cli.service import BaseUrl as BaseUrl
+from soundmark.cli.service import KeyFile as KeyFile
+from soundmark.cli.service import UpDir as UpDir
+from soundmark.cli.service import find_credential, find_service
+from soundmark.kit.clock import SystemClock
 from soundmark.kit.timestamps import parse_timestamp
-from soundmark.settings import ClientSettings
 
 R = TypeVar("R", bound=Record)
 
@@ -29,21 +33,25 @@ _ATTEMPTS_MAX: Final = 5
 # Ids and frames in full, side by side, where nobody says how wide the paper is.
 _WIDTH: Final = 120
 
-BaseUrl = Annotated[
-    str | None, typer.Option("--base-url", metavar="URL", help="Where Core is; SOUNDMARK_BASE_URL unless told.")
+_KEY_PREFIX: Final = "xak_"  # Contract, section 1.
+_MONTHLY: Final = frozenset({"quota_exceeded", "event_quota_exceeded"})
+_TENANT_UNKNOWN: Final = frozenset({"organization_not_found", "project_not_found"})
+
+Organization = Annotated[
+    str | None,
+    typer.Option(
+        "--organization", metavar="ORG", help="The organisation's id. Default: the key's, or that of `soundmark use`."
+    ),
 ]
-KeyFile = Annotated[
-    Path | None,
-    typer.Option("--key-file", metavar="FILE", help="Holds a server key, or an access token; not SOUNDMARK_API_KEY."),
+Project = Annotated[
+    str | None,
+    typer.Option(
+        "--project", metavar="PROJECT", help="The project's id. Default: the key's, or that of `soundmark use`."
+    ),
 ]
-UpDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="Call a running `soundmark up`, without a key as its operator."),
-]
-Organization = Annotated[str, typer.Option("--organization", metavar="ORG", help="The organisation's id.")]
-Project = Annotated[str, typer.Option("--project", metavar="PROJECT", help="The project's id.")]
 ProjectFilter = Annotated[str | None, typer.Option("--project", metavar="PROJECT", help="Only those of this project.")]
 AsJson = Annotated[bool, typer.Option("--json", help="What the API answers, as one line of JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only ids.")]
 PageLimit = Annotated[int, typer.Option("--limit", min=1, max=100, help="How many at most.")]
 PageCursor = Annotated[str | None, typer.Option("--cursor", help="Go on where the page before ended.")]
 
@@ -57,33 +65,73 @@ def read_moment(text: str) -> datetime:
 
 
 @contextmanager
-def calling(base_url: str | None, key_file: Path | None, data_dir: Path | None) -> Iterator[Client]:
-    """A client of the service that the options and, below them, the environment and the data dir name.
+def calling(
+    base_url: str | None,
+    key_file: Path | None,
+    data_dir: Path | None,
+    organization: str | None = None,
+    project: str | None = None,
+) -> Iterator[Client]:
+    """Yield a client of the service that the options, the environment and the data dir name, in this order.
 
-    Raises: Refused, also in the place of whatever a call in the block fails with.
+    Its calls are about `organization` and `project`. What is not given is the server key's own or, for a person, what
+    `soundmark use` chose for this service.
+
+    Raises: Refused, also in the place of whatever a call in the block fails with. typer.BadParameter where nothing
+        says which organisation or project it is about.
     """
-    given = read_settings(ClientSettings, data_dir)
-    address = given.base_url if base_url is None else base_url
+    service = find_service(base_url, data_dir)
+    credential = find_credential(service, key_file)
+    choice = None if credential.startswith(_KEY_PREFIX) else find_choice(service.base_url)
+    organization_id, project_id = _chosen_tenant(organization, project, choice)
     try:
-        client = Client(address, _credential(given, key_file, data_dir), attempts_max=_ATTEMPTS_MAX)
+        client = Client(
+            service.base_url,
+            credential,
+            organization_id=organization_id,
+            project_id=project_id,
+            attempts_max=_ATTEMPTS_MAX,
+            transport=FirstContact(service.base_url),
+        )
     except ValueError as error:
-        raise Refused(f"{printable(address)}: {error}") from None
+        raise Refused(f"{printable(service.base_url)}: {error}") from None
     with client:
         try:
             yield client
         except ClientFailure as failure:
-            raise Refused(said(failure)) from None
+            is_chosen = choice is not None and organization is None
+            hint = "; `soundmark use` chose it" if is_chosen and _is_tenant_unknown(failure) else ""
+            raise Refused(explain_failure(failure) + hint) from None
+        except TenantNotGiven as missing:
+            option = "--organization" if missing.missing == "organization_id" else "--project"
+            raise typer.BadParameter(f"give {option}, or choose one with `soundmark use`") from None
         except ValueError as error:
             # What the client cannot send: an intent without a canonical form, an id that is none.
             raise Refused(str(error)) from None
 
 
-def said(failure: ClientFailure) -> str:
-    """What a failed call is to the reader, in one line."""
+def explain_failure(failure: ClientFailure) -> str:
+    """Return what a failed call is to the reader, in one line."""
     line = str(failure)
-    if isinstance(failure, ApiProblem) and failure.request_id is not None:
-        line += f" [request {failure.request_id}]"
+    if isinstance(failure, ApiProblem):
+        if failure.code in _MONTHLY:
+            line = f"{line.removesuffix('.')}; the quota returns at {quota_return(failure.retry_after_s)}"
+        if failure.request_id is not None:
+            line += f" [request {failure.request_id}]"
     return printable(line).replace("\n", " ")
+
+
+def quota_return(retry_after_s: float | None = None) -> str:
+    """Return when a quota is there again: after so many seconds or, where nobody said, when the next month begins.
+
+    To the minute, since the seconds were counted when the answer was made.
+    """
+    now = SystemClock().now().astimezone(UTC)
+    if retry_after_s is None:
+        moment = (now.replace(day=1) + timedelta(days=32)).replace(day=1, hour=0, minute=0)
+    else:
+        moment = now + timedelta(seconds=retry_after_s + 30)
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def show_json(document: Mapping[str, Any]) -> None:
@@ -123,6 +171,41 @@ def show_facts(facts: Iterable[tuple[str, Any]]) -> None:
     _console().print(table)
 
 
+def show_made(  # noqa: PLR0913 - what is shown, and how
+    record: Record,
+    identity: str,
+    headings: Iterable[str],
+    row: Iterable[Any],
+    *,
+    as_json: bool,
+    quiet: bool,
+    secret: tuple[str, str] | None = None,
+    secret_file: Path | None = None,
+) -> None:
+    """Print what a command made or changed. `secret` is the member that the service shows once, and its value.
+
+    A secret that was written to a file is printed in no form.
+    """
+    if quiet:
+        typer.echo(identity)
+    elif as_json:
+        hidden = {secret[0]} if secret is not None and secret_file is not None else set()
+        show_json({name: value for name, value in record.document.items() if name not in hidden})
+    else:
+        show_table(headings, [row])
+        if secret is not None:
+            typer.echo(f"secret, in {secret_file}" if secret_file else f"secret, shown this once: {secret[1]}")
+
+
+def check_quiet(secret_file: Path | None, *, quiet: bool) -> None:
+    """Refuse to print only an id where a secret would be lost with the rest.
+
+    Raises: typer.BadParameter.
+    """
+    if quiet and secret_file is None:
+        raise typer.BadParameter("--quiet prints no secret, so give --secret-file")
+
+
 def cell(value: Any) -> Text:
     """A value for people; what others named cannot drive the terminal."""
     if isinstance(value, datetime):
@@ -147,25 +230,14 @@ def _console() -> Console:
     return console
 
 
-def _credential(given: ClientSettings, key_file: Path | None, data_dir: Path | None) -> str:
-    if key_file is not None:
-        return _read_key(key_file)
-    if given.api_key is not None:
-        return given.api_key.reveal()
-    if data_dir is not None:
-        try:
-            token = read_up_file(data_dir / UP_FILE).get("operator_token")
-        except DataDirRefused as refused:
-            raise Refused(str(refused)) from None
-        if isinstance(token, str):
-            return token
-    raise Refused("there is no key to call with: set SOUNDMARK_API_KEY, or give --key-file or --data-dir")
+def _chosen_tenant(
+    organization: str | None, project: str | None, choice: TenantChoice | None
+) -> tuple[str | None, str | None]:
+    """Return the ids of the options, completed by a choice; a project never by that of another organisation."""
+    if choice is None or organization not in {None, choice.organization_id}:
+        return organization, project
+    return choice.organization_id, project if project is not None else choice.project_id
 
 
-def _read_key(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise Refused(f"{file} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise Refused(f"{file} holds no key") from None
+def _is_tenant_unknown(failure: ClientFailure) -> bool:
+    return isinstance(failure, ApiProblem) and failure.code in _TENANT_UNKNOWN

@@ -58,9 +58,9 @@ def audience() -> None:
 @app.command()
 def report(  # noqa: PLR0913 - one for each option
     integration_id: Annotated[str, typer.Argument(metavar="INTEGRATION", help="The integration's id.")],
-    organization: Organization,
-    project: Project,
     *,
+    organization: Organization = None,
+    project: Project = None,
     from_at: Annotated[
         datetime | None,
         typer.Option("--from", parser=read_moment, metavar="TIME", help="What occurred then or later, RFC 3339."),
@@ -80,8 +80,8 @@ def report(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Report what an integration measured; without a period from the start of retention until now."""
     filters = ReportFilters(from_at=from_at, to_at=to_at, campaign_id=campaign, xr_id=xr_id)
-    with calling(base_url, key_file, data_dir) as client:
-        found = client.audience.report(organization, project, integration_id, filters)
+    with calling(base_url, key_file, data_dir, organization, project) as client:
+        found = client.audience.report(integration_id, filters)
     if plot is not None:
         _draw(found, plot)
     if as_json:
@@ -95,8 +95,8 @@ def report(  # noqa: PLR0913 - one for each option
 @app.command("import-legacy")
 def import_legacy(
     file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Columns day,events: a UTC day and a count.")],
-    organization: Organization,
-    project: Project,
+    organization: Annotated[str, typer.Option("--organization", metavar="ORG", help="The organisation's id.")],
+    project: Annotated[str, typer.Option("--project", metavar="PROJECT", help="The project's id.")],
     data_dir: DataDir = None,
 ) -> None:
     """Import daily aggregates of the time before XR v1, all days of the file or none.

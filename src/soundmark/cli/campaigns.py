@@ -14,13 +14,14 @@ from soundmark.cli.api import (
     PageCursor,
     PageLimit,
     Project,
+    Quiet,
     UpDir,
     calling,
     read_moment,
     show_facts,
     show_json,
+    show_made,
     show_page,
-    show_table,
 )
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -37,9 +38,9 @@ def campaigns() -> None:
 @app.command()
 def create(  # noqa: PLR0913 - one for each option
     name: Annotated[str, typer.Argument(metavar="NAME", help="Unlike that of any other campaign of the project.")],
-    organization: Organization,
-    project: Project,
     *,
+    organization: Organization = None,
+    project: Project = None,
     starts_at: Annotated[
         datetime | None,
         typer.Option(parser=read_moment, metavar="TIME", help="From when on Codes may be issued under it, RFC 3339."),
@@ -47,25 +48,23 @@ def create(  # noqa: PLR0913 - one for each option
     ends_at: Annotated[
         datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="From when on they may not any more.")
     ] = None,
+    quiet: Quiet = False,
     base_url: BaseUrl = None,
     key_file: KeyFile = None,
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a campaign. This is for people: their access token or, on this machine, the operator's."""
-    with calling(base_url, key_file, data_dir) as client:
-        campaign = client.campaigns.create(organization, project, name, starts_at=starts_at, ends_at=ends_at)
-    if as_json:
-        show_json(campaign.document)
-    else:
-        show_table(_HEADINGS, [_row(campaign)])
+    with calling(base_url, key_file, data_dir, organization, project) as client:
+        campaign = client.campaigns.create(name, starts_at=starts_at, ends_at=ends_at)
+    show_made(campaign, campaign.id, _HEADINGS, _row(campaign), as_json=as_json, quiet=quiet)
 
 
 @app.command("list")
 def list_campaigns(  # noqa: PLR0913 - one for each option
-    organization: Organization,
-    project: Project,
     *,
+    organization: Organization = None,
+    project: Project = None,
     limit: PageLimit = 50,
     cursor: PageCursor = None,
     base_url: BaseUrl = None,
@@ -74,16 +73,16 @@ def list_campaigns(  # noqa: PLR0913 - one for each option
     as_json: AsJson = False,
 ) -> None:
     """List the campaigns of a project, newest first."""
-    with calling(base_url, key_file, data_dir) as client:
-        page = client.campaigns.page(organization, project, limit=limit, cursor=cursor)
+    with calling(base_url, key_file, data_dir, organization, project) as client:
+        page = client.campaigns.page(limit=limit, cursor=cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
 
 @app.command()
 def stop(  # noqa: PLR0913 - one for each option
     campaign_id: CampaignId,
-    organization: Organization,
     *,
+    organization: Organization = None,
     base_url: BaseUrl = None,
     key_file: KeyFile = None,
     data_dir: UpDir = None,
@@ -93,8 +92,8 @@ def stop(  # noqa: PLR0913 - one for each option
 
     Nobody is asked whether they are sure: it is for emergencies. Repeating it is safe.
     """
-    with calling(base_url, key_file, data_dir) as client:
-        stopped = client.campaigns.stop(organization, campaign_id)
+    with calling(base_url, key_file, data_dir, organization) as client:
+        stopped = client.campaigns.stop(campaign_id)
     if as_json:
         show_json(stopped.document)
     else:
@@ -104,16 +103,16 @@ def stop(  # noqa: PLR0913 - one for each option
 @app.command()
 def summary(  # noqa: PLR0913 - one for each option
     campaign_id: CampaignId,
-    organization: Organization,
     *,
+    organization: Organization = None,
     base_url: BaseUrl = None,
     key_file: KeyFile = None,
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Count a campaign's Codes by what became of them."""
-    with calling(base_url, key_file, data_dir) as client:
-        found = client.campaigns.summary(organization, campaign_id)
+    with calling(base_url, key_file, data_dir, organization) as client:
+        found = client.campaigns.summary(campaign_id)
     if as_json:
         show_json(found.document)
         return

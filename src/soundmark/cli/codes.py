@@ -4,14 +4,15 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final, Literal
 
 import typer
 from rich.progress import DownloadColumn
-from soundmark_sdk.client import Client, ClientFailure, CodeFilters, Intent, Wish
-from soundmark_sdk.client.records import Code, ListedCode, Status
+from soundmark_sdk.client import ApiProblem, Client, ClientFailure, CodeFilters, Intent, Wish
+from soundmark_sdk.client.records import Code, DryRun, ListedCode, Status
 
 from soundmark.cli.api import (
     AsJson,
@@ -22,11 +23,13 @@ from soundmark.cli.api import (
     PageLimit,
     Project,
     ProjectFilter,
+    Quiet,
     UpDir,
     calling,
+    explain_failure,
     progress_of,
+    quota_return,
     read_moment,
-    said,
     show_facts,
     show_json,
     show_page,
@@ -34,6 +37,7 @@ from soundmark.cli.api import (
 )
 from soundmark.cli.intents import shown
 from soundmark.cli.outcome import Refused
+from soundmark.cli.secret_output import Force, check_free
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.strict_json import MalformedJson, parse_json
@@ -50,6 +54,7 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _KEY: Final = re.compile(r"[A-Za-z0-9._~-]{16,128}")
 _KEY_OF_BATCHES_CHARS_MAX: Final = 120  # Each batch has a key made of the command's.
 _KEY_BYTES: Final = 16  # As many random bits as an id has.
+_QUOTA_EXCEEDED: Final = "quota_exceeded"
 _HEADINGS: Final = ("XR Code", "Frame", "Status", "Issued", "Expires")
 
 
@@ -69,7 +74,12 @@ def _read_key(text: str) -> str:
 XrId = Annotated[str, typer.Argument(metavar="XR_ID", help="The Code's id.")]
 XrIds = Annotated[list[str], typer.Argument(metavar="XR_ID...", help="The Codes' ids.")]
 OwnProject = Annotated[
-    str | None, typer.Option("--project", metavar="PROJECT", help="Only Codes of this project; needed for several.")
+    str | None,
+    typer.Option(
+        "--project",
+        metavar="PROJECT",
+        help="Only Codes of this project. Default for several: the key's, or that of `soundmark use`.",
+    ),
 ]
 
 
@@ -80,9 +90,9 @@ def codes() -> None:
 
 @app.command()
 def issue(  # noqa: PLR0913 - one for each option
-    organization: Organization,
-    project: Project,
     *,
+    organization: Organization = None,
+    project: Project = None,
     issuer: Annotated[str, typer.Option(metavar="NAME", help="Who issues, as receivers will read it.")],
     intent: Annotated[
         str, typer.Option(metavar="JSON", help='{"type": …, "action": …, "resource": {…}}, or @FILE, or @- for stdin.')
@@ -110,6 +120,7 @@ def issue(  # noqa: PLR0913 - one for each option
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether it would be issued.")] = False,
+    quiet: Quiet = False,
     base_url: BaseUrl = None,
     key_file: KeyFile = None,
     data_dir: UpDir = None,
@@ -123,28 +134,36 @@ def issue(  # noqa: PLR0913 - one for each option
     if (expires_in is None) == (expires_at is None):
         raise typer.BadParameter("give either --expires-in or --expires-at")
     ends_at = expires_at if expires_at is not None else SystemClock().now() + (expires_in or timedelta())
-    wish = Wish(organization, project, issuer, ends_at, _read_intent(intent), campaign, integration)
+    wish = Wish(
+        issuer=issuer,
+        expires_at=ends_at,
+        intent=_read_intent(intent),
+        campaign_id=campaign,
+        audience_integration_id=integration,
+    )
     if dry_run and idempotency_key is not None:
         raise typer.BadParameter("--idempotency-key belongs to what is carried out, not to --dry-run")
     if count is not None and len(idempotency_key or "") > _KEY_OF_BATCHES_CHARS_MAX:
         raise typer.BadParameter(f"with --count an idempotency key has at most {_KEY_OF_BATCHES_CHARS_MAX} characters")
-    if dry_run:
-        _judge(wish, count, base_url, key_file, data_dir, as_json=as_json)
-        return
     key = idempotency_key or SystemEntropy().take(_KEY_BYTES).hex()
-    with calling(base_url, key_file, data_dir) as client:
-        if count is None:
-            with _resumable(wish, key, []):
+    with calling(base_url, key_file, data_dir, organization, project) as client:
+        if dry_run:
+            _show_verdict(_judge(client, wish, count), as_json=as_json)
+        elif count is None:
+            with _resumable(wish, key, [], 1):
                 code = client.codes.issue(wish, idempotency_key=key)
-            _show_issued([code], code.document, as_json=as_json)
+            _show_issued([code], code.document, as_json=as_json, quiet=quiet)
         else:
-            _issue_batches(client, wish, count, key, as_json=as_json)
+            # A repeat under a key of one's own finds that some of them are there, and used up their part of the quota.
+            if count > _AT_ONCE_MAX and idempotency_key is None:
+                _check_quota(_judge(client, wish, count))
+            _issue_batches(client, wish, count, key, as_json=as_json, quiet=quiet)
 
 
 @app.command("list")
 def list_codes(  # noqa: PLR0913 - one for each option
-    organization: Organization,
     *,
+    organization: Organization = None,
     project: ProjectFilter = None,
     campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="Only those of this campaign.")] = None,
     status: Annotated[Status | None, typer.Option(help="Only those in this state now.")] = None,
@@ -157,6 +176,7 @@ def list_codes(  # noqa: PLR0913 - one for each option
     ] = None,
     limit: PageLimit = 50,
     cursor: PageCursor = None,
+    quiet: Quiet = False,
     base_url: BaseUrl = None,
     key_file: KeyFile = None,
     data_dir: UpDir = None,
@@ -171,16 +191,20 @@ def list_codes(  # noqa: PLR0913 - one for each option
         created_from=created_from,
         created_to=created_to,
     )
-    with calling(base_url, key_file, data_dir) as client:
-        page = client.codes.page(organization, filters, limit=limit, cursor=cursor)
+    with calling(base_url, key_file, data_dir, organization) as client:
+        page = client.codes.page(filters, limit=limit, cursor=cursor)
+    if quiet:
+        for code in page.data:
+            typer.echo(code.xr_id)
+        return
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
 
 @app.command()
 def show(  # noqa: PLR0913 - one for each option
     xr_id: XrId,
-    organization: Organization,
     *,
+    organization: Organization = None,
     project: Annotated[
         str | None, typer.Option("--project", metavar="PROJECT", help="Only where it is of this project.")
     ] = None,
@@ -190,8 +214,8 @@ def show(  # noqa: PLR0913 - one for each option
     as_json: AsJson = False,
 ) -> None:
     """Show one Code, in whatever state it is."""
-    with calling(base_url, key_file, data_dir) as client:
-        code = client.codes.show(organization, xr_id, project_id=project)
+    with calling(base_url, key_file, data_dir, organization) as client:
+        code = client.codes.show(xr_id, project_id=project)
     if as_json:
         show_json(code.document)
         return
@@ -211,8 +235,8 @@ def show(  # noqa: PLR0913 - one for each option
 @app.command()
 def revoke(  # noqa: PLR0913 - one for each option
     xr_ids: XrIds,
-    organization: Organization,
     *,
+    organization: Organization = None,
     project: OwnProject = None,
     base_url: BaseUrl = None,
     key_file: KeyFile = None,
@@ -220,13 +244,13 @@ def revoke(  # noqa: PLR0913 - one for each option
     as_json: AsJson = False,
 ) -> None:
     """Revoke one Code, or up to 100 of one project, all of them or none. Repeating it is safe."""
-    _check_selection(xr_ids, project)
-    with calling(base_url, key_file, data_dir) as client:
-        if project is None:
-            code = client.codes.revoke(organization, xr_ids[0])
+    _check_selection(xr_ids)
+    with calling(base_url, key_file, data_dir, organization, project) as client:
+        if project is None and len(xr_ids) == 1:
+            code = client.codes.revoke(xr_ids[0])
             document, line = code.document, f"{code.xr_id} is {code.status}"
         else:
-            done = client.codes.revoke_batch(organization, project, xr_ids)
+            done = client.codes.revoke_batch(xr_ids)
             document = done.document
             line = f"{done.revoked_count} revoked now, {done.unchanged_count} revoked or expired before"
     if as_json:
@@ -238,8 +262,8 @@ def revoke(  # noqa: PLR0913 - one for each option
 @app.command()
 def wav(  # noqa: PLR0913 - one for each option
     xr_ids: XrIds,
-    organization: Organization,
     *,
+    organization: Organization = None,
     project: OwnProject = None,
     protocol: Annotated[
         int, typer.Option(min=3, max=5, help="3 ultrasound normal, 4 ultrasound fast, 5 ultrasound fastest.")
@@ -247,25 +271,29 @@ def wav(  # noqa: PLR0913 - one for each option
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Where to; XR_ID.wav or codes.zip unless told.")
     ] = None,
+    force: Force = False,
     base_url: BaseUrl = None,
     key_file: KeyFile = None,
     data_dir: UpDir = None,
 ) -> None:
     """Write the sound of one active Code as a WAV, or those of up to 100 of one project as a ZIP of WAVs."""
-    _check_selection(xr_ids, project)
+    _check_selection(xr_ids)
     spoken: Literal[3, 4, 5] = 3 if protocol == 3 else 4 if protocol == 4 else 5  # noqa: PLR2004 - these three and no more - as it is typed
     is_one = len(xr_ids) == 1
     path = out or Path(f"{_file_name(xr_ids[0])}.wav" if is_one else "codes.zip")
-    with calling(base_url, key_file, data_dir) as client, _written(path) as into, progress_of(DownloadColumn()) as bar:
+    check_free(path, force=force)
+    with (
+        calling(base_url, key_file, data_dir, organization, project) as client,
+        _written(path) as into,
+        progress_of(DownloadColumn()) as bar,
+    ):
         task = bar.add_task("Rendering", total=None)
         if is_one and project is not None:
-            client.codes.show(organization, xr_ids[0], project_id=project)  # Refused where it is of another one.
-        if is_one or project is None:
-            client.codes.wav(organization, xr_ids[0], into, protocol=spoken)
+            client.codes.show(xr_ids[0], project_id=project)  # Refused where it is of another one.
+        if is_one:
+            client.codes.wav(xr_ids[0], into, protocol=spoken)
         else:
             client.codes.audio_bundle(
-                organization,
-                project,
                 xr_ids,
                 into,
                 protocol=spoken,
@@ -276,13 +304,18 @@ def wav(  # noqa: PLR0913 - one for each option
     typer.echo(path)
 
 
-def _judge(  # noqa: PLR0913 - what it calls with, as it was given
-    wish: Wish, count: int | None, base_url: str | None, key_file: Path | None, data_dir: Path | None, *, as_json: bool
-) -> None:
-    if count is not None and count > _AT_ONCE_MAX:
-        raise typer.BadParameter(f"a dry run judges at most {_AT_ONCE_MAX}")
-    with calling(base_url, key_file, data_dir) as client:
-        verdict = client.codes.dry_run(wish) if count is None else client.codes.dry_run_batch(wish, count)
+def _judge(client: Client, wish: Wish, count: int | None) -> DryRun:
+    """Return what the whole issuance would come to now: the service judges a batch, the quota that is left the rest."""
+    if count is None:
+        return client.codes.dry_run(wish)
+    verdict = client.codes.dry_run_batch(wish, min(count, _AT_ONCE_MAX))
+    if not verdict.would_issue or count <= verdict.quota_remaining:
+        return verdict
+    document = {**verdict.document, "would_issue": False, "code": _QUOTA_EXCEEDED}
+    return replace(verdict, would_issue=False, code=_QUOTA_EXCEEDED, document=document)
+
+
+def _show_verdict(verdict: DryRun, *, as_json: bool) -> None:
     if as_json:
         show_json(verdict.document)
     if not verdict.would_issue:
@@ -291,12 +324,27 @@ def _judge(  # noqa: PLR0913 - what it calls with, as it was given
         typer.echo(f"it would be issued; {verdict.quota_remaining} left of this month's quota")
 
 
-def _issue_batches(client: Client, wish: Wish, count: int, key: str, *, as_json: bool) -> None:
+def _check_quota(verdict: DryRun) -> None:
+    """Refuse what the month's quota does not hold before a part of it is issued.
+
+    Raises: Refused.
+    """
+    if verdict.code == _QUOTA_EXCEEDED:
+        left = verdict.quota_remaining
+        hint = f"--count {left} would be issued, and " if left else ""
+        raise Refused(
+            f"nothing was issued: {left} left of this month's quota; {hint}the quota returns at {quota_return()}"
+        )
+
+
+def _issue_batches(  # noqa: PLR0913 - what is issued, and how it is shown
+    client: Client, wish: Wish, count: int, key: str, *, as_json: bool, quiet: bool
+) -> None:
     """Issue `count` Codes, a batch at a time; each has a key made of the command's, so that it can be repeated."""
     issued: list[Code] = []
     sizes = [min(_AT_ONCE_MAX, count - begun) for begun in range(0, count, _AT_ONCE_MAX)]
     try:
-        with _resumable(wish, key, issued), progress_of() as bar:
+        with _resumable(wish, key, issued, count), progress_of() as bar:
             task = bar.add_task("Issuing", total=count)
             for number, size in enumerate(sizes, start=1):
                 batch = client.codes.issue_batch(wish, size, idempotency_key=f"{key}.{number}")
@@ -305,11 +353,11 @@ def _issue_batches(client: Client, wish: Wish, count: int, key: str, *, as_json:
     finally:
         # Whatever else happened: these exist, and whoever asked for them must get to know them.
         if issued:
-            _show_issued(issued, {"data": [code.document for code in issued]}, as_json=as_json)
+            _show_issued(issued, {"data": [code.document for code in issued]}, as_json=as_json, quiet=quiet)
 
 
 @contextmanager
-def _resumable(wish: Wish, key: str, issued: list[Code]) -> Iterator[None]:
+def _resumable(wish: Wish, key: str, issued: list[Code], count: int) -> Iterator[None]:
     """In the block something is issued; where it ends half done, maybe, the reader is told how to go on."""
     go_on = (
         f"the same command with --idempotency-key {key} --expires-at {format_timestamp(wish.expires_at)} goes on within"
@@ -320,13 +368,24 @@ def _resumable(wish: Wish, key: str, issued: list[Code]) -> Iterator[None]:
     except ClientFailure as failure:
         if failure.unsettled is None and not issued:
             raise
-        raise Refused(f"{said(failure).removesuffix('.')}; {go_on}") from None
+        if isinstance(failure, ApiProblem) and failure.code == _QUOTA_EXCEEDED and failure.unsettled is None:
+            go_on = _after_quota(len(issued), count)
+        raise Refused(f"{explain_failure(failure).removesuffix('.')}; {go_on}") from None
     except KeyboardInterrupt:
         raise Refused(f"interrupted; {go_on}") from None
 
 
-def _show_issued(issued: list[Code], document: Any, *, as_json: bool) -> None:
-    if as_json:
+def _after_quota(issued_count: int, count: int) -> str:
+    """Say what is left to do in another month: by then the service has forgotten the command's key."""
+    left = count - issued_count
+    return f"{issued_count} of {count} were issued; issue the other {left} then, with --count {left}"
+
+
+def _show_issued(issued: list[Code], document: Any, *, as_json: bool, quiet: bool) -> None:
+    if quiet:
+        for code in issued:
+            typer.echo(code.xr_id)
+    elif as_json:
         show_json(document)
     else:
         show_table(_HEADINGS, map(_row, issued))
@@ -362,15 +421,13 @@ def _read_file(name: str) -> bytes:
         raise Refused(f"{name} cannot be read: {error.strerror}") from None
 
 
-def _check_selection(xr_ids: list[str], project: str | None) -> None:
+def _check_selection(xr_ids: list[str]) -> None:
     """One Code, or several that one request may name.
 
     Raises: typer.BadParameter.
     """
     if len(xr_ids) > _AT_ONCE_MAX or len(set(xr_ids)) < len(xr_ids):
         raise typer.BadParameter(f"give at most {_AT_ONCE_MAX} Codes, each once")
-    if len(xr_ids) > 1 and project is None:
-        raise typer.BadParameter("several Codes need --project")
 
 
 def _file_name(xr_id: str) -> str:
@@ -381,8 +438,6 @@ def _file_name(xr_id: str) -> str:
 @contextmanager
 def _written(path: Path) -> Iterator[BinaryIO]:
     """A file that is at `path` once the block has ended well, and nowhere otherwise."""
-    if not path.name:
-        raise Refused(f"{path} cannot be written: it is a directory")
     scratch = path.with_name(f".{path.name}.part")
     try:
         with scratch.open("wb") as file:

@@ -59,12 +59,12 @@ def deployment_environ(data_dir: Path | None) -> Mapping[str, str]:
     key_file = data_dir / MASTER_KEY_FILE
     if key_file.exists():
         known[f"{PREFIX}MASTER_KEY"] = key_file.read_text(encoding="utf-8").strip()
-    known |= _credential_of(_above(known))
-    return _above(known)
+    known |= _credential_of(overlay_environment(known))
+    return overlay_environment(known)
 
 
-def _above(known: Mapping[str, str]) -> dict[str, str]:
-    """The environment before what is `known`. An empty value counts as unset, and what is unset does not win."""
+def overlay_environment(known: Mapping[str, str]) -> dict[str, str]:
+    """Return what is known with the environment above it. An empty value counts as unset, and what is unset loses."""
     return {**known, **{name: value for name, value in os.environ.items() if value or name not in known}}
 
 

@@ -23,6 +23,7 @@ from soundmark_sdk import (
 
 from soundmark.cli.intents import shown
 from soundmark.cli.outcome import Refused
+from soundmark.cli.service import BaseUrl, find_service
 
 T = TypeVar("T")
 
@@ -35,7 +36,11 @@ def hear_command(
         Path | None, typer.Argument(metavar="FILE", help="A recording: WAV, FLAC, OGG (Vorbis, Opus) or MP3.")
     ] = None,
     microphone: Annotated[bool, typer.Option("--microphone", help="Listen until a Code is heard.")] = False,
-    base_url: Annotated[str, typer.Option(metavar="URL", help="Where to resolve.")] = "http://127.0.0.1:8080",
+    base_url: BaseUrl = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", metavar="DIR", help="Ask the `soundmark up` that runs there. Default: .soundmark."),
+    ] = None,
     explain: Annotated[
         bool,
         typer.Option(
@@ -53,7 +58,7 @@ def hear_command(
         raise typer.BadParameter("give either a recording or --microphone")
     if microphone and explain:
         raise typer.BadParameter("--explain needs a recording")
-    with closing(_receiver(base_url)) as receiver:
+    with closing(_receiver(find_service(base_url, data_dir).base_url)) as receiver:
         frames = _recorded(file, explain=explain) if file is not None else _first_heard()
         failures = [failure for frame in frames if (failure := _show(receiver, frame))]
     if failures:

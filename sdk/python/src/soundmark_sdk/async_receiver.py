@@ -121,7 +121,7 @@ class AsyncReceiver:
         # The transport would connect anew, and nobody would close that connection.
         if self._closed:
             raise RuntimeError("This receiver is closed.")
-        reply = await get(self._transport, self._base_url + path, headers, self._timeout_s)
+        reply = await get(self._transport, self._base_url, path, headers, self._timeout_s)
         failure = failure_of_status(reply, self._clock.now())
         if failure is not None:
             raise failure

@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 import httpx
 
 from soundmark_sdk.clock import Clock, SystemClock
+from soundmark_sdk.connecting import explain_network_failure
 from soundmark_sdk.failures import DeliveryFailure, DeliveryReason
 from soundmark_sdk.http_exchange import check_base_url, parse_retry_after
 from soundmark_sdk.retrying import RetryBudget
@@ -54,7 +55,7 @@ _EXPLANATIONS: Final[Mapping[DeliveryReason, str]] = {
     "quota_exceeded": "The month's events are used up.",
     "rate_limited": "The service asked to be left alone for a while.",
     "temporarily_unavailable": "The service cannot answer at present.",
-    "network": "The service did not answer completely in time.",
+    "network": "The service did not answer completely.",
     "unintelligible": "The answer is not one that the contract knows.",
 }
 
@@ -141,8 +142,8 @@ class Deliverer:
                     answer = await _read(response)
                 finally:
                     await response.aclose()
-        except (httpx.HTTPError, OSError):  # TimeoutError is an OSError
-            raise failure_for("network") from None
+        except (httpx.HTTPError, OSError) as error:  # TimeoutError is an OSError
+            raise DeliveryFailure("network", explain_network_failure(self.address, error)) from None
         retry_after_s = parse_retry_after(response.headers.get("retry-after"), self._clock.now())
         return _outcome(response.status_code, _members(answer), retry_after_s)
 

@@ -37,9 +37,9 @@ RETRYABLE_DELIVERY_REASONS: Final[frozenset[DeliveryReason]] = frozenset(
 class ReceiverFailure(Exception):  # noqa: N818 - the wire documents call these outcomes failures, and so do callers
     """No verified intent can be given, for one of six reasons.
 
-    `explanation` is a fixed English sentence of this package for a developer's log. It never holds a word that the
-    server sent, and neither does anything else here. `retry_after_s` is how long the server asked to be left alone
-    (seconds from when it answered), or None when it did not say.
+    `explanation` is an English sentence of this package for a developer's log; it may name the address that was asked.
+    It never holds a word that the server sent, and neither does anything else here. `retry_after_s` is how long the
+    server asked to be left alone (seconds from when it answered), or None when it did not say.
 
     Source: API v1, "Errors", "Resolution failures".
     """

@@ -10,6 +10,7 @@ from typing import Final
 
 import httpx
 
+from soundmark_sdk.connecting import explain_network_failure
 from soundmark_sdk.failures import ReceiverFailure, Unverifiable
 
 # A payload is at most 64 KiB of base64url and the outer intent 16 KiB; a key set of hundreds of keys fits as well.
@@ -48,7 +49,9 @@ def check_base_url(base_url: str, *, allow_insecure_http: bool = False) -> str:
     return base_url.rstrip("/")
 
 
-async def get(transport: httpx.AsyncBaseTransport, url: str, headers: dict[str, str], timeout_s: float) -> Reply:
+async def get(
+    transport: httpx.AsyncBaseTransport, base_url: str, path: str, headers: dict[str, str], timeout_s: float
+) -> Reply:
     """Return the response to one GET, read whole within `timeout_s` seconds and `BODY_BYTES_MAX` bytes.
 
     It speaks to the transport itself: an `httpx.AsyncClient` would keep cookies, read `.netrc` and follow links, each
@@ -58,7 +61,7 @@ async def get(transport: httpx.AsyncBaseTransport, url: str, headers: dict[str, 
     """
     # Compressed bodies are not asked for, so that the ceiling counts what was sent and nothing can unfold.
     asked = {"Accept-Encoding": "identity", "Accept": "application/json", **headers}
-    request = httpx.Request("GET", url, headers=asked)
+    request = httpx.Request("GET", base_url + path, headers=asked)
     try:
         async with asyncio.timeout(timeout_s):
             response = await transport.handle_async_request(request)
@@ -66,8 +69,8 @@ async def get(transport: httpx.AsyncBaseTransport, url: str, headers: dict[str, 
                 return await _read(response)
             finally:
                 await response.aclose()
-    except (httpx.HTTPError, OSError):  # TimeoutError is an OSError
-        raise ReceiverFailure("network", "The service did not answer completely in time.") from None
+    except (httpx.HTTPError, OSError) as error:  # TimeoutError is an OSError
+        raise ReceiverFailure("network", explain_network_failure(base_url, error)) from None
 
 
 def failure_of_status(reply: Reply, now: datetime) -> ReceiverFailure | None:

@@ -7,6 +7,7 @@ from soundmark_sdk.client.failures import ApiProblem as ApiProblem
 from soundmark_sdk.client.failures import ClientFailure as ClientFailure
 from soundmark_sdk.client.failures import RefusedField as RefusedField
 from soundmark_sdk.client.failures import ServiceUnreachable as ServiceUnreachable
+from soundmark_sdk.client.failures import TenantNotGiven as TenantNotGiven
 from soundmark_sdk.client.recovery import FileRecoveryStore as FileRecoveryStore
 from soundmark_sdk.client.recovery import MemoryRecoveryStore as MemoryRecoveryStore
 from soundmark_sdk.client.recovery import RecoveryStore as RecoveryStore

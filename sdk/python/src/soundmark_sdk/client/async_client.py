@@ -8,7 +8,7 @@ from soundmark_sdk.client.async_groups import AsyncGroups
 from soundmark_sdk.client.exchange import Credential, Target
 from soundmark_sdk.client.issuing import Issuer
 from soundmark_sdk.client.recovery import MemoryRecoveryStore, RecoveryStore
-from soundmark_sdk.client.sender import AsyncSender, Limits
+from soundmark_sdk.client.sender import AsyncSender, Limits, TenantIds
 from soundmark_sdk.clock import Clock, SystemClock
 from soundmark_sdk.http_exchange import check_base_url
 
@@ -20,7 +20,8 @@ class AsyncClient(AsyncGroups):
     """A client of one service with one credential, for one event loop; safe for any number of concurrent calls.
 
     `credential` is a server key (`xak_…`), an access token, or a function that returns, at once, the one to use now.
-    It goes over https only (plain http: loopback), is never shown, and redirects are not followed. `timeout_s` bounds
+    It goes over https only (plain http: loopback), is never shown, and redirects are not followed. A call that names no
+    organisation or project is about `organization_id` and `project_id`, or those of the server key. `timeout_s` bounds
     each request from connecting to the last byte, `download_timeout_s` those that write a file. `attempts_max` and
     `retry_wait_max_s` bound what one call sends and waits; only what is safe to repeat is repeated. `recovery` is where
     issuances are remembered until they are answered.
@@ -31,6 +32,8 @@ class AsyncClient(AsyncGroups):
         base_url: str,
         credential: Credential,
         *,
+        organization_id: str | None = None,
+        project_id: str | None = None,
         recovery: RecoveryStore | None = None,
         timeout_s: float = 15.0,
         download_timeout_s: float = 300.0,
@@ -48,7 +51,7 @@ class AsyncClient(AsyncGroups):
             used.secret()
         time = SystemClock() if clock is None else clock
         issuer = Issuer(MemoryRecoveryStore() if recovery is None else recovery, time, address)
-        super().__init__(AsyncSender(used, limits, time, issuer))
+        super().__init__(AsyncSender(used, limits, time, issuer, TenantIds(organization_id, project_id)))
         self._address = address
 
     def __repr__(self) -> str:

@@ -24,6 +24,8 @@ class Client(Groups):
         base_url: str,
         credential: Credential,
         *,
+        organization_id: str | None = None,
+        project_id: str | None = None,
         recovery: RecoveryStore | None = None,
         timeout_s: float = 15.0,
         download_timeout_s: float = 300.0,
@@ -37,6 +39,8 @@ class Client(Groups):
         self._client = AsyncClient(
             base_url,
             credential,
+            organization_id=organization_id,
+            project_id=project_id,
             recovery=recovery,
             timeout_s=timeout_s,
             download_timeout_s=download_timeout_s,

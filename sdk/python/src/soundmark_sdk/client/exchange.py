@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Final, TypeAlias
 import httpx
 
 from soundmark_sdk.client.failures import AnswerMalformed, ApiProblem, RefusedField, ServiceUnreachable
+from soundmark_sdk.connecting import could_not_connect, explain_network_failure
 from soundmark_sdk.http_exchange import parse_retry_after
 
 # A batch of 100 Codes, each with its intent (16 KiB at most) twice: 3.2 MiB and their other members.
@@ -157,10 +158,9 @@ async def _exchange(
                 await _read(response, take, secret, now)
             finally:
                 await response.aclose()
-    except (httpx.ConnectError, httpx.ConnectTimeout):
-        raise ServiceUnreachable("No connection to the service can be made.", was_sent=False) from None
-    except (httpx.HTTPError, TimeoutError):
-        raise ServiceUnreachable("The service did not answer completely in time.", was_sent=True) from None
+    except (httpx.HTTPError, TimeoutError) as error:
+        explanation = explain_network_failure(target.base_url, error)
+        raise ServiceUnreachable(explanation, was_sent=not could_not_connect(error)) from None
 
 
 def _url(base_url: str, call: Call) -> str:

@@ -1,7 +1,7 @@
 """How a call to the service can fail: refused, not answered, or answered with what is no answer."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from soundmark_sdk.client.recovery import RememberedIssuance
 
@@ -68,3 +68,14 @@ class AnswerMalformed(ClientFailure):
 
     The message never holds what was answered.
     """
+
+
+class TenantNotGiven(ValueError):  # noqa: N818 - an outcome, like MicrophoneUnavailable
+    """Neither the call nor the client says which organisation or project it is about, and the credential is no key."""
+
+    def __init__(self, missing: Literal["organization_id", "project_id"]) -> None:
+        what = "organisation" if missing == "organization_id" else "project"
+        super().__init__(
+            f"Say which {what}: this credential is no server key, so give {missing} to the call or client."
+        )
+        self.missing: Final = missing

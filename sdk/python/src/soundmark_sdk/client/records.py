@@ -34,6 +34,20 @@ class Page(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True)
+class Caller(Record):
+    """Who a credential stands for. The two ids and `scopes` are those of a server key; a person has an `email`."""
+
+    type: Literal["user", "api_key", "operator"]
+    id: str
+    email: str | None
+    organization_id: str | None
+    project_id: str | None
+    scopes: tuple[KeyScope, ...] | None
+    mfa: bool
+    platform_admin: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Organization(Record):
     """An organisation; `role` is the caller's in it."""
 

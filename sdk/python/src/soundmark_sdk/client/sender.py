@@ -1,14 +1,15 @@
 """How calls reach the service: repeated where that is safe; for asyncio and, through a thread, for the rest."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeVar
 
-from soundmark_sdk.client.exchange import Call, Progress, Target, download, fetch
-from soundmark_sdk.client.failures import AnswerMalformed, ClientFailure
+from soundmark_sdk.client.exchange import Call, Progress, Target, download, fetch, get
+from soundmark_sdk.client.failures import AnswerMalformed, ClientFailure, TenantNotGiven
 from soundmark_sdk.client.issuing import Issuer, call_of
 from soundmark_sdk.client.reading import read_document, read_page, read_record
-from soundmark_sdk.client.records import Page, Record
+from soundmark_sdk.client.records import Caller, Page, Record
 from soundmark_sdk.client.recovery import RememberedIssuance
 from soundmark_sdk.client.retrying import CallBudget, is_nothing_done, is_unsure
 from soundmark_sdk.clock import Clock
@@ -36,11 +37,23 @@ class Limits:
         return CallBudget(self.attempts_max, self.retry_wait_max_s)
 
 
+@dataclass(frozen=True, slots=True)
+class TenantIds:
+    """The organisation and the project that calls are about unless they say otherwise."""
+
+    organization_id: str | None = None
+    project_id: str | None = None
+
+
 class AsyncSender:
     """Sends calls on one event loop."""
 
-    def __init__(self, target: Target, limits: Limits, clock: Clock, issuer: Issuer) -> None:
+    def __init__(self, target: Target, limits: Limits, clock: Clock, issuer: Issuer, tenant: TenantIds) -> None:
         self._target = target
+        self._tenant = tenant
+        # Who the credential beside it stands for; calls that need it at the same time ask once.
+        self._known_caller: tuple[str, Caller] | None = None
+        self._asking_for_caller = asyncio.Lock()
         self._limits = limits
         self._clock = clock
         self._issuer = issuer
@@ -50,6 +63,28 @@ class AsyncSender:
         """Close the connections; nothing is sent any more."""
         self._closed = True
         await self._target.transport.aclose()
+
+    async def in_organization(self, given: str | None) -> dict[str, str]:
+        """Return the organisation as a member of a request: the one given, the client's, or that of its server key.
+
+        Raises: TenantNotGiven. ClientFailure where the service cannot be asked about the key.
+        """
+        chosen = given if given is not None else self._tenant.organization_id
+        if chosen is None:
+            chosen = (await self._caller()).organization_id
+        if chosen is None:
+            raise TenantNotGiven("organization_id")
+        return {"organization_id": chosen}
+
+    async def in_project(self, organization_id: str | None, project_id: str | None) -> dict[str, str]:
+        """Return the organisation and the project as members of a request, as `in_organization` finds them."""
+        organization = await self.in_organization(organization_id)
+        chosen = project_id if project_id is not None else self._tenant.project_id
+        if chosen is None:
+            chosen = (await self._caller()).project_id
+        if chosen is None:
+            raise TenantNotGiven("project_id")
+        return {**organization, "project_id": chosen}
 
     async def call(self, kind: type[R], call: Call) -> R:
         """Return what is answered, as a record."""
@@ -130,6 +165,14 @@ class AsyncSender:
         """Remember an issuance no more."""
         self._issuer.forget(issuance)
 
+    async def _caller(self) -> Caller:
+        """Return who the credential of this moment stands for, asked once for each credential."""
+        async with self._asking_for_caller:
+            secret = self._target.secret()
+            if self._known_caller is None or self._known_caller[0] != secret:
+                self._known_caller = secret, await self.call(Caller, get("/v1/caller"))
+            return self._known_caller[1]
+
     async def _fetch_record(self, kind: type[R], call: Call) -> R:
         return read_record(kind, read_document(await self._fetch(call)))
 
@@ -170,8 +213,16 @@ class BlockingSender:
         """Close the connections and end the thread; closing again does nothing."""
         self._loop.close()
 
-    def call(self, kind: type[R], call: Call) -> R:
+    def in_organization(self, given: str | None) -> dict[str, str]:
         """See `AsyncSender`, here and below."""
+        return self._loop.run(lambda: self._sender.in_organization(given))
+
+    def in_project(self, organization_id: str | None, project_id: str | None) -> dict[str, str]:
+        """See `AsyncSender`."""
+        return self._loop.run(lambda: self._sender.in_project(organization_id, project_id))
+
+    def call(self, kind: type[R], call: Call) -> R:
+        """See `AsyncSender`."""
         return self._loop.run(lambda: self._sender.call(kind, call))
 
     def order(self, call: Call) -> None:

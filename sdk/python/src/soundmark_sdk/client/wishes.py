@@ -22,25 +22,26 @@ class Unchanged(enum.Enum):
 UNCHANGED: Final = Unchanged.UNCHANGED
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
     """A Code that is to be issued: what `codes.issue` and `issue_batch` take.
 
-    With `audience_integration_id` its audience is measured through that integration.
+    Without `organization_id` and `project_id` it is issued where the client or its server key belongs. With
+    `audience_integration_id` its audience is measured through that integration.
 
     Source: API v1, "Codes".
     """
 
-    organization_id: str
-    project_id: str
     issuer: str
     expires_at: datetime
     intent: Intent
     campaign_id: str | None = None
     audience_integration_id: str | None = None
+    organization_id: str | None = None
+    project_id: str | None = None
 
     def document(self) -> dict[str, Any]:
-        """Return the request's JSON object; the same wish always returns the same.
+        """Return the request's JSON object but for its tenant; the same wish always returns the same.
 
         Raises: ValueError for an intent that has no canonical form or is too large, and for a time without a zone.
         """
@@ -51,7 +52,7 @@ class Wish:
             raise ValueError(
                 "The intent cannot be written as canonical JSON of at most 16 KiB and 32 levels."
             ) from None
-        document: dict[str, Any] = {"organization_id": self.organization_id, "project_id": self.project_id}
+        document: dict[str, Any] = {}
         if self.campaign_id is not None:
             document["campaign_id"] = self.campaign_id
         document |= {"issuer": self.issuer, "expires_at": moment(self.expires_at), "intent": intent}

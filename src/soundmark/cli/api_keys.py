@@ -1,0 +1,142 @@
+"""`soundmark api-keys`: the credentials of servers, each of one project."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from soundmark_sdk.client.records import ApiKey
+
+from soundmark.cli.api import (
+    AsJson,
+    BaseUrl,
+    KeyFile,
+    Organization,
+    PageCursor,
+    PageLimit,
+    Project,
+    ProjectFilter,
+    Quiet,
+    UpDir,
+    calling,
+    check_quiet,
+    show_json,
+    show_made,
+    show_page,
+)
+from soundmark.cli.secret_output import Force, SecretFile, secret_sink
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+
+class Scope(StrEnum):
+    """What a key may be for; a list of options takes no Literal."""
+
+    CODES_READ = "codes:read"
+    CODES_WRITE = "codes:write"
+    AUDIENCE_READ = "audience:read"
+    AUDIENCE_WRITE = "audience:write"
+
+
+KeyId = Annotated[str, typer.Argument(metavar="KEY", help="The key's id, not its secret.")]
+_HEADINGS = ("Key", "Scopes", "Status", "Created", "Expires", "Last used")
+
+
+@app.callback()
+def api_keys() -> None:
+    """Create, list and revoke server keys, and replace their secrets. This is for people, not for server keys."""
+
+
+@app.command()
+def create(  # noqa: PLR0913 - one for each option
+    *,
+    scopes: Annotated[list[Scope], typer.Option("--scope", help="What it may do; give it once for each scope.")],
+    expires_in_days: Annotated[
+        int | None, typer.Option(metavar="DAYS", min=1, max=365, help="How long it lives; 90 days unless told.")
+    ] = None,
+    secret_file: SecretFile = None,
+    force: Force = False,
+    organization: Organization = None,
+    project: Project = None,
+    quiet: Quiet = False,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a key of one project. The service shows its secret this once."""
+    check_quiet(secret_file, quiet=quiet)
+    with (
+        secret_sink(secret_file, force=force) as keep,
+        calling(base_url, key_file, data_dir, organization, project) as client,
+    ):
+        made = client.api_keys.create({scope.value for scope in scopes}, expires_in_days=expires_in_days)
+        keep(made.secret)
+    secret = ("secret", made.secret)
+    show_made(
+        made, made.id, _HEADINGS, _row(made), as_json=as_json, quiet=quiet, secret=secret, secret_file=secret_file
+    )
+
+
+@app.command("list")
+def list_api_keys(  # noqa: PLR0913 - one for each option
+    *,
+    organization: Organization = None,
+    project: ProjectFilter = None,
+    limit: PageLimit = 50,
+    cursor: PageCursor = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the keys of an organisation, newest first, revoked and expired ones too."""
+    with calling(base_url, key_file, data_dir, organization) as client:
+        page = client.api_keys.page(project_id=project, limit=limit, cursor=cursor)
+    show_page(page, _HEADINGS, _row, as_json=as_json)
+
+
+@app.command()
+def revoke(  # noqa: PLR0913 - one for each option
+    api_key_id: KeyId,
+    *,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a key at once and for good. Repeating it is safe."""
+    with calling(base_url, key_file, data_dir, organization) as client:
+        key = client.api_keys.revoke(api_key_id)
+    if as_json:
+        show_json(key.document)
+    else:
+        typer.echo(f"{key.id} is {key.status}")
+
+
+@app.command("rotate-secret")
+def rotate_secret(  # noqa: PLR0913 - one for each option
+    api_key_id: KeyId,
+    *,
+    secret_file: SecretFile = None,
+    force: Force = False,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give an active key another secret, shown this once. The one before stops working at once."""
+    with (
+        secret_sink(secret_file, force=force) as keep,
+        calling(base_url, key_file, data_dir, organization) as client,
+    ):
+        rotated = client.api_keys.rotate_secret(api_key_id)
+        keep(rotated.secret)
+    secret = ("secret", rotated.secret)
+    row = _row(rotated)
+    show_made(rotated, rotated.id, _HEADINGS, row, as_json=as_json, quiet=False, secret=secret, secret_file=secret_file)
+
+
+def _row(key: ApiKey) -> tuple[object, ...]:
+    return (key.id, " ".join(key.scopes), key.status, key.created_at, key.expires_at, key.last_used_at)

@@ -1,0 +1,185 @@
+"""`soundmark integrations`: what measures the audience of a project's Codes."""
+
+from typing import Annotated
+
+import typer
+from soundmark_sdk.client.records import AudienceMode, Integration
+
+from soundmark.cli.api import (
+    AsJson,
+    BaseUrl,
+    KeyFile,
+    Organization,
+    PageCursor,
+    PageLimit,
+    Project,
+    Quiet,
+    UpDir,
+    calling,
+    check_quiet,
+    show_json,
+    show_made,
+    show_page,
+)
+from soundmark.cli.secret_output import Force, SecretFile, secret_sink
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+IntegrationId = Annotated[str, typer.Argument(metavar="INTEGRATION", help="The integration's id.")]
+_HEADINGS = ("Integration", "Mode", "Retention", "Status", "Created", "Revoked")
+
+
+@app.callback()
+def integrations() -> None:
+    """Create, list and revoke Audience integrations, and change what they keep and trust, over Core's API."""
+
+
+@app.command()
+def create(  # noqa: PLR0913 - one for each option
+    *,
+    mode: Annotated[
+        AudienceMode, typer.Option(help="demo measures 100 events a month; the others need an entitlement.")
+    ],
+    retention_days: Annotated[
+        int, typer.Option(metavar="DAYS", min=1, help="How long what is measured is kept; 14 at most in a demo.")
+    ],
+    secret_file: SecretFile = None,
+    force: Force = False,
+    organization: Organization = None,
+    project: Project = None,
+    quiet: Quiet = False,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create an integration. The service shows its HMAC secret, which the publisher signs with, this once."""
+    check_quiet(secret_file, quiet=quiet)
+    with (
+        secret_sink(secret_file, force=force) as keep,
+        calling(base_url, key_file, data_dir, organization, project) as client,
+    ):
+        made = client.integrations.create(mode, retention_days=retention_days)
+        keep(made.hmac_secret)
+    secret = ("hmac_secret", made.hmac_secret)
+    show_made(
+        made, made.id, _HEADINGS, _row(made), as_json=as_json, quiet=quiet, secret=secret, secret_file=secret_file
+    )
+
+
+@app.command("list")
+def list_integrations(  # noqa: PLR0913 - one for each option
+    *,
+    organization: Organization = None,
+    project: Project = None,
+    limit: PageLimit = 50,
+    cursor: PageCursor = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the integrations of a project, newest first, revoked ones too."""
+    with calling(base_url, key_file, data_dir, organization, project) as client:
+        page = client.integrations.page(limit=limit, cursor=cursor)
+    show_page(page, _HEADINGS, _row, as_json=as_json)
+
+
+@app.command()
+def revoke(  # noqa: PLR0913 - one for each option
+    integration_id: IntegrationId,
+    *,
+    organization: Organization = None,
+    project: Project = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let an integration measure nothing any more; what it measured stays reportable. Repeating it is safe."""
+    with calling(base_url, key_file, data_dir, organization, project) as client:
+        revoked = client.integrations.revoke(integration_id)
+    if as_json:
+        show_json(revoked.document)
+    else:
+        typer.echo(f"{revoked.id} is {revoked.status}")
+
+
+@app.command("rotate-secret")
+def rotate_secret(  # noqa: PLR0913 - one for each option
+    integration_id: IntegrationId,
+    *,
+    secret_file: SecretFile = None,
+    force: Force = False,
+    organization: Organization = None,
+    project: Project = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give an active integration another HMAC secret, shown this once. The one before stops working at once."""
+    with (
+        secret_sink(secret_file, force=force) as keep,
+        calling(base_url, key_file, data_dir, organization, project) as client,
+    ):
+        rotated = client.integrations.rotate_secret(integration_id)
+        keep(rotated.hmac_secret)
+    secret = ("hmac_secret", rotated.hmac_secret)
+    row = _row(rotated)
+    show_made(rotated, rotated.id, _HEADINGS, row, as_json=as_json, quiet=False, secret=secret, secret_file=secret_file)
+
+
+@app.command("set-retention")
+def set_retention(  # noqa: PLR0913 - one for each option
+    integration_id: IntegrationId,
+    retention_days: Annotated[int, typer.Argument(metavar="DAYS", min=1, help="How long what is measured is kept.")],
+    *,
+    organization: Organization = None,
+    project: Project = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Keep what is measured for so many days from now on. What a shorter time leaves out is deleted at once."""
+    with calling(base_url, key_file, data_dir, organization, project) as client:
+        changed = client.integrations.change_retention(integration_id, retention_days)
+    if as_json:
+        show_json(changed.document)
+    else:
+        typer.echo(
+            f"{changed.integration_id} keeps {changed.retention_days} days, before {changed.previous_retention_days}; "
+            f"{changed.deleted_events} events were deleted"
+        )
+
+
+@app.command("replace-core-key")
+def replace_core_key(  # noqa: PLR0913 - one for each option
+    integration_id: IntegrationId,
+    *,
+    organization: Organization = None,
+    project: Project = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have an integration trust the key that Core signs with now; a rotation of the keys does so by itself."""
+    with calling(base_url, key_file, data_dir, organization, project) as client:
+        replaced = client.integrations.replace_core_key(integration_id)
+    if as_json:
+        show_json(replaced.document)
+    else:
+        typer.echo(f"{replaced.integration_id} trusts {replaced.core_key_id}")
+
+
+def _row(integration: Integration) -> tuple[object, ...]:
+    return (
+        integration.id,
+        integration.mode,
+        f"{integration.retention_days} days",
+        integration.status,
+        integration.created_at,
+        integration.revoked_at,
+    )

@@ -1,0 +1,197 @@
+"""`soundmark members`: the people of an organisation, and who is invited."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from soundmark_sdk.client.records import Invitation, Member, Role
+
+from soundmark.cli.api import (
+    AsJson,
+    BaseUrl,
+    KeyFile,
+    Organization,
+    PageCursor,
+    PageLimit,
+    Quiet,
+    UpDir,
+    calling,
+    check_quiet,
+    show_json,
+    show_made,
+    show_page,
+)
+from soundmark.cli.secret_output import Force, SecretFile, secret_sink
+from soundmark.cli.service import read_private_file
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+SubjectId = Annotated[str, typer.Argument(metavar="SUBJECT", help="The member's subject id, as `list` shows it.")]
+_HEADINGS = ("Subject", "E-mail", "Role", "Since")
+_INVITATION_HEADINGS = ("Invitation", "E-mail", "Role", "Status", "Mail", "Expires")
+
+
+@app.callback()
+def members() -> None:
+    """List, change and remove members, and invite people, over Core's API. This is for people, not for server keys."""
+
+
+@app.command("list")
+def list_members(  # noqa: PLR0913 - one for each option
+    *,
+    organization: Organization = None,
+    limit: PageLimit = 50,
+    cursor: PageCursor = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the members of an organisation, newest first."""
+    with calling(base_url, key_file, data_dir, organization) as client:
+        page = client.members.page(limit=limit, cursor=cursor)
+    show_page(page, _HEADINGS, _row, as_json=as_json)
+
+
+@app.command("change-role")
+def change_role(  # noqa: PLR0913 - one for each option
+    subject_id: SubjectId,
+    role: Annotated[Role, typer.Argument(help="The role from now on.")],
+    *,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a member another role. Only an owner makes or changes owners and administrators."""
+    with calling(base_url, key_file, data_dir, organization) as client:
+        member = client.members.change_role(subject_id, role)
+    show_made(member, member.subject_id, _HEADINGS, _row(member), as_json=as_json, quiet=False)
+
+
+@app.command()
+def remove(
+    subject_id: SubjectId,
+    *,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+) -> None:
+    """Remove a member. Everybody may leave, except the last owner."""
+    with calling(base_url, key_file, data_dir, organization) as client:
+        client.members.remove(subject_id)
+    typer.echo(f"{subject_id} is no member any more")
+
+
+@app.command()
+def invite(  # noqa: PLR0913 - one for each option
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="Who may accept it, with this address verified.")],
+    role: Annotated[
+        Literal["member", "billing", "admin"], typer.Option(help="The role that they will have.")
+    ] = "member",
+    *,
+    expires_in_days: Annotated[
+        int | None, typer.Option(metavar="DAYS", min=1, help="How long it holds; 7 days unless told.")
+    ] = None,
+    secret_file: SecretFile = None,
+    force: Force = False,
+    organization: Organization = None,
+    quiet: Quiet = False,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Invite a person. The secret that accepts it is shown this once and, where mail is set up, is mailed to them."""
+    check_quiet(secret_file, quiet=quiet)
+    with (
+        secret_sink(secret_file, force=force) as keep,
+        calling(base_url, key_file, data_dir, organization) as client,
+    ):
+        made = client.invitations.create(email, role, expires_in_days=expires_in_days)
+        keep(made.secret)
+    row, secret = _invitation_row(made), ("secret", made.secret)
+    show_made(
+        made,
+        made.id,
+        _INVITATION_HEADINGS,
+        row,
+        as_json=as_json,
+        quiet=quiet,
+        secret=secret,
+        secret_file=secret_file,
+    )
+
+
+@app.command("invitations")
+def list_invitations(  # noqa: PLR0913 - one for each option
+    *,
+    organization: Organization = None,
+    limit: PageLimit = 50,
+    cursor: PageCursor = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the invitations of an organisation, newest first, whatever became of them."""
+    with calling(base_url, key_file, data_dir, organization) as client:
+        page = client.invitations.page(limit=limit, cursor=cursor)
+    show_page(page, _INVITATION_HEADINGS, _invitation_row, as_json=as_json)
+
+
+@app.command("revoke-invitation")
+def revoke_invitation(  # noqa: PLR0913 - one for each option
+    invitation_id: Annotated[str, typer.Argument(metavar="INVITATION", help="The invitation's id.")],
+    *,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a pending invitation."""
+    with calling(base_url, key_file, data_dir, organization) as client:
+        revoked = client.invitations.revoke(invitation_id)
+    if as_json:
+        show_json(revoked.document)
+    else:
+        typer.echo(f"{revoked.id} is {revoked.status}")
+
+
+@app.command("accept-invitation")
+def accept_invitation(
+    token_file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Holds the invitation's secret; only its owner may read it.")
+    ],
+    *,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Join the organisation of an invitation. Its secret is read from a file, never from the command line."""
+    token = read_private_file(token_file)
+    with calling(base_url, key_file, data_dir) as client:
+        joined = client.invitations.accept(token)
+    if as_json:
+        show_json(joined.document)
+    else:
+        typer.echo(f"you belong to {joined.organization_id} as {joined.role}")
+
+
+def _row(member: Member) -> tuple[object, ...]:
+    return (member.subject_id, member.email, member.role, member.created_at)
+
+
+def _invitation_row(invitation: Invitation) -> tuple[object, ...]:
+    return (
+        invitation.id,
+        invitation.email,
+        invitation.role,
+        invitation.status,
+        invitation.delivery_status,
+        invitation.expires_at,
+    )

@@ -1,0 +1,90 @@
+"""`soundmark projects`: the parts of an organisation that Codes belong to."""
+
+from typing import Annotated
+
+import typer
+from soundmark_sdk.client.records import Project as ProjectRecord
+
+from soundmark.cli.api import (
+    AsJson,
+    BaseUrl,
+    KeyFile,
+    Organization,
+    PageCursor,
+    PageLimit,
+    Project,
+    Quiet,
+    UpDir,
+    calling,
+    show_made,
+    show_page,
+)
+from soundmark.cli.defaults import TenantChoice, save_choice
+from soundmark.cli.service import find_service
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+_HEADINGS = ("Project", "Name", "Created", "Deletion requested")
+
+
+@app.callback()
+def projects() -> None:
+    """Create, list and rename projects, over Core's API. This is for people, not for server keys."""
+
+
+@app.command()
+def create(  # noqa: PLR0913 - one for each option
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Unlike that of any other project of the organisation.")],
+    *,
+    organization: Organization = None,
+    use: Annotated[bool, typer.Option("--use", help="Work in it from now on, as after `soundmark use`.")] = False,
+    quiet: Quiet = False,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a project."""
+    with calling(base_url, key_file, data_dir, organization) as client:
+        made = client.projects.create(name)
+    if use:
+        save_choice(find_service(base_url, data_dir).base_url, TenantChoice(made.organization_id, made.id))
+    show_made(made, made.id, _HEADINGS, _row(made), as_json=as_json, quiet=quiet)
+
+
+@app.command("list")
+def list_projects(  # noqa: PLR0913 - one for each option
+    *,
+    organization: Organization = None,
+    limit: PageLimit = 50,
+    cursor: PageCursor = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the projects of an organisation, newest first."""
+    with calling(base_url, key_file, data_dir, organization) as client:
+        page = client.projects.page(limit=limit, cursor=cursor)
+    show_page(page, _HEADINGS, _row, as_json=as_json)
+
+
+@app.command()
+def rename(  # noqa: PLR0913 - one for each option
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
+    *,
+    organization: Organization = None,
+    project: Project = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a project another name."""
+    with calling(base_url, key_file, data_dir, organization, project) as client:
+        renamed = client.projects.rename(name)
+    show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)
+
+
+def _row(project: ProjectRecord) -> tuple[object, ...]:
+    return (project.id, project.name, project.created_at, project.deletion_requested_at)

@@ -1,0 +1,126 @@
+"""The service that a command calls, and the credential it calls with: option, then environment, then data dir."""
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from soundmark import settings
+from soundmark.cli.deployment import overlay_environment
+from soundmark.cli.outcome import Refused
+from soundmark.embedded.data_dir import UP_FILE, DataDirRefused, read_up_file
+from soundmark.kit.secret import Secret
+from soundmark.kit.settings import PREFIX, SettingsInvalid
+from soundmark.settings import ClientSettings
+
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url",
+        metavar="URL",
+        help="Where the service is. Default: SOUNDMARK_BASE_URL, the data dir's, or http://127.0.0.1:8080.",
+    ),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key-file",
+        metavar="FILE",
+        help="Holds a server key, or an access token; only its owner may read it. Default: SOUNDMARK_API_KEY.",
+    ),
+]
+UpDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        metavar="DIR",
+        help="Call the `soundmark up` that runs there, without a key as its operator. Default: .soundmark.",
+    ),
+]
+
+# Where `soundmark up` runs unless it is told otherwise.
+_HERE: Final = Path(".soundmark")
+_OTHERS: Final = 0o077
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service. `api_key` is the environment's; `operator_token` is that of a data dir."""
+
+    base_url: str
+    api_key: Secret | None
+    operator_token: Secret | None
+
+
+def find_service(base_url: str | None, data_dir: Path | None) -> Service:
+    """Return the service that the options, the environment and the data dir name, in this order.
+
+    Without a data dir it is the one in the current folder, where an `up` of the same user runs there. Its operator
+    token is for its own address only.
+
+    Raises: Refused for a data dir that is named and where nothing runs, and for wrong settings.
+    """
+    up = _read_own_up_file() if data_dir is None else _read_up_file(data_dir / UP_FILE)
+    known = {f"{PREFIX}BASE_URL": up["base_url"]} if isinstance(up.get("base_url"), str) else {}
+    try:
+        given = settings.read(ClientSettings, overlay_environment(known))
+    except SettingsInvalid as invalid:
+        raise Refused(str(invalid)) from None
+    address = given.base_url if base_url is None else base_url
+    token = up.get("operator_token")
+    is_its_own = data_dir is not None or address == up.get("base_url")
+    operator_token = Secret(token) if isinstance(token, str) and is_its_own else None
+    return Service(address.rstrip("/"), given.api_key, operator_token)
+
+
+def find_credential(service: Service, key_file: Path | None) -> str:
+    """Return what a command calls the service with.
+
+    Raises: Refused.
+    """
+    if key_file is not None:
+        return read_private_file(key_file)
+    if service.api_key is not None:
+        return service.api_key.reveal()
+    if service.operator_token is not None:
+        return service.operator_token.reveal()
+    raise Refused("there is no key to call with: set SOUNDMARK_API_KEY, or give --key-file or --data-dir")
+
+
+def read_private_file(file: Path) -> str:
+    """Return the secret in a file that only its owner may read, or that comes through a pipe.
+
+    Raises: Refused.
+    """
+    try:
+        with file.open("rb") as opened:
+            status = os.fstat(opened.fileno())
+            if stat.S_ISREG(status.st_mode) and status.st_mode & _OTHERS:
+                raise Refused(f"{file} is open to others; make it yours alone: chmod 600 {file}")
+            return opened.read().decode("utf-8").strip()
+    except OSError as error:
+        raise Refused(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Refused(f"{file} holds no key") from None
+
+
+def _read_up_file(file: Path) -> Mapping[str, Any]:
+    try:
+        return read_up_file(file)
+    except DataDirRefused as refused:
+        raise Refused(str(refused)) from None
+
+
+def _read_own_up_file() -> Mapping[str, Any]:
+    """Return what an `up` of ours left in the current folder; nothing where somebody else could have put it there."""
+    file = _HERE / UP_FILE
+    try:
+        status = file.lstat()
+    except OSError:
+        return {}
+    is_ours = status.st_uid == os.geteuid() and not status.st_mode & _OTHERS
+    return _read_up_file(file) if stat.S_ISREG(status.st_mode) and is_ours else {}

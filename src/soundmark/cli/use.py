@@ -1,0 +1,64 @@
+"""`soundmark use`: choose the organisation and project that a person works in."""
+
+from typing import Annotated
+
+import typer
+from soundmark_sdk.client import Client
+
+from soundmark.cli.api import BaseUrl, KeyFile, UpDir, calling
+from soundmark.cli.defaults import TenantChoice, find_choice, save_choice
+from soundmark.cli.intents import printable
+from soundmark.cli.outcome import Refused
+from soundmark.cli.service import find_service
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def use(  # noqa: PLR0913 - one for each option
+    organization: Annotated[
+        str | None, typer.Argument(metavar="ORG", help="The organisation's id; without it, show what was chosen.")
+    ] = None,
+    project: Annotated[str | None, typer.Argument(metavar="PROJECT", help="One of its projects.")] = None,
+    *,
+    forget: Annotated[bool, typer.Option("--forget", help="Choose nothing from now on.")] = False,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+) -> None:
+    """Choose the organisation, and maybe the project, of the commands that name none.
+
+    The choice is remembered for this service, in $XDG_CONFIG_HOME/soundmark/defaults.json or
+    ~/.config/soundmark/defaults.json. A server key belongs to one project and goes by that instead.
+    """
+    address = find_service(base_url, data_dir).base_url
+    if forget:
+        if organization is not None:
+            raise typer.BadParameter("give either --forget or an organisation")
+        save_choice(address, None)
+    elif organization is None:
+        _show(address)
+    else:
+        with calling(base_url, key_file, data_dir, organization) as client:
+            _check_project(client, project)
+        save_choice(address, TenantChoice(organization, project))
+        _show(address)
+
+
+def _show(address: str) -> None:
+    choice = find_choice(address)
+    if choice is None:
+        raise Refused(f"nothing was chosen for {printable(address)}")
+    what = choice.organization_id + (f" {choice.project_id}" if choice.project_id else "")
+    typer.echo(printable(f"{what} at {address}"))
+
+
+def _check_project(client: Client, project: str | None) -> None:
+    """Ask for the organisation's projects, since a typing error found here costs nothing.
+
+    Raises: Refused for a project that is none of them. ClientFailure for an organisation that is not the caller's.
+    """
+    if project is None:
+        client.projects.page(limit=1)
+    elif project not in {one.id for one in client.projects.list()}:
+        raise Refused(f"{printable(project)} is no project of this organisation")

@@ -1,0 +1,85 @@
+"""`soundmark api-keys`: a key is made, listed, rotated and revoked, and its secret goes where it was wanted."""
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Tenant, answered, run
+
+SCOPES = ("--scope", "codes:read", "--scope", "codes:write")
+
+
+@pytest.fixture
+def chosen(tenant: Tenant) -> Tenant:
+    assert tenant.run_as_operator("use", tenant.organization_id, tenant.project_id).status == 0
+    return tenant
+
+
+def test_a_key_is_made_and_its_secret_printed_once(chosen: Tenant) -> None:
+    done = chosen.run_as_operator("api-keys", "create", *SCOPES, "--expires-in-days", "7")
+    assert (done.status, done.err) == (0, "")
+    secret = done.out.splitlines()[-1].removeprefix("secret, shown this once: ")
+    assert run("codes", "list", settings={"BASE_URL": chosen.service.url, "API_KEY": secret}).status == 0
+    listed = chosen.run_as_operator("api-keys", "list", "--json")
+    assert [row["scopes"] for row in answered(listed)["data"]] == [["codes:read", "codes:write"]] * 2
+    assert secret not in listed.out
+
+
+def test_a_secret_is_written_to_a_file_of_its_owner_alone(chosen: Tenant, tmp_path: Path) -> None:
+    file = tmp_path / "playout.key"
+    made = answered(chosen.run_as_operator("api-keys", "create", *SCOPES, "--secret-file", str(file), "--json"))
+    assert "secret" not in made
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["playout.key"]
+    listing = ("codes", "list", "--key-file", str(file), "--json")
+    assert answered(run(*listing, settings={"BASE_URL": chosen.service.url}))["data"] == []
+
+
+def test_only_the_id_is_printed_where_that_is_wanted(chosen: Tenant, tmp_path: Path) -> None:
+    create = ("api-keys", "create", *SCOPES, "--quiet")
+    lost = chosen.run_as_operator(*create)
+    assert (lost.status, lost.out) == (2, "")
+    done = chosen.run_as_operator(*create, "--secret-file", str(tmp_path / "key"))
+    assert (done.out.startswith("key_"), done.out.count("\n"), done.err) == (True, 1, "")
+
+
+def test_a_file_that_is_there_is_replaced_only_by_force(chosen: Tenant, tmp_path: Path) -> None:
+    """Before anything is asked: a secret that is made and not kept is lost."""
+    file = tmp_path / "key"
+    file.write_text("the one before")
+    create = ("api-keys", "create", *SCOPES, "--secret-file", str(file))
+    assert chosen.run_as_operator(*create).refusal == f"{file} is there already; --force replaces it"
+    nowhere = chosen.run_as_operator(*create[:-1], str(tmp_path / "none" / "key"))
+    assert nowhere.refusal.endswith("cannot be written: No such file or directory")
+    assert len(answered(chosen.run_as_operator("api-keys", "list", "--json"))["data"]) == 1
+    assert chosen.run_as_operator(*create, "--force").status == 0
+    assert file.read_text().startswith("xak_")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_refusal_leaves_no_file(chosen: Tenant, tmp_path: Path) -> None:
+    create = ("api-keys", "create", *SCOPES, "--secret-file", str(tmp_path / "key"))
+    assert chosen.run_with_key(*create).refusal.startswith("user_token_required (403)")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_secret_is_rotated_and_the_key_revoked(chosen: Tenant, tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    made = chosen.run_as_operator("api-keys", "create", *SCOPES, "--secret-file", str(file), "--quiet")
+    key_id, first = made.out.strip(), file.read_text()
+    rotated = chosen.run_as_operator("api-keys", "rotate-secret", key_id, "--secret-file", str(file), "--force")
+    assert rotated.status == 0
+    assert file.read_text() not in {first, ""}
+    old = run("codes", "list", settings={"BASE_URL": chosen.service.url, "API_KEY": first.strip()})
+    assert old.refusal.startswith("unauthenticated (401)")
+    for _ in range(2):
+        assert chosen.run_as_operator("api-keys", "revoke", key_id).out == f"{key_id} is revoked\n"
+    statuses = [row["status"] for row in answered(chosen.run_as_operator("api-keys", "list", "--json"))["data"]]
+    assert statuses == ["revoked", "active"]
+
+
+def test_wrong_usage_is_status_2() -> None:
+    assert run("api-keys", "create").status == 2
+    wrong = run("api-keys", "create", "--scope", "codes:all")
+    assert (wrong.status, "Value error" in wrong.err) == (2, False)
+    assert run("api-keys", "create", *SCOPES, "--expires-in-days", "366").status == 2

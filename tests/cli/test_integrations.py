@@ -1,0 +1,46 @@
+"""`soundmark integrations`, beside a real Audience: made, rotated, kept for less, given another key, revoked."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from core_app import OPERATOR_TOKEN, core_settings, served_in_thread
+
+from soundmark.core.app import create_app
+from soundmark.kit.secret import Secret
+
+from .conftest import Service, Tenant, answered, cells
+
+
+@pytest.fixture
+def service(spare_database_url: Secret, timely_audience_url: str) -> Iterator[Service]:
+    """A Core beside a real Audience."""
+    settings = core_settings(spare_database_url, audience_url=timely_audience_url)
+    headers = {"authorization": f"Bearer {OPERATOR_TOKEN}"}
+    with (
+        served_in_thread(create_app(settings)) as url,
+        httpx.Client(base_url=url, headers=headers, trust_env=False) as client,
+    ):
+        yield Service(create_app(settings), url, client, spare_database_url)
+
+
+def test_an_integration_lives_and_ends_at_a_terminal(tenant: Tenant, tmp_path: Path) -> None:
+    as_operator = tenant.run_as_operator
+    assert as_operator("use", tenant.organization_id, tenant.project_id).status == 0
+    file = tmp_path / "publisher.secret"
+    create = ("integrations", "create", "--mode", "demo", "--retention-days", "14")
+    made = as_operator(*create, "--secret-file", str(file), "--quiet").out.strip()
+    first = file.read_text()
+    assert (made[:4], first[:4]) == ("int_", "xhm_")
+    assert cells(as_operator("integrations", "list"))[0][:4] == [made, "demo", "14 days", "active"]
+
+    rotated = answered(as_operator("integrations", "rotate-secret", made, "--json"))
+    assert rotated["hmac_secret"] != first.strip()
+    kept = as_operator("integrations", "set-retention", made, "7")
+    assert kept.out == f"{made} keeps 7 days, before 14; 0 events were deleted\n"
+    assert as_operator("integrations", "replace-core-key", made).out.startswith(f"{made} trusts sig_")
+    for _ in range(2):
+        assert as_operator("integrations", "revoke", made).out == f"{made} is revoked\n"
+    wrong = as_operator("integrations", "rotate-secret", made)
+    assert wrong.refusal.startswith("integration_revoked (409)")

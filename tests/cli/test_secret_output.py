@@ -1,0 +1,32 @@
+"""Where a secret goes that the service shows once."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from soundmark.cli.outcome import Refused
+from soundmark.cli.secret_output import secret_sink
+
+
+def test_a_secret_that_cannot_be_kept_after_all_is_told_to_be_lost(tmp_path: Path) -> None:
+    folder = tmp_path / "secrets"
+    folder.mkdir()
+    with secret_sink(folder / "key", force=False) as keep:
+        shutil.rmtree(folder)
+        with pytest.raises(Refused, match="the secret is lost, so rotate it"):
+            keep("xak_secret")
+
+
+@pytest.mark.parametrize("link", ["to nothing", "to a file"])
+def test_a_secret_is_not_written_through_a_link(tmp_path: Path, link: str) -> None:
+    target, path = tmp_path / "target", tmp_path / "key"
+    path.symlink_to(target)
+    if link == "to a file":
+        target.write_text("somebody's")
+    with pytest.raises(Refused, match="is there already"), secret_sink(path, force=False):
+        pass
+    with secret_sink(path, force=True) as keep:
+        keep("xak_secret")
+    assert (path.is_symlink(), path.read_text()) == (False, "xak_secret\n")
+    assert not target.exists() or target.read_text() == "somebody's"

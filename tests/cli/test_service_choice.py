@@ -1,0 +1,145 @@
+"""Which service a command calls, and with what: option, then environment, then data dir."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from socket import create_server
+
+import httpx
+import pytest
+from core_app import OPERATOR_TOKEN
+
+from soundmark.cli.first_contact import FirstContact
+
+from .conftest import COMMAND, Done, Service, Tenant, answered, environ, run
+
+LISTING = ("organizations", "list", "--json")
+INTENT = '{"type": "t", "action": "a", "resource": {}}'
+NO_KEY = "there is no key to call with: set SOUNDMARK_API_KEY, or give --key-file or --data-dir"
+
+
+def given_up(folder: Path, url: str, mode: int = 0o600) -> Path:
+    """What an `up` leaves."""
+    folder.mkdir(exist_ok=True)
+    file = folder / "up.json"
+    file.write_text(json.dumps({"base_url": url, "operator_token": OPERATOR_TOKEN}))
+    file.chmod(mode)
+    return folder
+
+
+@pytest.fixture
+def nobody() -> str:
+    """An address of this machine at which nothing listens."""
+    with closing(create_server(("127.0.0.1", 0))) as server:
+        return f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def key_file(tenant: Tenant, tmp_path: Path) -> Iterator[Path]:
+    file = tmp_path / "key"
+    file.write_text(f"{tenant.key}\n")
+    file.chmod(0o600)
+    yield file
+    file.unlink()
+
+
+def test_the_option_wins_over_the_environment_and_that_over_the_data_dir(
+    service: Service, nobody: str, tmp_path: Path
+) -> None:
+    data_dir = ("--data-dir", str(given_up(tmp_path / "data", nobody)))
+    assert answered(run(*LISTING, *data_dir, "--base-url", service.url, settings={"BASE_URL": nobody}))
+    assert answered(run(*LISTING, *data_dir, settings={"BASE_URL": service.url}))
+    assert f"Nothing answers at {nobody}" in run(*LISTING, *data_dir).refusal
+
+
+def test_an_up_in_this_folder_is_found(service: Service, nowhere: Path) -> None:
+    given_up(nowhere / ".soundmark", service.url)
+    assert answered(run(*LISTING)) == {"data": [], "next_cursor": None}
+
+
+def test_its_operator_token_goes_nowhere_else(service: Service, nobody: str, nowhere: Path) -> None:
+    given_up(nowhere / ".soundmark", nobody)
+    assert run(*LISTING, "--base-url", service.url).refusal == NO_KEY
+    assert run(*LISTING, settings={"BASE_URL": service.url}).refusal == NO_KEY
+
+
+def test_what_others_could_have_put_there_is_not_believed(service: Service, nowhere: Path) -> None:
+    """A folder that came with a download must not say where a key goes."""
+    given_up(nowhere / ".soundmark", service.url, mode=0o644)
+    assert run(*LISTING).refusal == NO_KEY
+
+
+def test_a_key_file_that_others_read_is_refused(tenant: Tenant, key_file: Path) -> None:
+    listing = ("codes", "list", "--json", "--key-file", str(key_file), "--base-url", tenant.service.url)
+    assert answered(run(*listing))["data"] == []
+    for mode in (0o644, 0o640, 0o604, 0o660):
+        key_file.chmod(mode)
+        done = run(*listing)
+        assert done.refusal == f"{key_file} is open to others; make it yours alone: chmod 600 {key_file}"
+        assert tenant.key not in done.err
+
+
+def test_a_key_may_come_through_a_pipe(tenant: Tenant) -> None:
+    """From a password manager, say: `--key-file <(…)`."""
+    ours, theirs = os.pipe()
+    os.write(theirs, tenant.key.encode())
+    os.close(theirs)
+    done = subprocess.run(
+        [*COMMAND, "codes", "list", "--json", "--key-file", f"/dev/fd/{ours}", "--base-url", tenant.service.url],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        pass_fds=[ours],
+        env=environ({}),
+    )
+    os.close(ours)
+    assert answered(Done(done.returncode, done.stdout, done.stderr))["data"] == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("codes", "list"),
+        ("codes", "issue", "--issuer", "R", "--expires-in", "1h", "--intent", INTENT),
+        ("campaigns", "stop", "cmp_1"),
+        ("organizations", "create", "R"),
+        ("api-keys", "list"),
+        ("audience", "report", "int_1"),
+        ("use", "org_1"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_service_that_is_not_there_is_named_at_once(nobody: str, command: tuple[str, ...]) -> None:
+    done = run(*command, settings={"BASE_URL": nobody, "API_KEY": "xak_" + "k" * 43})
+    assert done.refusal == (
+        f"Nothing answers at {nobody} (connection refused). Start it, or name another with --base-url or --data-dir."
+    )
+    assert done.out == ""
+
+
+class Flaky(httpx.AsyncBaseTransport):
+    """Answers once; then nobody is there."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.count += 1
+        if self.count > 1:
+            raise httpx.ConnectError("All connection attempts failed", request=request)
+        return httpx.Response(200)
+
+
+async def test_a_service_that_was_reached_may_be_away_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it is the client's to wait and ask again, as over any connection that breaks."""
+    transport = FirstContact("http://127.0.0.1:8080")
+    monkeypatch.setattr(transport, "_inner", Flaky())
+    request = httpx.Request("GET", "http://127.0.0.1:8080/v1/caller")
+    assert (await transport.handle_async_request(request)).status_code == 200
+    with pytest.raises(httpx.ConnectError):
+        await transport.handle_async_request(request)
+    await transport.aclose()

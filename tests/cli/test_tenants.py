@@ -1,0 +1,100 @@
+"""`soundmark organizations`, `projects` and `members`: a tenant from nothing, at a terminal."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Service, Tenant, answered, cells, run
+
+
+def test_from_nothing_to_a_code_without_an_id_in_any_command(service: Service, tmp_path: Path, nowhere: Path) -> None:
+    """As the guide to issuing begins."""
+    (nowhere / ".soundmark").mkdir()
+    up = nowhere / ".soundmark" / "up.json"
+    up.write_text(f'{{"base_url": "{service.url}", "operator_token": "{"xop_" + "o" * 43}"}}')
+    up.chmod(0o600)
+    key = str(tmp_path / "playout.key")
+    assert run("organizations", "create", "Radio Nordlicht", "--use").status == 0
+    assert run("projects", "create", "Morning show", "--use").status == 0
+    campaign = run("campaigns", "create", "Summer", "--quiet").out.strip()
+    made = run("api-keys", "create", "--scope", "codes:read", "--scope", "codes:write", "--secret-file", key)
+    assert made.status == 0
+    intent = '{"type": "link", "action": "open", "resource": {}}'
+    issuing = ("--issuer", "R", "--expires-in", "1h", "--intent", intent, "--campaign", campaign, "--quiet")
+    xr_id = run("codes", "issue", "--key-file", key, *issuing).out.strip()
+    assert answered(run("codes", "show", xr_id, "--key-file", key, "--json"))["campaign_id"] == campaign
+
+
+def test_organisations_and_projects_are_listed_and_renamed(tenant: Tenant) -> None:
+    as_operator = tenant.run_as_operator
+    assert as_operator("use", tenant.organization_id, tenant.project_id).status == 0
+    assert answered(as_operator("organizations", "rename", "Radio Südlicht", "--json"))["name"] == "Radio Südlicht"
+    assert answered(as_operator("projects", "rename", "Night show", "--json"))["name"] == "Night show"
+    assert cells(as_operator("organizations", "list"))[0][:3] == [tenant.organization_id, "Radio Südlicht", "owner"]
+    assert cells(as_operator("projects", "list"))[0][:2] == [tenant.project_id, "Night show"]
+    second = answered(as_operator("projects", "create", "Second", "--json"))
+    assert second["organization_id"] == tenant.organization_id
+    page = as_operator("projects", "list", "--limit", "1", "--json")
+    assert answered(page)["data"] == [second]
+    assert as_operator("projects", "list", "--limit", "1").err.startswith("more: --cursor ")
+    taken = as_operator("projects", "create", "Second")
+    assert taken.refusal.startswith("project_name_conflict (409)")
+
+
+def test_a_person_is_invited_and_the_invitation_revoked(tenant: Tenant, tmp_path: Path) -> None:
+    in_it = ("--organization", tenant.organization_id)
+    file = tmp_path / "ada"
+    made = tenant.run_as_operator(
+        "members", "invite", "ada@example.org", "--role", "admin", "--secret-file", str(file), *in_it, "--quiet"
+    )
+    assert file.read_text().startswith("xin_")
+    listed = cells(tenant.run_as_operator("members", "invitations", *in_it))
+    assert listed[0][:4] == [made.out.strip(), "ada@example.org", "admin", "pending"]
+    wrong = tenant.run_as_operator("members", "accept-invitation", str(file))
+    assert wrong.refusal.startswith("invitation_invalid (400)")
+    assert file.read_text().strip() not in wrong.err
+    revoked = tenant.run_as_operator("members", "revoke-invitation", made.out.strip(), *in_it)
+    assert revoked.out == f"{made.out.strip()} is revoked\n"
+
+
+def test_members_are_listed_changed_and_removed(tenant: Tenant, past_policies: Callable[..., None]) -> None:
+    in_it = ("--organization", tenant.organization_id)
+    past_policies(
+        "INSERT INTO members (organization_id, subject_id, email, role, created_at)"
+        " VALUES (%s, 'ada', 'ada@example.org', 'member', now())",
+        tenant.organization_id,
+    )
+    changed = answered(tenant.run_as_operator("members", "change-role", "ada", "billing", *in_it, "--json"))
+    assert (changed["subject_id"], changed["role"]) == ("ada", "billing")
+    assert [row[:3] for row in cells(tenant.run_as_operator("members", "list", *in_it))] == [
+        ["ada", "ada@example.org", "billing"],
+        ["operator", "operator@localhost", "owner"],
+    ]
+    assert tenant.run_as_operator("members", "remove", "ada", *in_it).out == "ada is no member any more\n"
+    assert tenant.run_as_operator("members", "remove", "operator", *in_it).refusal.startswith("last_owner (409)")
+
+
+@pytest.mark.parametrize("group", ["organizations", "projects", "members", "api-keys"])
+def test_what_is_for_people_is_refused_to_a_key(tenant: Tenant, group: str) -> None:
+    assert tenant.run_with_key(group, "list").refusal.startswith("user_token_required (403)")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("organizations", "create"),
+        ("projects", "rename"),
+        ("members", "change-role", "ada", "king"),
+        ("members", "invite", "ada@example.org", "--role", "owner"),
+        ("integrations", "create", "--mode", "demo"),
+        ("integrations", "create", "--mode", "free", "--retention-days", "7"),
+        ("integrations", "set-retention", "int_1", "0"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_status_2_and_calls_nobody(arguments: tuple[str, ...]) -> None:
+    done = run(*arguments, settings={"API_KEY": "xak_" + "k" * 43})
+    assert (done.status, done.out) == (2, "")
+    assert "Value error" not in done.err
+    assert "Input should be" not in done.err
