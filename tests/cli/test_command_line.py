@@ -1,11 +1,16 @@
 """The `soundmark` command: what it lists, what it loads, and how it ends."""
 
+import importlib.metadata
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
+import soundmark_sdk
 from up_process import SOUNDMARK, clean_environ
+
+import soundmark as soundmark_package
 
 COMMANDS = [
     "up",
@@ -57,6 +62,57 @@ def test_every_command_has_help(command: str) -> None:
     done = soundmark(command, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"Usage: soundmark {command}" in done.stdout
+
+
+@pytest.mark.parametrize("command", [(), ("codes",), ("codes", "list"), ("api-keys", "create"), ("up",)], ids=" ".join)
+def test_h_is_help_everywhere(command: tuple[str, ...]) -> None:
+    short, long = soundmark(*command, "-h"), soundmark(*command, "--help")
+    assert (short.returncode, short.stderr, short.stdout) == (0, "", long.stdout)
+
+
+def test_the_versions_of_both_distributions_are_shown() -> None:
+    done = soundmark("--version")
+    versions = (importlib.metadata.version("soundmark"), importlib.metadata.version("soundmark-sdk"))
+    assert versions == (soundmark_package.__version__, soundmark_sdk.__version__)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "soundmark {}, soundmark-sdk {}\n".format(*versions)
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("soundmark api", {"api-keys"}),
+        ("soundmark codes re", {"revoke"}),
+        ("soundmark integrations r", {"revoke", "rotate-secret", "replace-core-key"}),
+        ("soundmark codes list --st", {"--status"}),
+        ("soundmark codes list --status a", {"active"}),
+    ],
+)
+def test_a_shell_completes_commands_options_and_values(typed: str, offered: set[str]) -> None:
+    """Also of commands that are loaded only when they are called."""
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1), "_SOUNDMARK_COMPLETE": "complete_bash"}
+    done = soundmark(environ=words)
+    assert (done.returncode, set(done.stdout.split())) == (0, offered)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_installed_and_shown(shell: str, tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    shown = soundmark("--show-completion", shell, environ=environ)
+    installed = soundmark("--install-completion", shell, environ=environ)
+    assert (shown.returncode, installed.returncode) == (0, 0), installed
+    assert "_SOUNDMARK_COMPLETE" in shown.stdout
+    written = [path.read_text() for path in tmp_path.rglob("*soundmark*") if path.is_file()]
+    assert [text.strip() for text in written] == [shown.stdout.strip()]
+
+
+def test_no_message_shows_the_library_below() -> None:
+    for arguments in (("codes", "list", "--status", "gone"), ("codes", "list", "--limit", "x"), ("up", "--port", "-1")):
+        done = soundmark(*arguments)
+        assert done.returncode == 2
+        assert "Value error" not in done.stderr
+        assert "Input should be" not in done.stderr
+        assert "unable to parse" not in done.stderr
 
 
 def test_help_loads_nothing_heavy() -> None:

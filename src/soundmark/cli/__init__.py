@@ -12,8 +12,10 @@ on, by `raise outcome.Refused("one clear line")`: exit status 1. Wrong usage is 
 """
 
 import importlib
+import importlib.metadata
+import re
 import sys
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 import typer.core
@@ -46,6 +48,14 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
+# What Typer passes on from the library underneath, and what a reader is told instead.
+_LIBRARY_WORDS: Final = (
+    (re.compile(r"^Value error, "), ""),
+    (re.compile(r"^Input should be "), "must be "),
+    (re.compile(r", unable to parse string as an? \w+$"), ""),
+)
+
+
 class _CommandsByName(typer.core.TyperGroup):
     """Knows every command by its line in the table; imports the one that is called."""
 
@@ -59,6 +69,14 @@ class _CommandsByName(typer.core.TyperGroup):
         if name is None:
             return name, command, rest
         return name, _load(name), rest
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as refused:
+            for words, ours in _LIBRARY_WORDS:
+                refused.message = words.sub(ours, refused.message)
+            raise
 
 
 def _load(name: str) -> Any:
@@ -74,14 +92,26 @@ _app: Final = typer.Typer(
     cls=_CommandsByName,
     help="Signed, revocable records of an intent, broadcast as sound and verified on the device that hears them.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     # A traceback with local variables would print secrets.
     pretty_exceptions_enable=False,
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        versions = [f"{name} {importlib.metadata.version(name)}" for name in ("soundmark", "soundmark-sdk")]
+        typer.echo(", ".join(versions))
+        raise typer.Exit
+
+
 @_app.callback()
-def _soundmark() -> None:
+def _soundmark(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
     """Only here to make Typer build a group; the table holds the commands."""
 
 

@@ -1,5 +1,8 @@
 """Receive, resolve, verify and measure XR Codes broadcast as sound."""
 
+from importlib.metadata import version as _version
+from typing import Final
+
 from soundmark_sdk.async_receiver import AsyncReceiver as AsyncReceiver
 from soundmark_sdk.device_secret import DeviceSecret as DeviceSecret
 from soundmark_sdk.device_secret import DeviceSecretUnusable as DeviceSecretUnusable
@@ -39,3 +42,5 @@ from soundmark_sdk.reporting import AsyncReporter as AsyncReporter
 from soundmark_sdk.reporting import Reporter as Reporter
 from soundmark_sdk.verification import verify_answer as verify_answer
 from soundmark_sdk.verification import verify_signed_code as verify_signed_code
+
+__version__: Final = _version("soundmark-sdk")
