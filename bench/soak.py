@@ -93,7 +93,7 @@ def _peers(role: str, service: Service, seconds: float, last: str) -> "subproces
 def _result(process: "subprocess.Popen[str]") -> dict[str, Any]:
     output, _ = process.communicate(timeout=600)
     if process.returncode:
-        raise RuntimeError(f"{process.args} ended with {process.returncode}")
+        raise RuntimeError(f"the peers ended with status {process.returncode}")
     result: dict[str, Any] = json.loads(output)
     return result
 

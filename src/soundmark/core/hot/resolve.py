@@ -84,6 +84,7 @@ class Resolve:
             return
         identity = request_id(scope["headers"], self._entropy)
         verdict: Verdict | None = None
+        head = b""
         outcome: Outcome
         try:
             client = scope.get("client")
