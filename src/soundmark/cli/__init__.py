@@ -38,6 +38,8 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "serve": ("soundmark.cli.serve:app", "Serve one component, configured by the environment."),
     "work": ("soundmark.cli.work:app", "Run the background jobs of one component."),
     "migrate": ("soundmark.cli.migrate:app", "Bring a component's database to the current schema."),
+    "backup": ("soundmark.cli.backup:backup", "Write both databases and what opens them, while everything runs."),
+    "restore": ("soundmark.cli.backup:restore", "Put a backup into databases that hold nothing."),
     "keys": ("soundmark.cli.keys:app", "List, stage, activate, retire and rotate Core's signing keys."),
     "platform": ("soundmark.cli.platform:app", "Entitle organisations, and change the master key."),
     "audience": ("soundmark.cli.audience:app", "Report what was measured, import what was counted before."),

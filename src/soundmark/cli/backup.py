@@ -1,0 +1,185 @@
+"""`soundmark backup` and `soundmark restore`: a whole deployment into a folder, and back."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+
+from soundmark.audience.vault import vault as audience_vault
+from soundmark.cli.databases import run_on_audience, run_on_core
+from soundmark.cli.deployment import read_settings
+from soundmark.cli.outcome import Refused
+from soundmark.core.features.platform.reseal import vault as core_vault
+from soundmark.embedded.backup import (
+    Backup,
+    BackupRefused,
+    Deployment,
+    Part,
+    fill,
+    make_backup,
+    read_backup,
+    require_restorable,
+)
+from soundmark.embedded.data_dir import MASTER_KEY_FILE, DataDirRefused, kept_master_keys
+from soundmark.embedded.dumps import DumpFailed
+from soundmark.embedded.files import NotTrusted, read_trusted, write_private
+from soundmark.embedded.installation import NoPostgres
+from soundmark.embedded.plan import audience_master_key
+from soundmark.embedded.postgres import ClusterFailed
+from soundmark.embedded.stopped import stopped_databases
+from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.resealing import ResealRefused, require_openable
+from soundmark.kit.sealing import Sealer, parse_master_key
+from soundmark.kit.secret import Secret
+from soundmark.kit.settings import PREFIX
+from soundmark.settings import AudienceDatabaseSettings, CoreDatabaseSettings, KeysSettings
+
+backup = typer.Typer(add_completion=False)
+restore = typer.Typer(add_completion=False)
+
+_RUNNING: Final = "The data dir of a running `soundmark up`; the environment wins."
+_STOPPED: Final = "The data dir of a `soundmark up` that does not run, or a new one."
+_say: Final = Console(stderr=True, highlight=False)
+
+
+@backup.command("backup")
+def backup_command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it; the folder must not exist.")],
+    data_dir: Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help=_RUNNING)] = None,
+    audience_master_key_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Audience's master key, where it is not the one that `up` derives."),
+    ] = None,
+) -> None:
+    """Write both databases, at one moment, and the keys that open them; everything may go on running meanwhile.
+
+    The folder opens everything: whoever can read it can sign as you.
+    """
+    with _refusing():
+        deployment = _running_deployment(data_dir, audience_master_key_file)
+        with _say.status("Writing both databases ..."):
+            made = make_backup(deployment, folder)
+    core = made.rows["core"]
+    typer.echo(
+        f"{folder} holds everything as of {made.created_at}: {core['organizations']} organisations, "
+        f"{core['codes']} Codes, {made.rows['audience']['events']} events. Its keys open it: keep it as you keep them."
+    )
+
+
+@restore.command("restore")
+def restore_command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `soundmark backup` wrote.")],
+    data_dir: Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help=_STOPPED)] = None,
+) -> None:
+    """Put a backup into two databases that hold nothing and on which nothing runs.
+
+    Without --data-dir the databases are those in the environment. What happened after the backup is forgotten: Codes
+    that were revoked since resolve again, until you revoke them once more.
+    """
+    with _refusing():
+        found = read_backup(folder)
+        if data_dir is None:
+            _fill(found, _databases_of_environment())
+            where = "Give Core and Audience the master keys in the backup, then run `soundmark migrate` for both."
+        else:
+            _restore_beside(found, data_dir)
+            where = f"Start it: soundmark up --data-dir {data_dir}"
+    typer.echo(f"Everything is as it was at {found.created_at}. {where}")
+
+
+def _fill(found: Backup, urls: Mapping[Part, Secret]) -> None:
+    require_restorable(urls)
+    with _say.status("Filling both databases ..."):
+        fill(found, urls)
+
+
+def _restore_beside(found: Backup, data_dir: Path) -> None:
+    """Restore into a data dir, and leave the key there that opens it."""
+    key = found.master_keys["core"]
+    if audience_master_key(key).reveal() != found.master_keys["audience"].reveal():
+        raise Refused(
+            "this backup has two master keys, and `soundmark up` derives one from the other: give two databases"
+        )
+    given = os.environ.get(f"{PREFIX}MASTER_KEY", "").strip()
+    if given and given != key.reveal():
+        raise Refused("SOUNDMARK_MASTER_KEY is not the key of this backup; unset it")
+    with stopped_databases(data_dir) as databases:
+        urls: dict[Part, Secret] = {"core": databases["core"], "audience": databases["audience"]}
+        require_restorable(urls)
+        # First the key: what is filled can then be opened, however soon this process dies.
+        write_private(data_dir / MASTER_KEY_FILE, key.reveal() + "\n")
+        with _say.status("Filling both databases ..."):
+            fill(found, urls)
+
+
+def _databases_of_environment() -> dict[Part, Secret]:
+    core, audience = read_settings(CoreDatabaseSettings), read_settings(AudienceDatabaseSettings)
+    return {"core": core.core_database_url, "audience": audience.audience_database_url}
+
+
+def _running_deployment(data_dir: Path | None, audience_key_file: Path | None) -> Deployment:
+    """Find both databases and the keys that really open them.
+
+    Raises: Refused.
+    """
+    core, audience = read_settings(KeysSettings, data_dir), read_settings(AudienceDatabaseSettings, data_dir)
+    core_keys = [core.master_key, *(_kept_before(data_dir))]
+    core_key = _opening(
+        core_keys, lambda keys: run_on_core(core, "backup", lambda db: require_openable(core_vault(db), keys))
+    )
+    if core_key is None:
+        raise Refused("SOUNDMARK_MASTER_KEY does not open what Core's database keeps sealed")
+    if audience_key_file is not None:
+        candidates = [_read_key(audience_key_file)]
+    else:
+        candidates = [audience_master_key(core_key), core_key]
+    audience_key = _opening(
+        candidates,
+        lambda keys: run_on_audience(audience, "backup", lambda db: require_openable(audience_vault(db), keys)),
+    )
+    if audience_key is None:
+        raise Refused("no key opens what Audience's database keeps sealed: name it by --audience-master-key-file")
+    urls: dict[Part, Secret] = {"core": core.core_database_url, "audience": audience.audience_database_url}
+    return Deployment(urls, {"core": core_key, "audience": audience_key})
+
+
+def _opening(keys: Sequence[Secret], require: Callable[[list[Sealer]], None]) -> Secret | None:
+    """Return the first key that opens everything that is sealed; None where none does."""
+    for key in keys:
+        with contextlib.suppress(ResealRefused):
+            require([Sealer(parse_master_key(key.reveal()), SystemEntropy())])
+            return key
+    return None
+
+
+def _kept_before(data_dir: Path | None) -> list[Secret]:
+    """Return the key that a data dir had before its last reseal, while that is not finished."""
+    if data_dir is None:
+        return []
+    before = kept_master_keys(data_dir)[1]
+    return [] if before is None else [before]
+
+
+def _read_key(file: Path) -> Secret:
+    try:
+        text = read_trusted(file).strip()
+        parse_master_key(text)
+    except NotTrusted as reason:
+        raise Refused(str(reason)) from None
+    except OSError as error:
+        raise Refused(f"{file} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise Refused(f"{file} must hold 32 bytes in base64url without padding (43 characters)") from None
+    return Secret(text)
+
+
+@contextlib.contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except (BackupRefused, ClusterFailed, DataDirRefused, DumpFailed, NoPostgres) as refusal:
+        raise Refused(str(refusal)) from None

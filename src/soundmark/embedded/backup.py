@@ -1,0 +1,187 @@
+"""A backup of a deployment: both databases at one moment, and the keys that open what is sealed in them.
+
+A folder of mode 0700 with `core.dump`, `audience.dump`, `core-master.key`, `audience-master.key` and `manifest.json`,
+which says what the others must be. A folder that is not finished has another name.
+"""
+
+import contextlib
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import soundmark
+from soundmark.embedded import dumps
+from soundmark.embedded.files import flush_directory, write_private
+from soundmark.kit.clock import SystemClock
+from soundmark.kit.secret import Secret
+from soundmark.kit.timestamps import format_timestamp
+
+Part = Literal["core", "audience"]
+
+PARTS: Final[tuple[Part, ...]] = ("core", "audience")
+FORMAT: Final = "soundmark-backup-v1"
+
+_MANIFEST: Final = "manifest.json"
+_ATTEMPTS: Final = 50
+_BLOCK_BYTES: Final = 1024 * 1024
+# What Core tells Audience rests on these. As long as none changes between the two snapshots, Audience's holds nothing
+# that Core's knows nothing of: Core notes each of them before it asks Audience for anything.
+_TOLD: Final = """
+    SELECT (SELECT count(*) FROM audit_entries WHERE action LIKE 'audience.%'),
+           (SELECT coalesce(sum(revision), 0) FROM audience_entitlements),
+           (SELECT string_agg(format('%s %s %s %s', key_id, status, push_began_at, pushed_at), ',' ORDER BY key_id)
+              FROM signing_keys)
+"""
+# What a database that was migrated and never used holds besides empty tables: its own keys, plans and jobs.
+_OWN_TABLES: Final = frozenset({"alembic_version", "instance_secrets", "plans", "proof_transition", "signing_keys"})
+_JOB_TABLES: Final = "procrastinate_"
+
+
+class BackupRefused(Exception):  # noqa: N818 - named for what is said to the operator
+    """The backup cannot be made or restored; the message is a line for the operator and holds no secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Where both databases are, and the master keys of both components."""
+
+    urls: Mapping[Part, Secret]
+    master_keys: Mapping[Part, Secret]
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A backup that was read and is what its manifest says."""
+
+    folder: Path
+    created_at: str
+    rows: Mapping[Part, Mapping[str, int]]
+    master_keys: Mapping[Part, Secret]
+
+    def dump_of(self, part: Part) -> Path:
+        """Return the file of one database."""
+        return self.folder / f"{part}.dump"
+
+
+def make_backup(deployment: Deployment, folder: Path) -> Backup:
+    """Write a backup of a deployment, which may go on doing anything meanwhile, to `folder`, which is made.
+
+    1. Take a snapshot of Core's database, then one of Audience's; again, where Core began to ask something of Audience
+       in between. 2. Dump both. 3. Write the keys and the manifest, put everything on the disk and give it its name.
+
+    Raises: BackupRefused; dumps.DumpFailed. Nothing is left of a backup that failed.
+    """
+    unfinished = folder.with_name(folder.name + ".unfinished")
+    if folder.exists():
+        raise BackupRefused(f"{folder} is there already; name a folder that is not")
+    try:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(mode=0o700, parents=True)
+    except OSError as error:
+        raise BackupRefused(f"{unfinished} cannot be made: {error.strerror}") from None
+    try:
+        with _open_snapshots(deployment.urls) as snapshots, ThreadPoolExecutor(len(PARTS)) as threads:
+            created_at = format_timestamp(SystemClock().now())
+            dumping = [threads.submit(dumps.dump, snapshots[part], unfinished / f"{part}.dump") for part in snapshots]
+            rows = {part: snapshot.rows() for part, snapshot in snapshots.items()}
+            for each in dumping:
+                each.result()
+        for part in PARTS:
+            (unfinished / f"{part}.dump").chmod(0o600)
+            write_private(unfinished / f"{part}-master.key", deployment.master_keys[part].reveal() + "\n")
+        manifest = {
+            "format": FORMAT,
+            "created_at": created_at,
+            "soundmark": soundmark.__version__,
+            "rows": rows,
+            "sha256": {path.name: _digest_of(path) for path in sorted(unfinished.iterdir())},
+        }
+        write_private(unfinished / _MANIFEST, json.dumps(manifest, indent=2) + "\n")
+        unfinished.rename(folder)
+        flush_directory(folder.absolute().parent)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    return read_backup(folder)
+
+
+def read_backup(folder: Path) -> Backup:
+    """Return the backup in `folder`, after comparing each of its files with the manifest.
+
+    Raises: BackupRefused, naming the first file that is missing or was altered.
+    """
+    try:
+        manifest: dict[str, Any] = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        if manifest["format"] != FORMAT:
+            raise BackupRefused(f"{folder} is a backup of another format than {FORMAT}")
+        for name in sorted({f"{part}{suffix}" for part in PARTS for suffix in (".dump", "-master.key")}):
+            if _digest_of(folder / name) != manifest["sha256"][name]:
+                raise BackupRefused(f"{folder / name} is not what the manifest says: it was altered, or cut short")
+        keys = {part: Secret((folder / f"{part}-master.key").read_text(encoding="ascii").strip()) for part in PARTS}
+        return Backup(folder, manifest["created_at"], {part: manifest["rows"][part] for part in PARTS}, keys)
+    except OSError as error:
+        raise BackupRefused(f"{error.filename or folder} cannot be read: {error.strerror}") from None
+    except (KeyError, TypeError, ValueError):
+        raise BackupRefused(f"{folder / _MANIFEST} is not the manifest of a backup") from None
+
+
+def require_restorable(urls: Mapping[Part, Secret]) -> None:
+    """Make sure that nothing runs on either database, and that both hold nothing or what an interrupted restore left.
+
+    Raises: BackupRefused; dumps.DumpFailed.
+    """
+    for part in PARTS:
+        dumps.require_unused(urls[part])
+        held = [] if dumps.is_half_restored(urls[part]) else _content(dumps.count_rows(urls[part]))
+        if held:
+            raise BackupRefused(
+                f"{part.capitalize()}'s database holds something already ({', '.join(held[:3])}): restore into a new one"
+            )
+
+
+def fill(backup: Backup, urls: Mapping[Part, Secret]) -> None:
+    """Put a backup into two databases that `require_restorable` accepts.
+
+    1. Empty and mark both. 2. Fill Audience's, then Core's, each all or nothing. 3. Count every row. 4. Take the marks
+    away. After an interruption `require_restorable` accepts both again, and this begins anew.
+
+    Raises: BackupRefused; dumps.DumpFailed.
+    """
+    for part in PARTS:
+        dumps.empty(urls[part])
+    for part in reversed(PARTS):
+        dumps.restore(backup.dump_of(part), urls[part])
+    for part in PARTS:
+        if dumps.count_rows(urls[part]) != backup.rows[part]:
+            raise BackupRefused(f"{part.capitalize()}'s database does not hold what was backed up; run this again")
+    dumps.finish([urls[part] for part in PARTS])
+
+
+@contextlib.contextmanager
+def _open_snapshots(urls: Mapping[Part, Secret]) -> Iterator[dict[Part, dumps.Snapshot]]:
+    for _ in range(_ATTEMPTS):
+        with dumps.open_snapshot(urls["core"]) as core, dumps.open_snapshot(urls["audience"]) as audience:
+            if core.values(_TOLD) == dumps.read_now(urls["core"], _TOLD):
+                yield {"core": core, "audience": audience}
+                return
+    raise BackupRefused("integrations or keys change all the time; try again when that is over")
+
+
+def _content(rows: Mapping[str, int]) -> list[str]:
+    """Return the tables that hold more than a database that was only migrated does."""
+    return [
+        name for name, count in rows.items() if count and name not in _OWN_TABLES and not name.startswith(_JOB_TABLES)
+    ]
+
+
+def _digest_of(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()

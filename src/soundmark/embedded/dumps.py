@@ -1,0 +1,232 @@
+"""Dumps of PostgreSQL databases: one moment of one database in a file, and back into a database that holds nothing.
+
+PostgreSQL's own `pg_dump` and `pg_restore` do the work; this module finds them, keeps passwords off their command lines,
+and judges what a database holds.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, LiteralString
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from soundmark.embedded.installation import NoPostgres, programs
+from soundmark.kit.secret import Secret
+
+_APPLICATION: Final = "soundmark-backup"
+_CONNECT_TIMEOUT_S: Final = 5
+# Core's policies show every row to a session that says so (migration 0006); other databases pass over the setting.
+_READS_EVERYTHING: Final = "-c soundmark.backup=on"
+_MARKER: Final = "soundmark_restore_under_way"
+# What a schema holds, as what `DROP` calls it and by its quoted name. Sequences and indexes go with their tables.
+_TABLES: Final = """
+    SELECT 'TABLE', c.oid::regclass::text
+      FROM pg_class c
+     WHERE c.relnamespace = 'public'::regnamespace
+       AND c.relkind IN ('r', 'p')
+"""
+_ROUTINES: Final = """
+    SELECT 'ROUTINE', p.oid::regprocedure::text
+      FROM pg_proc p
+     WHERE p.pronamespace = 'public'::regnamespace
+"""
+_TYPES: Final = """
+    SELECT 'TYPE', t.oid::regtype::text
+      FROM pg_type t
+     WHERE t.typnamespace = 'public'::regnamespace
+       AND (t.typtype IN ('e', 'd')
+            OR (t.typtype = 'c' AND EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid AND c.relkind = 'c')))
+"""
+
+
+class DumpFailed(Exception):  # noqa: N818 - named for what happened
+    """A database could not be dumped, judged or filled; the message is a line for the operator and holds no secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One moment of one database, for as long as the transaction that exported it is open."""
+
+    url: Secret
+    id: str
+    connection: psycopg.Connection[Any]
+
+    def rows(self) -> dict[str, int]:
+        """Return how many rows each table holds at this moment."""
+        return _count_rows(self.connection)
+
+    def values(self, statement: LiteralString) -> list[Any]:
+        """Return what `statement`, which answers one row, finds at this moment."""
+        row = self.connection.execute(statement).fetchone()
+        return list(row or ())
+
+
+@contextlib.contextmanager
+def open_snapshot(url: Secret) -> Iterator[Snapshot]:
+    """Open a snapshot of the database that `dump` can dump from; it holds up nobody who writes.
+
+    Raises: DumpFailed.
+    """
+    with _connect(url) as connection:
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        row = connection.execute("SELECT pg_export_snapshot()").fetchone()
+        assert row is not None, "a function answers"
+        yield Snapshot(url, row[0], connection)
+
+
+def read_now(url: Secret, statement: LiteralString) -> list[Any]:
+    """Return what `statement`, which answers one row, finds now, with every row of every tenant in sight.
+
+    Raises: DumpFailed.
+    """
+    with _connect(url) as connection:
+        return list(connection.execute(statement).fetchone() or ())
+
+
+def dump(snapshot: Snapshot, file: Path) -> None:
+    """Write everything that the database held at the moment of `snapshot` to `file`, which is made.
+
+    Raises: DumpFailed.
+    """
+    # The policies show a backup every row (`_READS_EVERYTHING`); without the option pg_dump refuses to obey any policy.
+    options = ["--format=custom", "--enable-row-security", "--no-owner", "--no-privileges"]
+    _run("pg_dump", [*options, f"--snapshot={snapshot.id}", f"--file={file}"], snapshot.url)
+
+
+def restore(file: Path, url: Secret) -> None:
+    """Fill an empty database from a dump, all of it or nothing.
+
+    Raises: DumpFailed.
+    """
+    options = ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
+    _run("pg_restore", [*options, str(file)], url)
+
+
+def require_unused(url: Secret) -> None:
+    """Raise DumpFailed if anybody else is connected to the database."""
+    with _connect(url) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        ).fetchone()
+        if row is not None and row[0]:
+            raise DumpFailed(f"{_name(url)} is in use ({row[0]} other connections): stop everything that runs on it")
+
+
+def count_rows(url: Secret) -> dict[str, int]:
+    """Return how many rows each table holds; nothing for a database without tables.
+
+    Raises: DumpFailed.
+    """
+    with _connect(url) as connection:
+        return _count_rows(connection)
+
+
+def is_half_restored(url: Secret) -> bool:
+    """Return whether a restore of this database began and did not end."""
+    with _connect(url) as connection:
+        row = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [_MARKER]).fetchone()
+        return bool(row and row[0])
+
+
+def empty(url: Secret) -> None:
+    """Remove everything from a database that holds nothing worth keeping, and mark it as being restored.
+
+    Raises: DumpFailed.
+    """
+    with _connect(url) as connection, connection.transaction():
+        # Each thing by itself: the schema is the server's, and what was granted on it stays.
+        for listing in (_TABLES, _ROUTINES, _TYPES):
+            for kind, name in connection.execute(listing).fetchall():
+                connection.execute(sql.SQL("DROP {} IF EXISTS {} CASCADE").format(sql.SQL(kind), sql.SQL(name)))
+        connection.execute(sql.SQL("CREATE TABLE {} ()").format(sql.Identifier(_MARKER)))
+
+
+def finish(urls: Sequence[Secret]) -> None:
+    """Take the mark of `empty` away again.
+
+    Raises: DumpFailed.
+    """
+    for url in urls:
+        with _connect(url) as connection:
+            connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(_MARKER)))
+
+
+def require_programs(folder: Path | None) -> Path:
+    """Return the folder of `pg_dump` and `pg_restore`: the chosen one, the wheel's, or that of the search path.
+
+    Raises: DumpFailed.
+    """
+    if folder is not None:
+        found: Path | None = folder.absolute()
+    else:
+        on_path = shutil.which("pg_dump")
+        try:
+            found = programs(None)
+        except (NoPostgres, ImportError):
+            found = Path(on_path).parent if on_path else None
+    if found is None or not all((found / name).exists() for name in ("pg_dump", "pg_restore")):
+        raise DumpFailed("pg_dump and pg_restore are missing: install PostgreSQL's client programs")
+    return found
+
+
+def _run(program: str, options: Sequence[str], url: Secret) -> None:
+    parts = conninfo_to_dict(url.reveal())
+    password = parts.pop("password", None)
+    target = make_conninfo("", **{**parts, "options": _READS_EVERYTHING, "connect_timeout": _CONNECT_TIMEOUT_S})
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "SOUNDMARK_"))}
+    done = subprocess.run(  # noqa: S603 - our own command line
+        [str(_folder() / program), "--no-password", f"--dbname={target}", *options],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        # A command line is for everybody on the machine to read; an environment is not.
+        env={**environ, "LC_ALL": "C", **({"PGPASSWORD": str(password)} if password is not None else {})},
+    )
+    if done.returncode:
+        first = next(iter(done.stderr.decode(errors="replace").strip().splitlines()), "no reason given")
+        raise DumpFailed(f"{program} failed on {_name(url)}: {first}")
+
+
+def _folder() -> Path:
+    chosen = os.environ.get("SOUNDMARK_POSTGRES_BIN")
+    return require_programs(Path(chosen) if chosen else None)
+
+
+@contextlib.contextmanager
+def _connect(url: Secret) -> Iterator[psycopg.Connection[Any]]:
+    try:
+        with psycopg.connect(
+            url.reveal(),
+            autocommit=True,
+            connect_timeout=_CONNECT_TIMEOUT_S,
+            application_name=_APPLICATION,
+            options=_READS_EVERYTHING,
+        ) as connection:
+            yield connection
+    except psycopg.Error as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise DumpFailed(f"{_name(url)}: {reason}") from None
+
+
+def _count_rows(connection: psycopg.Connection[Any]) -> dict[str, int]:
+    names = connection.execute(
+        "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> %s ORDER BY tablename", [_MARKER]
+    ).fetchall()
+    counts = {}
+    for (name,) in names:
+        row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(name))).fetchone()
+        counts[name] = row[0] if row is not None else 0
+    return counts
+
+
+def _name(url: Secret) -> str:
+    parts: Mapping[str, Any] = conninfo_to_dict(url.reveal())
+    return f"the database {parts.get('dbname')}"
