@@ -13,6 +13,7 @@ from soundmark import settings
 from soundmark.cli.deployment import overlay_environment
 from soundmark.cli.outcome import Refused
 from soundmark.embedded.data_dir import UP_FILE, DataDirRefused, read_up_file
+from soundmark.embedded.files import NotTrusted, read_trusted
 from soundmark.kit.secret import Secret
 from soundmark.kit.settings import PREFIX, SettingsInvalid
 from soundmark.settings import ClientSettings
@@ -119,8 +120,7 @@ def _read_own_up_file() -> Mapping[str, Any]:
     """Return what an `up` of ours left in the current folder; nothing where somebody else could have put it there."""
     file = _HERE / UP_FILE
     try:
-        status = file.lstat()
-    except OSError:
+        read_trusted(file)
+    except (NotTrusted, OSError, ValueError):
         return {}
-    is_ours = status.st_uid == os.geteuid() and not status.st_mode & _OTHERS
-    return _read_up_file(file) if stat.S_ISREG(status.st_mode) and is_ours else {}
+    return _read_up_file(file)
