@@ -140,7 +140,7 @@ def require_restorable(urls: Mapping[Part, Secret]) -> None:
         held = [] if dumps.is_half_restored(urls[part]) else _content(dumps.count_rows(urls[part]))
         if held:
             raise BackupRefused(
-                f"{part.capitalize()}'s database holds something already ({', '.join(held[:3])}): restore into a new one"
+                f"{part.capitalize()}'s database holds something ({', '.join(held[:3])}): restore into a new one"
             )
 
 

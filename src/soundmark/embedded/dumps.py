@@ -1,7 +1,7 @@
 """Dumps of PostgreSQL databases: one moment of one database in a file, and back into a database that holds nothing.
 
-PostgreSQL's own `pg_dump` and `pg_restore` do the work; this module finds them, keeps passwords off their command lines,
-and judges what a database holds.
+PostgreSQL's own `pg_dump` and `pg_restore` do the work. This module finds them, keeps passwords off their command
+lines, and judges what a database holds.
 """
 
 import contextlib
