@@ -142,15 +142,28 @@ async def test_only_true_makes_it_dry(tenant: Tenant, value: str, status: int) -
     assert answer.status == status
 
 
-@pytest.mark.parametrize(("path", "value"), [("/v1/codes", "false"), ("/v1/codes/recover", "true")])
+@pytest.mark.parametrize(
+    ("path", "params"), [("/v1/codes", {"dry_run": "false"}), ("/v1/codes", {}), ("/v1/codes/recover", {})]
+)
 async def test_what_is_not_dry_gets_no_verdict_on_an_intent_that_cannot_be_read(
-    tenant: Tenant, path: str, value: str
+    tenant: Tenant, path: str, params: dict[str, str]
 ) -> None:
     body = json.dumps(tenant.wanted_code(intent={"type": 2**53, "action": "open", "resource": {}}))
+    key = {"idempotency-key": "of-an-intent-that-is-none"} if path.endswith("recover") else {}
     answer = await tenant.api.post(
-        path, params={"dry_run": value}, content=body.encode(), headers={"content-type": "application/json"}
+        path, params=params, content=body.encode(), headers={"content-type": "application/json", **key}
     )
     assert (answer.status, answer.code) == (422, "intent_not_canonical")
+
+
+async def test_a_recovery_is_never_dry(tenant: Tenant) -> None:
+    """The parameter belongs to issuance; elsewhere it is unknown."""
+    headers = {"idempotency-key": "of-a-dry-recovery"}
+    answer = await tenant.api.post(
+        "/v1/codes/recover", params={"dry_run": "true"}, json=tenant.wanted_code(), headers=headers
+    )
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert [error["pointer"] for error in answer.json["errors"]] == ["/dry_run"]
 
 
 def _json(value: Any) -> str:

@@ -120,3 +120,30 @@ async def test_other_organisations_and_projects_recover_nothing(tenant: Tenant, 
 async def test_recovery_takes_the_right_to_issue(tenant: Tenant, route: str) -> None:
     reader = tenant.with_key(await tenant.given_key(scopes=["codes:read"]))
     assert (await recover(reader, route, wanted(tenant, route))).code == "insufficient_scope"
+
+
+@pytest.mark.parametrize("key", [None, "short"])
+async def test_organisation_and_project_are_judged_before_the_key_and_the_key_before_the_rest(
+    tenant: Tenant, route: str, key: str | None
+) -> None:
+    """Contract, section 3. Whoever may not issue there learns nothing about the shape of a request."""
+
+    async def seen(**changes: Any) -> tuple[int, str]:
+        answer = await recover(tenant, route, {**wanted(tenant, route), **changes}, key)
+        pointers = [error["pointer"] for error in answer.json.get("errors", ())]
+        return answer.status, answer.code if answer.code != "validation_failed" else pointers[0]
+
+    nowhere, no_intent = {"organization_id": "org_" + "A" * 22}, {"intent": {"type": 2**53}}
+    assert await seen(**nowhere, issuer="", unknown=1) == (404, "organization_not_found")
+    assert await seen(project_id="prj_" + "A" * 22, issuer="", unknown=1) == (404, "project_not_found")
+    assert await seen() == (422, "/Idempotency-Key")
+    assert await seen(**no_intent, unknown=1) == (422, "/Idempotency-Key")
+
+
+async def test_two_keys_are_judged_after_the_project(tenant: Tenant, route: str) -> None:
+    headers = [("Idempotency-Key", KEY), ("Idempotency-Key", KEY)]
+    path = f"{PATHS[route]}/recover"
+    body = wanted(tenant, route)
+    foreign = await tenant.api.post(path, json={**body, "project_id": "prj_" + "A" * 22}, headers=headers)
+    assert foreign.code == "project_not_found"
+    assert (await tenant.api.post(path, json=body, headers=headers)).code == "validation_failed"

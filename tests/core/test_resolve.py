@@ -80,6 +80,23 @@ async def test_another_proof_header_is_refused_before_the_look_up(api: Api, riva
     assert answer.json["errors"][0]["location"] == "header"
 
 
+@pytest.mark.parametrize("query", ["proof=1", "limit=1", "organization_id=org_1", "=", "a&b"])
+async def test_a_parameter_is_refused_before_the_look_up(api: Api, rival: Rival, query: str) -> None:
+    async with rival.holding("LOCK TABLE broadcasts IN ACCESS EXCLUSIVE MODE"):
+        answer = await api.get(f"/v1/resolve/brd_AAAAAAAAAAAAAAAA?{query}")
+    names = [part.partition("=")[0] for part in query.split("&")]
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert [(error["location"], error["pointer"]) for error in answer.json["errors"]] == [
+        ("query", f"/{name}") for name in names
+    ]
+
+
+async def test_an_empty_query_string_is_none(api: Api) -> None:
+    tenant = await api.given_tenant()
+    token = (await tenant.given_code())["broadcast_token"]
+    assert (await api.get(f"/v1/resolve/{token}?")).status == 200
+
+
 async def test_only_get_is_allowed(api: Api) -> None:
     answer = await api.post(f"/v1/resolve/{UNKNOWN}")
     assert (answer.status, answer.code, answer.headers["allow"]) == (405, "method_not_allowed", "GET")

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, get_args
 
@@ -443,11 +443,15 @@ async def server_keys(world: World, operation: Operation) -> list[Caller]:
     ]
 
 
-async def ask(world: World, caller: Caller, operation: Operation, request: Request) -> Answer:
+async def ask(world: World, caller: Caller, operation: Operation, request: Request, *, query: str = "") -> Answer:
+    """`query` is appended to the query string as it is."""
     path = operation.path.format(**request.path)
     options = {"json": request.json} if request.json is not None else {}
     api = world.people.api.other(token=caller.credential, peer="127.0.0.1")
-    return await api.call(operation.method, path, params=request.params, headers=request.headers, **options)
+    url = httpx.URL(path, params=request.params)
+    if query:
+        url = url.copy_with(query=(url.query + query.encode()).removeprefix(b"&"))
+    return await api.call(operation.method, str(url), headers=request.headers, **options)
 
 
 # What a running Core does in its own time, whoever asks; and that a key was used, which it was.
@@ -518,6 +522,123 @@ async def test_an_organisation_that_is_not_there_looks_like_one_that_is_somebody
             if len({_without_request_id(answer) for answer in answers}) != 1 or answers[0].status != 404:
                 differing.append(operation_id)
     assert differing == []
+
+
+def able(world: World, operation: Operation) -> Caller:
+    """Somebody who may do it."""
+    if operation.access["public"]:
+        return Caller("anonymous", None)
+    if operation.access["platform"]:
+        return platform_admins(world)[0]
+    return Caller("owner", world.people.issuer.token("owner"), subject_id="owner", role="owner", has_mfa=True)
+
+
+def refusal(answer: Answer) -> tuple[int, str, list[tuple[str, str]]]:
+    errors = answer.json.get("errors", ())
+    return answer.status, answer.code, [(error["location"], error["pointer"]) for error in errors]
+
+
+@pytest.mark.parametrize(
+    "query", ["&dryrun=true", "&limit=1&limit=2", "&=", "&Organization_id=x"], ids=["unknown", "twice", "", "misspelt"]
+)
+async def test_a_query_string_that_nobody_understands_does_nothing(people: People, rival: Rival, query: str) -> None:
+    """`?dryrun=true` once issued a Code. Every operation, as somebody who may do it."""
+    world = await a_world(people, rival)
+    wrong = {}
+    for operation_id, operation in OPERATIONS.items():
+        caller = able(world, operation)
+        request = await CALLS[operation_id](world, caller)
+        before = await content(rival)
+        answer = await ask(world, caller, operation, request, query=query)
+        names = {part.partition("=")[0] for part in query[1:].split("&")}
+        expected = (422, "validation_failed", [("query", f"/{name}") for name in names])
+        if refusal(answer) != expected or await content(rival) != before:
+            wrong[operation_id] = refusal(answer)
+    assert wrong == {}
+
+
+async def test_who_may_not_is_told_so_before_anything_about_the_query(people: People, rival: Rival) -> None:
+    """First the credential, then the tenant, then the parameters."""
+    world = await a_world(people, rival)
+    stranger = next(caller for caller in everybody(world, []) if caller.subject_id == "stranger")
+    wrong = {}
+    for operation_id, operation in OPERATIONS.items():
+        if operation.access["roles"]:
+            request = await CALLS[operation_id](world, stranger)
+            asked = [await ask(world, who, operation, request, query="&x=1") for who in (Caller("", None), stranger)]
+            if [answer.code for answer in asked] != ["unauthenticated", "organization_not_found"]:
+                wrong[operation_id] = [answer.code for answer in asked]
+    assert wrong == {}
+
+
+async def test_every_place_that_names_the_organisation_names_the_same(people: People, rival: Rival) -> None:
+    """Query and header may always be given inside an organisation; elsewhere one is unknown and the other not read."""
+    world = await a_world(people, rival)
+    own, other = world.tenant.organization_id, world.elsewhere.organization_id
+    wrong: dict[str, Any] = {}
+    for operation_id, operation in OPERATIONS.items():
+        if operation_id == "deliver_event":
+            continue  # What a publisher signs is judged by Audience, after the signature: test_deliver_event.py.
+        caller, is_tenants = able(world, operation), bool(operation.access["roles"])
+        request = await CALLS[operation_id](world, caller)
+        before = await content(rival)
+        bare = {name: value for name, value in request.params.items() if name != "organization_id"}
+        refused = [
+            await ask(world, caller, operation, replace(request, params={**bare, "organization_id": other})),
+            await ask(world, caller, operation, naming(request, other)) if is_tenants else None,
+        ]
+        places = [refusal(answer)[::2] for answer in refused if answer is not None]
+        if is_tenants and "organization_id" in request.params:
+            # Nothing but the query names one: then it is foreign, and then the two differ.
+            expected: Any = [(404, []), (422, [("query", "/organization_id")])]
+        elif is_tenants:
+            expected = [(422, [("query", "/organization_id")]), (422, [("header", "/X-Svc-Organization-Id")])]
+        else:
+            expected = [(422, [("query", "/organization_id")])]
+        if places != expected or await content(rival) != before:
+            wrong[operation_id] = places
+            continue
+        header_alone = naming(replace(request, params=bare), own if is_tenants else other)
+        answer = await ask(world, caller, operation, header_alone)
+        if answer.status >= 300:
+            wrong[operation_id] = answer.body
+    assert wrong == {}
+
+
+async def test_without_an_organisation_nothing_inside_one_is_done(people: People, rival: Rival) -> None:
+    world = await a_world(people, rival)
+    wrong = {}
+    for operation_id, operation in OPERATIONS.items():
+        caller = able(world, operation)
+        request = await CALLS[operation_id](world, caller)
+        if operation.access["roles"] and "organization_id" in request.params:
+            bare = {name: value for name, value in request.params.items() if name != "organization_id"}
+            answer = await ask(world, caller, operation, replace(request, params=bare))
+            if refusal(answer) != (422, "validation_failed", [("query", "/organization_id")]):
+                wrong[operation_id] = refusal(answer)
+    assert wrong == {}
+
+
+async def test_head_is_answered_wherever_get_is(people: People, rival: Rival) -> None:
+    """With the head of the very answer, but for what tells one request from another."""
+    world = await a_world(people, rival)
+    wrong = {}
+    for operation_id, operation in OPERATIONS.items():
+        if operation.method == "GET" and operation_id != "resolve":
+            caller = able(world, operation)
+            request = await CALLS[operation_id](world, caller)
+            got = await ask(world, caller, operation, request)
+            head = await ask(world, caller, replace(operation, method="HEAD"), request)
+            same = {name: value for name, value in got.headers.items() if name != "x-request-id"}
+            told = {name: value for name, value in head.headers.items() if name != "x-request-id"}
+            if (head.status, told, head.body) != (200, same, b"") or int(told["content-length"]) != len(got.body):
+                wrong[operation_id] = (head.status, told, same)
+    assert wrong == {}
+
+
+def naming(request: Request, organization_id: str) -> Request:
+    """The same request with the header."""
+    return replace(request, headers={**request.headers, "X-Svc-Organization-Id": organization_id})
 
 
 def _replaced(part: Any, old: str, new: str) -> Any:

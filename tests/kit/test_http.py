@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from soundmark.kit.bodies import LARGE_BODY, SMALL_BODY, BodyLimits
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.http import (
     ACCESS,
-    BODY_MAX_BYTES,
     PROBLEM_TYPE,
     Edge,
     Message,
@@ -73,6 +73,20 @@ def feature() -> APIRouter:
     return router
 
 
+class LargeRoute(StrictRoute):
+    body_limits = LARGE_BODY
+
+
+def large_feature() -> APIRouter:
+    router = APIRouter(route_class=LargeRoute)
+
+    @router.post("/v1/large-notes", openapi_extra=PUBLIC)
+    async def write(note: Note) -> str:
+        return note.text
+
+    return router
+
+
 def create_app() -> Edge:
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.router.route_class = StrictRoute
@@ -82,6 +96,8 @@ def create_app() -> Edge:
     @app.post("/v1/notes", openapi_extra=PUBLIC)
     async def write(note: Note, _: Annotated[str, Depends(tenant)]) -> dict[str, Any]:
         return {"text": note.text}
+
+    app.include_router(large_feature())
 
     @app.get("/v1/notes", openapi_extra=PUBLIC)
     async def read(limit: Annotated[int, Query(ge=1)] = 1) -> int:
@@ -188,16 +204,17 @@ async def test_a_path_that_does_not_exist_is_not_found(client: httpx.AsyncClient
     assert (answer.status_code, code(answer)) == (404, "not_found")
 
 
-@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "BREW"])
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "BREW"])
 async def test_a_wrong_method_is_told_every_right_one(client: httpx.AsyncClient, method: str) -> None:
     """Also those that another route has on the same path."""
     answer = await client.request(method, "/v1/notes")
     assert answer.status_code == 405
-    assert answer.headers["allow"] == "GET, POST"
+    assert answer.headers["allow"] == "GET, HEAD, POST"
 
 
 @pytest.mark.parametrize(
-    ("path", "allowed"), [("/v1/things", "DELETE, GET"), ("/v1/things/one", "GET"), ("/v1/things/all", "POST")]
+    ("path", "allowed"),
+    [("/v1/things", "DELETE, GET, HEAD"), ("/v1/things/one", "GET, HEAD"), ("/v1/things/all", "POST")],
 )
 async def test_a_wrong_method_on_a_route_of_a_feature_is_told_too(
     client: httpx.AsyncClient, path: str, allowed: str
@@ -289,16 +306,34 @@ def padded(size: int) -> bytes:
     return body + b" " * (size - len(body))
 
 
-async def test_a_mebibyte_is_allowed(client: httpx.AsyncClient) -> None:
-    assert (await client.post("/v1/notes", content=padded(BODY_MAX_BYTES), headers=JSON)).status_code == 200
+@pytest.mark.parametrize(("path", "limits"), [("/v1/notes", SMALL_BODY), ("/v1/large-notes", LARGE_BODY)])
+async def test_a_body_may_be_as_large_as_its_route_allows(
+    client: httpx.AsyncClient, path: str, limits: BodyLimits
+) -> None:
+    """64 KiB, and a mebibyte where the route says so."""
+    largest = padded(limits.bytes_max)
+    assert (await client.post(path, content=largest, headers=JSON)).status_code == 200
+    answer = await client.post(path, content=largest + b" ", headers=JSON)
+    assert (answer.status_code, code(answer)) == (413, "payload_too_large")
 
 
-async def test_a_body_that_says_it_is_larger_is_refused_unread(client: httpx.AsyncClient) -> None:
+def test_the_limits_are_those_of_the_contract() -> None:
+    assert (SMALL_BODY.bytes_max, LARGE_BODY.bytes_max) == (64 * 1024, 1024 * 1024)
+
+
+async def test_a_large_body_that_is_no_json_either_is_too_large(client: httpx.AsyncClient) -> None:
+    """Its size is judged before anything of it is parsed."""
+    answer = await client.post("/v1/notes", content=b"{" * (SMALL_BODY.bytes_max + 1), headers=JSON)
+    assert (answer.status_code, code(answer)) == (413, "payload_too_large")
+
+
+@pytest.mark.parametrize("declared", [str(SMALL_BODY.bytes_max + 1), "9" * 5000])
+async def test_a_body_that_says_it_is_larger_is_refused_unread(client: httpx.AsyncClient, declared: str) -> None:
     async def never() -> AsyncIterator[bytes]:
         pytest.fail("the body was read")
         yield b""
 
-    headers = {**JSON, "content-length": str(BODY_MAX_BYTES + 1)}
+    headers = {**JSON, "content-length": declared}
     answer = await client.post("/v1/notes", content=never(), headers=headers)
     assert (answer.status_code, code(answer)) == (413, "payload_too_large")
 
@@ -311,7 +346,7 @@ async def test_a_larger_body_is_refused_whatever_it_says(client: httpx.AsyncClie
     headers = [(b"content-type", b"application/json")]
     if declared is not None:
         headers.append((b"content-length", declared.encode()))
-    chunk = padded(BODY_MAX_BYTES)
+    chunk = padded(SMALL_BODY.bytes_max)
     messages = iter([(chunk, True), (b" ", True), (b" " * 1000, False)])
 
     async def receive() -> dict[str, Any]:
@@ -359,7 +394,7 @@ async def test_a_caller_that_goes_while_he_sends_is_no_mistake_of_ours() -> None
 
 async def test_a_stranger_is_told_nothing_about_his_body(client: httpx.AsyncClient) -> None:
     """Credential first: whoever has none learns nothing about sizes, types and shapes."""
-    for headers, body in (({}, b""), (JSON, b"{"), (JSON, padded(BODY_MAX_BYTES + 1)), (JSON, b"{}")):
+    for headers, body in (({}, b""), (JSON, b"{"), (JSON, padded(SMALL_BODY.bytes_max + 1)), (JSON, b"{}")):
         answer = await client.post("/v1/closed", content=body, headers=headers)
         assert (answer.status_code, code(answer)) == (401, "unauthenticated")
         assert answer.headers["www-authenticate"] == "Bearer"
@@ -394,9 +429,71 @@ async def test_a_body_that_is_no_object_is_refused_as_a_whole(client: httpx.Asyn
     assert [(error["location"], error["pointer"]) for error in found["errors"]] == [("body", "")]
 
 
+async def test_twenty_faults_are_named_and_no_more(client: httpx.AsyncClient) -> None:
+    unknown = {f"unknown{number}": 1 for number in range(60)}
+    errors = problem(await client.post("/v1/notes", json={"text": "a", **unknown}))["errors"]
+    assert [error["pointer"] for error in errors] == [f"/unknown{number}" for number in range(20)]
+
+
+async def test_a_name_as_long_as_a_body_is_not_repeated(client: httpx.AsyncClient) -> None:
+    """The pointer ends in front of it."""
+    answer = await client.post("/v1/notes", json={"text": "a", "inner": {"b": 1, "\0" * 5000: "x"}})
+    assert [error["pointer"] for error in problem(answer)["errors"]] == ["/inner"]
+    assert len(answer.content) < 1000
+
+
 async def test_a_refused_parameter_is_named(client: httpx.AsyncClient) -> None:
     errors = problem(await client.get("/v1/notes", params={"limit": "x"}))["errors"]
     assert [(error["location"], error["pointer"]) for error in errors] == [("query", "/limit")]
+
+
+@pytest.mark.parametrize(
+    ("query", "pointers"),
+    [
+        ("limt=1", ["/limt"]),
+        ("limit=1&Limit=1", ["/Limit"]),
+        ("limit=1&limit=1", ["/limit"]),
+        ("limit=1&limit=2&a=1&b", ["/limit", "/a", "/b"]),
+        ("limit%20=1", ["/limit "]),
+        ("=1", ["/"]),
+        ("a" * 1000 + "=1", ["/" + "a" * 160]),
+        ("limit[]=1;x", ["/limit[]"]),
+        ("&".join(f"x{number}" for number in range(30)), [f"/x{number}" for number in range(20)]),
+        ("&".join(f"x{number}" for number in range(10_000)), ["/"]),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+async def test_a_query_string_holds_nothing_but_known_parameters_once(
+    client: httpx.AsyncClient, query: str, pointers: list[str]
+) -> None:
+    answer = await client.get(f"/v1/notes?{query}")
+    found = problem(answer)
+    assert (answer.status_code, found["code"]) == (422, "validation_failed")
+    assert [(error["location"], error["pointer"]) for error in found["errors"]] == [("query", at) for at in pointers]
+
+
+@pytest.mark.parametrize("query", ["", "?", "?limit=1", "?&&", "?limit=1&"])
+async def test_a_query_string_without_unknown_parameters_is_read(client: httpx.AsyncClient, query: str) -> None:
+    assert (await client.get(f"/v1/notes{query}")).json() == 1
+
+
+@pytest.mark.parametrize("path", ["/v1/notes", "/v1/cached", "/plain", "/v1/broken", "/v1/refused", "/nowhere"])
+async def test_head_is_answered_as_get_without_the_body(client: httpx.AsyncClient, path: str) -> None:
+    request_id = {"x-request-id": "one-for-both"}
+    got, head = await client.get(path, headers=request_id), await client.head(path, headers=request_id)
+    assert (head.status_code, head.headers, head.content) == (got.status_code, got.headers, b"")
+    assert int(head.headers["content-length"]) == len(got.content)
+
+
+async def test_head_is_answered_nowhere_else(client: httpx.AsyncClient) -> None:
+    answer = await client.head("/v1/closed")
+    assert (answer.status_code, answer.headers["allow"], answer.content) == (405, "POST", b"")
+
+
+async def test_the_log_tells_head_from_get(client: httpx.AsyncClient) -> None:
+    with structlog.testing.capture_logs() as logged:
+        await client.head("/v1/notes")
+    assert [(entry["method"], entry["route"], entry["status"]) for entry in logged] == [("HEAD", "/v1/notes", 200)]
 
 
 async def test_a_refusal_does_not_repeat_what_was_sent(client: httpx.AsyncClient) -> None:

@@ -16,11 +16,13 @@ from starlette.routing import Route
 
 from soundmark.audio.problems import AudioBusy
 from soundmark.audio.render import FRAME_PATTERN, Protocol, QueueFull, Renderer, RenderQueue
+from soundmark.kit.bodies import read_body
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.guard import Guard
 from soundmark.kit.health import health_routes
-from soundmark.kit.http import AsgiApp, Edge, install_problem_handlers, read_body
+from soundmark.kit.http import AsgiApp, Edge, install_problem_handlers, pointer_to
 from soundmark.kit.problems import (
+    ERRORS_MAX,
     FieldError,
     InternalError,
     MalformedBody,
@@ -120,11 +122,7 @@ async def _read(request: Request) -> RenderRequest:
 
 def _faults(error: ValidationError) -> list[FieldError]:
     found = error.errors(include_input=False, include_url=False, include_context=False)
-    return [FieldError("body", "".join(map(_step, fault["loc"])), fault["msg"]) for fault in found]
-
-
-def _step(name: int | str) -> str:
-    return "/" + str(name).replace("~", "~0").replace("/", "~1")  # RFC 6901.
+    return [FieldError("body", pointer_to(fault["loc"]), fault["msg"]) for fault in found[:ERRORS_MAX]]
 
 
 async def _until_gone(request: Request) -> None:

@@ -14,8 +14,8 @@ from soundmark.core.access.policy import POLICY, Action
 from soundmark.core.context import Context
 from soundmark.core.domain.scope import Caller, TenantScope, User
 from soundmark.core.problems import IntentNotCanonical
-from soundmark.kit.http import ACCESS, pointer_to
-from soundmark.kit.paging import CURSOR_CHARS_MAX, LIMIT_DEFAULT, LIMIT_MAX
+from soundmark.kit.http import ACCESS, pointer_to, refuse_unknown_parameters
+from soundmark.kit.paging import CURSOR_CHARS_MAX, CURSOR_CHARS_MIN, LIMIT_DEFAULT, LIMIT_MAX
 from soundmark.kit.problems import FieldError, Problem, Unauthenticated
 from soundmark.kit.strict_json import Unrepresentable
 
@@ -38,10 +38,18 @@ RequestId = Annotated[str, Depends(_request_id)]
 OrganizationPath = Annotated[
     str, Path(max_length=160, description="The organisation's id.", examples=["org_b2xkLXJhZGlvLWV4YW1wbA"])
 ]
-OrganizationQuery = Annotated[str, Query(max_length=160, description="The organisation to act in.")]
-OrganizationHeader = Annotated[
-    str | None, Header(alias="X-Svc-Organization-Id", max_length=160, description="The organisation to act in.")
+_WANTED: Final = "The organisation to act in: named here, in {other}, or in both alike (else 422)."
+_AGREEING: Final = "May be given, and must name the same organisation as the path or the body then (else 422)."
+_QUERY: Final[dict[str, Any]] = {"alias": "organization_id", "max_length": 160}
+_HEADER: Final[dict[str, Any]] = {"alias": "X-Svc-Organization-Id", "max_length": 160}
+OrganizationQuery = Annotated[
+    str | None, Query(**_QUERY, description=_WANTED.format(other="the header `X-Svc-Organization-Id`"))
 ]
+OrganizationHeader = Annotated[
+    str | None, Header(**_HEADER, description=_WANTED.format(other="the query parameter `organization_id`"))
+]
+AgreeingQuery = Annotated[str | None, Query(**_QUERY, description=_AGREEING)]
+AgreeingHeader = Annotated[str | None, Header(**_HEADER, description=_AGREEING)]
 
 
 def _in_digits(text: Any) -> Any:
@@ -54,8 +62,16 @@ def _in_digits(text: Any) -> Any:
 _Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX), BeforeValidator(_in_digits)]
 Limit = Annotated[_Limit, Query(description=f"Entries on a page; {LIMIT_DEFAULT} unless told.")]
 # Published, not judged here: a text that is too long is `invalid_cursor` like every other one that we did not write.
-_OpaqueCursor = Annotated[str, WithJsonSchema({"type": "string", "maxLength": CURSOR_CHARS_MAX})]
-CursorText = Annotated[_OpaqueCursor | None, Query(description="`next_cursor` of the page before.")]
+_OpaqueCursor = Annotated[
+    str,
+    WithJsonSchema(
+        {"type": "string", "minLength": CURSOR_CHARS_MIN, "maxLength": CURSOR_CHARS_MAX, "pattern": "^[A-Za-z0-9_-]+$"}
+    ),
+]
+CursorText = Annotated[
+    _OpaqueCursor | None,
+    Query(description="`next_cursor` of the page before, for the same filters (else 422 `invalid_cursor`)."),
+]
 
 
 async def authenticate(request: Request) -> Caller:
@@ -81,7 +97,9 @@ class CallerOf:
         self.action = action
 
     async def __call__(self, request: Request) -> User:
-        return authorise_user(request.state.caller, self.action)
+        user = authorise_user(request.state.caller, self.action)
+        refuse_unknown_parameters(request)
+        return user
 
 
 class AnyCaller:
@@ -95,26 +113,6 @@ class AnyCaller:
 
 
 class TenantInQuery:
-    """Dependency: the scope of a route whose organisation stands in the query."""
-
-    def __init__(self, action: Action) -> None:
-        self.action = action
-
-    async def __call__(self, request: Request, ctx: Ctx, organization_id: OrganizationQuery) -> TenantScope:
-        return await authorise(ctx, request.state.caller, self.action, organization_id)
-
-
-class TenantInPath:
-    """Dependency: the scope of a route whose organisation stands in the path."""
-
-    def __init__(self, action: Action) -> None:
-        self.action = action
-
-    async def __call__(self, request: Request, ctx: Ctx, organization_id: OrganizationPath) -> TenantScope:
-        return await authorise(ctx, request.state.caller, self.action, organization_id)
-
-
-class TenantInQueryOrHeader:
     """Dependency: the scope of a route whose organisation stands in the query, in a header, or in both alike."""
 
     def __init__(self, action: Action) -> None:
@@ -124,36 +122,74 @@ class TenantInQueryOrHeader:
         self,
         request: Request,
         ctx: Ctx,
-        x_svc_organization_id: OrganizationHeader = None,
-        organization_id: Annotated[str | None, Query(max_length=160, description="The organisation to act in.")] = None,
+        in_query: OrganizationQuery = None,
+        in_header: OrganizationHeader = None,
     ) -> TenantScope:
-        if organization_id is None and x_svc_organization_id is None:
+        # The header where both are there: the query is then refused by its name if it says something else.
+        organization_id = in_header if in_header is not None else in_query
+        if organization_id is None:
+            refuse_unknown_parameters(request)  # A misspelt name is what the caller has to know first.
             raise invalid("query", "organization_id", "is required here or as the header X-Svc-Organization-Id")
-        if None not in (organization_id, x_svc_organization_id) and organization_id != x_svc_organization_id:
-            raise invalid("query", "organization_id", "names another organisation than X-Svc-Organization-Id")
-        chosen = organization_id if organization_id is not None else x_svc_organization_id
-        assert chosen is not None, "one of the two is there"
-        return await authorise(ctx, request.state.caller, self.action, chosen)
+        return await _open_tenant(request, ctx, self.action, organization_id)
+
+
+class TenantInPath:
+    """Dependency: the scope of a route whose organisation stands in the path."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    async def __call__(
+        self,
+        request: Request,
+        ctx: Ctx,
+        organization_id: OrganizationPath,
+        in_query: AgreeingQuery = None,  # noqa: ARG002 - published here, read as they stand in the request
+        in_header: AgreeingHeader = None,  # noqa: ARG002 - as above
+    ) -> TenantScope:
+        return await _open_tenant(request, ctx, self.action, organization_id)
 
 
 class TenantInBody:
     """Dependency: the scope of a route whose organisation stands in its body.
 
-    It reads the one member that it needs from the parsed body, so that a stranger learns that the organisation is not
-    there before he learns anything about the shape of the rest.
+    It reads the one member that it needs from the parsed body, so that strangers learn that the organisation is not
+    there before they learn anything about the shape of the rest.
     """
 
     def __init__(self, action: Action) -> None:
         self.action = action
 
-    async def __call__(self, request: Request, ctx: Ctx) -> TenantScope:
+    async def __call__(
+        self,
+        request: Request,
+        ctx: Ctx,
+        in_query: AgreeingQuery = None,  # noqa: ARG002 - published here, read as they stand in the request
+        in_header: AgreeingHeader = None,  # noqa: ARG002 - as above
+    ) -> TenantScope:
         body = request.state.json
         organization_id = body.get("organization_id") if isinstance(body, dict) else None
         if not isinstance(organization_id, str):
             raise invalid("body", "organization_id", "must be there, as a string")
-        scope = await authorise(ctx, request.state.caller, self.action, organization_id)
-        request.state.scope = scope
-        return scope
+        return await _open_tenant(request, ctx, self.action, organization_id)
+
+
+async def _open_tenant(request: Request, ctx: Context, action: Action, organization_id: str) -> TenantScope:
+    """Return the caller's scope in the organisation, and note it for who has to judge a refused request further.
+
+    In this order: that the request names one organisation only (422), the tenant and the caller's role in it (404,
+    403), the names of the query parameters (422).
+    """
+    for location, name, values in (
+        ("query", "organization_id", request.query_params.getlist("organization_id")),
+        ("header", "X-Svc-Organization-Id", request.headers.getlist("x-svc-organization-id")),
+    ):
+        if any(value != organization_id for value in values):
+            raise invalid(location, name, "names another organisation than the rest of the request")
+    scope = await authorise(ctx, request.state.caller, action, organization_id)
+    request.state.scope = scope
+    refuse_unknown_parameters(request)
+    return scope
 
 
 def invalid(location: str, name: str, message: str) -> RequestValidationError:

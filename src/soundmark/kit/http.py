@@ -1,15 +1,18 @@
 """The HTTP edge: problem documents, request ids, body limits, strict JSON, and what every answer carries."""
 
+import functools
+import itertools
 import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import structlog
+from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.applications import Starlette
@@ -18,22 +21,23 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 
+from soundmark.kit.bodies import SMALL_BODY, BodyLimits, read_json_body
+from soundmark.kit.closed_query import has_too_many_parameters, query_faults
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.problems import (
+    ERRORS_MAX,
     FieldError,
     InternalError,
     Location,
-    MalformedBody,
     MethodNotAllowed,
     NotAcceptable,
     NotFound,
     PayloadTooLarge,
     Problem,
     Unauthenticated,
-    UnsupportedMediaType,
     ValidationFailed,
 )
-from soundmark.kit.strict_json import MalformedJson, parse_json
+from soundmark.kit.strict_json import Unrepresentable
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -41,13 +45,13 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-BODY_MAX_BYTES: Final = 1024 * 1024  # Contract, section 1.
 PROBLEM_TYPE: Final = "application/problem+json"
 ACCESS: Final = "x-svc-access"  # The OpenAPI extension in which every route says what it needs of its caller.
 
 GONE: Final = 499  # What is noted of a caller who left before the answer; nobody reads it.
 
 _PROBES: Final = frozenset({"/healthz", "/readyz"})
+_NAME_CHARS_MAX: Final = 160  # Of a member that a pointer names; the longest that we know has 32.
 _REQUEST_ID_BYTES: Final = 16
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9_-]{1,64}")
 _LOCATIONS: Final[dict[str, Location]] = {"body": "body", "query": "query", "path": "path", "header": "header"}
@@ -92,7 +96,10 @@ def problem_document(problem: Problem, *, base_url: str, request_id: str) -> byt
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An ASGI app around `app`: request id, log line, `Cache-Control`, and problems for whatever escapes."""
+    """An ASGI app around `app`: request id, log line, `Cache-Control`, and problems for whatever escapes.
+
+    `HEAD` is answered wherever `GET` is.
+    """
 
     app: AsgiApp
     base_url: str
@@ -104,11 +111,14 @@ class Edge:
             return
         identity = request_id(scope["headers"], self.entropy)
         scope.setdefault("state", {})["request_id"] = identity
-        answered = _Answer(send, identity, no_store=scope["path"].startswith("/v1"))
+        is_head = scope["method"] == "HEAD"
+        answered = _Answer(send, identity, no_store=scope["path"].startswith("/v1"), is_head=is_head)
+        # A copy: the server reads in its own scope whether a body is due.
+        asked = {**scope, "method": "GET"} if is_head else scope
         started_s = time.perf_counter()
         try:
             with structlog.contextvars.bound_contextvars(request_id=identity):
-                await self._run(scope, receive, answered)
+                await self._run(asked, receive, answered)
         finally:
             _log.log(
                 _level_of(scope["path"], answered.status),
@@ -116,7 +126,7 @@ class Edge:
                 request_id=identity,
                 method=scope["method"],
                 # The template, never the path: a path may hold a token.
-                route=getattr(scope.get("route"), "path", None),
+                route=getattr(asked.get("route"), "path", None),
                 status=answered.status,
                 duration_ms=round((time.perf_counter() - started_s) * 1000, 1),
             )
@@ -155,12 +165,13 @@ def _level_of(path: str, status: int | None) -> int:
 
 
 class _Answer:
-    """A `send` that adds what every answer carries and remembers the status."""
+    """A `send` that adds what every answer carries, leaves out the body for HEAD, and remembers the status."""
 
-    def __init__(self, send: Send, identity: str, *, no_store: bool) -> None:
+    def __init__(self, send: Send, identity: str, *, no_store: bool, is_head: bool) -> None:
         self._send = send
         self.request_id = identity
         self._no_store = no_store
+        self._is_head = is_head
         self.status: int | None = None
         self.is_complete = False
 
@@ -172,6 +183,8 @@ class _Answer:
             if self._no_store and not any(name.lower() == b"cache-control" for name, _ in headers):
                 headers.append((b"cache-control", b"no-store"))
             message = {**message, "headers": headers}
+        elif self._is_head and message["type"] == "http.response.body":
+            message = {**message, "body": b""}
         await self._send(message)
         self.is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
 
@@ -205,7 +218,7 @@ def install_problem_handlers(
 
     async def on_invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError), "registered for RequestValidationError"
-        return answer(request, refine(error) or ValidationFailed(errors=tuple(map(_field_error, error.errors()))))
+        return answer(request, refine(error) or ValidationFailed(errors=_field_errors(error)))
 
     async def on_framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException), "registered for HTTPException"
@@ -234,7 +247,8 @@ def _allowed_methods(app: Starlette, request: Request) -> str:
     """
     matching = [route for route in _leaves(app.routes) if route.matches(request.scope)[0] is not Match.NONE]
     nearest = [route for route in matching if "{" not in getattr(route, "path", "")] or matching
-    return ", ".join(sorted({method for route in nearest for method in getattr(route, "methods", None) or ()}))
+    methods = {method for route in nearest for method in getattr(route, "methods", None) or ()}
+    return ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))
 
 
 def _leaves(routes: Iterable[BaseRoute]) -> Iterator[BaseRoute]:
@@ -247,6 +261,10 @@ def _leaves(routes: Iterable[BaseRoute]) -> Iterator[BaseRoute]:
             yield from _leaves(included.routes)
 
 
+def _field_errors(error: RequestValidationError) -> tuple[FieldError, ...]:
+    return tuple(_field_error(fault) for fault in error.errors()[:ERRORS_MAX])
+
+
 def _field_error(error: dict[str, Any]) -> FieldError:
     where, *rest = error["loc"]
     message = error["msg"].removeprefix("Value error, ")
@@ -254,35 +272,84 @@ def _field_error(error: dict[str, Any]) -> FieldError:
 
 
 def pointer_to(steps: Iterable[int | str]) -> str:
-    """The JSON pointer (RFC 6901) to what lies behind these members and places."""
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+    """Return the JSON pointer (RFC 6901) to what lies behind these members and places.
+
+    It ends in front of a name that no member of ours could have: an answer does not grow with what was sent.
+    """
+    near = itertools.takewhile(lambda step: len(str(step)) <= _NAME_CHARS_MAX, steps)
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in near)
 
 
 class JsonRoute(APIRoute):
     """A route whose body is read as I-JSON, before anything else of the request is judged.
 
     Order of judgement: media type, size and syntax of the body (415, 413, 400), then the route's dependencies, then the
-    shapes of parameters and body (422).
+    shapes of parameters and body (422). The query string is closed.
     """
+
+    body_limits: ClassVar[BodyLimits] = SMALL_BODY
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        if self.body_field is not None:
+            said = {"description": f"At most {self.body_limits.bytes_max // 1024:,} KiB."}
+            self.openapi_extra = {**(self.openapi_extra or {}), "requestBody": said}
+
+    @functools.cached_property
+    def query_names(self) -> frozenset[str]:
+        """The names of the query parameters that the route and its dependencies take."""
+        return frozenset(_query_names(self.dependant))
+
+    @functools.cached_property
+    def member_names(self) -> tuple[str, ...]:
+        """The names of the members of the body."""
+        model = None if self.body_field is None else self.body_field.field_info.annotation
+        return tuple(getattr(model, "model_fields", ()))
+
+    def judges_query_first(self) -> bool:
+        """Whether the query string is judged before the route's dependencies, or by one of them."""
+        return True
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         takes_body = self.body_field is not None
 
         async def strict(request: Request) -> Response:
+            if has_too_many_parameters(request.scope["query_string"]) or self.judges_query_first():
+                refuse_unknown_parameters(request)
             if takes_body:
-                await _read_json(request)
+                return await self._judge_body(request, handle)
             return await handle(request)
 
         return strict
+
+    async def _judge_body(
+        self, request: Request, handle: Callable[[Request], Coroutine[Any, Any, Response]]
+    ) -> Response:
+        """Read the body so that the framework finds it parsed already, and let it judge the rest."""
+        body = await read_json_body(request, self.body_limits, self.member_names)
+        request._body = body.data  # noqa: SLF001 - where Starlette keeps what was read once
+        request.state.json = body.value
+        # No model is shown what would cost it too much: it is refused once the tenant was judged.
+        request._json = Unrepresentable() if body.is_excessive else body.value  # noqa: SLF001 - as above
+        try:
+            return await handle(request)
+        except RequestValidationError:
+            if body.is_excessive:
+                raise _excess_error(body.value) from None
+            raise
 
 
 class StrictRoute(JsonRoute):
     """A route whose caller is known before its body is read: a missing credential (401) comes before all else.
 
     Each says in its `ACCESS` extension whether it is `public`; `app.state.authenticate` knows the callers of the
-    others. Tenant and role are its dependencies.
+    others. Tenant and role are its dependencies, which judge the query string after both.
     """
+
+    def judges_query_first(self) -> bool:
+        """Whether nobody has to be known first."""
+        return bool((self.openapi_extra or {})[ACCESS]["public"])
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -296,34 +363,43 @@ class StrictRoute(JsonRoute):
         return authenticated
 
 
-async def _read_json(request: Request) -> None:
-    """Read and parse the body so that the framework finds it parsed already."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise UnsupportedMediaType
-    data = await read_body(request, BODY_MAX_BYTES)
-    try:
-        value = parse_json(data)
-    except MalformedJson as error:
-        raise MalformedBody(f"The body is not well-formed JSON: {error}.") from None
-    request._body = data  # noqa: SLF001 - where Starlette keeps what was read once
-    request._json = value  # noqa: SLF001 - and what was parsed once
-    request.state.json = value
+def _query_names(dependant: Dependant) -> Iterator[str]:
+    for field in dependant.query_params:
+        yield field.alias
+    for dependency in dependant.dependencies:
+        yield from _query_names(dependency)
 
 
-async def read_body(request: Request, max_bytes: int) -> bytes:
-    """The whole body.
+def refuse_unknown_parameters(request: Request) -> None:
+    """Refuse a query string that holds anything but the parameters of the route, each at most once.
 
-    Raises: PayloadTooLarge, before more than `max_bytes` are held.
+    Raises: RequestValidationError.
     """
-    declared = request.headers.get("content-length", "0")
-    if declared.isdecimal() and int(declared) > max_bytes:
-        raise PayloadTooLarge
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > max_bytes:
-            raise PayloadTooLarge
-        chunks.append(chunk)
-    return b"".join(chunks)
+    query_string = request.scope["query_string"]
+    if query_string:
+        faults = query_faults(query_string, request.scope["route"].query_names)
+        if faults:
+            raise RequestValidationError([_named_fault(fault) for fault in faults])
+
+
+def _named_fault(fault: FieldError) -> dict[str, Any]:
+    return {"loc": (fault.location, fault.pointer[1:]), "msg": fault.message, "type": "value_error", "input": None}
+
+
+def _excess_error(members: Mapping[str, Any]) -> RequestValidationError:
+    """Say where a body holds too much, as far as that is known."""
+    places: list[tuple[str, ...]] = [("body", name) for name, value in members.items() if _holds_excess(value)]
+    message = "must hold fewer values and levels"
+    return RequestValidationError(
+        [
+            {"loc": place, "msg": message, "type": "value_error", "input": Unrepresentable()}
+            for place in places or [("body",)]
+        ]
+    )
+
+
+def _holds_excess(value: Any) -> bool:
+    """Whether the value is, or holds as the last one of each level, what cannot be represented."""
+    while isinstance(value, list | dict) and value:
+        value = value[-1] if isinstance(value, list) else next(reversed(value.values()))
+    return isinstance(value, Unrepresentable)

@@ -17,6 +17,8 @@ LIMIT_MAX: Final = 100
 # The longest position ends with the subject of a person: 255 characters of up to four bytes, with all else 1450.
 CURSOR_CHARS_MAX: Final = 2048
 _MAC_BYTES: Final = 16
+# The shortest names a moment, `["2026-11-20T10:00:00.000Z","x"]`, behind its MAC.
+CURSOR_CHARS_MIN: Final = (_MAC_BYTES + 32) * 4 // 3
 
 T = TypeVar("T")
 V = TypeVar("V")

@@ -113,12 +113,14 @@ class PrivateChannel:
         headers |= self._authority()
         return await self._call(method, path, content, query, headers, request_id)
 
-    async def forward(self, path: str, content: bytes, headers: Mapping[str, str], *, request_id: str) -> PrivateAnswer:
+    async def forward(
+        self, path: str, content: bytes, headers: Mapping[str, str], *, query: Query | None = None, request_id: str
+    ) -> PrivateAnswer:
         """POST bytes as they are, with these headers and without our credential: for a route that anybody may call.
 
         Raises: PrivateCallFailed.
         """
-        return await self._call("POST", path, content, None, headers, request_id)
+        return await self._call("POST", path, content, query, headers, request_id)
 
     async def is_ready(self) -> bool:
         """Whether the component says of itself that it is ready."""

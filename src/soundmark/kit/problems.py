@@ -7,9 +7,10 @@ stand in the component's own `problems` module.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Final, Literal, Self
 
 Location = Literal["body", "query", "path", "header"]
+ERRORS_MAX: Final = 20  # Contract, section 1: an answer does not grow with the number of faults.
 
 
 class Kind(IntEnum):
@@ -43,7 +44,8 @@ class FieldError:
 class Problem(Exception):  # noqa: N818 - the tree is named for what it describes
     """A failure that a caller caused or has to know of.
 
-    `detail` never holds a secret, a token or another tenant's data: it reaches the caller as it is.
+    `detail` never holds a secret, a token or another tenant's data: it reaches the caller as it is. Of `errors` the
+    first `ERRORS_MAX` are kept.
     """
 
     kind: ClassVar[Kind]
@@ -59,7 +61,7 @@ class Problem(Exception):  # noqa: N818 - the tree is named for what it describe
     ) -> None:
         super().__init__(detail or self.title)
         self.detail = detail or self.title
-        self.errors = errors
+        self.errors = errors[:ERRORS_MAX]
         self.headers = dict(headers or {})
 
     def anew(self) -> Self:

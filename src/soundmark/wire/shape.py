@@ -3,17 +3,40 @@
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StringConstraints, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
 
 from soundmark.kit.timestamps import format_timestamp, parse_timestamp
 
 NO_CONTROL_CHARS: Final = r"^[^\x00-\x1f\x7f]*$"
 
 
+_MEMBERS_MAX: Final = 64  # Of one object, four times what the largest shape has.
+
+
 class Wire(BaseModel):
-    """A closed, immutable, strictly typed shape: an unknown member is refused, nothing is converted."""
+    """A closed, immutable, strictly typed shape: an unknown member is refused, nothing is converted.
+
+    Judging one is bounded: an object with more members than any shape has is refused as a whole, not member by member.
+    A list says its greatest length, and is refused at its first wrong item (`FailFast`).
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_a_crowd(cls, value: Any) -> Any:
+        if isinstance(value, dict) and len(value) > _MEMBERS_MAX:
+            raise ValueError(f"must hold at most {_MEMBERS_MAX} members")
+        return value
 
 
 def _timestamp(value: Any) -> Any:
@@ -26,9 +49,11 @@ Timestamp = Annotated[
     PlainSerializer(format_timestamp, return_type=str),
     WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-11-20T10:00:00.000Z"]}),
 ]
+# Published stricter than `NO_CONTROL_CHARS`: spaces around a name are cut off, and something must be left.
 Name = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=NO_CONTROL_CHARS),
+    Field(json_schema_extra={"pattern": r"^[^\x00-\x1f\x7f]*[^\x00-\x1f\x7f\s][^\x00-\x1f\x7f]*$"}),
 ]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=160)]
 XrId = Annotated[str, StringConstraints(pattern=r"^xr_[A-Za-z0-9_-]{16,}$")]

@@ -92,6 +92,29 @@ async def test_a_wrong_member_is_named(tenant: Tenant) -> None:
     assert {error["pointer"] for error in refused.json["errors"]} == {"/country", "/device"}
 
 
+async def test_a_parameter_is_refused_once_the_signature_was_judged(tenant: Tenant, measuring: Rival) -> None:
+    """At Core and at Audience alike; nothing is recorded then."""
+    integration = await tenant.given_integration()
+    event = await heard(tenant, integration)
+    body = json.dumps(event).encode()
+    path = "/v1/events?dry_run=true&%C3%A4=1"
+
+    async def sent(secret: str) -> Answer:
+        signature = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+        headers = {**JSON, "X-Svc-Signature": signature, "X-Svc-Organization-Id": "org_of_nobody"}
+        return await tenant.api.other(token=None).post(path, content=body, headers=headers)
+
+    assert (await sent("of somebody else")).code == "unauthenticated"
+    refused = await sent(integration["hmac_secret"])
+    assert (refused.status, refused.code) == (422, "validation_failed")
+    assert [(error["location"], error["pointer"]) for error in refused.json["errors"]] == [
+        ("query", "/dry_run"),
+        ("query", "/ä"),
+    ]
+    assert await measuring.rows("SELECT count(*) FROM events") == [(0,)]
+    assert (await deliver(tenant.api, event, integration["hmac_secret"])).status == 201
+
+
 async def test_a_quota_that_is_used_up_says_when_to_come_again(tenant: Tenant, measuring: Rival) -> None:
     integration = await tenant.given_integration()
     await deliver(tenant.api, await heard(tenant, integration), integration["hmac_secret"])

@@ -9,7 +9,8 @@ import msgspec
 from pydantic import ValidationError
 
 from soundmark.audience.domain.packing import RECEIVER_NUMBERS
-from soundmark.kit.problems import FieldError, MalformedBody, ValidationFailed
+from soundmark.kit.http import pointer_to
+from soundmark.kit.problems import ERRORS_MAX, FieldError, MalformedBody, ValidationFailed
 from soundmark.kit.strict_json import MalformedJson, parse_json
 from soundmark.kit.timestamps import parse_timestamp
 from soundmark.wire.audience_event import AudienceEvent
@@ -103,13 +104,14 @@ class UnreadEvent(NamedTuple):
     """A body of well-formed JSON, of which nothing else is looked at before its signature holds.
 
     `integration_id` is whose it claims to be, None where that is missing or no id. What was parsed is in `members`, or
-    in `value` for a body that is not as usual.
+    in `value` for a body that is not as usual. `query_faults` is what is wrong with the request beside it.
     """
 
     body: bytes
     integration_id: str | None
     members: _Members | None = None
     value: Any = None
+    query_faults: tuple[FieldError, ...] = ()
 
 
 _decode: Final = msgspec.json.Decoder(_Members).decode
@@ -133,6 +135,8 @@ def read_event(unread: UnreadEvent) -> Event | ValidationFailed:
 
     Source: contract, section 6, Event.
     """
+    if unread.query_faults:
+        return ValidationFailed(errors=unread.query_faults)
     if unread.members is not None:
         event = _read_usual(unread.members)
         if event is not None:
@@ -264,10 +268,6 @@ def _read_any(value: Any) -> Event | ValidationFailed:
 def _faults(error: ValidationError) -> list[FieldError]:
     found: list[Any] = list(error.errors(include_input=False, include_url=False, include_context=False))
     return [
-        FieldError("body", "".join(map(_step, fault["loc"])), fault["msg"].removeprefix("Value error, "))
-        for fault in found
+        FieldError("body", pointer_to(fault["loc"]), fault["msg"].removeprefix("Value error, "))
+        for fault in found[:ERRORS_MAX]
     ]
-
-
-def _step(name: int | str) -> str:
-    return "/" + str(name).replace("~", "~0").replace("/", "~1")  # RFC 6901.

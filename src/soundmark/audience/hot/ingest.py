@@ -10,6 +10,7 @@ from prometheus_client import Counter
 from soundmark.audience.hot.delivery import DUPLICATE, RECORDED, Outcome
 from soundmark.audience.hot.event import parse_body
 from soundmark.audience.hot.group import GroupCommit
+from soundmark.kit.closed_query import query_faults
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.http import PROBLEM_TYPE, Receive, Scope, Send, problem_document, request_id
 from soundmark.kit.problems import (
@@ -54,7 +55,11 @@ class Ingest:
             body = await _body(scope, receive)
             if body is None:
                 return  # Whoever sent it has gone.
-            delivery = self._group.deliver(parse_body(body), _signature(scope["headers"]))
+            unread = parse_body(body)
+            faults = query_faults(scope["query_string"], ())
+            if faults:
+                unread = unread._replace(query_faults=faults)
+            delivery = self._group.deliver(unread, _signature(scope["headers"]))
             outcome = await delivery.settled
             if isinstance(outcome, str):
                 await self._send_answer(send, headers, outcome, delivery.event.event_id)

@@ -1,6 +1,6 @@
 """The Audience component, in Core's words."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from http import HTTPStatus
 from typing import Any, Final
@@ -325,10 +325,13 @@ class AudienceChannel:
             raise failed("other_report")
         return report
 
-    async def forward_event(self, body: bytes, headers: Mapping[str, str], *, request_id: str) -> PrivateAnswer:
-        """What Audience answers to an event, whatever it is, as long as it is a JSON object."""
+    async def forward_event(
+        self, body: bytes, headers: Mapping[str, str], *, unknown_parameters: Sequence[str], request_id: str
+    ) -> PrivateAnswer:
+        """Return what Audience answers to an event, whatever it is, as long as it is a JSON object."""
+        query = dict.fromkeys(unknown_parameters, "")
         try:
-            answer = await self._channel.forward("/v1/events", body, headers, request_id=request_id)
+            answer = await self._channel.forward("/v1/events", body, headers, query=query, request_id=request_id)
             answer.json_object()
         except PrivateCallFailed as error:
             raise failed(error.reason) from None

@@ -24,6 +24,8 @@ Organisations issue **XR Codes**: immutable, signed, revocable records of an int
 hears the frame, resolves its token here, and verifies the signed answer by itself.
 
 Tenant routes take `Authorization: Bearer …`; every failure is an RFC 9457 problem document whose `code` is stable.
+Bodies and query strings are closed: a member or parameter that is unknown or given twice is refused, never ignored.
+`HEAD` is answered wherever `GET` is, but not on the resolve route.
 """
 _CREDENTIALS: Final = (
     "A person's access token (JWT) from the identity provider, or a server key (`xak_…`). Without an identity provider "
@@ -119,6 +121,8 @@ def _complete(operation: dict[str, Any], base_url: str, shown: dict[str, Any]) -
     # The framework leaves out what is None; that no server key may do it is said all the same.
     access = operation[ACCESS] = PUBLIC[ACCESS] | operation[ACCESS]
     operation["security"] = [] if access["public"] else [{"bearer": []}]
+    for parameter in operation.get("parameters", ()):
+        parameter["schema"] = _without_null(parameter["schema"])
     responses = operation["responses"]
     if "HTTPValidationError" in str(responses.get("422", {}).get("content")):
         del responses["422"]["content"]
@@ -133,6 +137,16 @@ def _complete(operation: dict[str, Any], base_url: str, shown: dict[str, Any]) -
         if content is not None and status.startswith("2"):
             identity = operation["operationId"]
             content["example"] = shown[f"{identity} {status}" if f"{identity} {status}" in shown else identity]
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """State an optional parameter as it is on the wire: there or absent, and never null."""
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
+    if len(kinds) != 1:
+        return schema
+    stated: dict[str, Any] = {**kinds[0], **schema}
+    del stated["anyOf"]
+    return stated
 
 
 def _implied(operation: dict[str, Any]) -> Iterable[str]:

@@ -14,7 +14,7 @@ KEY_PATTERN: Final = r"^[A-Za-z0-9._~-]{16,128}$"  # Contract, section 3.
 KEPT: Final = timedelta(hours=24)  # API v1, "Limits".
 # Of a request any part may be refused after this; a digest it has all the same, if it could ever have been issued.
 _DEPTH_MAX: Final = 64
-_SIZE_MAX_BYTES: Final = 4 * 1024 * 1024
+_SIZE_MAX_BYTES: Final = 32 * 1024  # An intent has 16 KiB, and everything beside it fewer than 4.
 
 _KEY: Final = re.compile(KEY_PATTERN, re.ASCII)
 

@@ -11,6 +11,7 @@ from soundmark.core.hot.lookup import BroadcastLookup
 from soundmark.core.problems import RateLimited
 from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import Clock
+from soundmark.kit.closed_query import query_faults
 from soundmark.kit.connection import WHOLE_RESPONSE
 from soundmark.kit.cross_origin import READABLE_HEADERS, Preflight, is_preflight
 from soundmark.kit.entropy import Entropy
@@ -140,7 +141,19 @@ def _question(scope: Scope, verdict: Verdict) -> Question:
         raise RateLimited(headers={"retry-after": str(verdict.reset_s)})
     if scope["method"] != "GET":
         raise MethodNotAllowed(headers={"allow": "GET"})
+    if scope["query_string"]:
+        _refuse_parameters(scope["query_string"])
     return _read(scope["path"], scope["headers"])
+
+
+def _refuse_parameters(query_string: bytes) -> None:
+    """Refuse every parameter, of which this route has none.
+
+    Raises: ValidationFailed.
+    """
+    faults = query_faults(query_string, ())
+    if faults:
+        raise ValidationFailed(errors=faults)
 
 
 def _read(path: str, headers: Headers) -> Question:

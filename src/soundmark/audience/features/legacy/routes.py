@@ -1,18 +1,30 @@
 """The routes of legacy aggregates."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar, Final
 
 from fastapi import APIRouter, Query
 
 from soundmark.audience.domain.integration import Workspace
+from soundmark.audience.domain.legacy import DAYS_AT_ONCE_MAX
 from soundmark.audience.edge import Ctx, InWorkspace
 from soundmark.audience.features.legacy import service
 from soundmark.audience.features.legacy.wire import LegacyDaysPut, PutLegacyDays
+from soundmark.kit.bodies import BodyLimits
 from soundmark.kit.http import JsonRoute
 from soundmark.wire.audience_report import LegacyReport
 from soundmark.wire.shape import Timestamp
 
-router = APIRouter(route_class=JsonRoute)
+# A day with its count has one bracket and two commas and, with the largest count, 52 bytes.
+_DAYS_BODY: Final = BodyLimits(1024 * 1024, 4 * DAYS_AT_ONCE_MAX)
+
+
+class _DaysRoute(JsonRoute):
+    """A route whose body may hold years of days."""
+
+    body_limits: ClassVar[BodyLimits] = _DAYS_BODY
+
+
+router = APIRouter(route_class=_DaysRoute)
 
 
 @router.put("/v1/legacy-days")

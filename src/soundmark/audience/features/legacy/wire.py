@@ -4,7 +4,7 @@ import re
 from datetime import date
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, FailFast, Field, model_validator
 
 from soundmark.audience.domain.legacy import DAYS_AT_ONCE_MAX, LegacyCount
 from soundmark.audience.wire import Count, TenantId
@@ -31,7 +31,7 @@ class PutLegacyDays(Wire):
 
     organization_id: TenantId
     project_id: TenantId
-    days: Annotated[list[LegacyDayPart], Field(min_length=1, max_length=DAYS_AT_ONCE_MAX)]
+    days: Annotated[list[LegacyDayPart], Field(min_length=1, max_length=DAYS_AT_ONCE_MAX), FailFast()]
 
     @model_validator(mode="after")
     def _each_day_once(self) -> "PutLegacyDays":

@@ -1,9 +1,9 @@
 """What is asked and answered about server keys."""
 
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, FailFast, Field
 
 from soundmark.core.domain.api_key import ApiKey, KeyState
 from soundmark.core.domain.scope import KeyScope
@@ -22,7 +22,10 @@ def _once_each(scopes: list[KeyScope]) -> list[KeyScope]:
 
 
 Scopes = Annotated[
-    list[KeyScope], Field(min_length=1, json_schema_extra={"uniqueItems": True}), AfterValidator(_once_each)
+    list[KeyScope],
+    Field(min_length=1, max_length=len(get_args(KeyScope)), json_schema_extra={"uniqueItems": True}),
+    FailFast(),
+    AfterValidator(_once_each),
 ]
 
 

@@ -52,7 +52,10 @@ _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
 ProjectQuery = Annotated[str, Query(max_length=160, description="The project that was measured in.")]
 FromQuery = Annotated[
     Timestamp | None,
-    Query(alias="from", description="What occurred at this moment or later, RFC 3339; else from retention's start."),
+    Query(
+        alias="from",
+        description="What occurred at this moment or later, RFC 3339, before `to`; else from retention's start.",
+    ),
 ]
 ToQuery = Annotated[
     Timestamp | None, Query(alias="to", description="What occurred before this moment, RFC 3339; else until now.")

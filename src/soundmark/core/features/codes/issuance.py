@@ -110,6 +110,16 @@ async def judge_issuance(ctx: Context, scope: TenantScope, wanted: Issuance, *, 
     return Verdict(None, quota)
 
 
+async def require_project(ctx: Context, scope: TenantScope, project_id: str) -> None:
+    """Judge whether the caller may issue for the project.
+
+    Raises: ProjectNotFound.
+    """
+    async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
+        if not await _may_use(tx, scope, project_id):
+            raise ProjectNotFound
+
+
 async def judge_uncanonical(ctx: Context, scope: TenantScope, project_id: Any) -> Verdict:
     """`judge_issuance` of an intent that holds what cannot even be read, whatever stands beside it.
 

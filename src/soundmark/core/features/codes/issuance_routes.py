@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Mapping
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from fastapi import APIRouter, Depends, Header, Query
 from fastapi.exceptions import RequestValidationError
@@ -39,6 +39,7 @@ from soundmark.core.problems import (
     ProjectNotFound,
     QuotaExceeded,
 )
+from soundmark.kit.bodies import LARGE_BODY, BodyLimits
 from soundmark.kit.http import StrictRoute
 from soundmark.wire.xr_code import CodeIssued
 
@@ -120,6 +121,8 @@ class _Route(StrictRoute):
 
     A body that is refused may be another request under a key that was used, and that is what its sender has to know.
     """
+
+    body_limits: ClassVar[BodyLimits] = LARGE_BODY
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -232,26 +235,38 @@ async def _judged(ctx: Context, scope: TenantScope, wanted: Issuance, keyed: Key
 async def _answer_in_spite(
     request: Request, route: IssuanceRoute, refusal: RequestValidationError | IntentNotCanonical
 ) -> Response | None:
-    """What is to be said before that the body is refused; None where there is nothing.
+    """Return what takes precedence over the refusal of the rest of the request; None where nothing does.
 
-    Raises: IdempotencyConflict, and what else recalling an issuance raises.
+    The project is judged first, then the key.
+
+    Raises: ProjectNotFound; IdempotencyConflict, and what else recalling an issuance raises.
     """
     scope: TenantScope | None = getattr(request.state, "scope", None)
     if scope is None:
         return None
     ctx: Context = request.app.state.context
     project_id = request.state.json.get("project_id")
+    if isinstance(project_id, str):
+        await issuance.require_project(ctx, scope, project_id)
     keyed = _one_key(request)
     is_recovery = request.url.path.endswith("/recover")
+    if keyed is None and is_recovery:
+        raise invalid("header", _KEY_HEADER, "Field required")
     is_dry = not is_recovery and _is_dry(request)
     if keyed is not None and is_dry:
         raise _no_dry_key()
     if keyed is not None:
         answer = await issuance.recall_issuance(ctx, scope, route, keyed, project_id=project_id)
+        if _is_about_query(refusal):
+            return None  # It is not the request that was answered, whatever its body says.
         return None if answer is None else _json(answer, HTTPStatus.OK if is_recovery else HTTPStatus.CREATED)
     if is_dry and isinstance(refusal, RequestValidationError) and isinstance(refined(refusal), IntentNotCanonical):
         return _verdict(await issuance.judge_uncanonical(ctx, scope, project_id))
     return None
+
+
+def _is_about_query(refusal: RequestValidationError | IntentNotCanonical) -> bool:
+    return isinstance(refusal, RequestValidationError) and any(fault["loc"][0] == "query" for fault in refusal.errors())
 
 
 def _no_dry_key() -> RequestValidationError:

@@ -14,7 +14,6 @@ from soundmark.core.edge import (
     Limit,
     RequestId,
     TenantInQuery,
-    TenantInQueryOrHeader,
     invalid,
     needs,
     problems,
@@ -57,7 +56,7 @@ async def _wanted(  # noqa: PLR0913 - one for each filter
         Query(min_length=1, max_length=160, pattern=NO_CONTROL_CHARS, description="Only Codes of exactly this issuer."),
     ] = None,
     created_from: Annotated[
-        Timestamp | None, Query(description="Only Codes issued at this moment or later, RFC 3339.")
+        Timestamp | None, Query(description="Only Codes issued at this moment or later, RFC 3339; before `created_to`.")
     ] = None,
     created_to: Annotated[Timestamp | None, Query(description="Only Codes issued before this, RFC 3339.")] = None,
 ) -> Wanted:
@@ -81,7 +80,7 @@ async def _wanted(  # noqa: PLR0913 - one for each filter
 )
 async def list_codes(
     ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInQueryOrHeader("code.list"))],
+    scope: Annotated[TenantScope, Depends(TenantInQuery("code.list"))],
     wanted: Annotated[Wanted, Depends(_wanted)],
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
@@ -110,7 +109,7 @@ async def get_code(
 
 @router.post("/v1/codes/{xr_id}/revoke", responses=problems(CodeNotFound), openapi_extra=needs("code.revoke"))
 async def revoke_code(
-    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInQueryOrHeader("code.revoke"))], xr_id: XrIdPath
+    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInQuery("code.revoke"))], xr_id: XrIdPath
 ) -> CodeDetail:
     """Revoke one Code: no resolution that starts after the answer returns its intent."""
     code = await service.revoke_code(ctx, scope, xr_id)

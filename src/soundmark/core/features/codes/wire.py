@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 
 import msgspec
-from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, ConfigDict, FailFast, Field, StringConstraints, model_validator
 from pydantic.config import JsonDict
 
 from soundmark.core.channel.audio import Protocol
@@ -21,11 +21,21 @@ from soundmark.wire.xr_code import CodeDetail, CodeIssued, CodeSummary, Intent, 
 Issuer = Annotated[str, StringConstraints(min_length=1, max_length=160, pattern=NO_CONTROL_CHARS)]
 
 
+def _integration_when_enabled(schema: dict[str, Any]) -> None:
+    schema["if"] = {"properties": {"enabled": {"const": True}}}
+    schema["then"] = {"required": ["integration_id"], "properties": {"integration_id": {"type": "string"}}}
+    schema["else"] = {"properties": {"integration_id": {"type": "null"}}}
+
+
 class AudienceChoice(Wire):
     """Whether the Code's audience is measured, and by which integration."""
 
+    model_config = ConfigDict(json_schema_extra=_integration_when_enabled)
+
     enabled: bool
-    integration_id: Annotated[str | None, Field(description="Required when `enabled`, absent otherwise.")] = None
+    integration_id: Annotated[str | None, Field(description="Required when `enabled`, absent or null otherwise.")] = (
+        None
+    )
 
     @model_validator(mode="after")
     def _integration_goes_with_enabled(self) -> "AudienceChoice":
@@ -98,6 +108,7 @@ Selection = Annotated[
         description="The Codes' ids, each once.",
         json_schema_extra={"uniqueItems": True},
     ),
+    FailFast(),
     AfterValidator(_unique),
 ]
 

@@ -19,11 +19,22 @@ from soundmark.core.problems import (
     ProofInvalid,
     ProofReplayed,
 )
-from soundmark.kit.http import ACCESS, StrictRoute, read_body
+from soundmark.kit.bodies import read_body
+from soundmark.kit.closed_query import query_faults
+from soundmark.kit.http import ACCESS, StrictRoute
 from soundmark.kit.problems import Unauthenticated, UnsupportedMediaType
 from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER, EventAnswer
 
-router = APIRouter(route_class=StrictRoute, tags=["Audience"])
+
+class _EventRoute(StrictRoute):
+    """A route whose query string is judged after the publisher's signature, so by Audience."""
+
+    def judges_query_first(self) -> bool:
+        """Whether nobody has to be known first: the publisher has."""
+        return False
+
+
+router = APIRouter(route_class=_EventRoute, tags=["Audience"])
 
 _JSON: Final = "application/json"
 _SIGNED: Final = {
@@ -84,5 +95,6 @@ async def deliver_event(request: Request, ctx: Ctx, request_id: RequestId) -> Re
     # Several are none, and so is what cannot be one.
     if len(signatures) == 1 and re.fullmatch(_SIGNATURE, signatures[0]):
         headers[SIGNATURE_HEADER] = signatures[0]
-    status, recorded = await service.hand_on(ctx, body, headers, request_id=request_id)
+    unknown = [fault.pointer[1:] for fault in query_faults(request.scope["query_string"], ())]
+    status, recorded = await service.hand_on(ctx, body, headers, unknown_parameters=unknown, request_id=request_id)
     return JSONResponse(recorded.model_dump(), status)

@@ -1,6 +1,6 @@
 """Handing events on to Audience."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -18,7 +18,9 @@ from soundmark.core.problems import (
 )
 from soundmark.kit.private_call import PrivateAnswer, PrivateCallFailed
 from soundmark.kit.problems import (
+    ERRORS_MAX,
     FieldError,
+    Location,
     MalformedBody,
     PayloadTooLarge,
     Problem,
@@ -43,19 +45,22 @@ _DECLARED: Final[Mapping[str, type[Problem]]] = {
         ValidationFailed,
     )
 }
-_ERRORS_MAX: Final = 100
 _SUCCESSES: Final = {HTTPStatus.CREATED: "recorded", HTTPStatus.OK: "duplicate"}
 
 
 async def hand_on(
-    ctx: Context, body: bytes, headers: Mapping[str, str], *, request_id: str
+    ctx: Context, body: bytes, headers: Mapping[str, str], *, unknown_parameters: Sequence[str], request_id: str
 ) -> tuple[HTTPStatus, EventAnswer]:
-    """What Audience answers to an event, whose bytes and signature it gets as they came.
+    """Return what Audience answers to an event, whose bytes and signature it gets as they came.
+
+    `unknown_parameters` are the names in its query string, which Audience refuses once it has judged the signature.
 
     Raises: what Audience declares for an event; AudienceUnavailable for every other answer, and for none.
     Source: contract, section 6.
     """
-    answer = await ctx.audience.forward_event(body, headers, request_id=request_id)
+    answer = await ctx.audience.forward_event(
+        body, headers, unknown_parameters=unknown_parameters, request_id=request_id
+    )
     try:
         said = answer.json_object()
     except PrivateCallFailed:
@@ -91,11 +96,13 @@ def _declared(answer: PrivateAnswer, said: dict[str, Any]) -> Problem:
 
 
 def _errors(found: Any) -> list[FieldError]:
-    """What was refused in the body; Audience names members and never repeats what stood there."""
-    listed = found[:_ERRORS_MAX] if isinstance(found, list) else []
+    """Return what was refused; Audience names members and parameters and never repeats what stood there."""
     errors = []
-    for error in listed:
-        pointer, message = (error.get(name) if isinstance(error, dict) else None for name in ("pointer", "message"))
-        if isinstance(pointer, str) and isinstance(message, str):
-            errors.append(FieldError("body", pointer, message))
+    for error in found[:ERRORS_MAX] if isinstance(found, list) else []:
+        match error:
+            case {"pointer": str(pointer), "message": str(message)}:
+                location: Location = "query" if error.get("location") == "query" else "body"
+                errors.append(FieldError(location, pointer, message))
+            case _:
+                continue
     return errors

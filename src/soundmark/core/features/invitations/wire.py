@@ -19,7 +19,11 @@ def _address(text: str) -> str:
 
 
 # RFC 5321, section 4.5.3.1.3, less the angle brackets.
-Address = Annotated[str, Field(max_length=254, json_schema_extra={"format": "idn-email"}), AfterValidator(_address)]
+Address = Annotated[
+    str,
+    Field(max_length=254, description="An address that mail can reach.", json_schema_extra={"format": "idn-email"}),
+    AfterValidator(_address),
+]
 
 
 class CreateInvitation(Wire):
@@ -51,7 +55,9 @@ class AcceptInvitation(Wire):
         json_schema_extra={"examples": [{"token": "xin_c2VjcmV0LW9mLWFuLWludml0YXRpb24tZXhhbXBsZTE"}]}
     )
 
-    token: str
+    token: Annotated[
+        str, Field(description="Of a pending invitation for your own address; of any other, 400 `invitation_invalid`.")
+    ]
 
 
 class InvitationView(Wire):

@@ -22,7 +22,10 @@ class PutConfiguration(Wire):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"value": "mail.example.org"}]})
 
-    value: Annotated[str, StringConstraints(max_length=_TEXT_CHARS_MAX)] | int | float | bool | None
+    value: Annotated[
+        Annotated[str, StringConstraints(max_length=_TEXT_CHARS_MAX)] | int | float | bool | None,
+        Field(description="Of the kind and in the bounds that the setting's name says (else 422)."),
+    ]
 
 
 class SecretView(Wire):

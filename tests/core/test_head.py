@@ -1,0 +1,35 @@
+"""`HEAD`, beyond what the sweep over the operations shows: documents, probes, and the one route without it."""
+
+import pytest
+from core_app import Api
+
+DOCUMENTS = ["/openapi.json", "/docs", "/schemas/xr-code-v1.json", "/problems/code_expired", "/healthz", "/readyz", "/"]
+
+
+@pytest.mark.parametrize("path", [*DOCUMENTS, "/v1/keys", "/nowhere", "/v1/organizations?limit=0"])
+async def test_head_has_the_head_of_get(api: Api, path: str) -> None:
+    request_id = {"x-request-id": "one-for-both"}
+    got, head = await api.get(path, headers=request_id), await api.call("HEAD", path, headers=request_id)
+    assert (head.status, head.headers, head.body) == (got.status, got.headers, b"")
+    assert head.headers["content-length"] == str(len(got.body))
+
+
+async def test_a_resolution_has_a_body_or_is_none(api: Api) -> None:
+    """It is counted and signed for whoever asks; a head alone would only be a cheaper way of guessing."""
+    answer = await api.call("HEAD", "/v1/resolve/brd_AAAAAAAAAAAAAAAA")
+    assert (answer.status, answer.headers["allow"]) == (405, "GET")
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/v1/keys", "GET, HEAD"),
+        ("/v1/organizations", "GET, HEAD, POST"),
+        ("/v1/codes/batch", "POST"),
+        ("/openapi.json", "GET, HEAD"),
+        ("/healthz", "GET, HEAD"),
+    ],
+)
+async def test_a_wrong_method_is_told_of_head(api: Api, path: str, allowed: str) -> None:
+    answer = await api.delete(path)
+    assert (answer.status, answer.headers["allow"]) == (405, allowed)

@@ -1,0 +1,221 @@
+"""Bodies that were made to cost more than they are worth: what they cost, and what they are answered."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import fastapi.routing
+import pytest
+from core_app import Answer, Api, Rival, Tenant
+
+from soundmark.kit import bodies
+
+KIBIBYTE = 1024
+SMALL, LARGE = 64 * KIBIBYTE, 1024 * KIBIBYTE
+ANSWER_BYTES_MAX = 8 * KIBIBYTE
+HEADERS = {"content-type": "application/json"}
+
+
+@pytest.fixture
+async def tenant(api: Api) -> Tenant:
+    return await api.given_tenant()
+
+
+@pytest.fixture
+def faults_found(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many faults the models found, for each request that they refused."""
+    counts: list[int] = []
+    real = fastapi.routing.RequestValidationError
+
+    class Counted(real):  # type: ignore[misc, valid-type]  # the class itself is what is watched
+        def __init__(self, errors: Any, **more: Any) -> None:
+            counts.append(len(errors))
+            super().__init__(errors, **more)
+
+    monkeypatch.setattr(fastapi.routing, "RequestValidationError", Counted)
+    return counts
+
+
+def members(size_bytes: int, **known: Any) -> bytes:
+    """An object of this size, full of members that nobody knows beside those that are `known`."""
+    text = json.dumps(known)[:-1] + ("," if known else "")
+    unknown = [f'"{number:x}":1' for number in range((size_bytes - len(text)) // 10)]
+    return (text + ",".join(unknown) + "}").encode().ljust(size_bytes)
+
+
+def listing(size_bytes: int, name: str, item: str, **known: Any) -> bytes:
+    """An object of this size whose member `name` is a list of the same item over and over."""
+    text = json.dumps({**known, name: []})[:-2]
+    items = ",".join([item] * ((size_bytes - len(text) - 2) // (len(item) + 1)))
+    return f"{text}{items}]}}".encode().ljust(size_bytes)
+
+
+def within(size_bytes: int, name: str, opening: str, closing: str, **known: Any) -> bytes:
+    """An object of this size whose member `name` nests as deeply as there is room for."""
+    text = json.dumps({**known, name: 0})[:-2]
+    depth = (size_bytes - len(text) - 2) // (len(opening) + len(closing))
+    return f"{text}{opening * depth}1{closing * depth}}}".encode().ljust(size_bytes)
+
+
+Send = Callable[[Api, Tenant, int], Awaitable[Answer]]
+
+
+def posting(path: str, make: Callable[[Tenant, int], bytes]) -> Send:
+    async def send(api: Api, tenant: Tenant, size_bytes: int) -> Answer:
+        return await api.post(path, content=make(tenant, size_bytes), headers=HEADERS)
+
+    return send
+
+
+def intent_of(tenant: Tenant) -> dict[str, Any]:
+    body = tenant.wanted_code()
+    del body["intent"]
+    return body
+
+
+# What the security review sent, and what else of that kind there is.
+HOSTILE: dict[str, Send] = {
+    "unknown members in an acceptance": posting("/v1/member-invitations/accept", lambda _, size: members(size)),
+    "unknown members in an organisation": posting("/v1/organizations", lambda _, size: members(size)),
+    "wrong scopes": posting(
+        "/v1/api-keys",
+        lambda tenant, size: listing(size, "scopes", '"a"', **tenant.query, project_id=tenant.project_id),
+    ),
+    "right scopes": posting(
+        "/v1/api-keys",
+        lambda tenant, size: listing(size, "scopes", '"codes:read"', **tenant.query, project_id=tenant.project_id),
+    ),
+}
+HOSTILE_ISSUANCE: dict[str, Send] = {
+    "unknown members": posting("/v1/codes", lambda tenant, size: members(size, **tenant.wanted_code())),
+    "unknown members of the intent": posting(
+        "/v1/codes",
+        lambda tenant, size: (
+            json.dumps({**intent_of(tenant), "intent": 7}).encode().replace(b": 7}", b": %s}" % members(size - 1000))
+        ),
+    ),
+    "values": posting("/v1/codes", lambda tenant, size: listing(size, "intent", "1", **intent_of(tenant))),
+    "lists": posting("/v1/codes", lambda tenant, size: listing(size, "intent", "[]", **intent_of(tenant))),
+    "levels of lists": posting("/v1/codes", lambda tenant, size: within(size, "intent", "[", "]", **intent_of(tenant))),
+    "levels of objects": posting(
+        "/v1/codes/recover", lambda tenant, size: within(size, "intent", '{"a":', "}", **intent_of(tenant))
+    ),
+    "no JSON": posting("/v1/codes", lambda _, size: (b"[]," * size)[:size]),
+    "open brackets": posting("/v1/codes/batch", lambda _, size: b"[" * size),
+}
+VALID = posting("/v1/codes", lambda tenant, size: json.dumps(tenant.wanted_code()).encode().ljust(size))
+
+
+@pytest.mark.parametrize("send", HOSTILE.values(), ids=list(HOSTILE))
+async def test_a_mebibyte_is_not_even_parsed_where_64_kib_are_enough(
+    api: Api, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, send: Send
+) -> None:
+    monkeypatch.setattr(bodies, "parse_json", lambda *_args, **_options: pytest.fail("it was parsed"))
+    answer = await send(api, tenant, LARGE)
+    assert (answer.status, answer.code) == (413, "payload_too_large")
+    assert len(answer.body) < KIBIBYTE
+
+
+@pytest.mark.parametrize(
+    ("send", "size_bytes"),
+    [*((send, SMALL) for send in HOSTILE.values()), *((send, LARGE) for send in HOSTILE_ISSUANCE.values())],
+    ids=[*HOSTILE, *HOSTILE_ISSUANCE],
+)
+async def test_a_hostile_body_gets_a_short_answer(  # noqa: PLR0913, PLR0917 - all that it is held against
+    api: Api, tenant: Tenant, rival: Rival, faults_found: list[int], send: Send, size_bytes: int
+) -> None:
+    """131,000 unknown members were answered with 10 MB, a list of 250,000 texts with 35 MB."""
+    answer = await send(api, tenant, size_bytes)
+    assert answer.status in {400, 422}, answer.body[:300]
+    assert len(answer.body) < ANSWER_BYTES_MAX
+    assert len(answer.json.get("errors", ())) <= 20
+    assert sum(faults_found) <= 64, "the model stops early"
+    assert await rival.rows("SELECT 1 FROM codes UNION ALL SELECT 1 FROM api_keys") == []
+
+
+@pytest.mark.parametrize("name", ["values", "lists", "levels of lists", "levels of objects"])
+async def test_an_intent_that_holds_too_much_is_still_told_from_other_faults(
+    api: Api, tenant: Tenant, name: str
+) -> None:
+    headers = {"idempotency-key": "of-a-hostile-request"}
+    api = Api(api.app, api.clock)
+    api._client.headers.update(headers)
+    answer = await HOSTILE_ISSUANCE[name](api, tenant, LARGE)
+    assert (answer.status, answer.code) == (422, "intent_not_canonical")
+    assert [error["pointer"] for error in answer.json["errors"]] == ["/intent"]
+
+
+@pytest.mark.parametrize("name", ["unknown members", "values", "levels of lists"])
+async def test_strangers_learn_nothing_by_a_hostile_body(api: Api, name: str) -> None:
+    """The tenant is judged before the shape of the rest, whatever that is."""
+    nowhere = Tenant(api, "org_" + "A" * 22, "prj_" + "A" * 22)
+    assert (await HOSTILE_ISSUANCE[name](api, nowhere, LARGE)).code == "organization_not_found"
+
+
+async def test_a_key_that_was_used_is_judged_before_a_hostile_body(api: Api, tenant: Tenant) -> None:
+    headers = {"idempotency-key": "of-a-request-that-came"}
+    issued = await api.post("/v1/codes", json=tenant.wanted_code(), headers=headers)
+    assert issued.status == 201
+    body = listing(LARGE, "intent", "1", **intent_of(tenant))
+    answer = await api.post("/v1/codes", content=body, headers={**headers, **HEADERS})
+    assert (answer.status, answer.code) == (409, "idempotency_conflict")
+
+
+async def spent_s(work: Callable[[], Awaitable[Answer]]) -> float:
+    """The least processor time of some requests, everything that this process does for them included."""
+    times_s = []
+    for _ in range(5):
+        started_s = time.process_time()
+        await work()
+        times_s.append(time.process_time() - started_s)
+    return min(times_s)
+
+
+@pytest.mark.parametrize(
+    ("send", "size_bytes"),
+    [*((send, SMALL) for send in HOSTILE.values()), *((send, LARGE) for send in HOSTILE_ISSUANCE.values())],
+    ids=[*HOSTILE, *HOSTILE_ISSUANCE],
+)
+async def test_a_hostile_body_costs_no_more_than_a_valid_one(
+    api: Api, tenant: Tenant, send: Send, size_bytes: int
+) -> None:
+    """About the same, in one run on one machine; it was up to a thousand times as much."""
+    valid_s = await spent_s(lambda: VALID(api, tenant, size_bytes))
+    hostile_s = await spent_s(lambda: send(api, tenant, size_bytes))
+    assert hostile_s < 4 * valid_s
+
+
+@pytest.mark.parametrize(("size_bytes", "is_beside"), [(SMALL, False), (SMALL + 1, True), (LARGE, True)])
+async def test_a_large_body_is_parsed_beside_the_event_loop(
+    api: Api, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, size_bytes: int, *, is_beside: bool
+) -> None:
+    threads: list[int] = []
+    parse = bodies.parse_json
+
+    def parse_and_tell(data: bytes, **options: Any) -> Any:
+        threads.append(threading.get_ident())
+        return parse(data, **options)
+
+    monkeypatch.setattr(bodies, "parse_json", parse_and_tell)
+    assert (await VALID(api, tenant, size_bytes)).status == 201
+    assert [thread != threading.get_ident() for thread in threads] == [is_beside]
+
+
+async def test_health_is_answered_between_hostile_bodies(api: Api, tenant: Tenant) -> None:
+    """One request made it wait for 8.5 s. What counts is for how long the loop is held at a time."""
+    sends = [*HOSTILE_ISSUANCE.values()] * 2
+    hostile = asyncio.gather(*(send(api, tenant, LARGE) for send in sends))
+    probe = api.other(token=None)
+    statuses, longest_s, before_s = [], 0.0, time.thread_time()
+    while not hostile.done():
+        statuses.append((await probe.get("/healthz")).status)
+        await asyncio.sleep(0)  # A request in this process need not wait for anything.
+        now_s = time.thread_time()
+        longest_s, before_s = max(longest_s, now_s - before_s), now_s
+    assert {answer.status for answer in await hostile} <= {400, 422}
+    assert statuses.count(200) == len(statuses) > len(sends)
+    # The processor time of this thread between two answers, with 16 requests of a mebibyte made and answered in it.
+    assert longest_s < 1
