@@ -16,6 +16,7 @@ from operations import Operation, every_operation
 from people import People
 
 from soundmark.core.domain.scope import KeyScope, Role
+from soundmark.kit.cross_origin import CrossOrigin
 from soundmark.kit.http import Edge
 
 OPERATIONS = {operation.id: operation for operation in every_operation()}
@@ -658,7 +659,9 @@ def test_the_sweep_knows_every_operation_and_no_other() -> None:
 def test_the_running_core_has_no_other_routes(people: People) -> None:
     """Beside the operations there are documents and probes, which everybody may read."""
     parts = [cell.cell_contents for cell in people.api.app.__closure__ or ()]  # type: ignore[attr-defined]  # a function
-    (edge,) = (part for part in parts if isinstance(part, Edge))
+    (outermost,) = (part for part in parts if isinstance(part, CrossOrigin))
+    edge = outermost._app
+    assert isinstance(edge, Edge)
     routed = {route.path_format or route.path for route in iter_route_contexts(edge.app.routes)}  # type: ignore[attr-defined]  # FastAPI's
     operations = {operation.path for operation in OPERATIONS.values()}
     documents = {"/", "/docs", "/openapi.json", "/problems/{code}", "/schemas/{name}"}
