@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python scripts/pip-progress
 # Folders of tests with packages of npm. They run on the Node.js of a wheel: that of Debian 12 is too old for them.
 NODE_FOLDERS := tests/generators tests/oidc_provider
 # Of Python clients; what it needs contradicts what we need, so it has an environment of its own.
@@ -25,6 +25,7 @@ $(VENV)/.runtime: requirements/build.txt requirements/runtime.txt pyproject.toml
 	@$(PIP) install --require-hashes --requirement requirements/build.txt
 	@$(PIP) install --require-hashes --no-build-isolation --requirement requirements/runtime.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable sdk/python --editable .
+	@$(BIN)/python -m compileall -q src sdk/python/src
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime requirements/test.txt
