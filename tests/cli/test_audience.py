@@ -1,11 +1,12 @@
 """`soundmark audience`: a report as a table and as a picture, and the import of what was counted before."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import httpx
 import pytest
@@ -16,7 +17,7 @@ from recorded import Recorded, midnight, store, store_integrity
 from soundmark_sdk.client.reading import read_record
 from soundmark_sdk.client.records import AudienceReport
 
-from soundmark.cli.report_picture import draw_report, frequency_bars, report_figure
+from soundmark.cli.report_picture import draw_report, frequency_bars, period_name, report_figure
 from soundmark.core.app import create_app
 from soundmark.kit.secret import Secret
 
@@ -139,6 +140,32 @@ def test_a_picture_that_cannot_be_written_is_one_line(measured: Measured, tmp_pa
     assert "No such file" in measured.report("--plot", str(tmp_path / "nowhere" / "report.png")).refusal
 
 
+def test_a_report_is_drawn_as_svg(measured: Measured, tmp_path: Path) -> None:
+    file = tmp_path / "report.SVG"
+
+    assert measured.report("--plot", str(file)).status == 0
+
+    root = ET.fromstring(file.read_bytes())  # noqa: S314 - our own file
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_a_name_without_a_suffix_is_a_png(measured: Measured, tmp_path: Path) -> None:
+    assert measured.report("--plot", str(tmp_path / "report")).status == 0
+    drawn(tmp_path / "report")
+
+
+@pytest.mark.parametrize("suffix", [".pdf", ".jpg", ".svgz", ".\x1b[2J"])
+def test_a_picture_of_another_kind_is_refused_before_anything_is_asked(
+    measured: Measured, tmp_path: Path, suffix: str
+) -> None:
+    done = measured.report("--plot", str(tmp_path / f"report{suffix}"), integration_id=UNKNOWN)
+
+    assert (done.status, done.out) == (2, "")
+    assert ".png or .svg" in " ".join(done.err.split())
+    assert "\x1b[2J" not in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_is_not_there_is_one_line(measured: Measured) -> None:
     assert measured.report(integration_id=UNKNOWN).refusal.startswith("integration_not_found (404)")
     assert measured.report("--campaign", "cmp_" + "0" * 22).refusal.startswith("campaign_not_found (404)")
@@ -173,36 +200,87 @@ def test_a_long_tail_of_frequencies_is_one_bar() -> None:
     assert sum(count for _, count in bars) == report.estimated_reach
 
 
-@pytest.mark.parametrize("days", [0, 1, 730])
+BEGIN = date(2024, 12, 1)
+
+
+def of_days(days: int, measured_days: Sequence[int] = (), replays: Sequence[int] = ()) -> AudienceReport:
+    """A report of whole days, of which those with these numbers have events, and those have replays."""
+    signals = {"event_replays": 1, "code_token_duplicates": 0, "proof_replays": 0}
+    named = [(BEGIN + timedelta(days=number)).isoformat() for number in range(days + 1)]
+    return of_frequencies(
+        {1: len(measured_days)} if measured_days else {},
+        period={"from": f"{named[0]}T00:00:00.000Z", "to": f"{named[-1]}T00:00:00.000Z"},
+        by_day=[{"day": named[number], "events": number + 1, "estimated_reach": 1} for number in measured_days],
+        integrity_signals={
+            "scope": "integration_period",
+            **signals,
+            "by_day": [{"day": named[number], **signals} for number in replays],
+        },
+    )
+
+
+@pytest.mark.parametrize("days", [1, 2, 7, 15, 730])
 def test_any_number_of_days_is_drawn(tmp_path: Path, days: int) -> None:
-    begin = datetime(2024, 12, 1, tzinfo=UTC).date()
-    by_day = [
-        {"day": (begin + timedelta(days=number)).isoformat(), "events": number + 1, "estimated_reach": 1}
-        for number in range(days)
-    ]
-
-    draw_report(of_frequencies({1: days} if days else {}, by_day=by_day), tmp_path / "report.png")
-
-    drawn(tmp_path / "report.png")
+    for name, report in (("all", of_days(days, range(days))), ("none", of_days(days))):
+        draw_report(report, tmp_path / f"{name}.png")
+        drawn(tmp_path / f"{name}.png")
 
 
-@pytest.mark.parametrize("days", [1, 2, 3, 14, 730])
-def test_on_an_axis_of_days_stand_days(days: int) -> None:
-    """No hours, of which a report says nothing; and below each other stands the same day."""
-    begin = datetime(2024, 12, 1, tzinfo=UTC).date()
-    by_day = [
-        {"day": (begin + timedelta(days=number)).isoformat(), "events": 1, "estimated_reach": 1}
-        for number in range(days)
-    ]
-    counts = {"event_replays": 1, "code_token_duplicates": 0, "proof_replays": 0}
-    signals = {"scope": "integration_period", **counts, "by_day": [{"day": by_day[-1]["day"], **counts}]}
+@pytest.mark.parametrize("days", [1, 2, 3, 9, 10, 14, 730])
+@pytest.mark.parametrize("is_empty", [False, True], ids=["measured", "empty"])
+def test_the_whole_period_stands_on_the_axis(days: int, is_empty: bool) -> None:
+    """Days and no hours, of which a report says nothing; and below each other stands the same day."""
+    reach, _, integrity = report_figure(of_days(days, () if is_empty else (days // 2,), (0,))).axes
 
-    reach, _, integrity = report_figure(of_frequencies({1: days}, by_day=by_day, integrity_signals=signals)).axes
-
-    assert reach.get_xlim() == integrity.get_xlim()
-    ticks = [tick for tick in reach.get_xticks() if reach.get_xlim()[0] <= tick <= reach.get_xlim()[1]]
-    assert 2 <= len(ticks) <= 12
+    begin, end = reach.get_xlim()
+    assert (begin, end) == integrity.get_xlim()
+    first = (BEGIN - date(1970, 1, 1)).days
+    assert begin <= first - 0.5
+    assert end >= first + days - 0.5
+    assert days < 7 or (begin, end) == (first - 0.5, first + days - 0.5)
+    ticks = [tick for tick in reach.get_xticks() if begin <= tick <= end]
+    assert min(days, 2) <= len(ticks) <= 12
+    assert all(first <= tick < first + days for tick in ticks)
     assert [tick % 1 for tick in ticks] == [0] * len(ticks)
+    assert not any(":" in label.get_text() for label in reach.get_xticklabels())
+
+
+def test_a_day_without_events_is_drawn_as_nought() -> None:
+    """A line from one measured day to the next would claim what lies between."""
+    reach = report_figure(of_days(15, (4, 9))).axes[0]
+
+    (line,) = reach.get_lines()
+    assert list(line.get_ydata()) == [1 if number in {4, 9} else 0 for number in range(15)]
+    assert [bar.get_height() for bar in reach.patches] == [{4: 5, 9: 10}.get(number, 0) for number in range(15)]
+
+
+def test_without_events_the_picture_says_so_and_has_no_scale() -> None:
+    by_day, frequencies, integrity = report_figure(of_days(3)).axes
+
+    said = [[text.get_text() for text in axes.texts] for axes in (by_day, frequencies, integrity)]
+    assert said == [["no events in this period"], ["no events in this period"], ["no replays in this period"]]
+    assert [list(axes.get_yticks()) for axes in (by_day, frequencies, integrity)] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "name"),
+    [
+        ("2026-11-06T00:00:00.000Z", "2026-11-21T00:00:00.000Z", "2026-11-06 to 2026-11-20, 15 days (UTC)"),
+        ("2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z", "2026-11-20 (UTC)"),
+        ("2026-11-20T09:30:00.000Z", "2026-11-21T00:00:00.000Z", "2026-11-20 09:30 to 2026-11-21 00:00 (UTC)"),
+        ("2026-11-20T00:00:00.000Z", "2026-11-20T00:00:00.000Z", "2026-11-20 00:00 to 2026-11-20 00:00 (UTC)"),
+    ],
+)
+def test_the_period_is_named(begin: str, end: str, name: str) -> None:
+    report = of_frequencies({}, period={"from": begin, "to": end})
+    assert period_name(report) == name
+    assert report_figure(report).axes[0].get_title(loc="right").startswith(name)
+
+
+def test_the_same_report_is_the_same_svg(tmp_path: Path) -> None:
+    for name in ("one.svg", "two.svg"):
+        draw_report(of_days(3, (1,)), tmp_path / name)
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 
 def given_file(folder: Path, *lines: str, head: str = "day,events") -> Path:

@@ -48,6 +48,7 @@ _COLUMNS: Final = ["day", "events"]
 _FILE_BYTES_MAX: Final = 1024 * 1024  # 27 years of days.
 _DAYS_MAX: Final = 10_000  # Audience takes so many at once: all of them, or none.
 _ROWS_SHOWN: Final = 15
+_PICTURES: Final = {".png", ".svg", ""}
 
 
 @app.callback()
@@ -71,7 +72,12 @@ def report(  # noqa: PLR0913 - one for each option
     campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="Only the Codes of this campaign.")] = None,
     xr_id: Annotated[str | None, typer.Option("--code", metavar="XR_ID", help="Only this Code.")] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE.png", help="Draw it, too: reach, frequency, integrity.")
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="Draw it, too: reach, frequency, integrity. SVG where the name ends in .svg, otherwise PNG.",
+        ),
     ] = None,
     base_url: BaseUrl = None,
     key_file: KeyFile = None,
@@ -79,6 +85,8 @@ def report(  # noqa: PLR0913 - one for each option
     as_json: AsJson = False,
 ) -> None:
     """Report what an integration measured; without a period from the start of retention until now."""
+    if plot is not None and plot.suffix.lower() not in _PICTURES:
+        raise typer.BadParameter(f"{printable(plot.suffix)} is no picture that can be drawn; use .png or .svg")
     filters = ReportFilters(from_at=from_at, to_at=to_at, campaign_id=campaign, xr_id=xr_id)
     with calling(base_url, key_file, data_dir, organization, project) as client:
         found = client.audience.report(integration_id, filters)
