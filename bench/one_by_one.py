@@ -16,9 +16,12 @@ from soundmark.audience.hot.ingest import Ingest
 from soundmark.audience.hot.source import TRANSITION, Source, refusal_at, source_of
 from soundmark.audience.secrets import open_hmac_secret
 from soundmark.audience.store import ingestion as sql
+from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.problems import Problem
+from soundmark.kit.rate_limit import LocalRateLimit
+from soundmark.kit.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.sealing import Sealer, parse_master_key
 from soundmark.settings import AudienceSettings
 
@@ -55,7 +58,16 @@ class OneByOne:
         self._clock: Final = SystemClock()
         self._opening: asyncio.Task[None] | None = None
         self._tasks: Final[set[asyncio.Task[None]]] = set()
-        self._ingest: Final = Ingest(SystemEntropy(), self, base_url="")  # type: ignore[arg-type]  # it delivers like the real one
+        clients = ClientAddresses(AddressReader(()), AddressDigest(SystemEntropy()), self._clock)
+        unlimited = LocalRateLimit(1_000_000_000, 1, self._clock)
+        self._ingest: Final = Ingest(
+            SystemEntropy(),
+            self,  # type: ignore[arg-type]  # it delivers like the real one
+            base_url="",
+            clients=clients,
+            refused=RefusalLimit("events", unlimited),
+            credentials=(),
+        )
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self._ingest(scope, receive, send)

@@ -36,6 +36,7 @@ def audience_settings(database_url: Secret, **changes: Any) -> declared.Audience
         "audience_database_url": database_url.reveal(),
         "audience_credential": CREDENTIAL,
         "master_key": MASTER_KEY,
+        "refusal_rate_limit": "1000000",
         **changes,
     }
     for name in ("master_key", "audience_credential"):

@@ -315,6 +315,7 @@ def core_settings(database_url: Secret, **changes: Any) -> declared.CoreSettings
         "audience_credential": AUDIENCE_CREDENTIAL,
         "operator_token": OPERATOR_TOKEN,
         "resolve_rate_limit": "1000000",
+        "refusal_rate_limit": "1000000",
         "private_timeout_s": "10",
         **changes,
     }

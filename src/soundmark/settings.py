@@ -175,7 +175,15 @@ class AudienceChannelSettings(PrivateSettings):
     audience_credential: Credentials
 
 
-class CoreSettings(ServedSettings, SmtpSettings, AudienceChannelSettings):
+class AddressSettings(kit.Settings):
+    """What every process takes that limits what one client IP address may do."""
+
+    refusal_rate_limit: Annotated[int, Field(ge=1)] = 600
+    refusal_rate_window_s: Annotated[int, Field(ge=1, le=3600)] = 10
+    rate_limit_url: Annotated[Secret, BeforeValidator(_rate_limit_url)] | None = None
+
+
+class CoreSettings(ServedSettings, SmtpSettings, AudienceChannelSettings, AddressSettings):
     """Core: the public control plane."""
 
     base_url: HttpUrl
@@ -190,7 +198,6 @@ class CoreSettings(ServedSettings, SmtpSettings, AudienceChannelSettings):
     operator_token: Annotated[Secret, BeforeValidator(_operator_token)] | None = None
     resolve_rate_limit: Annotated[int, Field(ge=1)] = 120
     resolve_rate_window_s: Annotated[int, Field(ge=1, le=3600)] = 10
-    rate_limit_url: Annotated[Secret, BeforeValidator(_rate_limit_url)] | None = None
 
     @model_validator(mode="after")
     def _databases_differ(self) -> "CoreSettings":
@@ -204,7 +211,7 @@ class CoreSettings(ServedSettings, SmtpSettings, AudienceChannelSettings):
         return self
 
 
-class AudienceSettings(ServedSettings):
+class AudienceSettings(ServedSettings, AddressSettings):
     """Audience: measurement, with a database of its own. `base_url` is where Core explains the problems of events."""
 
     base_url: HttpUrl = _LOCAL_CORE

@@ -364,6 +364,23 @@ def test_what_is_no_address_is_not_this_machine(peer: str) -> None:
     assert not is_loopback(peer)
 
 
+@pytest.mark.parametrize("peer", ["127.0.0.1", "::1", "::ffff:127.0.0.1", "127.9.9.9"])
+async def test_the_operator_token_is_nothing_through_a_proxy_that_is_named(database_url: Secret, peer: str) -> None:
+    """A proxy on this machine is a loopback peer, and whoever sent the request may be anywhere."""
+    elsewhere = {"X-Forwarded-For": "203.0.113.9"}
+    async with running_core(core_settings(database_url, trusted_proxies="127.0.0.0/8,::1/128")) as api:
+        for headers in (elsewhere, {"Forwarded": "for=203.0.113.9"}, {"X-Forwarded-For": "127.0.0.1"}, {}):
+            answer = await api.other(peer=peer).get("/v1/organizations", headers=headers)
+            assert (answer.status, answer.code) == (401, "unauthenticated")
+
+
+async def test_the_operator_token_works_beside_a_proxy_that_is_another_address(database_url: Secret) -> None:
+    async with running_core(core_settings(database_url, trusted_proxies="127.0.0.2/32,10.0.0.0/8")) as api:
+        assert (await api.get("/v1/organizations")).status == 200
+        assert (await api.other(peer="127.0.0.2").get("/v1/organizations")).status == 401
+        assert (await api.other(peer="10.0.0.1").get("/v1/organizations")).status == 401
+
+
 async def test_a_core_without_an_operator_token_knows_no_caller(database_url: Secret) -> None:
     async with running_core(core_settings(database_url, operator_token=None)) as api:
         assert (await api.get("/v1/organizations")).status == 401

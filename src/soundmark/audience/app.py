@@ -19,6 +19,7 @@ from soundmark.audience.features.usage import routes as usage
 from soundmark.audience.hot.group import GroupCommit
 from soundmark.audience.hot.ingest import PATH, Ingest
 from soundmark.audience.secrets import token_key
+from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.entropy import Entropy, SystemEntropy
 from soundmark.kit.guard import Guard
@@ -26,6 +27,8 @@ from soundmark.kit.health import health_routes
 from soundmark.kit.http import AsgiApp, Edge, Receive, Scope, Send, install_problem_handlers
 from soundmark.kit.postgres import Database
 from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.kit.rate_limit import make_rate_limit
+from soundmark.kit.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.schema_version import is_current
 from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.startup import CannotStart
@@ -40,11 +43,16 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     ctx = _context(settings, clock, entropy)
     group = GroupCommit(ctx.db, ctx.clock, ctx.sealer)
+    clients = _clients(settings, ctx)
+    refused = _refused_events(settings, clock)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with _running(ctx, group):
-            yield
+            try:
+                yield
+            finally:
+                await refused.aclose()
 
     async def database_is_ready() -> bool:
         """Whether the database answers and has every table that this release needs."""
@@ -58,8 +66,18 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
     app.state.context = ctx
     install_problem_handlers(app, settings.base_url)
     app.router.routes.extend(health_routes({"database": database_is_ready}, ctx.db.find_warning))
-    private = Edge(Guard(app, settings.audience_credential), settings.base_url, entropy)
-    return _front(Ingest(entropy, group, base_url=settings.base_url), private)
+    private = Edge(
+        Guard(app, settings.audience_credential), settings.base_url, entropy, describe_refused=clients.describe_refused
+    )
+    ingest = Ingest(
+        entropy,
+        group,
+        base_url=settings.base_url,
+        clients=clients,
+        refused=refused,
+        credentials=settings.audience_credential,
+    )
+    return _front(ingest, private)
 
 
 def _front(ingest: Ingest, rest: AsgiApp) -> AsgiApp:
@@ -94,6 +112,23 @@ def _context(settings: AudienceSettings, clock: Clock, entropy: Entropy) -> Cont
         sealer=Sealer(parse_master_key(settings.master_key.reveal()), entropy),
         report_turns=ReportTurns(_REPORTS_AT_ONCE),
     )
+
+
+def _clients(settings: AudienceSettings, ctx: Context) -> ClientAddresses:
+    is_shared = settings.rate_limit_url is not None
+    digest = AddressDigest(ctx.entropy, ctx.sealer.derive("address digests") if is_shared else None)
+    return ClientAddresses(AddressReader(settings.trusted_proxies), digest, ctx.clock)
+
+
+def _refused_events(settings: AudienceSettings, clock: Clock) -> RefusalLimit:
+    limit = make_rate_limit(
+        settings.rate_limit_url,
+        settings.refusal_rate_limit,
+        settings.refusal_rate_window_s,
+        key_prefix=b"soundmark:audience-refused-events:",
+        clock=clock,
+    )
+    return RefusalLimit("events", limit)
 
 
 @contextlib.asynccontextmanager

@@ -17,6 +17,8 @@ from starlette.routing import Route
 from soundmark.audio.problems import AudioBusy
 from soundmark.audio.render import FRAME_PATTERN, Protocol, QueueFull, Renderer, RenderQueue
 from soundmark.kit.bodies import read_body
+from soundmark.kit.client_address import AddressDigest, AddressReader
+from soundmark.kit.clock import SystemClock
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.guard import Guard
 from soundmark.kit.health import health_routes
@@ -29,6 +31,7 @@ from soundmark.kit.problems import (
     UnsupportedMediaType,
     ValidationFailed,
 )
+from soundmark.kit.refusals import ClientAddresses
 from soundmark.kit.strict_json import MalformedJson, parse_json
 from soundmark.settings import AudioSettings
 
@@ -71,7 +74,9 @@ def create_app(settings: AudioSettings) -> AsgiApp:
     app = Starlette(lifespan=lifespan, routes=[*health_routes({}), Route("/render", render, methods=["POST"])])
     app.router.redirect_slashes = False
     install_problem_handlers(app, _NO_BASE_URL)
-    return Edge(Guard(app, settings.audio_credential), _NO_BASE_URL, SystemEntropy())
+    entropy = SystemEntropy()
+    clients = ClientAddresses(AddressReader(()), AddressDigest(entropy), SystemClock())
+    return Edge(Guard(app, settings.audio_credential), _NO_BASE_URL, entropy, clients.describe_refused)
 
 
 async def render(request: Request) -> Response:

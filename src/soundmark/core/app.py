@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Final
 
 import structlog
@@ -20,7 +21,7 @@ from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.configuration import Configuration, from_environment
 from soundmark.core.context import Context
 from soundmark.core.custody import Custody
-from soundmark.core.edge import authenticate, refined
+from soundmark.core.edge import authenticate, describe_refused, refined
 from soundmark.core.features.api_keys import routes as api_keys
 from soundmark.core.features.audience_control import routes as audience_control
 from soundmark.core.features.audience_reports import routes as audience_reports
@@ -55,7 +56,8 @@ from soundmark.kit.paging import Cursors
 from soundmark.kit.postgres import STATEMENT_TIMEOUT_S, Database
 from soundmark.kit.private_call import PrivateChannel
 from soundmark.kit.problems import DatabaseUnavailable
-from soundmark.kit.rate_limit import LocalRateLimit, RateLimit, SharedRateLimit
+from soundmark.kit.rate_limit import RateLimit, make_rate_limit
+from soundmark.kit.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.schema_version import is_current
 from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.secret import Secret
@@ -77,13 +79,23 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     sealer = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
     ctx = _context(settings, sealer, clock, entropy)
     lookup = BroadcastLookup(ctx.db, Answers(ctx.custody, ctx.clock, entropy))
-    limit = _rate_limit(settings, clock)
+    addresses, digests = AddressReader(settings.trusted_proxies), _address_digest(settings, sealer, entropy)
+    clients = ClientAddresses(addresses, digests, clock)
+    limit = make_rate_limit(
+        settings.rate_limit_url,
+        settings.resolve_rate_limit,
+        settings.resolve_rate_window_s,
+        key_prefix=b"soundmark:resolve:",
+        clock=clock,
+    )
+    refused_credentials = _refusal_limit(settings, clock, "credentials")
+    refused_events = _refusal_limit(settings, clock, "events")
     tokens = _access_tokens(settings, clock)
-    resolve = _resolve(settings, sealer, ctx, lookup, limit)
+    resolve = _resolve(settings, ctx, lookup, limit, addresses, digests)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with _running(ctx, sealer, lookup, limit):
+        async with _running(ctx, sealer, lookup, (limit, refused_credentials, refused_events)):
             if tokens is not None:
                 tokens.start()
             try:
@@ -95,14 +107,19 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     app = bare_app(lifespan)
     app.state.context = ctx
     keys = ServerKeyAccess(ctx.db, clock)
-    app.state.credentials = Credentials(OperatorAccess(settings.operator_token), keys, tokens)
+    operator = OperatorAccess(settings.operator_token, trusted_proxies=settings.trusted_proxies)
+    app.state.credentials = Credentials(operator, keys, tokens)
     app.state.authenticate = authenticate
+    app.state.clients = clients
+    app.state.refused_credentials = refused_credentials
+    app.state.refused_events = refused_events
     install_problem_handlers(app, settings.base_url, refine=refined)
     app.router.routes.extend(publication_routes(app, settings.base_url))
     checks = {"database": ctx.db.is_ready, "audio": ctx.audio.is_ready, "audience": ctx.audience.is_ready}
     app.router.routes.extend(health_routes(checks, ctx.db.find_warning))
     preflight = Preflight(PROOF_HEADER_NAME, entropy)
-    edge = CrossOrigin(Edge(app, settings.base_url, entropy), preflight, _OPEN_PATHS, _OPEN_PREFIXES)
+    tenants = Edge(app, settings.base_url, entropy, partial(describe_refused, clients))
+    edge = CrossOrigin(tenants, preflight, _OPEN_PATHS, _OPEN_PREFIXES)
     return _front(resolve, edge)
 
 
@@ -155,7 +172,9 @@ def _front(resolve: Resolve, rest: AsgiApp) -> AsgiApp:
 
 
 @contextlib.asynccontextmanager
-async def _running(ctx: Context, sealer: Sealer, lookup: BroadcastLookup, limit: RateLimit) -> AsyncIterator[None]:
+async def _running(
+    ctx: Context, sealer: Sealer, lookup: BroadcastLookup, limits: Iterable[RateLimit | RefusalLimit]
+) -> AsyncIterator[None]:
     """Everything that runs beside the requests, from start to stop."""
     async with contextlib.AsyncExitStack() as stack:
         with _expected_failures():
@@ -174,7 +193,8 @@ async def _running(ctx: Context, sealer: Sealer, lookup: BroadcastLookup, limit:
         stack.push_async_callback(lookup.aclose)
         stack.push_async_callback(ctx.audio.aclose)
         stack.push_async_callback(ctx.audience.aclose)
-        stack.push_async_callback(limit.aclose)
+        for limit in limits:
+            stack.push_async_callback(limit.aclose)
         _log.info("core_started", base_url=ctx.base_url)
         yield
 
@@ -230,27 +250,37 @@ def _access_tokens(settings: CoreSettings, clock: Clock) -> OidcAccess | None:
     return OidcAccess(settings.oidc_issuer, settings.oidc_client_id, clock)
 
 
-def _rate_limit(settings: CoreSettings, clock: Clock) -> RateLimit:
-    alone = LocalRateLimit(settings.resolve_rate_limit, settings.resolve_rate_window_s, clock)
-    if settings.rate_limit_url is None:
-        return alone
-    quota, window_s = settings.resolve_rate_limit, settings.resolve_rate_window_s
-    return SharedRateLimit(
-        settings.rate_limit_url, quota, window_s, key_prefix=b"soundmark:resolve:", alone=alone, clock=clock
+def _refusal_limit(settings: CoreSettings, clock: Clock, name: str) -> RefusalLimit:
+    limit = make_rate_limit(
+        settings.rate_limit_url,
+        settings.refusal_rate_limit,
+        settings.refusal_rate_window_s,
+        key_prefix=f"soundmark:refused-{name}:".encode(),
+        clock=clock,
     )
+    return RefusalLimit(name, limit)
 
 
-def _resolve(
-    settings: CoreSettings, sealer: Sealer, ctx: Context, lookup: BroadcastLookup, limit: RateLimit
-) -> Resolve:
+def _address_digest(settings: CoreSettings, sealer: Sealer, entropy: Entropy) -> AddressDigest:
     is_shared = settings.rate_limit_url is not None
+    return AddressDigest(entropy, sealer.derive("address digests") if is_shared else None)
+
+
+def _resolve(  # noqa: PLR0913, PLR0917 - wired once, here
+    settings: CoreSettings,
+    ctx: Context,
+    lookup: BroadcastLookup,
+    limit: RateLimit,
+    addresses: AddressReader,
+    digests: AddressDigest,
+) -> Resolve:
     return Resolve(
         base_url=settings.base_url,
         clock=ctx.clock,
         entropy=ctx.entropy,
         lookup=lookup,
         limit=limit,
-        addresses=AddressReader(settings.trusted_proxies),
-        digests=AddressDigest(ctx.entropy, sealer.derive("address digests") if is_shared else None),
+        addresses=addresses,
+        digests=digests,
         policy=b'"resolve";q=%d;w=%d' % (settings.resolve_rate_limit, settings.resolve_rate_window_s),
     )

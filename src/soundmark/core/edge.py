@@ -14,9 +14,10 @@ from soundmark.core.access.policy import POLICY, Action
 from soundmark.core.context import Context
 from soundmark.core.domain.scope import Caller, TenantScope, User
 from soundmark.core.problems import IntentNotCanonical
-from soundmark.kit.http import ACCESS, pointer_to, refuse_unknown_parameters
+from soundmark.kit.http import ACCESS, Scope, pointer_to, refuse_unknown_parameters
 from soundmark.kit.paging import CURSOR_CHARS_MAX, CURSOR_CHARS_MIN, LIMIT_DEFAULT, LIMIT_MAX
 from soundmark.kit.problems import FieldError, Problem, Unauthenticated
+from soundmark.kit.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.strict_json import Unrepresentable
 
 _DIGITS: Final = re.compile(r"[0-9]{1,9}")
@@ -33,7 +34,19 @@ async def _request_id(request: Request) -> str:
     return identity
 
 
+async def _client(request: Request) -> bytes:
+    clients: ClientAddresses = request.app.state.clients
+    return clients.digest_of(request.scope)
+
+
+async def _refused_events(request: Request) -> RefusalLimit:
+    limit: RefusalLimit = request.app.state.refused_events
+    return limit
+
+
 Ctx = Annotated[Context, Depends(_context)]
+ClientDigest = Annotated[bytes, Depends(_client)]
+RefusedEvents = Annotated[RefusalLimit, Depends(_refused_events)]
 RequestId = Annotated[str, Depends(_request_id)]
 OrganizationPath = Annotated[
     str, Path(max_length=160, description="The organisation's id.", examples=["org_b2xkLXJhZGlvLWV4YW1wbA"])
@@ -75,11 +88,23 @@ CursorText = Annotated[
 
 
 async def authenticate(request: Request) -> Caller:
-    """The caller behind the one `Authorization` header.
+    """Return the caller behind the one `Authorization` header, unless its address was refused too often.
 
-    Raises: Unauthenticated for no, two, malformed and unknown credentials alike; EmailNotVerified;
+    Raises: Unauthenticated for no, two, malformed and unknown credentials alike; RateLimited; EmailNotVerified;
         IdentityProviderUnavailable.
     """
+    refused: RefusalLimit = request.app.state.refused_credentials
+    clients: ClientAddresses = request.app.state.clients
+    client = clients.digest_of(request.scope)
+    await refused.check(client)
+    try:
+        return await _find_caller(request)
+    except Unauthenticated:
+        await refused.count(client)
+        raise
+
+
+async def _find_caller(request: Request) -> Caller:
     headers = request.headers.getlist("authorization")
     if len(headers) != 1:
         raise Unauthenticated
@@ -88,6 +113,18 @@ async def authenticate(request: Request) -> Caller:
         raise Unauthenticated
     credentials: Credentials = request.app.state.credentials
     return await credentials.caller_of(credential, request.client.host if request.client else None)
+
+
+def describe_refused(clients: ClientAddresses, scope: Scope) -> dict[str, str]:
+    """Return what the log says of whose request was refused: the caller's id where it is known, and the address digest.
+
+    Never an address, an e-mail or a credential.
+    """
+    caller: Caller | None = scope.get("state", {}).get("caller")
+    if caller is None:
+        return clients.describe_refused(scope)
+    identity = caller.subject_id if isinstance(caller, User) else caller.id
+    return {"caller": identity, **clients.describe_refused(scope)}
 
 
 class CallerOf:

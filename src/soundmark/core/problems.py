@@ -237,12 +237,6 @@ class QuotaExceeded(Problem):
     kind, code, title = Kind.LIMITED, "quota_exceeded", "The monthly quota of Codes does not allow this."
 
 
-class RateLimited(Problem):
-    """Too many requests from one address in the window."""
-
-    kind, code, title = Kind.LIMITED, "rate_limited", "Too many requests; try again later."
-
-
 class ReportTooLarge(Problem):
     """A dimension of the report has more entries than a report may hold."""
 

@@ -45,6 +45,11 @@ class AddressReader:
                 break
         return _subject(address, peer)
 
+    def is_trusted(self, peer: str) -> bool:
+        """Return whether the socket's peer is a trusted proxy."""
+        address = _parse(peer)
+        return address is not None and self._is_trusted(address)
+
     def _is_trusted(self, address: Address) -> bool:
         return any(address in network for network in self._trusted if network.version == address.version)
 

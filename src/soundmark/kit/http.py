@@ -50,6 +50,7 @@ ACCESS: Final = "x-svc-access"  # The OpenAPI extension in which every route say
 
 GONE: Final = 499  # What is noted of a caller who left before the answer; nobody reads it.
 
+_REFUSALS: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS})
 _PROBES: Final = frozenset({"/healthz", "/readyz"})
 _NAME_CHARS_MAX: Final = 160  # Of a member that a pointer names; the longest that we know has 32.
 _REQUEST_ID_BYTES: Final = 16
@@ -98,12 +99,14 @@ def problem_document(problem: Problem, *, base_url: str, request_id: str) -> byt
 class Edge:
     """An ASGI app around `app`: request id, log line, `Cache-Control`, and problems for whatever escapes.
 
-    `HEAD` is answered wherever `GET` is.
+    `HEAD` is answered wherever `GET` is. `describe_refused` returns what the log line says besides of a request that
+    was refused (401, 403, 429).
     """
 
     app: AsgiApp
     base_url: str
     entropy: Entropy
+    describe_refused: Callable[[Scope], Mapping[str, str]] = lambda _scope: {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -129,6 +132,7 @@ class Edge:
                 route=getattr(asked.get("route"), "path", None),
                 status=answered.status,
                 duration_ms=round((time.perf_counter() - started_s) * 1000, 1),
+                **(self.describe_refused(asked) if answered.status in _REFUSALS else {}),
             )
 
     async def _run(self, scope: Scope, receive: Receive, answered: "_Answer") -> None:

@@ -116,11 +116,13 @@ class PrivateChannel:
     async def forward(
         self, path: str, content: bytes, headers: Mapping[str, str], *, query: Query | None = None, request_id: str
     ) -> PrivateAnswer:
-        """POST bytes as they are, with these headers and without our credential: for a route that anybody may call.
+        """POST bytes as they are, with these headers, to a route that anybody may call.
+
+        Our credential goes with them, by which the component knows who hands them on.
 
         Raises: PrivateCallFailed.
         """
-        return await self._call("POST", path, content, query, headers, request_id)
+        return await self._call("POST", path, content, query, {**headers, **self._authority()}, request_id)
 
     async def is_ready(self) -> bool:
         """Whether the component says of itself that it is ready."""

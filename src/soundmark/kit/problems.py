@@ -113,6 +113,12 @@ class PayloadTooLarge(Problem):
     kind, code, title = Kind.TOO_LARGE, "payload_too_large", "The body is too large."
 
 
+class RateLimited(Problem):
+    """Too many requests from one address in the window."""
+
+    kind, code, title = Kind.LIMITED, "rate_limited", "Too many requests; try again later."
+
+
 class Unauthenticated(Problem):
     """No, unknown, malformed, expired or revoked credential: all alike."""
 

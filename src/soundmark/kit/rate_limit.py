@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, Protocol
 
 import structlog
@@ -18,11 +19,15 @@ _log: Final = structlog.get_logger()
 
 
 class Verdict(NamedTuple):
-    """Whether a request may go on, how many more may, and after how many seconds the count begins anew."""
+    """Whether a request may go on, how many more may, and after how many seconds the count begins anew.
+
+    `is_first_refused` of the one request that went over the limit, so that it can be logged once in a window.
+    """
 
     is_allowed: bool
     remaining: int
     reset_s: int
+    is_first_refused: bool = False
 
 
 class RateLimit(Protocol):
@@ -30,6 +35,10 @@ class RateLimit(Protocol):
 
     async def hit(self, subject: bytes) -> Verdict:
         """Count one request of `subject` and judge it."""
+        ...
+
+    async def look(self, subject: bytes) -> Verdict:
+        """Return what the last request of `subject` was told, and count nothing; a new subject is allowed."""
         ...
 
     async def aclose(self) -> None:
@@ -63,10 +72,22 @@ class LocalRateLimit:
         window[1] += 1
         left = self._quota - int(window[1])
         # The window's end lies ahead, so its whole seconds are one at least.
+        return Verdict(left >= 0, max(left, 0), math.ceil(window[0] - now_s), left == -1)
+
+    def judge(self, subject: bytes) -> Verdict:
+        """Return what the last request of `subject` was told, and count nothing; a new subject is allowed."""
+        window = self._young.get(subject) or self._old.get(subject)
+        now_s = self._clock.monotonic_s()
+        if window is None or now_s >= window[0]:
+            return Verdict(is_allowed=True, remaining=self._quota, reset_s=self._window_s)
+        left = self._quota - int(window[1])
         return Verdict(left >= 0, max(left, 0), math.ceil(window[0] - now_s))
 
     async def hit(self, subject: bytes) -> Verdict:
         return self.count(subject)
+
+    async def look(self, subject: bytes) -> Verdict:
+        return self.judge(subject)
 
     async def aclose(self) -> None:
         pass
@@ -95,26 +116,38 @@ class SharedRateLimit:
         )
 
     async def hit(self, subject: bytes) -> Verdict:
+        return await self._ask(subject, self._count_together, self._alone.count)
+
+    async def look(self, subject: bytes) -> Verdict:
+        return await self._ask(subject, self._look_together, self._alone.judge)
+
+    async def _ask(
+        self,
+        subject: bytes,
+        together: Callable[[bytes], Awaitable[Verdict]],
+        alone: Callable[[bytes], Verdict],
+    ) -> Verdict:
+        """What the server says, or this process alone while the server is away."""
         was_away = self._is_away
         if was_away:
             now_s = self._clock.monotonic_s()
             if now_s < self._try_again_at_s:
-                return self._alone.count(subject)
+                return alone(subject)
             self._try_again_at_s = now_s + _ALONE_S
         try:
-            verdict = await self._count_together(subject)
+            verdict = await together(subject)
         except (RedisError, OSError, TimeoutError) as error:
             # Of all that waited for the same silence, the first one tells.
             if was_away or not self._is_away:
                 _log.warning("shared_rate_limit_unavailable", error=type(error).__name__)
                 self._is_away = True
                 self._try_again_at_s = self._clock.monotonic_s() + _ALONE_S
-            return self._alone.count(subject)
+            return alone(subject)
         self._is_away = False
         return verdict
 
     async def _count_together(self, subject: bytes) -> Verdict:
-        key = self._key_prefix + subject.hex().encode()
+        key = self._key_of(subject)
         async with asyncio.timeout(_SHARED_TIMEOUT_S), self._client.pipeline(transaction=True) as pipeline:
             # The first request of a subject opens its window; all three are one step.
             pipeline.set(key, 0, px=self._window_ms, nx=True)
@@ -125,7 +158,30 @@ class SharedRateLimit:
                 # A server before Redis 7 can end a window within that step; the count after it would never end.
                 await self._client.pexpire(key, self._window_ms)
                 left_ms = self._window_ms
-        return Verdict(used <= self._quota, max(0, self._quota - used), max(1, math.ceil(left_ms / 1000)))
+        return self._verdict(used, left_ms)
+
+    async def _look_together(self, subject: bytes) -> Verdict:
+        key = self._key_of(subject)
+        async with asyncio.timeout(_SHARED_TIMEOUT_S), self._client.pipeline(transaction=True) as pipeline:
+            pipeline.get(key)
+            pipeline.pttl(key)
+            used, left_ms = await pipeline.execute()
+        return self._verdict(int(used or 0), left_ms if used else self._window_ms)._replace(is_first_refused=False)
+
+    def _key_of(self, subject: bytes) -> bytes:
+        return self._key_prefix + subject.hex().encode()
+
+    def _verdict(self, used: int, left_ms: int) -> Verdict:
+        left = self._quota - used
+        return Verdict(left >= 0, max(0, left), max(1, math.ceil(left_ms / 1000)), left == -1)
 
     async def aclose(self) -> None:
         await self._client.aclose()
+
+
+def make_rate_limit(url: Secret | None, quota: int, window_s: int, *, key_prefix: bytes, clock: Clock) -> RateLimit:
+    """Return a limit that is counted at `url` together with others, or in this process alone where that is None."""
+    alone = LocalRateLimit(quota, window_s, clock)
+    if url is None:
+        return alone
+    return SharedRateLimit(url, quota, window_s, key_prefix=key_prefix, alone=alone, clock=clock)

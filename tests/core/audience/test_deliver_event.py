@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from audience_faults import FAULTS, core_beside, failing_audience
-from core_app import Answer, Api, FakeClock, Rival, Tenant
+from core_app import AUDIENCE_CREDENTIAL, Answer, Api, FakeClock, Rival, Tenant
 from leaks import remember
 from measuring import fresh
 from misbehaving import answer, misbehaving
@@ -162,7 +162,7 @@ async def test_what_is_larger_than_an_event_is_not_handed_on(database_url: Secre
 
 
 async def test_bytes_and_signature_arrive_as_they_were_sent(database_url: Secret, clock: FakeClock) -> None:
-    """Not parsed, not written anew: the signature covers every byte. And our credential stays here."""
+    """Not parsed, not written anew: the signature covers every byte. Our credential says who hands it on."""
     body = b' {"b" : 1,\n"a":"\xc3\xa4\\u00e4" } '
     behave = answer(json.dumps(RECORDED).encode(), status="201 Created")
     async with misbehaving(behave) as server, core_beside(server.url, database_url, clock) as core:
@@ -176,7 +176,8 @@ async def test_bytes_and_signature_arrive_as_they_were_sent(database_url: Secret
         assert lines[0] == b"post /v1/events http/1.1"
         assert b"x-svc-signature: sha256=" + signature in lines
         assert b"x-request-id: of-the-publisher" in lines
-        assert not any(line.startswith((b"authorization", b"cookie", b"x-forwarded-for")) for line in lines)
+        assert b"authorization: bearer " + AUDIENCE_CREDENTIAL.encode() in lines
+        assert not any(line.startswith((b"cookie", b"x-forwarded-for")) for line in lines)
 
 
 @pytest.mark.parametrize("fault", EVENT_FAULTS)

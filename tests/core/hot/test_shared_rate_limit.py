@@ -2,19 +2,13 @@
 
 import asyncio
 import contextlib
-import shutil
-import signal
 import socket
-import subprocess
-import tempfile
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 import structlog
 from core_app import FakeClock, core_settings, running_core
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis_server import RedisServer, running_redis
 
 from soundmark.kit import rate_limit
 from soundmark.kit.client_address import AddressDigest
@@ -30,64 +24,12 @@ UNKNOWN = "brd_" + "u" * 16
 HANGING_S_MAX = 10  # The limit waits 0.25 s, fifty after one another 12.5 s; the rest is for a machine that is busy.
 
 
-class RedisServer:
-    """A redis-server that keeps nothing, on one loopback port; it can be ended, started again and hung."""
-
-    def __init__(self, port: int, folder: Path) -> None:
-        self.port = port
-        self.url = f"redis://127.0.0.1:{port}/0"
-        self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-
-    async def start(self) -> None:
-        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-        options += ["--dir", str(self._folder)]
-        self._process = subprocess.Popen(  # noqa: ASYNC220 - it is started, not waited for
-            ["redis-server", *options], stdout=subprocess.DEVNULL
-        )
-        async with asyncio.timeout(60), self.client() as client:
-            while True:
-                with contextlib.suppress(RedisError, OSError):
-                    await client.ping()
-                    return
-                assert self._process.poll() is None, "redis-server must start"
-                await asyncio.sleep(0.01)
-
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait(10)
-            self._process = None
-
-    @contextlib.contextmanager
-    def hanging(self) -> Iterator[None]:
-        """It takes what it is sent, and answers when the block is over."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            self._process.send_signal(signal.SIGCONT)
-
-    def client(self) -> Redis:
-        return Redis.from_url(self.url, socket_timeout=5)
-
-
 @pytest.fixture
 async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RedisServer]:
     # A quarter of a second may pass on a busy machine; what is not about waiting waits longer.
     monkeypatch.setattr(rate_limit, "_SHARED_TIMEOUT_S", 10)
-    assert shutil.which("redis-server"), "redis-server is needed: `make test-tools` installs it"
-    # Bound by us too and never listening, the port is nobody's but the server's, also while it is down.
-    with tempfile.TemporaryDirectory() as folder, socket.socket() as reserved:
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        reserved.bind(("127.0.0.1", 0))
-        found = RedisServer(reserved.getsockname()[1], Path(folder))
-        try:
-            await found.start()
-            yield found
-        finally:
-            found.stop()
+    async with running_redis() as found:
+        yield found
 
 
 @contextlib.asynccontextmanager
@@ -111,7 +53,7 @@ async def test_two_processes_count_together(server: RedisServer) -> None:
         assert [verdict.is_allowed for verdict in verdicts] == [True, True, True, False, False]
         assert [verdict.remaining for verdict in verdicts] == [2, 1, 0, 0, 0]
         assert all(1 <= verdict.reset_s <= WINDOW_S for verdict in verdicts)
-        assert await other.hit(OTHER) == (True, 2, WINDOW_S)
+        assert await other.hit(OTHER) == Verdict(is_allowed=True, remaining=2, reset_s=WINDOW_S)
 
 
 async def test_many_at_once_are_each_counted_once(server: RedisServer) -> None:
@@ -127,7 +69,7 @@ async def test_a_window_ends_and_the_next_request_opens_a_new_one(server: RedisS
         assert 0 < await client.pttl(key) <= WINDOW_S * 1000
         # What Redis does when the window's time is over.
         await client.pexpire(key, 0)
-        assert await limit.hit(SUBJECT) == (True, 2, WINDOW_S)
+        assert await limit.hit(SUBJECT) == Verdict(is_allowed=True, remaining=2, reset_s=WINDOW_S)
 
 
 async def test_a_request_does_not_prolong_its_window(server: RedisServer) -> None:
@@ -182,7 +124,7 @@ async def test_an_answer_that_came_too_late_is_not_taken_for_the_next_one(
         assert await remaining(limit, limit) == [2, 1]
         with server.hanging(), monkeypatch.context() as hurry:
             hurry.setattr(rate_limit, "_SHARED_TIMEOUT_S", 0.01)
-            assert await limit.hit(OTHER) == (True, 2, WINDOW_S)
+            assert await limit.hit(OTHER) == Verdict(is_allowed=True, remaining=2, reset_s=WINDOW_S)
         clock.advance(seconds=1)
         verdict = await limit.hit(SUBJECT)
         assert (verdict.is_allowed, verdict.remaining) == (True, 0)
@@ -208,7 +150,7 @@ async def test_a_server_that_hangs_delays_by_its_timeout_at_most() -> None:
         async with limiter(url) as limit:
             async with asyncio.timeout(HANGING_S_MAX):
                 verdict = await limit.hit(SUBJECT)
-            assert verdict == (True, 2, WINDOW_S)
+            assert verdict == Verdict(is_allowed=True, remaining=2, reset_s=WINDOW_S)
 
 
 async def test_a_server_that_hangs_delays_many_at_once_no_longer_than_one() -> None:

@@ -7,19 +7,26 @@ from typing import Final, TypeAlias
 import structlog
 from prometheus_client import Counter
 
-from soundmark.audience.hot.delivery import DUPLICATE, RECORDED, Outcome
+from soundmark.audience.hot.delivery import DUPLICATE, RECORDED, Delivery, Outcome
 from soundmark.audience.hot.event import parse_body
 from soundmark.audience.hot.group import GroupCommit
 from soundmark.kit.closed_query import query_faults
+from soundmark.audience.problems import EventQuotaExceeded
 from soundmark.kit.entropy import Entropy
+from soundmark.kit.guard import holds_credential
 from soundmark.kit.http import PROBLEM_TYPE, Receive, Scope, Send, problem_document, request_id
 from soundmark.kit.problems import (
     InternalError,
+    MalformedBody,
     MethodNotAllowed,
     PayloadTooLarge,
     Problem,
+    RateLimited,
+    Unauthenticated,
     UnsupportedMediaType,
 )
+from soundmark.kit.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.secret import Secret
 from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER
 
 PATH: Final = "/v1/events"
@@ -35,12 +42,28 @@ Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 
 class Ingest:
-    """Takes events: reads the bytes, lets them be judged and stored, and writes what became of them."""
+    """Takes events: reads the bytes, lets them be judged and stored, and writes what became of them.
 
-    def __init__(self, entropy: Entropy, group: GroupCommit, *, base_url: str) -> None:
+    Senders are limited by their addresses, except whoever holds one of `credentials`: that is Core, which hands events
+    on and limits their senders itself.
+    """
+
+    def __init__(  # noqa: PLR0913 - wired once, in app
+        self,
+        entropy: Entropy,
+        group: GroupCommit,
+        *,
+        base_url: str,
+        clients: ClientAddresses,
+        refused: RefusalLimit,
+        credentials: tuple[Secret, ...],
+    ) -> None:
         self._entropy: Final = entropy
         self._base_url: Final = base_url
         self._group: Final = group
+        self._clients: Final = clients
+        self._refused: Final = refused
+        self._credentials: Final = credentials
         self._count: Final = {outcome: _outcomes.labels(outcome) for outcome in _STATUS}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,8 +73,13 @@ class Ingest:
             (b"x-content-type-options", b"nosniff"),
             (b"x-request-id", identity.encode()),
         ]
+        is_direct = not holds_credential(scope, self._credentials)
+        client = self._clients.digest_of(scope) if is_direct else None
+        delivery: Delivery | None = None
         outcome: Outcome
         try:
+            if client is not None:
+                await self._refused.check(client)
             body = await _body(scope, receive)
             if body is None:
                 return  # Whoever sent it has gone.
@@ -61,16 +89,36 @@ class Ingest:
                 unread = unread._replace(query_faults=faults)
             delivery = self._group.deliver(unread, _signature(scope["headers"]))
             outcome = await delivery.settled
-            if isinstance(outcome, str):
-                await self._send_answer(send, headers, outcome, delivery.event.event_id)
-                return
         except Problem as problem:
             outcome = problem
         except Exception as error:  # noqa: BLE001 - the edge of this route: whatever escapes is answered and logged
             # Without its text and its traceback, where what was sent could stand.
             _log.error("internal_error", request_id=identity, error=type(error).__name__)
             outcome = InternalError()
+        if isinstance(outcome, str):
+            assert delivery is not None, "only what was delivered is recorded"
+            await self._send_answer(send, headers, outcome, delivery.event.event_id)
+            return
+        if client is not None:
+            outcome = await self._note_refused(client, outcome, delivery, identity)
         await self._send_problem(send, headers, outcome, identity)
+
+    async def _note_refused(self, client: bytes, problem: Problem, delivery: Delivery | None, identity: str) -> Problem:
+        """Return what is answered to a sender whose event was refused: the problem, or that it was one too many.
+
+        What is counted is what nobody has shown to come from its publisher.
+        """
+        if isinstance(problem, MalformedBody | Unauthenticated):
+            try:
+                await self._refused.count(client)
+            except RateLimited as limited:
+                return limited
+        if isinstance(problem, Unauthenticated):
+            _log.info("event_refused", request_id=identity, code=problem.code, address=client.hex())
+        elif isinstance(problem, EventQuotaExceeded) and delivery is not None:
+            caller = delivery.unread.integration_id
+            _log.info("event_refused", request_id=identity, code=problem.code, caller=caller, address=client.hex())
+        return problem
 
     async def _send_answer(self, send: Send, headers: Headers, outcome: str, event_id: str) -> None:
         self._count[outcome].inc()

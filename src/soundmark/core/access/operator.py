@@ -1,9 +1,11 @@
 """The operator token: for local validation, from this machine only, never a public contract."""
 
+from collections.abc import Iterable
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from soundmark.core.domain.scope import Caller, User
+from soundmark.kit.client_address import AddressReader, Network
 from soundmark.kit.secret import Secret
 
 PREFIX: Final = "xop_"
@@ -13,17 +15,22 @@ OPERATOR: Final = User(
 
 
 class OperatorAccess:
-    """Knows the operator token, if this process has one."""
+    """Knows the operator token, if this process has one.
 
-    def __init__(self, token: Secret | None) -> None:
+    A reverse proxy on this machine is a loopback peer, and anybody may come through it: from `trusted_proxies` the
+    token is none.
+    """
+
+    def __init__(self, token: Secret | None, *, trusted_proxies: Iterable[Network] = ()) -> None:
         self._token: Final = token
+        self._proxies: Final = AddressReader(trusted_proxies)
 
     def user_of(self, credential: str, peer: str | None) -> User | None:
-        """The operator, when the token is right and the socket's peer is this machine; else None.
+        """The operator, when the token is right and the socket's peer is this machine and no proxy; else None.
 
         `peer` is the address of the socket and never one that a header claims.
         """
-        if self._token is None or peer is None or not is_loopback(peer):
+        if self._token is None or peer is None or not is_loopback(peer) or self._proxies.is_trusted(peer):
             return None
         return OPERATOR if self._token.equals(credential) else None
 

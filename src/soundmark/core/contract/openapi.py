@@ -153,7 +153,7 @@ def _implied(operation: dict[str, Any]) -> Iterable[str]:
     access = operation[ACCESS]
     yield from ("internal_error", "database_unavailable")
     if not access["public"]:
-        yield "unauthenticated"
+        yield from ("unauthenticated", "rate_limited")
         yield from ("email_not_verified", "identity_provider_unavailable")
         if access["key_scope"]:
             yield "insufficient_scope"

@@ -8,7 +8,6 @@ from prometheus_client import Counter
 
 from soundmark.core.hot.answers import Outcome, Question
 from soundmark.core.hot.lookup import BroadcastLookup
-from soundmark.core.problems import RateLimited
 from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import Clock
 from soundmark.kit.closed_query import query_faults
@@ -16,7 +15,7 @@ from soundmark.kit.connection import WHOLE_RESPONSE
 from soundmark.kit.cross_origin import READABLE_HEADERS, Preflight, is_preflight
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.http import PROBLEM_TYPE, Receive, Scope, Send, problem_document, request_id
-from soundmark.kit.problems import FieldError, InternalError, MethodNotAllowed, Problem, ValidationFailed
+from soundmark.kit.problems import FieldError, InternalError, MethodNotAllowed, Problem, RateLimited, ValidationFailed
 from soundmark.kit.rate_limit import RateLimit, Verdict
 
 PATH_PREFIX: Final = "/v1/resolve/"
@@ -90,7 +89,10 @@ class Resolve:
         try:
             client = scope.get("client")
             subject = self._addresses.subject(client[0] if client else None, scope["headers"])
-            verdict = await self._limit.hit(self._digests.of(subject, self._clock.unix_s()))
+            digest = self._digests.of(subject, self._clock.unix_s())
+            verdict = await self._limit.hit(digest)
+            if verdict.is_first_refused:
+                _log.warning("resolutions_limited", address=digest.hex(), for_s=verdict.reset_s)
             # What can be said before the answer is known is made before: then all answers of a batch leave in one go.
             head = self._head % (identity.encode(), verdict.remaining, verdict.reset_s)
             outcome = await self._lookup.ask(_question(scope, verdict))

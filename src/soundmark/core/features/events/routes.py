@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from soundmark.core.edge import PUBLIC, Ctx, RequestId, problems
+from soundmark.core.edge import PUBLIC, ClientDigest, Ctx, RefusedEvents, RequestId, problems
 from soundmark.core.features.events import service
 from soundmark.core.problems import (
     AudienceUnavailable,
@@ -22,7 +22,7 @@ from soundmark.core.problems import (
 from soundmark.kit.bodies import read_body
 from soundmark.kit.closed_query import query_faults
 from soundmark.kit.http import ACCESS, StrictRoute
-from soundmark.kit.problems import Unauthenticated, UnsupportedMediaType
+from soundmark.kit.problems import MalformedBody, RateLimited, Unauthenticated, UnsupportedMediaType
 from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER, EventAnswer
 
 
@@ -77,15 +77,19 @@ _BODY: Final[dict[str, Any]] = {
             ProofInvalid,
             EventQuotaExceeded,
             AudienceUnavailable,
+            RateLimited,
         ),
     },
     openapi_extra=_SIGNED | _BODY,
 )
-async def deliver_event(request: Request, ctx: Ctx, request_id: RequestId) -> Response:
+async def deliver_event(
+    request: Request, ctx: Ctx, request_id: RequestId, client: ClientDigest, refused: RefusedEvents
+) -> Response:
     """Deliver one event of an audience, signed by the publisher's backend.
 
     A retry sends the same bytes. It is answered as a duplicate where the event was stored, and counted once.
     """
+    await refused.check(client)
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
         raise UnsupportedMediaType
     body = await read_body(request, EVENT_MAX_BYTES)
@@ -96,5 +100,10 @@ async def deliver_event(request: Request, ctx: Ctx, request_id: RequestId) -> Re
     if len(signatures) == 1 and re.fullmatch(_SIGNATURE, signatures[0]):
         headers[SIGNATURE_HEADER] = signatures[0]
     unknown = [fault.pointer[1:] for fault in query_faults(request.scope["query_string"], ())]
-    status, recorded = await service.hand_on(ctx, body, headers, unknown_parameters=unknown, request_id=request_id)
+    try:
+        status, recorded = await service.hand_on(ctx, body, headers, unknown_parameters=unknown, request_id=request_id)
+    except (MalformedBody, Unauthenticated):
+        # Nobody has shown to be its publisher.
+        await refused.count(client)
+        raise
     return JSONResponse(recorded.model_dump(), status)

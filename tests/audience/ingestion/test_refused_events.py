@@ -1,0 +1,122 @@
+"""Refused events are limited by the sender's address where they come directly; Core limits what it hands on."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+import structlog
+from audience_app import CREDENTIAL, AudienceApi, audience_settings, running_audience
+from core_app import Answer
+from measuring import Publisher, publisher
+
+from soundmark.kit.secret import Secret
+
+LIMIT, WINDOW_S = 3, 10
+NO_SIGNATURE = {"X-Svc-Signature": "sha256=" + "0" * 64}
+PEER = "203.0.113.77"
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Somebody who delivers from one address."""
+
+    source: Publisher
+    peer: str = PEER
+    credential: str | None = None
+
+    async def deliver(self, body: Any = None, **headers: str) -> Answer:
+        """Deliver an event, signed unless the headers say otherwise."""
+        content = (
+            body if isinstance(body, bytes) else json.dumps(self.source.event() if body is None else body).encode()
+        )
+        sent = {"Content-Type": "application/json", "X-Svc-Signature": self.source.signature(content), **headers}
+        if self.credential is not None:
+            sent["Authorization"] = f"Bearer {self.credential}"
+        transport = httpx.ASGITransport(app=self.source.api.app, client=(self.peer, 40000))  # type: ignore[arg-type]  # httpx names the same protocol otherwise
+        async with httpx.AsyncClient(transport=transport, base_url="http://audience.test") as client:
+            answer = await client.post("/v1/events", content=content, headers=sent)
+        return Answer(answer.status_code, answer.headers, answer.content)
+
+    async def statuses(self, count: int, body: Any = None, **headers: str) -> list[int]:
+        return [(await self.deliver(body, **(headers or NO_SIGNATURE))).status for _ in range(count)]
+
+
+@pytest.fixture
+async def limited(audience_url: Secret) -> AsyncIterator[AudienceApi]:
+    """An Audience that has patience with three refusals in ten seconds."""
+    changes = {"refusal_rate_limit": LIMIT, "refusal_rate_window_s": WINDOW_S, "trusted_proxies": "10.0.0.0/8"}
+    async with running_audience(audience_settings(audience_url, **changes)) as api:
+        yield api
+
+
+async def test_one_refusal_too_many_and_the_sender_has_to_wait(limited: AudienceApi) -> None:
+    """The publisher at this address too, until the window ends; nobody elsewhere."""
+    source = await publisher(limited)
+    sender = Sender(source)
+    assert (await sender.deliver()).status == 201
+
+    assert await sender.statuses(LIMIT + 1) == [401] * LIMIT + [429]
+    waiting = await sender.deliver()
+
+    assert (waiting.status, waiting.json["code"]) == (429, "rate_limited")
+    assert 1 <= int(waiting.headers["retry-after"]) <= WINDOW_S
+    assert (await Sender(source, "203.0.113.78").deliver()).status == 201
+    limited.clock.advance(seconds=WINDOW_S)
+    assert (await sender.deliver()).status == 201
+
+
+async def test_what_is_no_json_counts_like_what_nobody_signed(limited: AudienceApi) -> None:
+    sender = Sender(await publisher(limited))
+
+    assert await sender.statuses(LIMIT + 1, b"{") == [400] * LIMIT + [429]
+
+
+async def test_what_its_publisher_signed_is_not_counted(limited: AudienceApi) -> None:
+    """However wrong it is: a publisher who is known is limited by its quota."""
+    source = await publisher(limited)
+    sender = Sender(source)
+
+    for _ in range(2 * LIMIT):
+        assert (await sender.deliver({**source.event(), "country": "nowhere"})).status == 422
+    assert (await sender.deliver()).status == 201
+
+
+async def test_what_core_hands_on_is_not_counted_here(limited: AudienceApi) -> None:
+    """All of it comes from Core's address: one who guesses would shut out every publisher that reaches Core only."""
+    source = await publisher(limited)
+    core = Sender(source, credential=CREDENTIAL)
+
+    assert await core.statuses(3 * LIMIT) == [401] * 3 * LIMIT
+    assert (await core.deliver()).status == 201
+    assert await Sender(source, credential=CREDENTIAL + "x").statuses(LIMIT + 1) == [401] * LIMIT + [429]
+    assert (await core.deliver()).status == 201, "nor is it held up by others at its address"
+
+
+async def test_addresses_are_read_as_everywhere(limited: AudienceApi) -> None:
+    source = await publisher(limited)
+    forwarded = {**NO_SIGNATURE, "X-Forwarded-For": "198.51.100.1, 203.0.113.9"}
+    await Sender(source, "10.0.0.1").statuses(LIMIT + 1, **forwarded)
+
+    assert (await Sender(source, "203.0.113.9").deliver()).status == 429
+    assert (await Sender(source, "10.0.0.1").deliver()).status == 201
+    assert await Sender(source, "2001:db8:1:2::1").statuses(LIMIT + 1) == [401] * LIMIT + [429]
+    assert (await Sender(source, "2001:db8:1:2:9::").deliver()).status == 429
+    assert (await Sender(source, "2001:db8:1:3::1").deliver()).status == 201
+
+
+async def test_a_refusal_is_logged_with_the_digest_of_the_address_and_never_with_the_address(
+    limited: AudienceApi,
+) -> None:
+    sender = Sender(await publisher(limited))
+    with structlog.testing.capture_logs() as logged:
+        await sender.statuses(2 * LIMIT)
+
+    refused = [entry for entry in logged if entry["event"] == "event_refused"]
+    assert [entry["code"] for entry in refused] == ["unauthenticated"] * LIMIT
+    (limited_once,) = (entry for entry in logged if entry["event"] == "refusals_limited")
+    assert {entry["address"] for entry in refused} == {limited_once["address"]}
+    assert len(limited_once["address"]) == 32
+    assert PEER not in repr(logged)
