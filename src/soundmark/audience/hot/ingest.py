@@ -10,8 +10,8 @@ from prometheus_client import Counter
 from soundmark.audience.hot.delivery import DUPLICATE, RECORDED, Delivery, Outcome
 from soundmark.audience.hot.event import parse_body
 from soundmark.audience.hot.group import GroupCommit
-from soundmark.kit.closed_query import query_faults
 from soundmark.audience.problems import EventQuotaExceeded
+from soundmark.kit.closed_query import query_faults
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.guard import holds_credential
 from soundmark.kit.http import PROBLEM_TYPE, Receive, Scope, Send, problem_document, request_id
