@@ -125,17 +125,42 @@ async def test_an_unknown_member_is_refused(tenant: Tenant, ada: Api) -> None:
     [
         ("ada@example.org", "ADA@Example.ORG"),
         ("Ada@EXAMPLE.org", "ada@example.org"),
-        ("ärger@example.org", "ÄRGER@example.org"),
-        ("ÄRGER@example.org", "a\u0308rger@example.org"),
-        ("A\u0308RGER@example.org", "ärger@example.org"),
+        ("ärger@example.org", "ärGER@example.org"),
+        ("ärger@example.org", "a\u0308rger@example.org"),
         ("ada@EXÄMPLE.org", "ada@xn--exmple-cua.org"),
-        ("ΟΔΟΣ@example.org", "οδος@example.org"),
+        ("οδος@example.org", "οδος@EXAMPLE.org"),
     ],
 )
-async def test_an_address_has_no_case(people: People, tenant: Tenant, invited: str, verified: str) -> None:
+async def test_an_address_has_no_case_in_ascii(people: People, tenant: Tenant, invited: str, verified: str) -> None:
     """However its letters are composed, and however its domain is spelled."""
     invitation = await tenant.given_invitation(email=invited)
     assert (await accept(people.person("ada", email=verified), invitation["secret"])).status == 200
+
+
+LOOKING_ALIKE = [
+    ("kim@example.org", "\u212aim@example.org"),  # The Kelvin sign, of which NFC makes a K.
+    ("sam@example.org", "ſam@example.org"),
+    ("fiona@example.org", "ﬁona@example.org"),
+    ("strasse@example.org", "straße@example.org"),
+    ("ärger@example.org", "ÄRGER@example.org"),
+    ("ärger@example.org", "A\u0308RGER@example.org"),
+    ("οδος@example.org", "ΟΔΟΣ@example.org"),
+    ("οδος@example.org", "οδοσ@example.org"),
+    ("åsa@example.org", "\u212bsa@example.org"),
+    ("i@example.org", "İ@example.org"),
+    ("ｅva@example.org", "eva@example.org"),
+]
+
+
+@pytest.mark.parametrize(("invited", "verified"), [*LOOKING_ALIKE, *((two, one) for one, two in LOOKING_ALIKE)])
+async def test_letters_beyond_ascii_are_compared_as_they_are(
+    people: People, tenant: Tenant, rival: Rival, invited: str, verified: str
+) -> None:
+    """What folding takes for the same may be two people's mailboxes."""
+    invitation = await tenant.given_invitation(email=invited)
+    assert (await accept(people.person("eve", email=verified), invitation["secret"])).code == "invitation_invalid"
+    assert set(await roles(rival)) == {"owner"}
+    assert (await accept(people.person("ada", email=invited), invitation["secret"])).status == 200
 
 
 @pytest.mark.parametrize(
