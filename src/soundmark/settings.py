@@ -196,6 +196,7 @@ class CoreSettings(ServedSettings, SmtpSettings, AudienceChannelSettings, Addres
     oidc_issuer: Annotated[str, AfterValidator(_oidc_issuer)] | None = None
     oidc_client_id: Annotated[str, Field(max_length=255)] | None = None
     operator_token: Annotated[Secret, BeforeValidator(_operator_token)] | None = None
+    organizations_per_user: Annotated[int, Field(ge=1)] = 50
     resolve_rate_limit: Annotated[int, Field(ge=1)] = 120
     resolve_rate_window_s: Annotated[int, Field(ge=1, le=3600)] = 10
 

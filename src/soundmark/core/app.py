@@ -223,6 +223,7 @@ def _context(settings: CoreSettings, sealer: Sealer, clock: Clock, entropy: Entr
     db = Database(settings.core_database_url, pool_size=settings.database_pool_size, application_name="soundmark-core")
     return Context(
         base_url=settings.base_url,
+        organizations_per_user=settings.organizations_per_user,
         db=db,
         groups=Groups(weight_max=_GROUP_MAX, waiting_max=_WAITING_MAX, patience_s=STATEMENT_TIMEOUT_S),
         clock=clock,

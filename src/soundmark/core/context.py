@@ -21,6 +21,7 @@ class Context:
     """What a command may reach: the running process's parts, wired once in `app`."""
 
     base_url: str
+    organizations_per_user: int
     db: Database
     groups: Groups
     clock: Clock

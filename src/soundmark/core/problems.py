@@ -195,6 +195,12 @@ class MfaRequired(Problem):
     kind, code, title = Kind.FORBIDDEN, "mfa_required", "This needs a login with a second factor."
 
 
+class OrganizationLimitReached(Problem):
+    """The person owns as many organisations as one person may."""
+
+    kind, code, title = Kind.CONFLICT, "organization_limit_reached", "One person may not own more organisations."
+
+
 class OrganizationNotFound(Problem):
     """No such organisation, or one that the caller has no part in: both alike."""
 

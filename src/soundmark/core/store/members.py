@@ -11,7 +11,9 @@ from soundmark.kit.arrays import text_array
 from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Database, Tx
 
-_ROLES_LOCK: Final = 1  # Kind of advisory lock: docs/locks.md.
+# Kinds of advisory locks: docs/locks.md.
+_ROLES_LOCK: Final = 1
+_OWNED_LOCK: Final = 4
 
 
 async def insert(  # noqa: PLR0913 - one argument for each column
@@ -92,6 +94,28 @@ async def lock_roles(tx: Tx, scope: TenantScope) -> None:
         "SELECT pg_advisory_xact_lock(%(kind)s, hashtext(%(organization_id)s))",
         {"kind": _ROLES_LOCK, "organization_id": scope.organization_id},
     )
+
+
+async def lock_owned(tx: Tx, subject_id: str) -> None:
+    """Let nobody else make this person an owner until the transaction ends. Lock order: docs/locks.md."""
+    await tx.run(
+        "SELECT pg_advisory_xact_lock(%(kind)s, hashtext(%(subject_id)s))",
+        {"kind": _OWNED_LOCK, "subject_id": subject_id},
+    )
+
+
+async def count_owned(tx: Tx, subject_id: str) -> int:
+    """Return how many organisations the person owns, whom the transaction was begun for as its `subject`."""
+    count: int = await tx.value(
+        """
+        SELECT count(*)
+          FROM members
+         WHERE subject_id = %(subject_id)s
+           AND role = 'owner'
+        """,
+        {"subject_id": subject_id},
+    )
+    return count
 
 
 async def lock(tx: Tx, scope: TenantScope, subject_id: str) -> Member | None:

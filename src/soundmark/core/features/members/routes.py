@@ -9,7 +9,7 @@ from soundmark.core.domain.scope import TenantScope
 from soundmark.core.edge import Ctx, CursorText, Limit, TenantInQuery, needs, problems
 from soundmark.core.features.members import service
 from soundmark.core.features.members.wire import ChangeMember, MemberPage, MemberView, member_view
-from soundmark.core.problems import LastOwner, MemberNotFound
+from soundmark.core.problems import LastOwner, MemberNotFound, OrganizationLimitReached
 from soundmark.kit.http import StrictRoute
 from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
 
@@ -40,7 +40,11 @@ async def list_members(
     )
 
 
-@router.put(_SUBJECT_PATH, responses=problems(MemberNotFound, LastOwner), openapi_extra=needs("member.update"))
+@router.put(
+    _SUBJECT_PATH,
+    responses=problems(MemberNotFound, LastOwner, OrganizationLimitReached),
+    openapi_extra=needs("member.update"),
+)
 async def change_member(
     ctx: Ctx,
     scope: Annotated[TenantScope, Depends(TenantInQuery("member.update"))],

@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+from soundmark.core.access.operator import is_operator
 from soundmark.core.context import Context
 from soundmark.core.domain.member import OWNERS_BUSINESS, Member
 from soundmark.core.domain.scope import Role, TenantScope
 from soundmark.core.problems import Forbidden, LastOwner, MemberNotFound
 from soundmark.core.steps import audit
 from soundmark.core.steps.authority import hold_authority
+from soundmark.core.steps.ownership import require_room
 from soundmark.core.store import members
 from soundmark.kit.paging import Page, Position, cut_page
 from soundmark.kit.postgres import Tx
@@ -24,10 +26,12 @@ async def change_role(ctx: Context, scope: TenantScope, subject_id: str, *, role
     """The member has this role. One that has it already is answered unchanged, and the log tells nothing.
 
     Raises: Forbidden where an owner or administrator would come or go and the caller is no owner; MemberNotFound;
-        LastOwner.
+        LastOwner; OrganizationLimitReached where the member owns as many as one person may.
     Source: API v1, "Members, invitations, audit"; contract, section 2.
     """
-    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+    # Of a coming owner it is asked how many organisations are theirs already, which no tenant's transaction sees.
+    subject = subject_id if role == "owner" and _may_be_subject(subject_id) else None
+    async with ctx.db.transaction(tenant=scope.organization_id, subject=subject) as tx:
         await members.lock_roles(tx, scope)
         is_owner = await hold_authority(tx, scope) == "owner"
         if role in OWNERS_BUSINESS and not is_owner:
@@ -38,6 +42,8 @@ async def change_role(ctx: Context, scope: TenantScope, subject_id: str, *, role
         if member.role == role:
             return member
         await _keep_an_owner(tx, scope, member)
+        if role == "owner" and not is_operator(scope.user):
+            await require_room(ctx, tx, subject_id)
         now = ctx.clock.now()
         await members.update_role(tx, scope, subject_id, role=role)
         await audit.record(
@@ -82,11 +88,15 @@ async def remove_member(ctx: Context, scope: TenantScope, subject_id: str) -> No
 
 
 async def _lock(tx: Tx, scope: TenantScope, subject_id: str) -> Member:
-    # A NUL is no character of PostgreSQL's, so nobody is known by it.
-    member = await members.lock(tx, scope, subject_id) if "\0" not in subject_id else None
+    member = await members.lock(tx, scope, subject_id) if _may_be_subject(subject_id) else None
     if member is None:
         raise MemberNotFound
     return member
+
+
+def _may_be_subject(subject_id: str) -> bool:
+    # A NUL is no character of PostgreSQL's, so nobody is known by it.
+    return "\0" not in subject_id
 
 
 async def _keep_an_owner(tx: Tx, scope: TenantScope, leaving: Member) -> None:

@@ -15,13 +15,19 @@ from soundmark.core.features.organizations.wire import (
     RenameOrganization,
     organization_view,
 )
+from soundmark.core.problems import OrganizationLimitReached
 from soundmark.kit.http import StrictRoute
 from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
 
 router = APIRouter(route_class=StrictRoute, tags=["Organizations"])
 
 
-@router.post("/v1/organizations", status_code=HTTPStatus.CREATED, openapi_extra=needs("organization.create"))
+@router.post(
+    "/v1/organizations",
+    status_code=HTTPStatus.CREATED,
+    responses=problems(OrganizationLimitReached),
+    openapi_extra=needs("organization.create"),
+)
 async def create_organization(
     ctx: Ctx, user: Annotated[User, Depends(CallerOf("organization.create"))], body: CreateOrganization
 ) -> OrganizationView:

@@ -1,23 +1,28 @@
 """Commands on organisations."""
 
+from soundmark.core.access.operator import is_operator
 from soundmark.core.context import Context
 from soundmark.core.domain.organization import Organization
 from soundmark.core.domain.quota import STARTER_PLAN_ID
 from soundmark.core.domain.scope import Actor, TenantScope, User
 from soundmark.core.steps import audit
 from soundmark.core.steps.authority import hold_authority
+from soundmark.core.steps.ownership import require_room
 from soundmark.core.store import code_entitlements, members, organizations
 from soundmark.kit.ids import mint
 from soundmark.kit.paging import Page, Position, cut_page
 
 
 async def create_organization(ctx: Context, user: User, *, name: str) -> Organization:
-    """A new organisation exists and the caller owns it.
+    """Make a new organisation that the caller owns.
 
-    Source: API v1, "Organisations and projects".
+    Raises: OrganizationLimitReached.
+    Source: API v1, "Organisations and projects"; contract, section 2.
     """
     organization_id = mint(ctx.entropy, "org_")
-    async with ctx.db.transaction(tenant=organization_id) as tx:
+    async with ctx.db.transaction(tenant=organization_id, subject=user.subject_id) as tx:
+        if not is_operator(user):
+            await require_room(ctx, tx, user.subject_id)
         now = ctx.clock.now()
         await organizations.insert(tx, organization_id=organization_id, name=name, now=now)
         await members.insert(

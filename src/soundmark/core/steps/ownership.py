@@ -1,0 +1,19 @@
+"""The limit on organisations that one person owns."""
+
+from soundmark.core.context import Context
+from soundmark.core.problems import OrganizationLimitReached
+from soundmark.core.store import members
+from soundmark.kit.postgres import Tx
+
+
+async def require_room(ctx: Context, tx: Tx, subject_id: str) -> None:
+    """Let the person own one organisation more, and nobody else give them one until the transaction ends.
+
+    The transaction must have been begun for that `subject`.
+
+    Raises: OrganizationLimitReached.
+    Source: contract, section 2.
+    """
+    await members.lock_owned(tx, subject_id)
+    if await members.count_owned(tx, subject_id) >= ctx.organizations_per_user:
+        raise OrganizationLimitReached
