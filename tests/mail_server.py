@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+from core_app import Api
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -186,3 +187,17 @@ def make_certificate(folder: Path, *addresses: str) -> Certificate:
     made.certificate_file.write_bytes(certificate.public_bytes(Encoding.PEM))
     made.key_file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     return made
+
+
+async def configure_mail(api: Api, server: MailServer) -> None:
+    """Have the administrators of a platform configure that mail server."""
+    values = {
+        "smtp_host": "127.0.0.1",
+        "smtp_port": server.port,
+        "smtp_secure": False,
+        "smtp_from_email": "codes@example.org",
+        "smtp_from_name": "Radio Ä, Codes",
+    }
+    for name, value in values.items():
+        answer = await api.call("PUT", f"/v1/platform/settings/configuration/{name}", json={"value": value})
+        assert answer.status == 200, answer.body

@@ -5,11 +5,12 @@ import contextlib
 import datetime as dt
 import re
 from collections.abc import AsyncIterator
+from html import unescape
 from typing import Any
 
 import pytest
 from core_app import BASE_URL, Api, FakeClock, Rival, Tenant, jobs_settings
-from mail_server import MailServer, running_mail_server
+from mail_server import MailServer, configure_mail, running_mail_server
 
 from soundmark.core.context import WorkContext
 from soundmark.core.domain.invitation import ATTEMPTS_MAX, LEASE, SENDING_MAX
@@ -31,21 +32,8 @@ async def server() -> AsyncIterator[MailServer]:
 @pytest.fixture
 async def tenant(api: Api, server: MailServer) -> Tenant:
     """A tenant of a platform whose administrators configured that mail server."""
-    await configure(api, server)
+    await configure_mail(api, server)
     return await api.given_tenant()
-
-
-async def configure(api: Api, server: MailServer) -> None:
-    values = {
-        "smtp_host": "127.0.0.1",
-        "smtp_port": server.port,
-        "smtp_secure": False,
-        "smtp_from_email": "codes@example.org",
-        "smtp_from_name": "Radio Ä, Codes",
-    }
-    for name, value in values.items():
-        answer = await api.call("PUT", f"/v1/platform/settings/configuration/{name}", json={"value": value})
-        assert answer.status == 200, answer.body
 
 
 @contextlib.asynccontextmanager
@@ -132,12 +120,12 @@ async def test_the_mail_says_the_same_as_text_and_as_html(tenant: Tenant, ctx: W
     assert [part.get_content_type() for part in message.iter_parts()] == ["text/plain", "text/html"]
     assert str(message["From"]) == '"Radio Ä, Codes" <codes@example.org>'
     assert str(message["To"]) == "ada@example.org"
-    assert str(message["Subject"]) == "Invitation to Radio Nordlicht"
+    assert str(message["Subject"]) == "Invitation to an organisation on Soundmark"
     assert message["Auto-Submitted"] == "auto-generated"
     assert message["Message-ID"] == f"<{invitation['id']}@core.test>"
     assert message["Date"].datetime == dt.datetime.fromisoformat(invitation["created_at"]).replace(microsecond=0)
     html = mail.part("html")
-    for said in ("Radio Nordlicht", "an administrator", BASE_URL, "ada@example.org", invitation["secret"]):
+    for said in ('"Radio Nordlicht"', "an administrator", BASE_URL, "ada@example.org", invitation["secret"]):
         assert said in mail.part("plain")
         assert said in html
     # Nothing is loaded from anywhere, and only the service itself is linked to.
@@ -155,7 +143,26 @@ async def test_what_an_organisation_is_called_cannot_alter_the_mail(
     assert mail.message["Bcc"] is None
     assert "<img" not in mail.part("html")
     assert "&lt;img" in mail.part("html")
-    assert str(mail.message["Subject"]).strip().startswith("Invitation to A <img")
+    assert "evil" not in str(mail.message["Subject"])
+
+
+async def test_what_an_organisation_is_called_is_a_quotation_without_a_link(
+    api: Api, tenant: Tenant, ctx: WorkContext, server: MailServer
+) -> None:
+    """Else anybody who signs in could write to anybody in our name."""
+    name = 'LOCKED: sign in at https://evil.example/login or hTTps://://x" now'
+    await api.call("PATCH", f"/v1/organizations/{tenant.organization_id}", json={"name": name})
+    await deliver(ctx, await tenant.given_invitation())
+    (mail,) = server.received
+
+    headers = "".join(str(value) for _, value in mail.message.items())
+    assert not re.search("evil|LOCKED|login", headers)
+    quoted = '"LOCKED: sign in at https: //evil.example/login or hTTps: //: //x\' now"'
+    for text in (mail.part("plain"), unescape(mail.part("html"))):
+        assert quoted in text
+        assert text.replace(BASE_URL, "").count("://") == 0
+        assert text.count("LOCKED") == 1
+    assert set(re.findall(r'href="([^"]*)"', mail.part("html"))) == {BASE_URL}
 
 
 @pytest.mark.parametrize(
@@ -386,7 +393,7 @@ async def test_a_change_of_the_server_holds_for_the_next_attempt(
     await rival.run("UPDATE platform_configuration SET value = '1' WHERE name = 'smtp_port'")
     assert await deliver(ctx, invitation) is not None
     async with running_mail_server() as other:
-        await configure(api, other)
+        await configure_mail(api, other)
         api.clock.advance(seconds=PAUSES_S[0])
         assert await deliver(ctx, invitation) is None
         assert len(other.received) == 1

@@ -484,3 +484,13 @@ CREATE POLICY code_usage_days_of_backup ON code_usage_days FOR SELECT USING (is_
 CREATE POLICY campaigns_of_backup ON campaigns FOR SELECT USING (is_backup());
 CREATE POLICY issuance_receipts_of_backup ON issuance_receipts FOR SELECT USING (is_backup());
 CREATE POLICY audience_entitlements_of_backup ON audience_entitlements FOR SELECT USING (is_backup());
+
+-- Mails of a UTC day, of an organisation or to an address. What is counted is named by a keyed digest: rows outlive the
+-- organisation, and tell nobody an address.
+CREATE TABLE mail_counts (
+    day         date    NOT NULL,
+    counted     bytea   NOT NULL,
+    mails_count integer NOT NULL,
+    CONSTRAINT mail_counts_pkey PRIMARY KEY (day, counted),
+    CONSTRAINT mail_counts_count_check CHECK (mails_count >= 0)
+);

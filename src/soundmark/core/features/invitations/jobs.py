@@ -1,7 +1,7 @@
-"""Delivering invitations by mail."""
+"""Delivering invitations by mail, and forgetting how many mails went out on days that are over."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
@@ -12,10 +12,11 @@ from soundmark.core.domain.invitation import ATTEMPTS_MAX, LEASE, SENDING_MAX, D
 from soundmark.core.features.invitations.letter import write_letter
 from soundmark.core.features.invitations.service import DELIVER, unseal_secret
 from soundmark.core.providers.smtp import MailNotSent, MailRefused, send
-from soundmark.core.store import invitations
+from soundmark.core.store import invitations, mail_counts
 from soundmark.kit.jobs import UNTIL_DONE, Later
 from soundmark.kit.secret import Secret
 
+FORGET: Final = "forget_mail_counts"
 _log: Final = structlog.get_logger()
 
 
@@ -32,6 +33,22 @@ def add_tasks(app: App, ctx: WorkContext) -> None:
     @app.task(name=DELIVER, retry=UNTIL_DONE)
     async def deliver_invitation(organization_id: str, invitation_id: str) -> None:
         await deliver(ctx, organization_id=organization_id, invitation_id=invitation_id)
+
+    @app.periodic(cron="17 * * * *")
+    @app.task(name=FORGET, queueing_lock=FORGET)
+    async def forget(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
+        await forget_mail_counts(ctx)
+
+
+async def forget_mail_counts(ctx: WorkContext) -> int:
+    """Forget the counts of the days before yesterday; return how many there were. Safe at any time and repeatedly.
+
+    Yesterday's stay for a process whose clock is behind ours.
+
+    Raises: DatabaseUnavailable.
+    """
+    async with ctx.db.transaction() as tx:
+        return await mail_counts.delete_before(tx, day=ctx.clock.now().date() - timedelta(days=1))
 
 
 async def deliver(ctx: WorkContext, *, organization_id: str, invitation_id: str) -> None:

@@ -23,6 +23,7 @@ _AS: Final[Mapping[InvitedRole, str]] = {
     "billing": "a member for billing",
 }
 
+_SUBJECT: Final = "Invitation to an organisation on Soundmark"
 _TEXT: Final = """\
 You are invited to join "{organization}" on Soundmark as {role}.
 
@@ -42,7 +43,7 @@ If you did not expect it, do nothing: nobody joins without the token.
 _HTML: Final = """\
 <!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{subject}</title></head><body>
-<p>You are invited to join <strong>{organization}</strong> on Soundmark as {role}.</p>
+<p>You are invited to join "{organization}" on Soundmark as {role}.</p>
 <p>To accept, sign in at <a href="{base_url}">{base_url}</a> as {email} and use this invitation token:</p>
 <p><code>{token}</code></p>
 <p>A program accepts with <code>POST {base_url}/v1/member-invitations/accept</code> and the body
@@ -67,21 +68,21 @@ class _Words:
 def write_letter(delivery: Delivery, token: Secret, *, base_url: str, server: Smtp) -> Mail:
     """The mail of one invitation: the same bytes each time, so that one that comes twice is seen to be one.
 
-    A text and an HTML part that say the same; nothing in it is loaded from anywhere.
+    A text and an HTML part that say the same; nothing in it is loaded from anywhere. What an organisation calls itself
+    is anybody's text in a mail of ours, so it stands in no header, and in the body quoted and without a link.
     """
     mailbox = read_mailbox(delivery.email)
     assert mailbox is not None, "checked when it was invited"
     recipient = mailbox.ascii_address or mailbox.address
-    organization = _one_line(delivery.organization_name)
-    subject = f"Invitation to {organization}"
+    organization = _unlinked(_one_line(delivery.organization_name))
     words = _Words(
-        subject, organization, _AS[delivery.role], base_url, mailbox.address, _day(delivery.expires_at), token.reveal()
+        _SUBJECT, organization, _AS[delivery.role], base_url, mailbox.address, _day(delivery.expires_at), token.reveal()
     )
     message = EmailMessage(policy=SMTP if recipient.isascii() else SMTPUTF8)
     message["From"] = Address(_one_line(server.from_name), addr_spec=server.from_email)
     local, _, domain = recipient.rpartition("@")
     message["To"] = Address(username=local, domain=domain)
-    message["Subject"] = subject
+    message["Subject"] = _SUBJECT
     # Of the invitation, not of the attempt.
     message["Date"] = format_datetime(delivery.created_at)
     message["Message-ID"] = f"<{delivery.invitation_id}@{_id_host(base_url)}>"
@@ -100,6 +101,11 @@ def _spelled(words: _Words) -> dict[str, str]:
 def _one_line(text: str) -> str:
     # A header ends where a line ends, and Unicode knows more ends of lines than a name's rule forbids.
     return " ".join(text.split())
+
+
+def _unlinked(text: str) -> str:
+    """Return `text` without what would end its quotation or make mail programs turn it into a link."""
+    return text.replace("://", ": //").replace('"', "'")
 
 
 def _day(moment: datetime) -> str:

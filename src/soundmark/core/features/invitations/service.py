@@ -20,6 +20,7 @@ from soundmark.core.problems import (
 )
 from soundmark.core.steps import audit
 from soundmark.core.steps.authority import hold_authority
+from soundmark.core.steps.mail_quota import take_mail
 from soundmark.core.store import invitations, members, organizations
 from soundmark.kit.ids import may_be_id, mint, mint_secret
 from soundmark.kit.paging import Page, Position, cut_page
@@ -52,7 +53,7 @@ class Joined:
 async def create_invitation(
     ctx: Context, scope: TenantScope, *, mailbox: Mailbox, role: InvitedRole, lifetime: timedelta
 ) -> Invited:
-    """A person is invited; where a mail server is configured, a mail will tell them.
+    """Invite a person; where a mail server is configured and the day's mails are not used up, a mail will tell them.
 
     Its secret is kept as a digest, and sealed as long as the mail is not out.
 
@@ -60,17 +61,20 @@ async def create_invitation(
     Source: API v1, "Members, invitations, audit".
     """
     # Before the transaction: it asks the database itself.
-    has_mail = await ctx.configuration.has_mail()
+    has_server = await ctx.configuration.has_mail()
     invitation_id, secret = mint(ctx.entropy, "inv_"), mint_secret(ctx.entropy, _PREFIX)
-    sealed = _seal_secret(ctx.sealer, secret, invitation_id) if has_mail else None
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         own_role = await hold_authority(tx, scope)
         if role == "admin" and own_role != "owner":
             raise Forbidden("Only an owner invites an administrator.")
         now = ctx.clock.now()
+        organization_id = scope.organization_id
+        has_mail = has_server and await take_mail(
+            tx, ctx.sealer, organization_id=organization_id, mailbox=mailbox, now=now
+        )
         invitation = Invitation(
             id=invitation_id,
-            organization_id=scope.organization_id,
+            organization_id=organization_id,
             email=mailbox.address,
             role=role,
             created_at=now,
@@ -79,6 +83,7 @@ async def create_invitation(
             revoked_at=None,
             delivery_status="pending" if has_mail else "unavailable",
         )
+        sealed = _seal_secret(ctx.sealer, secret, invitation_id) if has_mail else None
         await invitations.insert(tx, scope, invitation, digest=_digest(secret), sealed_secret=sealed)
         await audit.record(
             tx,
@@ -90,7 +95,7 @@ async def create_invitation(
         )
         if has_mail:
             await ctx.queue.defer(
-                tx, DELIVER, lock=invitation_id, organization_id=scope.organization_id, invitation_id=invitation_id
+                tx, DELIVER, lock=invitation_id, organization_id=organization_id, invitation_id=invitation_id
             )
     return Invited(invitation, Secret(secret))
 

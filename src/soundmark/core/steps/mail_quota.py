@@ -1,0 +1,33 @@
+"""The limit on mails in our name, counted for all processes together."""
+
+import hmac
+from datetime import datetime
+
+from soundmark.core.domain.mail_quota import MAILS_OF_ORGANIZATION_MAX, MAILS_TO_ADDRESS_MAX
+from soundmark.core.domain.mailbox import Mailbox
+from soundmark.core.store import mail_counts
+from soundmark.kit.postgres import Tx
+from soundmark.kit.sealing import Sealer
+
+
+async def take_mail(tx: Tx, sealer: Sealer, *, organization_id: str, mailbox: Mailbox, now: datetime) -> bool:
+    """Count one mail of the organisation to the address; False, and nothing is counted, where that is one too many.
+
+    Both counts are locked until the transaction ends, so of many at once no more are counted than may be. Whatever
+    becomes of the mail, it stays counted.
+
+    Source: contract, section 2, Mail in our name.
+    """
+    key = sealer.derive("mail counts")
+    of_organization = _digest(key, "organization", organization_id)
+    to_address = _digest(key, "address", *mailbox.key)
+    day, counted = now.date(), (of_organization, to_address)
+    found = await mail_counts.lock(tx, day=day, counted=counted)
+    if found[of_organization] >= MAILS_OF_ORGANIZATION_MAX or found[to_address] >= MAILS_TO_ADDRESS_MAX:
+        return False
+    await mail_counts.add(tx, day=day, counted=counted)
+    return True
+
+
+def _digest(key: bytes, *parts: str) -> bytes:
+    return hmac.digest(key, "\0".join(parts).encode(), "sha256")

@@ -1,0 +1,55 @@
+"""The table `mail_counts`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from soundmark.kit.arrays import bytes_array
+from soundmark.kit.postgres import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class MailCount:
+    """How many mails of a day were counted for somebody."""
+
+    counted: bytes
+    mails_count: int
+
+
+async def lock(tx: Tx, *, day: date, counted: Sequence[bytes]) -> dict[bytes, int]:
+    """Lock the counts of a day until the transaction ends, in this order; return them. New ones begin at nought.
+
+    Lock order: docs/locks.md.
+    """
+    found = await tx.all(
+        MailCount,
+        """
+        INSERT INTO mail_counts (day, counted, mails_count)
+        SELECT %(day)s, asked.counted, 0
+          FROM unnest(%(counted)s::bytea[]) WITH ORDINALITY AS asked (counted, place)
+         ORDER BY asked.place
+            ON CONFLICT ON CONSTRAINT mail_counts_pkey DO UPDATE
+           SET mails_count = mail_counts.mails_count
+        RETURNING counted, mails_count
+        """,
+        {"day": day, "counted": bytes_array(counted)},
+    )
+    return {row.counted: row.mails_count for row in found}
+
+
+async def add(tx: Tx, *, day: date, counted: Sequence[bytes]) -> None:
+    """Count one mail more in each of these locked counts."""
+    await tx.run(
+        """
+        UPDATE mail_counts
+           SET mails_count = mails_count + 1
+         WHERE day = %(day)s
+           AND counted = ANY(%(counted)s::bytea[])
+        """,
+        {"day": day, "counted": bytes_array(counted)},
+    )
+
+
+async def delete_before(tx: Tx, *, day: date) -> int:
+    """Forget the counts of earlier days; return how many there were."""
+    return await tx.run("DELETE FROM mail_counts WHERE day < %(day)s", {"day": day})
