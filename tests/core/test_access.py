@@ -268,6 +268,48 @@ async def test_a_campaign_of_another_organisation_is_not_there(api: Api, rival: 
     assert [(each["name"], each["status"]) for each in listed.json["data"]] == [("Tonight", "active")]
 
 
+NAMED_IN_PLACES: dict[str, str] = {
+    "project.update": "project_not_found",
+    "api_key.create": "project_not_found",
+    "api_key.revoke": "api_key_not_found",
+    "api_key.rotate": "api_key_not_found",
+    "invitation.revoke": "invitation_not_found",
+    "member.update": "member_not_found",
+    "member.remove": "member_not_found",
+    "audience.create": "project_not_found",
+    "audience.revoke": "integration_not_found",
+    "audience.rotate_secret": "integration_not_found",
+    "audience.change_retention": "integration_not_found",
+    "audience.replace_core_key": "integration_not_found",
+    "audience.report": "integration_not_found",
+    "audience.legacy_report": "project_not_found",
+}
+
+
+@pytest.mark.parametrize("action", sorted(NAMED_IN_PLACES))
+async def test_an_id_of_another_organisation_is_not_there(api: Api, rival: Rival, action: Action) -> None:
+    """Both organisations are the caller's own; the project is the right one, and then that of the other one too."""
+    one, other = await api.given_tenant(), await api.given_tenant()
+    given = await given_content(other, rival)
+    tables = ("projects", "api_keys", "invitations", "members", "audit_entries")
+
+    async def content() -> list[Any]:
+        query = "SELECT * FROM {} WHERE organization_id = %s ORDER BY 2"
+        return [await rival.rows(query.format(table), other.organization_id) for table in tables]
+
+    before = await content()
+    mixed = Tenant(api, one.organization_id, other.project_id)
+
+    for tenant in (one, mixed):
+        if tenant is one and NAMED_IN_PLACES[action] == "project_not_found":
+            continue  # Nothing foreign is in it.
+        answer = await ACTS[action](tenant, given)
+        expected = {NAMED_IN_PLACES[action], "project_not_found"} if tenant is mixed else {NAMED_IN_PLACES[action]}
+        assert answer.status == 404
+        assert answer.code in expected
+    assert await content() == before
+
+
 async def given_content(tenant: Tenant, rival: Rival) -> Given:
     """Something of everything in the organisation."""
     issued = await tenant.api.post("/v1/codes", json=recovered(tenant), headers=RECOVERED_KEY)

@@ -14,6 +14,7 @@ from soundmark.kit import base64url
 from soundmark.kit.timestamps import format_timestamp
 
 MS = timedelta(milliseconds=1)
+GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493  # L of Ed25519 (RFC 8032, section 5.1).
 
 
 async def invalid(source: Publisher, event: dict[str, Any]) -> None:
@@ -64,6 +65,40 @@ async def test_a_signature_of_another_length_does_not_hold(audience: AudienceApi
     proof = source.proof()
 
     await invalid(source, source.event(proof={**proof, "signature": (proof["signature"] * 2)[:chars_count]}))
+
+
+async def test_a_signature_has_one_form(audience: AudienceApi) -> None:
+    """S and S + L verify alike where nobody looks; then a proof that is spent would have a second life."""
+    source = await publisher(audience)
+    proof = source.proof()
+    await recorded(source, source.event(proof=proof))
+    raw = base64url.decode(proof["signature"])
+    malleable = (int.from_bytes(raw[32:], "little") + GROUP_ORDER).to_bytes(32, "little")
+
+    await invalid(source, source.event(proof={**proof, "signature": base64url.encode(raw[:32] + malleable)}))
+
+
+@pytest.mark.parametrize("name", ["issued_at", "expires_at"])
+@pytest.mark.parametrize(
+    "respelled", [lambda text: text[:-1] + "+00:00", lambda text: text.lower(), lambda text: text[:-1] + "000Z"]
+)
+async def test_a_time_is_signed_as_it_is_spelled(audience: AudienceApi, name: str, respelled: Any) -> None:
+    """The same moment in another spelling is another proof, or one could be spent twice."""
+    source = await publisher(audience)
+    proof = source.proof()
+
+    await invalid(source, source.event(proof={**proof, name: respelled(proof[name])}))
+
+
+async def test_a_signature_of_something_else_is_no_proof(audience: AudienceApi) -> None:
+    """Core signs Codes and envelopes with the same key."""
+    source = await publisher(audience)
+    proof = source.proof()
+    said = {name: value for name, value in proof.items() if name != "signature"}
+    code = {"version": 1, "xr_id": source.xr_id, "key_id": CORE.key_id, "issued_at": said["issued_at"]}
+    for other in (code, {**said, "version": 1}, {**said, "intent": {}}, [said]):
+        signature = base64url.encode(CORE.sign(rfc8785.dumps(other)))
+        await invalid(source, source.event(proof={**proof, "signature": signature}))
 
 
 async def test_a_proof_by_another_key_does_not_hold(audience: AudienceApi) -> None:
