@@ -3,33 +3,39 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python scripts/pip-progress
+PIP := scripts/pip-progress
+# A lock file is complete, so pip has nothing to resolve, and what is not in it is not installed.
+LOCKED := $(PIP) install --no-deps --require-hashes --no-build-isolation --requirement
+OURS := $(PIP) install --no-deps --no-build-isolation --editable sdk/python --editable .
 # Folders of tests with packages of npm. They run on the Node.js of a wheel: that of Debian 12 is too old for them.
 NODE_FOLDERS := tests/generators tests/oidc_provider
 # Of Python clients; what it needs contradicts what we need, so it has an environment of its own.
 GENERATORS := $(VENV)/generators
+# The oldest releases that we say we run on, and the tests that would notice.
+FLOORS := $(VENV)/floors
+FLOOR_TESTS := sdk/python/tests tests/kit tests/core tests/audience tests/audio tests/cli
 CHECKED := src sdk/python tests bench
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
 UP ?=
 
-.PHONY: install up test bench fmt lint lock test-tools clean
+.PHONY: install up test test-floors dist bench fmt lint lock test-tools clean
 
 install: $(VENV)/.runtime
 test-install: $(VENV)/.test
 
-$(VENV)/.runtime: requirements/build.txt requirements/runtime.txt pyproject.toml sdk/python/pyproject.toml
+$(VENV)/.runtime: requirements/build.txt requirements/complete.txt pyproject.toml sdk/python/pyproject.toml
 	@scripts/check-machine $(PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing from the hashed lock files into $(VENV) (a minute or two the first time) ..."
-	@$(PIP) install --require-hashes --requirement requirements/build.txt
-	@$(PIP) install --require-hashes --no-build-isolation --requirement requirements/runtime.txt
-	@$(PIP) install --no-deps --no-build-isolation --editable sdk/python --editable .
+	@$(BIN)/python $(LOCKED) requirements/build.txt
+	@$(BIN)/python $(LOCKED) requirements/complete.txt
+	@$(BIN)/python $(OURS)
 	@$(BIN)/python -m compileall -q src sdk/python/src
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime requirements/test.txt
-	@$(PIP) install --require-hashes --no-build-isolation --requirement requirements/test.txt
+	@$(BIN)/python $(LOCKED) requirements/test.txt
 	@touch $@
 
 up: install
@@ -46,8 +52,26 @@ test-tools: $(NODE_FOLDERS:%=%/node_modules/.package-lock.json) $(GENERATORS)/.i
 
 $(GENERATORS)/.installed: requirements/generators.txt $(VENV)/.runtime
 	@$(BIN)/python -m venv $(GENERATORS)
-	@$(GENERATORS)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes --requirement $<
+	@$(GENERATORS)/bin/python $(LOCKED) $<
 	@touch $@
+
+# Beside `make test`, after a change of a floor or of what rests on one: it takes as long, and fails for its own reasons.
+test-floors: $(FLOORS)/.installed test-tools
+	@$(FLOORS)/bin/python -m pytest --numprocesses=auto --dist=loadgroup $(FLOOR_TESTS)
+
+$(FLOORS)/.installed: requirements/build.txt requirements/floors.txt pyproject.toml sdk/python/pyproject.toml
+	@scripts/check-machine $(PYTHON)
+	@test -x $(FLOORS)/bin/python || $(PYTHON) -m venv $(FLOORS)
+	@$(FLOORS)/bin/python $(LOCKED) requirements/build.txt
+	@$(FLOORS)/bin/python $(LOCKED) requirements/floors.txt
+	@$(FLOORS)/bin/python $(OURS)
+	@touch $@
+
+# The wheels and source archives of both distributions, the same bytes for the same commit.
+dist: install
+	@rm -rf dist
+	@cd sdk/python && $(abspath $(BIN))/python -m hatchling build --directory $(CURDIR)/dist
+	@$(BIN)/python -m hatchling build --directory dist
 
 lint: test-install
 	@$(BIN)/ruff format --check --quiet $(CHECKED)
@@ -67,4 +91,4 @@ lock:
 	@requirements/lock
 
 clean:
-	@rm -rf $(VENV) $(NODE_FOLDERS:%=%/node_modules) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	@rm -rf $(VENV) dist $(NODE_FOLDERS:%=%/node_modules) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -28,6 +28,7 @@ from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.intents import printable
 from soundmark.cli.outcome import Refused
+from soundmark.cli.pictures import load_drawing
 from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.features.platform.legacy_import import ImportRefused, import_legacy_days
 from soundmark.core.problems import AudienceUnavailable
@@ -88,10 +89,12 @@ def report(  # noqa: PLR0913 - one for each option
     if plot is not None and plot.suffix.lower() not in _PICTURES:
         raise typer.BadParameter(f"{printable(plot.suffix)} is no picture that can be drawn; use .png or .svg")
     filters = ReportFilters(from_at=from_at, to_at=to_at, campaign_id=campaign, xr_id=xr_id)
+    # Before the service is asked, so that a missing extra costs no request.
+    drawing: Any = load_drawing("report_picture") if plot is not None else None
     with calling(base_url, key_file, data_dir, organization, project) as client:
         found = client.audience.report(integration_id, filters)
     if plot is not None:
-        _draw(found, plot)
+        _draw(drawing, found, plot)
     if as_json:
         show_json(found.document)
         return
@@ -188,12 +191,9 @@ def _read_row(row: list[str], line: int) -> tuple[date, int]:
     return day, int(row[1])
 
 
-def _draw(found: AudienceReport, path: Path) -> None:
-    # Drawing takes half a second to load, and most who ask want none.
-    from soundmark.cli.report_picture import draw_report  # noqa: PLC0415 - as said above
-
+def _draw(drawing: Any, found: AudienceReport, path: Path) -> None:
     try:
-        draw_report(found, path)
+        drawing.draw_report(found, path)
     except OSError as error:
         raise Refused(f"{printable(str(path))}: {error.strerror}") from None
 

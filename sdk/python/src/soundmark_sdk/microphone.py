@@ -115,6 +115,8 @@ def _import_sounddevice() -> Any:
     try:
         return importlib.import_module("sounddevice")
     except ImportError:
-        raise MicrophoneUnavailable("Listening needs the extra: pip install 'soundmark-sdk[microphone]'.") from None
+        raise MicrophoneUnavailable(
+            "Listening needs sounddevice, which the extra soundmark-sdk[microphone] installs: pip install sounddevice"
+        ) from None
     except OSError:  # what sounddevice raises when the shared library is missing
         raise MicrophoneUnavailable("PortAudio is not installed (Debian, Ubuntu: apt install libportaudio2).") from None

@@ -10,7 +10,9 @@ from soundmark_sdk.shapes import INTEGRATION_ID
 try:
     import jwt
 except ImportError:
-    raise ImportError("Reporting tokens need PyJWT: pip install 'soundmark-sdk[publisher]'") from None
+    raise ImportError(
+        "Reporting tokens need PyJWT, which the extra soundmark-sdk[publisher] installs: pip install pyjwt"
+    ) from None
 
 # API v1, "Authentication", 8.
 LIFETIME_MAX: Final = timedelta(minutes=5)

