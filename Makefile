@@ -14,12 +14,12 @@ GENERATORS := $(VENV)/generators
 # The oldest releases that we say we run on, and the tests that would notice.
 FLOORS := $(VENV)/floors
 FLOOR_TESTS := sdk/python/tests tests/kit tests/core tests/audience tests/audio tests/cli
-CHECKED := src sdk/python tests bench
+CHECKED := src sdk/python tests bench scripts
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
 UP ?=
 
-.PHONY: install up test test-floors dist bench fmt lint lock test-tools clean
+.PHONY: install up test test-floors audit dist bench fmt lint lock test-tools clean
 
 install: $(VENV)/.runtime
 test-install: $(VENV)/.test
@@ -73,10 +73,15 @@ dist: install
 	@cd sdk/python && $(abspath $(BIN))/python -m hatchling build --directory $(CURDIR)/dist
 	@$(BIN)/python -m hatchling build --directory dist
 
+# What is known against what the lock files pin.
+audit: test-install
+	@$(BIN)/python scripts/audit.py
+
 lint: test-install
 	@$(BIN)/ruff format --check --quiet $(CHECKED)
 	@$(BIN)/ruff check --quiet $(CHECKED)
 	@$(BIN)/mypy
+	@$(BIN)/mypy scripts/audit.py
 	@$(BIN)/lint-imports --no-logo
 
 fmt: test-install
