@@ -125,6 +125,6 @@ async def test_the_list_needs_an_organisation(api: Api) -> None:
     }
 
 
-async def test_the_header_of_codes_names_no_organisation_here(api: Api, organization_id: str) -> None:
+async def test_the_header_alone_names_no_organisation_here(api: Api, organization_id: str) -> None:
     answer = await api.get("/v1/projects", headers={"X-Svc-Organization-Id": organization_id})
     assert answer.status == 422

@@ -51,15 +51,16 @@ RequestId = Annotated[str, Depends(_request_id)]
 OrganizationPath = Annotated[
     str, Path(max_length=160, description="The organisation's id.", examples=["org_b2xkLXJhZGlvLWV4YW1wbA"])
 ]
-_WANTED: Final = "The organisation to act in: named here, in {other}, or in both alike (else 422)."
-_AGREEING: Final = "May be given, and must name the same organisation as the path or the body then (else 422)."
+_AGREEING: Final = "May be given, and must name the same organisation as the rest of the request then (else 422)."
+_EITHER: Final = "The organisation to act in: named here, in {other}, or in both alike (else 422)."
 _QUERY: Final[dict[str, Any]] = {"alias": "organization_id", "max_length": 160}
 _HEADER: Final[dict[str, Any]] = {"alias": "X-Svc-Organization-Id", "max_length": 160}
-OrganizationQuery = Annotated[
-    str | None, Query(**_QUERY, description=_WANTED.format(other="the header `X-Svc-Organization-Id`"))
+OrganizationQuery = Annotated[str, Query(**_QUERY, description="The organisation to act in.")]
+EitherQuery = Annotated[
+    str | None, Query(**_QUERY, description=_EITHER.format(other="the header `X-Svc-Organization-Id`"))
 ]
-OrganizationHeader = Annotated[
-    str | None, Header(**_HEADER, description=_WANTED.format(other="the query parameter `organization_id`"))
+EitherHeader = Annotated[
+    str | None, Header(**_HEADER, description=_EITHER.format(other="the query parameter `organization_id`"))
 ]
 AgreeingQuery = Annotated[str | None, Query(**_QUERY, description=_AGREEING)]
 AgreeingHeader = Annotated[str | None, Header(**_HEADER, description=_AGREEING)]
@@ -146,11 +147,13 @@ class AnyCaller:
         self.action = action
 
     async def __call__(self, request: Request) -> Caller:
-        return authorise_caller(request.state.caller, self.action)
+        caller = authorise_caller(request.state.caller, self.action)
+        refuse_unknown_parameters(request)
+        return caller
 
 
 class TenantInQuery:
-    """Dependency: the scope of a route whose organisation stands in the query, in a header, or in both alike."""
+    """Dependency: the scope of a route whose organisation stands in the query."""
 
     def __init__(self, action: Action) -> None:
         self.action = action
@@ -159,13 +162,24 @@ class TenantInQuery:
         self,
         request: Request,
         ctx: Ctx,
-        in_query: OrganizationQuery = None,
-        in_header: OrganizationHeader = None,
+        in_query: OrganizationQuery,
+        in_header: AgreeingHeader = None,  # noqa: ARG002 - published here, read as it stands in the request
+    ) -> TenantScope:
+        return await _open_tenant(request, ctx, self.action, in_query)
+
+
+class TenantInQueryOrHeader:
+    """Dependency: the scope of a route whose organisation stands in the query, in a header, or in both alike."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    async def __call__(
+        self, request: Request, ctx: Ctx, in_query: EitherQuery = None, in_header: EitherHeader = None
     ) -> TenantScope:
         # The header where both are there: the query is then refused by its name if it says something else.
         organization_id = in_header if in_header is not None else in_query
         if organization_id is None:
-            refuse_unknown_parameters(request)  # A misspelt name is what the caller has to know first.
             raise invalid("query", "organization_id", "is required here or as the header X-Svc-Organization-Id")
         return await _open_tenant(request, ctx, self.action, organization_id)
 

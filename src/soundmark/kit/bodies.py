@@ -12,6 +12,7 @@ from soundmark.kit.problems import MalformedBody, PayloadTooLarge, UnsupportedMe
 from soundmark.kit.strict_json import MalformedJson, Unrepresentable, parse_json
 
 _IN_LOOP_BYTES_MAX: Final = 64 * 1024  # Read in under 3 ms, whatever it holds; what is larger is read in a thread.
+_MEMBERS_MAX: Final = 64  # Of one object, four times what the largest shape has.
 _LENGTH_CHARS_MAX: Final = 15  # Of a Content-Length; int() refuses some thousand digits in its own way.
 
 
@@ -31,12 +32,21 @@ LARGE_BODY: Final = BodyLimits(1024 * 1024, 20 * 1024)
 
 
 @dataclass(frozen=True, slots=True)
+class Excess:
+    """Where a body holds too much to be shown to a model: the members on the way to it, what it must do, what it is."""
+
+    place: tuple[str, ...]
+    message: str
+    value: Unrepresentable | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class JsonBody:
-    """A body that was read. `value` is only what could be read cheaply where `is_excessive`: it must be refused."""
+    """A body that was read. Where there is `excess` it must be refused, and `value` is what could be read cheaply."""
 
     data: bytes
     value: Any
-    is_excessive: bool
+    excess: Sequence[Excess]
 
 
 async def read_json_body(request: Request, limits: BodyLimits, names: Sequence[str]) -> JsonBody:
@@ -74,8 +84,36 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
     return b"".join(chunks)
 
 
+def find_crowds(value: Any) -> list[Excess]:
+    """Find the objects with more members than any shape has, of which a model would name each.
+
+    Only the outermost object and those that are its members are looked at: further inside, shapes have no objects but
+    those that may hold anything.
+    """
+    message = f"must hold at most {_MEMBERS_MAX} members"
+    if not isinstance(value, dict):
+        return []
+    if len(value) > _MEMBERS_MAX:
+        return [Excess((), message)]
+    return [
+        Excess((name,), message)
+        for name, member in value.items()
+        if isinstance(member, dict) and len(member) > _MEMBERS_MAX
+    ]
+
+
 def _parse(data: bytes, limits: BodyLimits, names: Sequence[str]) -> JsonBody:
     value = parse_json(data, structure_max=limits.structure_max)
-    if isinstance(value, Unrepresentable):
-        return JsonBody(data, read_outline(data, names, structure_max=limits.structure_max), is_excessive=True)
-    return JsonBody(data, value, is_excessive=False)
+    if not isinstance(value, Unrepresentable):
+        return JsonBody(data, value, find_crowds(value))
+    members = read_outline(data, names, structure_max=limits.structure_max)
+    message = "must hold fewer values and levels"
+    found = [Excess((name,), message, value) for name, member in members.items() if _holds_excess(member)]
+    return JsonBody(data, members, found or [Excess((), message, value)])
+
+
+def _holds_excess(value: Any) -> bool:
+    """Tell whether the value is, or holds as the last one of each level, what cannot be represented."""
+    while isinstance(value, list | dict) and value:
+        value = value[-1] if isinstance(value, list) else next(reversed(value.values()))
+    return isinstance(value, Unrepresentable)

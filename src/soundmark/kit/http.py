@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 
-from soundmark.kit.bodies import SMALL_BODY, BodyLimits, read_json_body
+from soundmark.kit.bodies import SMALL_BODY, BodyLimits, Excess, read_json_body
 from soundmark.kit.closed_query import has_too_many_parameters, query_faults
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.problems import (
@@ -321,9 +321,13 @@ class JsonRoute(APIRoute):
         async def strict(request: Request) -> Response:
             if has_too_many_parameters(request.scope["query_string"]) or self.judges_query_first():
                 refuse_unknown_parameters(request)
-            if takes_body:
-                return await self._judge_body(request, handle)
-            return await handle(request)
+            try:
+                if takes_body:
+                    return await self._judge_body(request, handle)
+                return await handle(request)
+            except RequestValidationError as error:
+                _name_unknown_parameters(request, error)
+                raise
 
         return strict
 
@@ -335,12 +339,12 @@ class JsonRoute(APIRoute):
         request._body = body.data  # noqa: SLF001 - where Starlette keeps what was read once
         request.state.json = body.value
         # No model is shown what would cost it too much: it is refused once the tenant was judged.
-        request._json = Unrepresentable() if body.is_excessive else body.value  # noqa: SLF001 - as above
+        request._json = Unrepresentable() if body.excess else body.value  # noqa: SLF001 - as above
         try:
             return await handle(request)
         except RequestValidationError:
-            if body.is_excessive:
-                raise _excess_error(body.value) from None
+            if body.excess:
+                raise _excess_error(body.excess) from None
             raise
 
 
@@ -379,31 +383,36 @@ def refuse_unknown_parameters(request: Request) -> None:
 
     Raises: RequestValidationError.
     """
+    faults = _unknown_parameters(request)
+    if faults:
+        raise RequestValidationError(faults)
+
+
+def _name_unknown_parameters(request: Request, error: RequestValidationError) -> None:
+    """Raise `error` anew with the unknown parameters in front, if it does not name them: one may be what is missing.
+
+    Raises: RequestValidationError.
+    """
+    said = error.errors()
+    known = {tuple(fault["loc"]) for fault in said}
+    unsaid = [fault for fault in _unknown_parameters(request) if fault["loc"] not in known]
+    if unsaid:
+        raise RequestValidationError([*unsaid, *said]) from None
+
+
+def _unknown_parameters(request: Request) -> list[dict[str, Any]]:
     query_string = request.scope["query_string"]
-    if query_string:
-        faults = query_faults(query_string, request.scope["route"].query_names)
-        if faults:
-            raise RequestValidationError([_named_fault(fault) for fault in faults])
+    faults = query_faults(query_string, request.scope["route"].query_names) if query_string else ()
+    return [
+        {"loc": (fault.location, fault.pointer[1:]), "msg": fault.message, "type": "value_error", "input": None}
+        for fault in faults
+    ]
 
 
-def _named_fault(fault: FieldError) -> dict[str, Any]:
-    return {"loc": (fault.location, fault.pointer[1:]), "msg": fault.message, "type": "value_error", "input": None}
-
-
-def _excess_error(members: Mapping[str, Any]) -> RequestValidationError:
-    """Say where a body holds too much, as far as that is known."""
-    places: list[tuple[str, ...]] = [("body", name) for name, value in members.items() if _holds_excess(value)]
-    message = "must hold fewer values and levels"
+def _excess_error(found: Iterable[Excess]) -> RequestValidationError:
     return RequestValidationError(
         [
-            {"loc": place, "msg": message, "type": "value_error", "input": Unrepresentable()}
-            for place in places or [("body",)]
+            {"loc": ("body", *excess.place), "msg": excess.message, "type": "value_error", "input": excess.value}
+            for excess in found
         ]
     )
-
-
-def _holds_excess(value: Any) -> bool:
-    """Whether the value is, or holds as the last one of each level, what cannot be represented."""
-    while isinstance(value, list | dict) and value:
-        value = value[-1] if isinstance(value, list) else next(reversed(value.values()))
-    return isinstance(value, Unrepresentable)

@@ -11,7 +11,6 @@ from pydantic import (
     PlainSerializer,
     StringConstraints,
     WithJsonSchema,
-    model_validator,
 )
 
 from soundmark.kit.timestamps import format_timestamp, parse_timestamp
@@ -19,24 +18,14 @@ from soundmark.kit.timestamps import format_timestamp, parse_timestamp
 NO_CONTROL_CHARS: Final = r"^[^\x00-\x1f\x7f]*$"
 
 
-_MEMBERS_MAX: Final = 64  # Of one object, four times what the largest shape has.
-
-
 class Wire(BaseModel):
     """A closed, immutable, strictly typed shape: an unknown member is refused, nothing is converted.
 
-    Judging one is bounded: an object with more members than any shape has is refused as a whole, not member by member.
-    A list says its greatest length, and is refused at its first wrong item (`FailFast`).
+    A list that is asked for says its greatest length and is refused at its first wrong item (`FailFast`), so that
+    judging a body is bounded; `kit.bodies` sees to the objects.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_a_crowd(cls, value: Any) -> Any:
-        if isinstance(value, dict) and len(value) > _MEMBERS_MAX:
-            raise ValueError(f"must hold at most {_MEMBERS_MAX} members")
-        return value
 
 
 def _timestamp(value: Any) -> Any:

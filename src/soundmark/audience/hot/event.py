@@ -9,6 +9,7 @@ import msgspec
 from pydantic import ValidationError
 
 from soundmark.audience.domain.packing import RECEIVER_NUMBERS
+from soundmark.kit.bodies import find_crowds
 from soundmark.kit.http import pointer_to
 from soundmark.kit.problems import ERRORS_MAX, FieldError, MalformedBody, ValidationFailed
 from soundmark.kit.strict_json import MalformedJson, parse_json
@@ -236,6 +237,9 @@ def _parse_any(body: bytes) -> Any:
 
 def _read_any(value: Any) -> Event | ValidationFailed:
     """Return the event that a parsed body is, whatever it is, or why it is none."""
+    crowds = find_crowds(value)
+    if crowds:
+        return ValidationFailed(errors=tuple(FieldError("body", pointer_to(one.place), one.message) for one in crowds))
     try:
         event = AudienceEvent.model_validate(value)
     except ValidationError as error:

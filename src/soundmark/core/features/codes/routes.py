@@ -14,6 +14,7 @@ from soundmark.core.edge import (
     Limit,
     RequestId,
     TenantInQuery,
+    TenantInQueryOrHeader,
     invalid,
     needs,
     problems,
@@ -80,7 +81,7 @@ async def _wanted(  # noqa: PLR0913 - one for each filter
 )
 async def list_codes(
     ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("code.list"))],
+    scope: Annotated[TenantScope, Depends(TenantInQueryOrHeader("code.list"))],
     wanted: Annotated[Wanted, Depends(_wanted)],
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
@@ -109,7 +110,7 @@ async def get_code(
 
 @router.post("/v1/codes/{xr_id}/revoke", responses=problems(CodeNotFound), openapi_extra=needs("code.revoke"))
 async def revoke_code(
-    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInQuery("code.revoke"))], xr_id: XrIdPath
+    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInQueryOrHeader("code.revoke"))], xr_id: XrIdPath
 ) -> CodeDetail:
     """Revoke one Code: no resolution that starts after the answer returns its intent."""
     code = await service.revoke_code(ctx, scope, xr_id)
