@@ -24,6 +24,7 @@ from bench.figures import Figure, keep, ratio_of_rounds, show
 from bench.ingestion import ingestion, ingestion_growth
 from bench.issuer import CLIENT_ID, issuer
 from bench.issuing import bundles, issuing, listing, stopping
+from bench.refused import refused_events
 from bench.reports import reports
 from bench.retention import retention_cuts
 from bench.server import CONSTANT
@@ -262,6 +263,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "bundles": bundles,
     "ingestion": ingestion,
     "ingestion-growth": ingestion_growth,
+    "refused-events": refused_events,
     "reports": reports,
     "retention": retention_cuts,
     "soak": soak,
