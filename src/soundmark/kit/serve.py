@@ -86,7 +86,7 @@ class _Server(uvicorn.Server):
 def run(app: Any, listen: Listen, limits: ConnectionLimits = ConnectionLimits()) -> None:  # noqa: B008 - frozen
     """Serve `app` until SIGTERM or SIGINT, then finish what is under way for at most `GRACE_S` seconds.
 
-    Raises: sockets.PortTaken; SystemExit with status 1 when the app's own start-up failed.
+    Raises: sockets.CannotListen; SystemExit with status 1 when the app's own start-up failed.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(app, listen, _limits_of_this_process(limits)))
