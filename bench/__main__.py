@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-import httpx
+import httpx2
 import psycopg
 from rich.console import Console
 
@@ -49,7 +49,7 @@ def resolution(cluster: RunningCluster) -> list[Figure]:
     """One process, 100,000 Codes: resolution, the stadium, and both references, in turns."""
     database = seeded(cluster, 100_000)
     with core(database) as service, core(database, is_plain=True) as plain:
-        size = len(httpx.get(service.base_url + database.paths(1)[0], headers=PROOF).content)
+        size = len(httpx2.get(service.base_url + database.paths(1)[0], headers=PROOF).content)
         constant, everything = Demand([f"{CONSTANT}{size}"]), Demand(database.paths())
         stadium, naive = Demand(database.paths(1)), Demand(database.paths(1000, "/naive/"))
         _once_each(service, database)
@@ -210,7 +210,7 @@ def audit(cluster: RunningCluster) -> list[Figure]:
         query = {"organization_id": seed.ORGANIZATION_ID}
         headers = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
         address = f"{service.base_url}/v1/audit-log/verification"
-        found = httpx.get(address, params=query, headers=headers, timeout=60).json()
+        found = httpx2.get(address, params=query, headers=headers, timeout=60).json()
     if not found["verified"]:
         raise RuntimeError(f"the chain is broken: {found}")
     return [
@@ -342,9 +342,9 @@ def _up_ready_s(data_dir: Path) -> float:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while time.perf_counter() - began_s < _UP_READY_MAX_S:
-            with contextlib.suppress(FileNotFoundError, json.JSONDecodeError, httpx.ConnectError):
+            with contextlib.suppress(FileNotFoundError, json.JSONDecodeError, httpx2.ConnectError):
                 where = json.loads((data_dir / "up.json").read_text())
-                if where["pid"] == process.pid and httpx.get(where["base_url"] + "/readyz").status_code == 200:
+                if where["pid"] == process.pid and httpx2.get(where["base_url"] + "/readyz").status_code == 200:
                     return time.perf_counter() - began_s
             time.sleep(0.02)
         raise TimeoutError(f"`soundmark up` was not ready after {_UP_READY_MAX_S} s")

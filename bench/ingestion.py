@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-import httpx
+import httpx2
 
 from bench import wrk
 from bench.audience_server import NAIVE
@@ -85,7 +85,7 @@ def audience(database: Measured, *, more: Mapping[str, str] | None = None) -> It
         process([sys.executable, "-m", "bench.audience_server", str(port)], environ) as started,
     ):
         service = Service(f"http://127.0.0.1:{port}", (started,))
-        until(lambda: httpx.get(service.base_url + "/readyz").status_code == 200)
+        until(lambda: httpx2.get(service.base_url + "/readyz").status_code == 200)
         yield service
 
 

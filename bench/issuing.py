@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Any, Final
 
-import httpx
+import httpx2
 import psycopg
 
 from bench import seed, wrk
@@ -125,7 +125,7 @@ def listing(cluster: RunningCluster) -> list[Figure]:
         query = f"organization_id={seed.ORGANIZATION_ID}&limit={_PAGE}"
         first = last = f"/v1/codes?{query}"
         headers = {"Authorization": _AUTHORIZATION}
-        with httpx.Client(base_url=service.base_url, headers=headers) as client:
+        with httpx2.Client(base_url=service.base_url, headers=headers) as client:
             for _ in range(_PAGES - 1):
                 last = f"/v1/codes?{query}&cursor={client.get(last).json()['next_cursor']}"
         times = {
@@ -155,7 +155,7 @@ def bundles(cluster: RunningCluster) -> list[Figure]:
             before_mib = service.resident_mib()
             with _watched(service.resident_mib) as seen:
                 begun_s = time.monotonic()
-                with httpx.stream(
+                with httpx2.stream(
                     "POST",
                     f"{service.base_url}/v1/codes/audio-bundle",
                     params=query,
@@ -211,7 +211,7 @@ def _load(service: Service, demand: Demand) -> Load:
 
 def _post(service: Service, path: str, **query: str) -> Any:
     headers = {"Authorization": _AUTHORIZATION}
-    answer = httpx.post(service.base_url + path, params=query, headers=headers, timeout=60)
+    answer = httpx2.post(service.base_url + path, params=query, headers=headers, timeout=60)
     answer.raise_for_status()
     return answer.json()
 

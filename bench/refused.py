@@ -11,7 +11,7 @@ from string import ascii_letters
 from tempfile import TemporaryDirectory
 from typing import Final
 
-import httpx
+import httpx2
 
 from bench.figures import Figure, ratio_of_rounds
 from bench.ingestion import EVENTS, audience
@@ -72,14 +72,14 @@ def _processor_ms(service: Service, deliveries: Sequence[Sequence[str]]) -> floa
 
 async def _deliver(base_url: str, deliveries: Sequence[Sequence[str]]) -> None:
     waiting = iter(deliveries)
-    limits = httpx.Limits(max_connections=_CONNECTIONS)
+    limits = httpx2.Limits(max_connections=_CONNECTIONS)
 
-    async def work(client: httpx.AsyncClient) -> None:
+    async def work(client: httpx2.AsyncClient) -> None:
         for signature, body in waiting:
             headers = {"Content-Type": "application/json", "X-Svc-Signature": f"sha256={signature}"}
             status = (await client.post(EVENTS, content=body.encode(), headers=headers)).status_code
             if status not in {201, 401}:
                 raise RuntimeError(f"an event was answered {status}")
 
-    async with httpx.AsyncClient(base_url=base_url, limits=limits, timeout=30) as client:
+    async with httpx2.AsyncClient(base_url=base_url, limits=limits, timeout=30) as client:
         await asyncio.gather(*(work(client) for _ in range(_CONNECTIONS)))

@@ -4,7 +4,7 @@ import time
 from statistics import median
 from typing import Final
 
-import httpx
+import httpx2
 import psycopg
 
 from bench.figures import Figure
@@ -61,7 +61,9 @@ def reports(cluster: RunningCluster) -> list[Figure]:
 
 def _report_s(service: Service, count: int) -> float:
     began_s = time.perf_counter()
-    answer = httpx.get(f"{service.base_url}/v1/reports/{INTEGRATION_ID}", params=_TENANT, headers=_HEADERS, timeout=120)
+    answer = httpx2.get(
+        f"{service.base_url}/v1/reports/{INTEGRATION_ID}", params=_TENANT, headers=_HEADERS, timeout=120
+    )
     taken_s = time.perf_counter() - began_s
     said = answer.raise_for_status().json()
     assert said["events"] == count, said["events"]

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from typing import Any, Final
 
-import httpx
+import httpx2
 import psycopg
 
 from bench.delivering import Deliveries
@@ -71,14 +71,14 @@ def _committed(connection: psycopg.Connection[Any]) -> tuple[float, int]:
 
 
 def _cut(base_url: str, number: int) -> None:
-    answer = httpx.patch(
+    answer = httpx2.patch(
         f"{base_url}/v1/integrations/{INTEGRATION_ID}/retention",
         params={"organization_id": ORGANIZATION_ID, "project_id": PROJECT_ID},
         headers={"authorization": f"Bearer {AUDIENCE_CREDENTIAL}", "x-svc-operation-id": f"aud_{number:022d}"},
         json={"retention_days": (_CUTS - number) * _CUT_DAYS - 1},
         timeout=60,
     )
-    if answer.status_code != httpx.codes.OK or answer.json()["deleted_events"] != _CUT_EVENTS:
+    if answer.status_code != httpx2.codes.OK or answer.json()["deleted_events"] != _CUT_EVENTS:
         raise RuntimeError(f"the cut answered {answer.status_code}: {answer.text}")
 
 

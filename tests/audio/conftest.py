@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import ggwave
-import httpx
+import httpx2
 import numpy as np
 import pytest
 
@@ -22,15 +22,15 @@ CREDENTIALS = ("first-credential-of-a-pair", "other-credential-of-a-pair")
 class AudioProcess:
     """A running audio component, a client that holds its first credential, and what it logged."""
 
-    client: httpx.Client
+    client: httpx2.Client
     metrics_url: str
     log_path: Path
 
-    def ask(self, frame: str, protocol: int = 4) -> httpx.Response:
+    def ask(self, frame: str, protocol: int = 4) -> httpx2.Response:
         return self.client.post("/render", json={"frame": frame, "protocol": protocol})
 
     def metrics(self) -> str:
-        return httpx.get(self.metrics_url, trust_env=False).text
+        return httpx2.get(self.metrics_url, trust_env=False).text
 
     def log(self) -> str:
         return self.log_path.read_text()
@@ -50,10 +50,10 @@ def audio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AudioProcess]:
         stack.callback(process.wait)
         stack.callback(process.terminate)
         client = stack.enter_context(
-            httpx.Client(
+            httpx2.Client(
                 base_url=f"http://127.0.0.1:{port}",
                 headers={"authorization": f"Bearer {CREDENTIALS[0]}"},
-                transport=httpx.HTTPTransport(retries=8),  # The process takes a moment to come up.
+                transport=httpx2.HTTPTransport(retries=8),  # The process takes a moment to come up.
             )
         )
         client.get("/readyz").raise_for_status()

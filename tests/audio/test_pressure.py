@@ -5,7 +5,7 @@ import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import uvicorn
 from prometheus_client import REGISTRY
@@ -35,7 +35,7 @@ class GatedRenderer(Renderer):
 
 
 @pytest.fixture
-async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[httpx.AsyncClient, GatedRenderer]]:
+async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[httpx2.AsyncClient, GatedRenderer]]:
     renderer = GatedRenderer()
     monkeypatch.setattr(audio_app, "Renderer", lambda: renderer)
     app: Any = audio_app.create_app(read(AudioSettings, {"SOUNDMARK_AUDIO_CREDENTIAL": CREDENTIAL}))
@@ -43,10 +43,10 @@ async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[httpx.A
     with sockets.shared_socket("127.0.0.1", 0) as sock:
         sockets.listen(sock)  # Connections wait here until the server takes them.
         serving = asyncio.create_task(server._serve([sock]))
-        client = httpx.AsyncClient(
+        client = httpx2.AsyncClient(
             base_url=f"http://127.0.0.1:{sock.getsockname()[1]}",
             headers={"authorization": f"Bearer {CREDENTIAL}"},
-            limits=httpx.Limits(max_connections=None),
+            limits=httpx2.Limits(max_connections=None),
             timeout=60,
             trust_env=False,
         )
@@ -61,14 +61,14 @@ def frame(number: int) -> dict[str, object]:
     return {"frame": f"XRC1:brd_{number:016}", "protocol": 5}
 
 
-async def until_waiting(client: httpx.AsyncClient, count: int) -> None:
+async def until_waiting(client: httpx2.AsyncClient, count: int) -> None:
     """Return once exactly `count` callers are inside; health answers meanwhile, whatever is rendered."""
     while REGISTRY.get_sample_value("soundmark_audio_waiting") != count:
         (await client.get("/healthz")).raise_for_status()
 
 
 async def test_a_full_queue_refuses_at_once_and_loses_nobody(
-    served: tuple[httpx.AsyncClient, GatedRenderer],
+    served: tuple[httpx2.AsyncClient, GatedRenderer],
 ) -> None:
     client, renderer = served
     async with asyncio.TaskGroup() as tasks:
@@ -84,14 +84,14 @@ async def test_a_full_queue_refuses_at_once_and_loses_nobody(
     assert (await client.post("/render", json=frame(1))).status_code == 200
 
 
-async def test_a_caller_that_hung_up_is_not_rendered(served: tuple[httpx.AsyncClient, GatedRenderer]) -> None:
+async def test_a_caller_that_hung_up_is_not_rendered(served: tuple[httpx2.AsyncClient, GatedRenderer]) -> None:
     client, renderer = served
     first = asyncio.create_task(client.post("/render", json=frame(1)))
     await asyncio.to_thread(renderer.started.wait, 30)
     impatient = asyncio.create_task(client.post("/render", json=frame(2)))
     await until_waiting(client, 2)
 
-    impatient.cancel()  # httpx closes the connection.
+    impatient.cancel()  # httpx2 closes the connection.
     await until_waiting(client, 1)
     renderer.gate.set()
 
@@ -101,7 +101,7 @@ async def test_a_caller_that_hung_up_is_not_rendered(served: tuple[httpx.AsyncCl
 
 
 async def test_a_rendering_that_fails_is_told_without_details(
-    served: tuple[httpx.AsyncClient, GatedRenderer], monkeypatch: pytest.MonkeyPatch
+    served: tuple[httpx2.AsyncClient, GatedRenderer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, renderer = served
     renderer.gate.set()

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import psycopg
 import pytest
 from core_app import INTENT, OPERATOR_TOKEN, core_settings, served_in_thread
@@ -69,7 +69,7 @@ class Service:
 
     other_app: AsgiApp  # A second Core on the same database, not started: an app lives in one event loop only.
     url: str
-    client: httpx.Client
+    client: httpx2.Client
     database_url: Secret
 
     def given_code(self, **changes: Any) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def service(spare_database_url: Secret, audio_url: str) -> Iterator[Service]:
     headers = {"authorization": f"Bearer {OPERATOR_TOKEN}"}
     with (
         served_in_thread(create_app(settings)) as url,
-        httpx.Client(base_url=url, headers=headers, trust_env=False) as client,
+        httpx2.Client(base_url=url, headers=headers, trust_env=False) as client,
     ):
         yield Service(create_app(settings), url, client, spare_database_url)
 

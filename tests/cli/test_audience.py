@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import httpx
+import httpx2
 import pytest
 from audience_app import CREDENTIAL
 from core_app import OPERATOR_TOKEN, core_settings, served_in_thread
@@ -63,7 +63,7 @@ def measuring_service(spare_database_url: Secret, measuring_url: str) -> Iterato
     headers = {"authorization": f"Bearer {OPERATOR_TOKEN}"}
     with (
         served_in_thread(create_app(settings)) as url,
-        httpx.Client(base_url=url, headers=headers, trust_env=False) as client,
+        httpx2.Client(base_url=url, headers=headers, trust_env=False) as client,
     ):
         yield Service(create_app(settings), url, client, spare_database_url)
 

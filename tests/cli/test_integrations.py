@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from core_app import OPERATOR_TOKEN, core_settings, served_in_thread
 
@@ -20,7 +20,7 @@ def service(spare_database_url: Secret, timely_audience_url: str) -> Iterator[Se
     headers = {"authorization": f"Bearer {OPERATOR_TOKEN}"}
     with (
         served_in_thread(create_app(settings)) as url,
-        httpx.Client(base_url=url, headers=headers, trust_env=False) as client,
+        httpx2.Client(base_url=url, headers=headers, trust_env=False) as client,
     ):
         yield Service(create_app(settings), url, client, spare_database_url)
 

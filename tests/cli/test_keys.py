@@ -9,7 +9,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import psycopg
 import pytest
 from core_app import AUDIENCE_CREDENTIAL, MASTER_KEY, Api, core_settings, running_core
@@ -266,13 +266,13 @@ def test_a_data_dir_tells_what_the_environment_does_not(settings: Settings, tmp_
     assert (rotated.status, "Audience does not answer" in rotated.err) == (0, True)
 
 
-class TwoCores(httpx.AsyncBaseTransport):
+class TwoCores(httpx2.AsyncBaseTransport):
     """A load balancer: each request goes to the other process than the one before."""
 
     def __init__(self, cores: list[Api]) -> None:
-        self._transports = cycle([httpx.ASGITransport(app=core.app) for core in cores])  # type: ignore[arg-type]  # httpx names the same protocol otherwise
+        self._transports = cycle([httpx2.ASGITransport(app=core.app) for core in cores])  # type: ignore[arg-type]  # httpx2 names the same protocol otherwise
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         return await next(self._transports).handle_async_request(request)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
+import httpx2
 import psutil
 import psycopg
 import pytest
@@ -119,14 +119,14 @@ def test_two_deployments_do_not_share_a_port() -> None:
 
 def test_several_processes_share_a_port_and_add_up_their_metrics() -> None:
     def rendered() -> float:
-        lines = httpx.get(audio.metrics_url, trust_env=False).text.splitlines()
+        lines = httpx2.get(audio.metrics_url, trust_env=False).text.splitlines()
         return sum(float(line.split()[1]) for line in lines if line.startswith("soundmark_audio_renders_total{"))
 
     with serving("audio", AUDIO, "--workers", "2") as audio:
         parent = psutil.Process(audio.process.pid)
         until(lambda: len(_listening(parent)) == 2, 30)
         for count in range(1, 9):
-            answer = httpx.post(
+            answer = httpx2.post(
                 f"{audio.url}/render",
                 json={"frame": "XRC1:brd_AAAAAAAAAAAAAAAA", "protocol": 5},
                 headers={"authorization": f"Bearer {AUDIO['SOUNDMARK_AUDIO_CREDENTIAL']}"},
@@ -165,13 +165,13 @@ def test_resolutions_of_several_core_processes_add_up(cluster: RunningCluster) -
     }
 
     def resolutions() -> dict[str, float]:
-        lines = httpx.get(core.metrics_url, trust_env=False).text.splitlines()
+        lines = httpx2.get(core.metrics_url, trust_env=False).text.splitlines()
         samples = [line.split() for line in lines if line.startswith("soundmark_resolutions_total{")]
         return {name.split('"')[1]: float(value) for name, value in samples if float(value)}
 
     def resolve(method: str, token: str) -> int:
         # A connection of its own each time: the kernel gives it to either process.
-        return httpx.request(method, f"{core.url}/v1/resolve/{token}", trust_env=False).status_code
+        return httpx2.request(method, f"{core.url}/v1/resolve/{token}", trust_env=False).status_code
 
     with serving(
         "core", environ, "--workers", "2", is_ready=lambda found: status_of(f"{found.url}/healthz") == 200
@@ -206,7 +206,7 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
     with serving("audience", environ) as audience:
 
         def answer() -> tuple[int, object]:
-            response = httpx.get(f"{audience.url}/readyz", trust_env=False)
+            response = httpx2.get(f"{audience.url}/readyz", trust_env=False)
             return response.status_code, response.json()
 
         # An answer is given again for a second.
@@ -224,7 +224,7 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
             superuser.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
             until(lambda: answer() == not_ready, 30)
             # The process itself is fine; nobody should restart it for a database that is away.
-            health = httpx.get(f"{audience.url}/healthz", trust_env=False)
+            health = httpx2.get(f"{audience.url}/healthz", trust_env=False)
             assert (health.status_code, health.json()) == (200, {"status": "ok"})
             superuser.execute(f"ALTER ROLE {name} LOGIN".encode())
         until(lambda: answer() == ready, 30)

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from socket import create_server
 
-import httpx
+import httpx2
 import pytest
 from core_app import OPERATOR_TOKEN
 
@@ -121,25 +121,25 @@ def test_a_service_that_is_not_there_is_named_at_once(nobody: str, command: tupl
     assert done.out == ""
 
 
-class Flaky(httpx.AsyncBaseTransport):
+class Flaky(httpx2.AsyncBaseTransport):
     """Answers once; then nobody is there."""
 
     def __init__(self) -> None:
         self.count = 0
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         self.count += 1
         if self.count > 1:
-            raise httpx.ConnectError("All connection attempts failed", request=request)
-        return httpx.Response(200)
+            raise httpx2.ConnectError("All connection attempts failed", request=request)
+        return httpx2.Response(200)
 
 
 async def test_a_service_that_was_reached_may_be_away_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it is the client's to wait and ask again, as over any connection that breaks."""
     transport = FirstContact("http://127.0.0.1:8080")
     monkeypatch.setattr(transport, "_inner", Flaky())
-    request = httpx.Request("GET", "http://127.0.0.1:8080/v1/caller")
+    request = httpx2.Request("GET", "http://127.0.0.1:8080/v1/caller")
     assert (await transport.handle_async_request(request)).status_code == 200
-    with pytest.raises(httpx.ConnectError):
+    with pytest.raises(httpx2.ConnectError):
         await transport.handle_async_request(request)
     await transport.aclose()

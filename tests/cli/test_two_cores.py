@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
+import httpx2
 import psutil
 import pytest
 from core_app import AUDIO_CREDENTIAL, INTENT, MASTER_KEY, OPERATOR_TOKEN, PROOF
@@ -33,7 +33,7 @@ class Cores:
 
     def serving(self) -> Counter[int]:
         """How many connections from outside each process holds."""
-        port = httpx.URL(self.url).port
+        port = httpx2.URL(self.url).port
         return Counter(
             {
                 pid: sum(
@@ -80,7 +80,7 @@ def cores(spare_database_url: Secret) -> Iterator[Cores]:
         assert [process.wait(30) for process in started] == [0, 0]
 
 
-async def given_code(operator: httpx.AsyncClient) -> dict[str, Any]:
+async def given_code(operator: httpx2.AsyncClient) -> dict[str, Any]:
     async def post(path: str, body: dict[str, Any]) -> dict[str, Any]:
         made: dict[str, Any] = (await operator.post(path, json=body)).raise_for_status().json()
         return made
@@ -102,11 +102,11 @@ async def test_no_resolution_that_starts_after_a_revoke_returns_the_intent(cores
 
     Each connection is opened before the race, so which process serves it is known and both are asked throughout.
     """
-    limits = httpx.Limits(max_connections=1, max_keepalive_connections=1)
+    limits = httpx2.Limits(max_connections=1, max_keepalive_connections=1)
     async with contextlib.AsyncExitStack() as stack:
 
-        async def client(**options: Any) -> httpx.AsyncClient:
-            made = httpx.AsyncClient(base_url=cores.url, limits=limits, trust_env=False, timeout=30, **options)
+        async def client(**options: Any) -> httpx2.AsyncClient:
+            made = httpx2.AsyncClient(base_url=cores.url, limits=limits, trust_env=False, timeout=30, **options)
             return await stack.enter_async_context(made)
 
         operator = await client(headers={"Authorization": f"Bearer {OPERATOR_TOKEN}"})
@@ -124,7 +124,7 @@ async def test_no_resolution_that_starts_after_a_revoke_returns_the_intent(cores
         early: list[int] = []
         late: list[int] = []
 
-        async def ask(receiver: httpx.AsyncClient) -> None:
+        async def ask(receiver: httpx2.AsyncClient) -> None:
             for _ in range(ASKED_EACH):
                 is_late = revoked.is_set()
                 answer = await receiver.get(path)

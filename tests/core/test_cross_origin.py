@@ -34,7 +34,7 @@ OPERATIONS = {operation.path for operation in every_operation()} - OPEN_TEMPLATE
 
 def cross_origin(headers: object) -> dict[str, str]:
     """Every header that tells a browser something about other origins."""
-    return {name: value for name, value in dict(headers).items() if name.startswith("access-control-")}  # type: ignore[call-overload]  # httpx.Headers is a mapping
+    return {name: value for name, value in dict(headers).items() if name.startswith("access-control-")}  # type: ignore[call-overload]  # httpx2.Headers is a mapping
 
 
 def asking(method: str = "GET", header: str | None = "x-svc-resolution-proof") -> dict[str, str]:

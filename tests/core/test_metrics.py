@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 
-import httpx
+import httpx2
 from core_app import Api, Rival, core_settings, running_core, served_in_thread
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
@@ -27,9 +27,9 @@ def counted(text: str) -> Counter[str]:
     )
 
 
-async def scraped() -> httpx.Response:
-    transport = httpx.ASGITransport(app=metrics_app())
-    async with httpx.AsyncClient(transport=transport, base_url="http://metrics.test") as client:
+async def scraped() -> httpx2.Response:
+    transport = httpx2.ASGITransport(app=metrics_app())
+    async with httpx2.AsyncClient(transport=transport, base_url="http://metrics.test") as client:
         return await client.get("/metrics")
 
 
@@ -84,7 +84,7 @@ async def test_no_metric_names_a_token_an_address_or_a_tenant(api: Api) -> None:
 
 async def test_the_metrics_port_answers_metrics_and_nothing_else() -> None:
     with served_in_thread(metrics_app()) as url:
-        async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+        async with httpx2.AsyncClient(base_url=url, trust_env=False) as client:
             answer = await client.get("/metrics")
             assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (200, "text/plain")
             assert "soundmark_resolutions_total" in answer.text

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
+import httpx2
 import pytest
 from core_app import FakeClock, Rival, core_settings, served_in_thread
 from cutting import Cutting, Fault
@@ -54,14 +54,14 @@ from soundmark.kit.secret import Secret
 RECEIVERS: Final = {"GET /v1/resolve/{broadcast_token}", "GET /v1/keys", "POST /v1/events"}
 
 
-class Recording(httpx.AsyncHTTPTransport):
+class Recording(httpx2.AsyncHTTPTransport):
     """Remembers what was asked, for whoever wants to know which routes were."""
 
     def __init__(self, asked: set[str]) -> None:
         super().__init__()
         self._asked = asked
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         self._asked.add(f"{request.method} {request.url.path}")
         return await super().handle_async_request(request)
 
@@ -80,12 +80,12 @@ class World:
         return AsyncClient(self.url, lambda: self.issuer.token(subject_id, **tokens), transport=Recording(self.asked))
 
     async def document(self) -> dict[str, Any]:
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx2.AsyncClient(trust_env=False) as client:
             document: dict[str, Any] = (await client.get(f"{self.url}/openapi.json")).json()
             return document
 
     async def keys(self) -> bytes:
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx2.AsyncClient(trust_env=False) as client:
             return (await client.get(f"{self.url}/v1/keys")).content
 
 
@@ -362,7 +362,7 @@ async def forward(world: World, hmac_secret: str, measurement: Measurement) -> s
     publisher = AsyncPublisher(world.url, measurement.integration_id, hmac_secret)
     tokens = ReportingTokens(b"a reporting key of exactly 32 by", measurement.integration_id)
     token = tokens.issue(Consent(measurement.integration_id, datetime.now(UTC)))
-    transport = httpx.ASGITransport(app=Backend(publisher, tokens))
+    transport = httpx2.ASGITransport(app=Backend(publisher, tokens))
     async with publisher, AsyncReporter("http://127.0.0.1:8090", token, transport=transport) as reporter:
         return await reporter.report(measurement)
 

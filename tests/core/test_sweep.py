@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, get_args
 
-import httpx
+import httpx2
 import pytest
 from core_app import OPERATOR_TOKEN, Answer, Rival, Tenant
 from fastapi.routing import iter_route_contexts
@@ -192,7 +192,7 @@ async def an_event(world: World, _: Caller) -> Request:
         "measurement_token": "mt_" + "A" * 43,
         "proof": resolution["measurement_proof"],
     }
-    content = httpx.Request("POST", "http://core.test", json=event).content
+    content = httpx2.Request("POST", "http://core.test", json=event).content
     signature = hmac.new(integration["hmac_secret"].encode(), content, hashlib.sha256).hexdigest()
     return Request(json=event, headers={"X-Svc-Signature": f"sha256={signature}"})
 
@@ -449,7 +449,7 @@ async def ask(world: World, caller: Caller, operation: Operation, request: Reque
     path = operation.path.format(**request.path)
     options = {"json": request.json} if request.json is not None else {}
     api = world.people.api.other(token=caller.credential, peer="127.0.0.1")
-    url = httpx.URL(path, params=request.params)
+    url = httpx2.URL(path, params=request.params)
     if query:
         url = url.copy_with(query=(url.query + query.encode()).removeprefix(b"&"))
     return await api.call(operation.method, str(url), headers=request.headers, **options)

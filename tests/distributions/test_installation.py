@@ -41,7 +41,16 @@ class Environment:
 
     def install(self, *arguments: str) -> None:
         # The pip of the tests, so that the environment holds what was installed and nothing that installs.
-        command = [sys.executable, "-m", "pip", "--python", self.python, "--disable-pip-version-check", "install"]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            self.python,
+            "--disable-pip-version-check",
+            "install",
+            "--no-compile",
+        ]
         done = self._run([*command, "--quiet", *arguments], {}, INSTALL_S)
         assert done.returncode == 0, done.stderr
 

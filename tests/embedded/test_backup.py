@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import psycopg
 import pytest
 from soundmark_sdk import Receiver
@@ -53,7 +53,7 @@ class Traffic:
 
     def __post_init__(self) -> None:
         headers = {"Authorization": f"Bearer {self.up.where['operator_token']}"}
-        self.client = httpx.Client(base_url=self.up.where["base_url"], headers=headers, timeout=30, trust_env=False)
+        self.client = httpx2.Client(base_url=self.up.where["base_url"], headers=headers, timeout=30, trust_env=False)
         self.organization_id = self.post("/v1/organizations", {"name": "Radio Nordlicht"})["id"]
         tenant = {"organization_id": self.organization_id}
         self.project_id = self.post("/v1/projects", {**tenant, "name": "Morning show"})["id"]
@@ -96,7 +96,7 @@ def busy(traffic: Traffic) -> Iterator[None]:
         assert not thread.is_alive()
 
 
-def everything(client: httpx.Client, path: str, **query: str) -> list[dict[str, Any]]:
+def everything(client: httpx2.Client, path: str, **query: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     cursor: str | None = ""
     while cursor is not None:
@@ -106,9 +106,9 @@ def everything(client: httpx.Client, path: str, **query: str) -> list[dict[str, 
     return found
 
 
-def deliver_event(up: Up, traffic: Traffic, code: dict[str, Any]) -> httpx.Response:
+def deliver_event(up: Up, traffic: Traffic, code: dict[str, Any]) -> httpx2.Response:
     """Resolve a Code that is measured and deliver the event, signed with the integration's first secret."""
-    resolved = httpx.get(f"{up.where['base_url']}/v1/resolve/{code['broadcast_token']}", headers=PROOF).json()
+    resolved = httpx2.get(f"{up.where['base_url']}/v1/resolve/{code['broadcast_token']}", headers=PROOF).json()
     event = {
         "event_id": "evt_" + "e" * 22,
         "integration_id": traffic.integration["id"],
@@ -122,7 +122,7 @@ def deliver_event(up: Up, traffic: Traffic, code: dict[str, Any]) -> httpx.Respo
     body = json.dumps(event).encode()
     mac = hmac.new(traffic.integration["hmac_secret"].encode(), body, hashlib.sha256).hexdigest()
     headers = {"content-type": "application/json", "x-svc-signature": f"sha256={mac}"}
-    return httpx.post(f"{up.where['base_url']}/v1/events", content=body, headers=headers)
+    return httpx2.post(f"{up.where['base_url']}/v1/events", content=body, headers=headers)
 
 
 @dataclass
@@ -165,7 +165,7 @@ def test_a_busy_deployment_goes_on_elsewhere(backed_up: BackedUp) -> None:
             up.until_ready()
             headers = {"Authorization": f"Bearer {up.where['operator_token']}"}
             tenant = {"organization_id": traffic.organization_id}
-            with httpx.Client(base_url=up.where["base_url"], headers=headers, timeout=30, trust_env=False) as client:
+            with httpx2.Client(base_url=up.where["base_url"], headers=headers, timeout=30, trust_env=False) as client:
                 codes = everything(client, "/v1/codes", **tenant)
                 assert len(codes) == rows["core"]["codes"] >= 5
                 # A detail is compared with its signature before it is answered.
@@ -192,7 +192,7 @@ def test_a_busy_deployment_goes_on_elsewhere(backed_up: BackedUp) -> None:
                 assert traffic.issue()["status"] == "active"
 
 
-def until_sealed(client: httpx.Client, tenant: dict[str, str]) -> None:
+def until_sealed(client: httpx2.Client, tenant: dict[str, str]) -> None:
     for _ in range(200):
         found = client.get("/v1/audit-log/verification", params=tenant).json()
         assert found["first_broken"] is None

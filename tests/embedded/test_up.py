@@ -5,7 +5,7 @@ import stat
 import subprocess
 from pathlib import Path
 
-import httpx
+import httpx2
 import psutil
 import psycopg
 import pytest
@@ -135,7 +135,7 @@ def test_an_old_postgres_is_warned_of_and_serves_all_the_same(up: Up) -> None:
     )
     assert said == ([] if warning is None else [f"{warning} {for_trying}"])
     for component in ("base_url", "audience_url"):
-        answer = httpx.get(f"{up.where[component]}/readyz", trust_env=False)
+        answer = httpx2.get(f"{up.where[component]}/readyz", trust_env=False)
         assert (answer.status_code, answer.json().get("detail")) == (200, warning)
 
 

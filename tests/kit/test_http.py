@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-import httpx
+import httpx2
 import pytest
 import structlog
 from fastapi import APIRouter, Depends, FastAPI, Query
@@ -134,13 +134,13 @@ def create_app() -> Edge:
 
 
 @pytest.fixture
-async def client() -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(create_app(), raise_app_exceptions=False)  # type: ignore[arg-type]  # httpx names the same protocol otherwise
-    async with httpx.AsyncClient(transport=transport, base_url=BASE_URL) as client:
+async def client() -> AsyncIterator[httpx2.AsyncClient]:
+    transport = httpx2.ASGITransport(create_app(), raise_app_exceptions=False)  # type: ignore[arg-type]  # httpx2 names the same protocol otherwise
+    async with httpx2.AsyncClient(transport=transport, base_url=BASE_URL) as client:
         yield client
 
 
-def problem(answer: httpx.Response) -> dict[str, Any]:
+def problem(answer: httpx2.Response) -> dict[str, Any]:
     """The problem document, which has every member that it must have."""
     assert answer.headers["content-type"] == PROBLEM_TYPE
     document: dict[str, Any] = answer.json()
@@ -151,61 +151,61 @@ def problem(answer: httpx.Response) -> dict[str, Any]:
     return document
 
 
-def code(answer: httpx.Response) -> str:
+def code(answer: httpx2.Response) -> str:
     return str(problem(answer)["code"])
 
 
 @pytest.mark.parametrize("own", ["a", "A-Z_09", "x" * 64])
-async def test_the_callers_request_id_is_kept(client: httpx.AsyncClient, own: str) -> None:
+async def test_the_callers_request_id_is_kept(client: httpx2.AsyncClient, own: str) -> None:
     for path in ("/v1/notes", "/nowhere", "/v1/broken"):
         answer = await client.get(path, headers={"x-request-id": own})
         assert answer.headers.get_list("x-request-id") == [own]
 
 
 @pytest.mark.parametrize("own", ["", "a b", "x" * 65, "a.b", "ä".encode(), b"a\tb", "a,b"])
-async def test_a_request_id_of_another_shape_is_replaced(client: httpx.AsyncClient, own: str | bytes) -> None:
+async def test_a_request_id_of_another_shape_is_replaced(client: httpx2.AsyncClient, own: str | bytes) -> None:
     """It goes into the log and to private components, so it may hold nothing."""
     answer = await client.get("/v1/notes", headers=[(b"x-request-id", own.encode() if isinstance(own, str) else own)])
     assert answer.headers["x-request-id"].startswith("req_")
 
 
-async def test_every_request_has_an_id_of_its_own(client: httpx.AsyncClient) -> None:
+async def test_every_request_has_an_id_of_its_own(client: httpx2.AsyncClient) -> None:
     ids = {(await client.get("/v1/notes")).headers["x-request-id"] for _ in range(10)}
     assert len(ids) == 10
 
 
 @pytest.mark.parametrize("path", ["/v1/notes", "/v1/notes?limit=0", "/v1/nowhere", "/v1/broken", "/v1/refused"])
-async def test_nothing_below_v1_is_stored(client: httpx.AsyncClient, path: str) -> None:
+async def test_nothing_below_v1_is_stored(client: httpx2.AsyncClient, path: str) -> None:
     answer = await client.get(path)
     assert answer.headers.get_list("cache-control") == ["no-store"]
 
 
-async def test_a_wrong_method_below_v1_is_not_stored_either(client: httpx.AsyncClient) -> None:
+async def test_a_wrong_method_below_v1_is_not_stored_either(client: httpx2.AsyncClient) -> None:
     assert (await client.delete("/v1/notes")).headers["cache-control"] == "no-store"
 
 
-async def test_a_route_may_say_that_it_is_cached(client: httpx.AsyncClient) -> None:
+async def test_a_route_may_say_that_it_is_cached(client: httpx2.AsyncClient) -> None:
     assert (await client.get("/v1/cached")).headers.get_list("cache-control") == ["public, max-age=60"]
 
 
-async def test_elsewhere_nothing_is_said_about_caching(client: httpx.AsyncClient) -> None:
+async def test_elsewhere_nothing_is_said_about_caching(client: httpx2.AsyncClient) -> None:
     assert "cache-control" not in (await client.get("/plain")).headers
 
 
 @pytest.mark.parametrize("path", ["/v1/notes", "/v1/broken", "/plain", "/nowhere"])
-async def test_no_browser_guesses_a_type(client: httpx.AsyncClient, path: str) -> None:
+async def test_no_browser_guesses_a_type(client: httpx2.AsyncClient, path: str) -> None:
     assert (await client.get(path)).headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize("path", ["/", "/nowhere", "/v1/notes/", "/V1/notes", "/v1//notes", "/v1/notes/%00"])
-async def test_a_path_that_does_not_exist_is_not_found(client: httpx.AsyncClient, path: str) -> None:
+async def test_a_path_that_does_not_exist_is_not_found(client: httpx2.AsyncClient, path: str) -> None:
     """Also one that differs by a slash only: nothing is answered at two addresses."""
     answer = await client.get(path)
     assert (answer.status_code, code(answer)) == (404, "not_found")
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "BREW"])
-async def test_a_wrong_method_is_told_every_right_one(client: httpx.AsyncClient, method: str) -> None:
+async def test_a_wrong_method_is_told_every_right_one(client: httpx2.AsyncClient, method: str) -> None:
     """Also those that another route has on the same path."""
     answer = await client.request(method, "/v1/notes")
     assert answer.status_code == 405
@@ -217,14 +217,14 @@ async def test_a_wrong_method_is_told_every_right_one(client: httpx.AsyncClient,
     [("/v1/things", "DELETE, GET, HEAD"), ("/v1/things/one", "GET, HEAD"), ("/v1/things/all", "POST")],
 )
 async def test_a_wrong_method_on_a_route_of_a_feature_is_told_too(
-    client: httpx.AsyncClient, path: str, allowed: str
+    client: httpx2.AsyncClient, path: str, allowed: str
 ) -> None:
     """Such routes stand in a router of their own. A path that is spelt out is not also one with a parameter."""
     answer = await client.put(path)
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
 
 
-async def test_a_wrong_method_on_a_plain_route_is_told_too(client: httpx.AsyncClient) -> None:
+async def test_a_wrong_method_on_a_plain_route_is_told_too(client: httpx2.AsyncClient) -> None:
     answer = await client.delete("/plain")
     assert (answer.status_code, code(answer)) == (405, "method_not_allowed")
     assert answer.headers["allow"] == "GET, HEAD, PATCH"
@@ -232,7 +232,7 @@ async def test_a_wrong_method_on_a_plain_route_is_told_too(client: httpx.AsyncCl
 
 @pytest.mark.parametrize("path", ["/v1/broken", "/plainly-broken"])
 async def test_a_mistake_of_ours_tells_nothing_but_its_request_id(
-    client: httpx.AsyncClient, path: str, capfd: pytest.CaptureFixture[str]
+    client: httpx2.AsyncClient, path: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     answer = await client.get(path)
     assert (answer.status_code, code(answer)) == (500, "internal_error")
@@ -243,7 +243,7 @@ async def test_a_mistake_of_ours_tells_nothing_but_its_request_id(
     assert "LookupError: confidential" in logged
 
 
-async def test_a_problem_brings_its_detail_and_headers(client: httpx.AsyncClient) -> None:
+async def test_a_problem_brings_its_detail_and_headers(client: httpx2.AsyncClient) -> None:
     answer = await client.get("/v1/refused")
     assert problem(answer)["detail"] == "Not like this."
     assert answer.headers["retry-after"] == "1"
@@ -269,8 +269,8 @@ async def test_a_problem_raised_outside_of_every_route_is_answered() -> None:
     async def refuses(_scope: Any, _receive: Any, _send: Any) -> None:
         raise Unauthenticated
 
-    transport = httpx.ASGITransport(Edge(refuses, BASE_URL, SystemEntropy()))  # type: ignore[arg-type]  # httpx names the same protocol otherwise
-    async with httpx.AsyncClient(transport=transport, base_url=BASE_URL) as client:
+    transport = httpx2.ASGITransport(Edge(refuses, BASE_URL, SystemEntropy()))  # type: ignore[arg-type]  # httpx2 names the same protocol otherwise
+    async with httpx2.AsyncClient(transport=transport, base_url=BASE_URL) as client:
         answer = await client.get("/v1")
     assert (answer.status_code, code(answer)) == (401, "unauthenticated")
     assert answer.headers["www-authenticate"] == "Bearer"
@@ -280,7 +280,7 @@ async def test_a_problem_raised_outside_of_every_route_is_answered() -> None:
     "media_type",
     [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonp", "text/json", "json"],
 )
-async def test_a_body_that_is_no_json_by_name_is_refused(client: httpx.AsyncClient, media_type: str | None) -> None:
+async def test_a_body_that_is_no_json_by_name_is_refused(client: httpx2.AsyncClient, media_type: str | None) -> None:
     """A form of another site can send those, and JSON only with the browser's leave."""
     headers = {} if media_type is None else {"content-type": media_type}
     answer = await client.post("/v1/notes", content=b'{"text":"a"}', headers=headers)
@@ -288,7 +288,7 @@ async def test_a_body_that_is_no_json_by_name_is_refused(client: httpx.AsyncClie
 
 
 @pytest.mark.parametrize("media_type", ["application/json", "Application/JSON", "application/json; charset=utf-8"])
-async def test_json_is_json_with_any_parameters(client: httpx.AsyncClient, media_type: str) -> None:
+async def test_json_is_json_with_any_parameters(client: httpx2.AsyncClient, media_type: str) -> None:
     answer = await client.post("/v1/notes", content=b'{"text":"a"}', headers={"content-type": media_type})
     assert (answer.status_code, answer.json()) == (200, {"text": "a"})
 
@@ -296,7 +296,7 @@ async def test_json_is_json_with_any_parameters(client: httpx.AsyncClient, media
 @pytest.mark.parametrize(
     "body", [b"", b"{", b'{"text":"a","text":"a"}', b'{"text":NaN}', b'{"text":"\xff"}', b"\xef\xbb\xbf{}"]
 )
-async def test_broken_json_is_malformed(client: httpx.AsyncClient, body: bytes) -> None:
+async def test_broken_json_is_malformed(client: httpx2.AsyncClient, body: bytes) -> None:
     answer = await client.post("/v1/notes", content=body, headers=JSON)
     assert (answer.status_code, code(answer)) == (400, "malformed_json")
 
@@ -308,7 +308,7 @@ def padded(size: int) -> bytes:
 
 @pytest.mark.parametrize(("path", "limits"), [("/v1/notes", SMALL_BODY), ("/v1/large-notes", LARGE_BODY)])
 async def test_a_body_may_be_as_large_as_its_route_allows(
-    client: httpx.AsyncClient, path: str, limits: BodyLimits
+    client: httpx2.AsyncClient, path: str, limits: BodyLimits
 ) -> None:
     """64 KiB, and a mebibyte where the route says so."""
     largest = padded(limits.bytes_max)
@@ -321,14 +321,14 @@ def test_the_limits_are_those_of_the_contract() -> None:
     assert (SMALL_BODY.bytes_max, LARGE_BODY.bytes_max) == (64 * 1024, 1024 * 1024)
 
 
-async def test_a_large_body_that_is_no_json_either_is_too_large(client: httpx.AsyncClient) -> None:
+async def test_a_large_body_that_is_no_json_either_is_too_large(client: httpx2.AsyncClient) -> None:
     """Its size is judged before anything of it is parsed."""
     answer = await client.post("/v1/notes", content=b"{" * (SMALL_BODY.bytes_max + 1), headers=JSON)
     assert (answer.status_code, code(answer)) == (413, "payload_too_large")
 
 
 @pytest.mark.parametrize("declared", [str(SMALL_BODY.bytes_max + 1), "9" * 5000])
-async def test_a_body_that_says_it_is_larger_is_refused_unread(client: httpx.AsyncClient, declared: str) -> None:
+async def test_a_body_that_says_it_is_larger_is_refused_unread(client: httpx2.AsyncClient, declared: str) -> None:
     async def never() -> AsyncIterator[bytes]:
         pytest.fail("the body was read")
         yield b""
@@ -339,10 +339,10 @@ async def test_a_body_that_says_it_is_larger_is_refused_unread(client: httpx.Asy
 
 
 @pytest.mark.parametrize("declared", [None, "1", "-1", "none", "１"])
-async def test_a_larger_body_is_refused_whatever_it_says(client: httpx.AsyncClient, declared: str | None) -> None:
+async def test_a_larger_body_is_refused_whatever_it_says(client: httpx2.AsyncClient, declared: str | None) -> None:
     """Without a length, or with a wrong one, the bytes are counted."""
     transport = client._transport
-    assert isinstance(transport, httpx.ASGITransport)
+    assert isinstance(transport, httpx2.ASGITransport)
     headers = [(b"content-type", b"application/json")]
     if declared is not None:
         headers.append((b"content-length", declared.encode()))
@@ -392,7 +392,7 @@ async def test_a_caller_that_goes_while_he_sends_is_no_mistake_of_ours() -> None
     assert answered[0]["status"] == 499
 
 
-async def test_a_stranger_is_told_nothing_about_his_body(client: httpx.AsyncClient) -> None:
+async def test_a_stranger_is_told_nothing_about_his_body(client: httpx2.AsyncClient) -> None:
     """Credential first: whoever has none learns nothing about sizes, types and shapes."""
     for headers, body in (({}, b""), (JSON, b"{"), (JSON, padded(SMALL_BODY.bytes_max + 1)), (JSON, b"{}")):
         answer = await client.post("/v1/closed", content=body, headers=headers)
@@ -400,17 +400,17 @@ async def test_a_stranger_is_told_nothing_about_his_body(client: httpx.AsyncClie
         assert answer.headers["www-authenticate"] == "Bearer"
 
 
-async def test_a_known_caller_reaches_the_route(client: httpx.AsyncClient) -> None:
+async def test_a_known_caller_reaches_the_route(client: httpx2.AsyncClient) -> None:
     answer = await client.post("/v1/closed", json={"text": "a"}, headers={"authorization": "Bearer right"})
     assert answer.json() == {"caller": "somebody", "text": "a"}
 
 
-async def test_the_tenant_is_judged_before_the_shape(client: httpx.AsyncClient) -> None:
+async def test_the_tenant_is_judged_before_the_shape(client: httpx2.AsyncClient) -> None:
     answer = await client.post("/v1/notes", json={"stranger": True, "unknown": 1})
     assert problem(answer)["detail"] == "stranger"
 
 
-async def test_every_refused_member_is_named(client: httpx.AsyncClient) -> None:
+async def test_every_refused_member_is_named(client: httpx2.AsyncClient) -> None:
     answer = await client.post("/v1/notes", json={"inner": {"a/b~c": "x"}, "more": 1})
     found = problem(answer)
     assert (answer.status_code, found["code"]) == (422, "validation_failed")
@@ -422,27 +422,27 @@ async def test_every_refused_member_is_named(client: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b"1", b"true"])
-async def test_a_body_that_is_no_object_is_refused_as_a_whole(client: httpx.AsyncClient, body: bytes) -> None:
+async def test_a_body_that_is_no_object_is_refused_as_a_whole(client: httpx2.AsyncClient, body: bytes) -> None:
     answer = await client.post("/v1/notes", content=body, headers=JSON)
     found = problem(answer)
     assert (answer.status_code, found["code"]) == (422, "validation_failed")
     assert [(error["location"], error["pointer"]) for error in found["errors"]] == [("body", "")]
 
 
-async def test_twenty_faults_are_named_and_no_more(client: httpx.AsyncClient) -> None:
+async def test_twenty_faults_are_named_and_no_more(client: httpx2.AsyncClient) -> None:
     unknown = {f"unknown{number}": 1 for number in range(60)}
     errors = problem(await client.post("/v1/notes", json={"text": "a", **unknown}))["errors"]
     assert [error["pointer"] for error in errors] == [f"/unknown{number}" for number in range(20)]
 
 
-async def test_a_name_as_long_as_a_body_is_not_repeated(client: httpx.AsyncClient) -> None:
+async def test_a_name_as_long_as_a_body_is_not_repeated(client: httpx2.AsyncClient) -> None:
     """The pointer ends in front of it."""
     answer = await client.post("/v1/notes", json={"text": "a", "inner": {"b": 1, "\0" * 5000: "x"}})
     assert [error["pointer"] for error in problem(answer)["errors"]] == ["/inner"]
     assert len(answer.content) < 1000
 
 
-async def test_a_refused_parameter_is_named(client: httpx.AsyncClient) -> None:
+async def test_a_refused_parameter_is_named(client: httpx2.AsyncClient) -> None:
     errors = problem(await client.get("/v1/notes", params={"limit": "x"}))["errors"]
     assert [(error["location"], error["pointer"]) for error in errors] == [("query", "/limit")]
 
@@ -464,7 +464,7 @@ async def test_a_refused_parameter_is_named(client: httpx.AsyncClient) -> None:
     ids=lambda value: str(value)[:20],
 )
 async def test_a_query_string_holds_nothing_but_known_parameters_once(
-    client: httpx.AsyncClient, query: str, pointers: list[str]
+    client: httpx2.AsyncClient, query: str, pointers: list[str]
 ) -> None:
     answer = await client.get(f"/v1/notes?{query}")
     found = problem(answer)
@@ -473,30 +473,30 @@ async def test_a_query_string_holds_nothing_but_known_parameters_once(
 
 
 @pytest.mark.parametrize("query", ["", "?", "?limit=1", "?&&", "?limit=1&"])
-async def test_a_query_string_without_unknown_parameters_is_read(client: httpx.AsyncClient, query: str) -> None:
+async def test_a_query_string_without_unknown_parameters_is_read(client: httpx2.AsyncClient, query: str) -> None:
     assert (await client.get(f"/v1/notes{query}")).json() == 1
 
 
 @pytest.mark.parametrize("path", ["/v1/notes", "/v1/cached", "/plain", "/v1/broken", "/v1/refused", "/nowhere"])
-async def test_head_is_answered_as_get_without_the_body(client: httpx.AsyncClient, path: str) -> None:
+async def test_head_is_answered_as_get_without_the_body(client: httpx2.AsyncClient, path: str) -> None:
     request_id = {"x-request-id": "one-for-both"}
     got, head = await client.get(path, headers=request_id), await client.head(path, headers=request_id)
     assert (head.status_code, head.headers, head.content) == (got.status_code, got.headers, b"")
     assert int(head.headers["content-length"]) == len(got.content)
 
 
-async def test_head_is_answered_nowhere_else(client: httpx.AsyncClient) -> None:
+async def test_head_is_answered_nowhere_else(client: httpx2.AsyncClient) -> None:
     answer = await client.head("/v1/closed")
     assert (answer.status_code, answer.headers["allow"], answer.content) == (405, "POST", b"")
 
 
-async def test_the_log_tells_head_from_get(client: httpx.AsyncClient) -> None:
+async def test_the_log_tells_head_from_get(client: httpx2.AsyncClient) -> None:
     with structlog.testing.capture_logs() as logged:
         await client.head("/v1/notes")
     assert [(entry["method"], entry["route"], entry["status"]) for entry in logged] == [("HEAD", "/v1/notes", 200)]
 
 
-async def test_a_refusal_does_not_repeat_what_was_sent(client: httpx.AsyncClient) -> None:
+async def test_a_refusal_does_not_repeat_what_was_sent(client: httpx2.AsyncClient) -> None:
     answer = await client.post("/v1/notes", json={"text": ["confidential"]})
     assert "confidential" not in answer.text
 

@@ -118,7 +118,7 @@ def test_a_library_warns_in_the_same_form() -> None:
 
 
 def test_a_library_does_not_chatter() -> None:
-    assert events('logging.getLogger("httpx").info("GET http://audio/ 200")') == []
+    assert events('logging.getLogger("httpx2").info("GET http://audio/ 200")') == []
 
 
 @pytest.mark.parametrize("log_format", ["json", "text"])

@@ -107,7 +107,7 @@ async def test_a_connection_that_the_other_side_may_be_closing_is_not_used(
     async with misbehaving(lasting) as server, channel_to(server.url) as channel:
         await channel.send("GET", "/v1/x", request_id="req_1")
         later = SimpleNamespace(monotonic=lambda: time.monotonic() + idle_s)
-        monkeypatch.setattr("httpcore._async.http11.time", later)
+        monkeypatch.setattr("httpcore2._async.http11.time", later)
         await channel.send("GET", "/v1/x", request_id="req_2")
     assert len(server.requests) == connections
 

@@ -1,6 +1,6 @@
 """At which level a request is logged: whoever asks for warnings sees what went wrong, and no more."""
 
-import httpx
+import httpx2
 import pytest
 import structlog
 from starlette.requests import Request
@@ -15,9 +15,9 @@ async def levels_of(path: str, status: int) -> list[str]:
         assert Request(scope).url.path == path
         await Response(status_code=status)(scope, receive, send)
 
-    transport = httpx.ASGITransport(Edge(app, "http://edge.test", SystemEntropy()))
+    transport = httpx2.ASGITransport(Edge(app, "http://edge.test", SystemEntropy()))
     with structlog.testing.capture_logs() as logged:
-        async with httpx.AsyncClient(transport=transport, base_url="http://edge.test") as client:
+        async with httpx2.AsyncClient(transport=transport, base_url="http://edge.test") as client:
             await client.get(path)
     return [entry["log_level"] for entry in logged if entry["event"] == "request"]
 

@@ -4,7 +4,7 @@ import ssl
 from contextlib import closing
 from socket import create_server, gaierror
 
-import httpx
+import httpx2
 import pytest
 from soundmark_sdk import AsyncReceiver, AsyncReporter, DeliveryFailure, ReceiverFailure
 from soundmark_sdk.client import AsyncClient, ServiceUnreachable
@@ -40,9 +40,9 @@ async def test_a_client_names_it_too(nobody: str) -> None:
     assert not failure.value.was_sent
 
 
-def chained(*causes: BaseException) -> httpx.ConnectError:
+def chained(*causes: BaseException) -> httpx2.ConnectError:
     """What the transport raises for a failure deep below it."""
-    error = httpx.ConnectError("All connection attempts failed")
+    error = httpx2.ConnectError("All connection attempts failed")
     below: BaseException = error
     for cause in causes:
         below.__cause__ = cause
@@ -60,9 +60,9 @@ def chained(*causes: BaseException) -> httpx.ConnectError:
         (chained(OSError(113, "x")), "URL (no route to the host)."),
         (chained(ExceptionGroup("all", [OSError("?"), ConnectionRefusedError(111, "x")])), "URL (connection refused)."),
         (chained(), "URL (no connection can be made)."),
-        (httpx.ConnectTimeout("x"), "URL (no connection in time)."),
+        (httpx2.ConnectTimeout("x"), "URL (no connection in time)."),
         (TimeoutError(), "URL did not answer completely in time."),
-        (httpx.ReadError("the server's words"), "URL did not answer completely: the connection broke."),
+        (httpx2.ReadError("the server's words"), "URL did not answer completely: the connection broke."),
     ],
 )
 def test_each_failure_is_one_sentence_of_our_own(error: Exception, said: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
 
-import httpx
+import httpx2
 import jwt
 import pytest
 from soundmark_sdk import AsyncReporter, DeliveryFailure
@@ -46,10 +46,10 @@ class World:
         self.tokens = ReportingTokens(KEY, INTEGRATION_ID, clock=clock)
         self.publisher = AsyncPublisher(events.url, INTEGRATION_ID, self.secret, clock=clock)
         self.backend = Backend(self.publisher, self.tokens)
-        self.transport = httpx.ASGITransport(app=self.backend)
-        self.client = httpx.AsyncClient(transport=self.transport, base_url=BACKEND_URL)
+        self.transport = httpx2.ASGITransport(app=self.backend)
+        self.client = httpx2.AsyncClient(transport=self.transport, base_url=BACKEND_URL)
 
-    async def post(self, body: bytes, token: str | None = None, **options: Any) -> httpx.Response:
+    async def post(self, body: bytes, token: str | None = None, **options: Any) -> httpx2.Response:
         headers = {
             "Content-Type": "application/json",
             "Authorization": f"Bearer {self.tokens.issue(CONSENT) if token is None else token}",

@@ -8,7 +8,7 @@ from datetime import timedelta
 from email.utils import format_datetime
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from soundmark_sdk import AsyncReceiver, Receiver, ReceiverFailure, Resolution
 from soundmark_sdk.http_exchange import BODY_BYTES_MAX
@@ -75,7 +75,7 @@ def test_a_receiver_that_is_closing_takes_nothing_more(service: Service) -> None
         except RuntimeError as error:
             errors.append(str(error))
 
-    class Closing(httpx.AsyncHTTPTransport):
+    class Closing(httpx2.AsyncHTTPTransport):
         async def aclose(self) -> None:
             await asyncio.to_thread(resolve_late)
             await super().aclose()

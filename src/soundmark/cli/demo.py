@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import httpx
+import httpx2
 import typer
 from rich.console import Console
 from soundmark_sdk import Frame, Receiver, ReceiverFailure, Resolution, hear
@@ -45,7 +45,7 @@ def demo(
     steps = _Steps(Console())
     steps.say(f"The main job at {base_url}, from an intent to an intent:")
     headers = {"authorization": f"Bearer {operator_token}"}
-    with httpx.Client(base_url=base_url, headers=headers, timeout=_TIMEOUT_S, trust_env=False) as client:
+    with httpx2.Client(base_url=base_url, headers=headers, timeout=_TIMEOUT_S, trust_env=False) as client:
         code = _issue(client, steps)
         _render(client, steps, code, wav)
     frame = _hear(steps, code, wav)
@@ -78,7 +78,7 @@ class _Steps:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _issue(client: httpx.Client, steps: _Steps) -> dict[str, Any]:
+def _issue(client: httpx2.Client, steps: _Steps) -> dict[str, Any]:
     with steps.step("organisation made") as facts:
         organization = _post(client, "/v1/organizations", {"name": "Soundmark demo"}, "id")
         facts.append(organization["id"])
@@ -98,7 +98,7 @@ def _issue(client: httpx.Client, steps: _Steps) -> dict[str, Any]:
     return code
 
 
-def _render(client: httpx.Client, steps: _Steps, code: dict[str, Any], wav: Path) -> None:
+def _render(client: httpx2.Client, steps: _Steps, code: dict[str, Any], wav: Path) -> None:
     with steps.step("sound rendered") as facts:
         query = {"organization_id": code["organization_id"]}
         answer = _ask(client, "GET", f"/v1/codes/{code['xr_id']}/audio", params=query)
@@ -146,7 +146,7 @@ def _resolve(base_url: str, steps: _Steps, frame: Frame) -> Resolution:
     return resolution
 
 
-def _post(client: httpx.Client, path: str, body: dict[str, Any], *members: str) -> dict[str, Any]:
+def _post(client: httpx2.Client, path: str, body: dict[str, Any], *members: str) -> dict[str, Any]:
     """What was created; it has all of `members` as texts."""
     answer = _ask(client, "POST", path, json=body)
     try:
@@ -158,10 +158,10 @@ def _post(client: httpx.Client, path: str, body: dict[str, Any], *members: str) 
     raise Refused(f"{path} answered what Soundmark does not answer")
 
 
-def _ask(client: httpx.Client, method: str, path: str, **options: Any) -> httpx.Response:
+def _ask(client: httpx2.Client, method: str, path: str, **options: Any) -> httpx2.Response:
     try:
         answer = client.request(method, path, **options)
-    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
         # Its text could hold what was sent, and so the operator token.
         raise Refused(f"the service at {client.base_url} does not answer: {type(error).__name__}") from None
     if not answer.is_success:
@@ -169,7 +169,7 @@ def _ask(client: httpx.Client, method: str, path: str, **options: Any) -> httpx.
     return answer
 
 
-def _problem_code(answer: httpx.Response) -> str:
+def _problem_code(answer: httpx2.Response) -> str:
     try:
         return f" ({answer.json()['code']})"
     except (ValueError, TypeError, KeyError):

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-import httpx
+import httpx2
 from soundmark_sdk.client.async_client import new_transport
 from soundmark_sdk.connecting import could_not_connect, explain_network_failure
 
@@ -12,7 +12,7 @@ from soundmark.cli.outcome import Refused
 ELSEWHERE: Final = "Start it, or name another with --base-url or --data-dir."
 
 
-class FirstContact(httpx.AsyncBaseTransport):
+class FirstContact(httpx2.AsyncBaseTransport):
     """Ends the command where the service was never reached; later failures are the client's to retry."""
 
     def __init__(self, base_url: str) -> None:
@@ -20,11 +20,11 @@ class FirstContact(httpx.AsyncBaseTransport):
         self._inner: Final = new_transport()
         self._reached = False
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Raises: Refused where no connection was ever made."""
         try:
             response = await self._inner.handle_async_request(request)
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             if could_not_connect(error) and not self._reached:
                 said = explain_network_failure(self._base_url, error)
                 raise Refused(f"{printable(said)} {ELSEWHERE}") from None

@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Any, Final
 
-import httpx
+import httpx2
 
 from soundmark.kit.postgres import assert_no_transaction
 from soundmark.kit.strict_json import MalformedJson, parse_json
@@ -20,17 +20,17 @@ class FetchFailed(Exception):  # noqa: N818 - named for what was found
 class Fetcher:
     """A client of other people's JSON documents.
 
-    `timeout_s` bounds each single wait, `bytes_max` a document while it streams. Certificates are checked against those
-    that come with the program, or against `SSL_CERT_FILE` where that is set.
+    `timeout_s` bounds each single wait, `bytes_max` a document while it streams. Certificates are checked against the
+    authorities that the operating system trusts, or against `SSL_CERT_FILE` where that is set.
     """
 
     def __init__(self, *, timeout_s: float, bytes_max: int) -> None:
         self._bytes_max: Final = bytes_max
-        self._client: Final = httpx.AsyncClient(
+        self._client: Final = httpx2.AsyncClient(
             # Uncompressed, so that the ceiling is on what is held and not on what was sent.
             headers={"accept": "application/json", "accept-encoding": "identity"},
-            timeout=httpx.Timeout(timeout_s),
-            verify=httpx.create_ssl_context(),
+            timeout=httpx2.Timeout(timeout_s),
+            verify=httpx2.create_ssl_context(),
             trust_env=False,
             follow_redirects=False,
         )
@@ -46,9 +46,9 @@ class Fetcher:
                 if response.status_code != HTTPStatus.OK:
                     raise FetchFailed("status")
                 body = await self._read(response)
-        except httpx.TimeoutException:
+        except httpx2.TimeoutException:
             raise FetchFailed("deadline") from None
-        except (httpx.HTTPError, httpx.InvalidURL):
+        except (httpx2.HTTPError, httpx2.InvalidURL):
             raise FetchFailed("unreachable") from None
         try:
             value = parse_json(body)
@@ -62,7 +62,7 @@ class Fetcher:
         """Let go of the connections."""
         await self._client.aclose()
 
-    async def _read(self, response: httpx.Response) -> bytes:
+    async def _read(self, response: httpx2.Response) -> bytes:
         chunks: list[bytes] = []
         size = 0
         async for chunk in response.aiter_raw():

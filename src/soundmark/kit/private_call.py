@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, Literal
 
-import httpx
+import httpx2
 
 from soundmark.kit.postgres import assert_no_transaction
 from soundmark.kit.secret import Secret
@@ -68,12 +68,12 @@ class PrivateChannel:
         self._credential: Final = credential
         self._timeout_s: Final = timeout_s
         self._bytes_max: Final = bytes_max
-        self._client: Final = httpx.AsyncClient(
+        self._client: Final = httpx2.AsyncClient(
             base_url=url,
             # What comes is taken as it is, so that the ceiling is on what is held.
             headers={"accept-encoding": "identity"},
-            timeout=httpx.Timeout(timeout_s),
-            limits=httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=_IDLE_S),
+            timeout=httpx2.Timeout(timeout_s),
+            limits=httpx2.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=_IDLE_S),
             trust_env=False,
             follow_redirects=False,
         )
@@ -159,14 +159,14 @@ class PrivateChannel:
                 body = await self._read(response)
         except TimeoutError:
             raise PrivateCallFailed("deadline") from None
-        except httpx.TimeoutException:
+        except httpx2.TimeoutException:
             raise PrivateCallFailed("deadline") from None
-        except (httpx.HTTPError, httpx.InvalidURL):
+        except (httpx2.HTTPError, httpx2.InvalidURL):
             raise PrivateCallFailed("unreachable") from None
         media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         return PrivateAnswer(response.status_code, media_type, body, response.headers.get("retry-after"))
 
-    async def _read(self, response: httpx.Response) -> bytes:
+    async def _read(self, response: httpx2.Response) -> bytes:
         chunks: list[bytes] = []
         size = 0
         async for chunk in response.aiter_raw():

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from audience_app import CREDENTIAL, MASTER_KEY, AudienceApi, audience_settings, entitled, running_audience
 from core_app import FakeClock, Rival
@@ -124,10 +124,10 @@ def _process(url: Secret, port: int) -> Iterator[subprocess.Popen[bytes]]:
         process.wait(10)
 
 
-async def _until_ready(client: httpx.AsyncClient) -> None:
+async def _until_ready(client: httpx2.AsyncClient) -> None:
     async with asyncio.timeout(60):
         while True:
-            with contextlib.suppress(httpx.TransportError):
+            with contextlib.suppress(httpx2.TransportError):
                 if (await client.get("/readyz")).status_code == 200:
                     return
             await asyncio.sleep(0.05)
@@ -136,7 +136,7 @@ async def _until_ready(client: httpx.AsyncClient) -> None:
 class _Delivering:
     """Connections that deliver each event until it is answered, and note each answer of success."""
 
-    def __init__(self, source: Publisher, client: httpx.AsyncClient, bodies: list[bytes]) -> None:
+    def __init__(self, source: Publisher, client: httpx2.AsyncClient, bodies: list[bytes]) -> None:
         self.source = source
         self.client = client
         self.waiting = list(enumerate(bodies))
@@ -161,7 +161,7 @@ class _Delivering:
             headers = {"Content-Type": "application/json", "X-Svc-Signature": self.source.signature(body)}
             try:
                 answer = await self.client.post("/v1/events", content=body, headers=headers)
-            except httpx.TransportError:
+            except httpx2.TransportError:
                 # The process is gone, and whether it had committed nobody knows: deliver again.
                 self.broken_count += 1
                 self.waiting.append((number, body))
@@ -184,10 +184,10 @@ async def test_what_a_killed_process_answered_is_stored_and_nothing_twice(
     source = await publisher(audience, mode="contract", entitlement=entitled(monthly_event_quota=1_000_000))
     source.api.clock.reset()
     bodies = [json.dumps(source.event()).encode() for _ in range(EVENTS)]
-    limits = httpx.Limits(max_connections=CONNECTIONS + 4)
+    limits = httpx2.Limits(max_connections=CONNECTIONS + 4)
     with reserve_port("127.0.0.1", 0) as sock, contextlib.ExitStack() as stack:
         port = sock.getsockname()[1]
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30, limits=limits) as client:
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30, limits=limits) as client:
             process = stack.enter_context(_process(audience_url, port))
             await _until_ready(client)
             delivering = _Delivering(source, client, bodies)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import structlog
 from audience_app import CREDENTIAL, AudienceApi, audience_settings, running_audience
@@ -35,8 +35,8 @@ class Sender:
         sent = {"Content-Type": "application/json", "X-Svc-Signature": self.source.signature(content), **headers}
         if self.credential is not None:
             sent["Authorization"] = f"Bearer {self.credential}"
-        transport = httpx.ASGITransport(app=self.source.api.app, client=(self.peer, 40000))  # type: ignore[arg-type]  # httpx names the same protocol otherwise
-        async with httpx.AsyncClient(transport=transport, base_url="http://audience.test") as client:
+        transport = httpx2.ASGITransport(app=self.source.api.app, client=(self.peer, 40000))  # type: ignore[arg-type]  # httpx2 names the same protocol otherwise
+        async with httpx2.AsyncClient(transport=transport, base_url="http://audience.test") as client:
             answer = await client.post("/v1/events", content=content, headers=sent)
         return Answer(answer.status_code, answer.headers, answer.content)
 

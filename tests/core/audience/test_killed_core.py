@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from audience_app import CREDENTIAL
 from core_app import AUDIO_CREDENTIAL, MASTER_KEY, OPERATOR_TOKEN, Rival, Tenant
@@ -45,8 +45,8 @@ def core(database_url: Secret, measuring_url: str, tenant: Tenant) -> Iterator[t
 
 
 def _answers(url: str) -> bool:
-    with contextlib.suppress(httpx.HTTPError):
-        return httpx.get(f"{url}/healthz").is_success
+    with contextlib.suppress(httpx2.HTTPError):
+        return httpx2.get(f"{url}/healthz").is_success
     return False
 
 
@@ -61,7 +61,7 @@ async def test_what_a_killed_core_had_done_is_settled_and_done_once(  # noqa: PL
     """The integration is there and the log says so; its secret was told to nobody and can be replaced."""
     url, process = core
     async with (
-        httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {OPERATOR_TOKEN}"}, timeout=60) as client,
+        httpx2.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {OPERATOR_TOKEN}"}, timeout=60) as client,
         contextlib.AsyncExitStack() as held,
     ):
         asking = client.post("/v1/audience/integrations", json=tenant.wanted_integration())
@@ -76,7 +76,7 @@ async def test_what_a_killed_core_had_done_is_settled_and_done_once(  # noqa: PL
             while await measuring.rows("SELECT count(*) FROM operations") != [(1,)]:  # noqa: ASYNC110 - in PostgreSQL
                 await asyncio.sleep(0.01)
         process.kill()
-        with pytest.raises(httpx.HTTPError):
+        with pytest.raises(httpx2.HTTPError):
             await creating
     assert await outcomes() == [("provisioning", "requested")]
 

@@ -7,7 +7,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from audience_faults import FAULTS, core_beside, failing_audience
 from core_app import Answer, Api, FakeClock, Rival, Tenant
@@ -239,7 +239,7 @@ async def test_an_event_made_from_a_resolution_is_recorded_once(
     body = json.dumps(event).encode()
     signature = hmac.new(integration["hmac_secret"].encode(), body, hashlib.sha256).hexdigest()
     headers = {"X-Svc-Signature": f"sha256={signature}", "Content-Type": "application/json"}
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx2.AsyncClient(trust_env=False) as client:
         seen = []
         for _ in range(2):
             answer = await client.post(f"{measuring_url}/v1/events", content=body, headers=headers)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
+import httpx2
 import pytest
 from core_app import INTENT, OPERATOR_TOKEN, core_settings, served_in_thread
 
@@ -39,18 +39,18 @@ FLAGS: Final = (
 
 
 @pytest.fixture(scope="module")
-def service(cluster: RunningCluster) -> Iterator[httpx.Client]:
+def service(cluster: RunningCluster) -> Iterator[httpx2.Client]:
     """A Core on a real socket, as its operator sees it."""
     url = cluster.create_role_and_database("core_of_pages")
     migrate(url, "soundmark.core")
     with served_in_thread(create_app(core_settings(url))) as address:
         headers = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
-        with httpx.Client(base_url=address, headers=headers, trust_env=False) as client:
+        with httpx2.Client(base_url=address, headers=headers, trust_env=False) as client:
             yield client
 
 
 @pytest.fixture(scope="module")
-def token(service: httpx.Client) -> str:
+def token(service: httpx2.Client) -> str:
     """The token of a Code that may be received."""
     organization_id = make(service, "/v1/organizations", name="Radio Nordlicht")["id"]
     tenant = {"organization_id": organization_id}
@@ -60,7 +60,7 @@ def token(service: httpx.Client) -> str:
     return issued
 
 
-def make(client: httpx.Client, path: str, **body: Any) -> Any:
+def make(client: httpx2.Client, path: str, **body: Any) -> Any:
     return client.post(path, json=body).raise_for_status().json()
 
 
@@ -116,7 +116,7 @@ def browser_at(url: str, profile: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def found(service: httpx.Client, token: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def found(service: httpx2.Client, token: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the page could do."""
     question = {"service": str(service.base_url), "token": token}
     with page_server(question) as (url, answers), browser_at(url, tmp_path_factory.mktemp("profile")):
@@ -160,7 +160,7 @@ def test_a_page_reads_nothing_that_takes_a_credential(found: Any) -> None:
     assert {what: seen for what, seen in found["blocked"].items() if seen != {"blocked": "TypeError"}} == {}
 
 
-def test_what_a_page_sends_without_asking_first_does_nothing(found: Any, service: httpx.Client) -> None:
+def test_what_a_page_sends_without_asking_first_does_nothing(found: Any, service: httpx2.Client) -> None:
     """A simple POST reaches the service, which wants a credential that no browser adds by itself."""
     assert found["blocked"]
     (organization,) = service.get("/v1/organizations").json()["data"]

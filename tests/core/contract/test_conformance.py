@@ -10,7 +10,7 @@ from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import requests
 import schemathesis
@@ -149,7 +149,7 @@ SEMANTIC_RULES = [
 class Target:
     """A Core on a real socket beside a real Audience, with one tenant and one Code in it."""
 
-    client: httpx.Client
+    client: httpx2.Client
     ids: dict[str, str]
     _integrations: dict[str, Any] = field(default_factory=dict, init=False)
 
@@ -199,7 +199,7 @@ def target(cluster: RunningCluster, audio_url: str) -> Iterator[Target]:
         audience_url = stack.enter_context(served_in_thread(create_audience_app(audience_settings(own_url))))
         settings = core_settings(core_url, audio_url=audio_url, audience_url=audience_url)
         served = stack.enter_context(served_in_thread(create_app(settings)))
-        client = stack.enter_context(httpx.Client(base_url=served, headers=AUTHORIZATION, trust_env=False))
+        client = stack.enter_context(httpx2.Client(base_url=served, headers=AUTHORIZATION, trust_env=False))
         organization_id = make(client, "/v1/organizations", name="Radio Nordlicht")["id"]
         project_id = make(client, "/v1/projects", organization_id=organization_id, name="Morning show")["id"]
         tenant = {"organization_id": organization_id, "project_id": project_id}
@@ -210,7 +210,7 @@ def target(cluster: RunningCluster, audio_url: str) -> Iterator[Target]:
         yield Target(client, {**tenant, **ids, "X-Svc-Organization-Id": organization_id})
 
 
-def make(client: httpx.Client, path: str, **body: Any) -> Any:
+def make(client: httpx2.Client, path: str, **body: Any) -> Any:
     return client.post(path, json=body).raise_for_status().json()
 
 

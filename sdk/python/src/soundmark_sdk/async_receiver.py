@@ -4,7 +4,7 @@ import importlib.metadata
 from collections.abc import Awaitable, Callable
 from typing import Final, Self, TypeVar
 
-import httpx
+import httpx2
 
 from soundmark_sdk.clock import Clock, SystemClock
 from soundmark_sdk.failures import KeyUnknown, ReceiverFailure, Unverifiable
@@ -39,7 +39,7 @@ class AsyncReceiver:
         attempts_max: int = 3,
         retry_wait_max_s: float = 10.0,
         allow_insecure_http: bool = False,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Raises: ValueError for an address that is not https (plain http: loopback only), or a senseless limit."""
@@ -50,7 +50,7 @@ class AsyncReceiver:
         self._attempts_max = attempts_max
         self._retry_wait_max_s = retry_wait_max_s
         self._clock: Clock = SystemClock() if clock is None else clock
-        self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
+        self._transport = httpx2.AsyncHTTPTransport() if transport is None else transport
         self._key_cache = KeyCache(self._clock)
         self._closed = False
 
@@ -102,18 +102,18 @@ class AsyncReceiver:
     async def _fetch_answer(self, token: str) -> bytes:
         reply = await self._get(f"/v1/resolve/{token}", _RESOLVE_HEADERS)
         match reply.status:
-            case httpx.codes.OK:
+            case httpx2.codes.OK:
                 return reply.body
-            case httpx.codes.NOT_FOUND:
+            case httpx2.codes.NOT_FOUND:
                 raise ReceiverFailure("code_unavailable", "There is no such Code, or it was revoked.")
-            case httpx.codes.GONE:
+            case httpx2.codes.GONE:
                 raise ReceiverFailure("expired", "The Code has expired.")
             case _:
                 raise Unverifiable("The service answered in a way that the contract does not know.")
 
     async def _fetch_keys(self) -> tuple[KeySet, float | None]:
         reply = await self._get("/v1/keys", _HEADERS)
-        if reply.status != httpx.codes.OK:
+        if reply.status != httpx2.codes.OK:
             raise Unverifiable("The service does not publish its keys.")
         return read_key_set(reply.body), reply.max_age_s
 

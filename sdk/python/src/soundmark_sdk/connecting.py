@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Iterator
 from typing import Final
 
-import httpx
+import httpx2
 
 _REASONS: Final = {
     errno.ECONNREFUSED: "connection refused",
@@ -20,14 +20,14 @@ _CAUSES_MAX: Final = 16
 
 def could_not_connect(error: Exception) -> bool:
     """Return whether no connection was made, so that the service cannot have seen the request."""
-    return isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+    return isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
 
 
 def explain_network_failure(base_url: str, error: Exception) -> str:
     """Return the sentence for a request that got no complete answer. No word in it comes from the other side."""
     if could_not_connect(error):
         return f"Nothing answers at {base_url} ({_reason(error)})."
-    if isinstance(error, TimeoutError | httpx.TimeoutException):
+    if isinstance(error, TimeoutError | httpx2.TimeoutException):
         return f"{base_url} did not answer completely in time."
     return f"{base_url} did not answer completely: the connection broke."
 
@@ -42,7 +42,7 @@ def _reason(error: Exception) -> str:
             return "the host name cannot be resolved"
         if isinstance(cause, OSError) and cause.errno in _REASONS:
             return _REASONS[cause.errno]
-    return "no connection in time" if isinstance(error, httpx.ConnectTimeout) else "no connection can be made"
+    return "no connection in time" if isinstance(error, httpx2.ConnectTimeout) else "no connection can be made"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-import httpx
+import httpx2
 
 from soundmark_sdk.clock import Clock, SystemClock
 from soundmark_sdk.connecting import explain_network_failure
@@ -91,15 +91,15 @@ class Deliverer:
         *,
         limits: DeliveryLimits,
         allow_insecure_http: bool,
-        transport: httpx.AsyncBaseTransport | None,
+        transport: httpx2.AsyncBaseTransport | None,
         clock: Clock | None,
     ) -> None:
         """Raises: ValueError for an address that is not https (plain http: loopback only)."""
         self.address: Final = check_base_url(base_url, allow_insecure_http=allow_insecure_http)
         self._authorise: Final = authorise
         self._limits: Final = limits
-        connections = httpx.Limits(max_connections=100, keepalive_expiry=_IDLE_S)
-        self._transport: Final = httpx.AsyncHTTPTransport(limits=connections) if transport is None else transport
+        connections = httpx2.Limits(max_connections=100, keepalive_expiry=_IDLE_S)
+        self._transport: Final = httpx2.AsyncHTTPTransport(limits=connections) if transport is None else transport
         self._clock: Final[Clock] = SystemClock() if clock is None else clock
         self._closed = False
 
@@ -134,7 +134,7 @@ class Deliverer:
             "Content-Type": "application/json",
             **self._authorise(body),
         }
-        request = httpx.Request("POST", f"{self.address}/v1/events", headers=headers, content=body)
+        request = httpx2.Request("POST", f"{self.address}/v1/events", headers=headers, content=body)
         try:
             async with asyncio.timeout(self._limits.timeout_s):
                 response = await self._transport.handle_async_request(request)
@@ -142,13 +142,13 @@ class Deliverer:
                     answer = await _read(response)
                 finally:
                     await response.aclose()
-        except (httpx.HTTPError, OSError) as error:  # TimeoutError is an OSError
+        except (httpx2.HTTPError, OSError) as error:  # TimeoutError is an OSError
             raise DeliveryFailure("network", explain_network_failure(self.address, error)) from None
         retry_after_s = parse_retry_after(response.headers.get("retry-after"), self._clock.now())
         return _outcome(response.status_code, _members(answer), retry_after_s)
 
 
-async def _read(response: httpx.Response) -> bytes:
+async def _read(response: httpx2.Response) -> bytes:
     """Return the body; nothing of one that is encoded or too large, whatever the status."""
     body = bytearray()
     if response.headers.get("content-encoding", "identity").lower() != "identity":
@@ -169,10 +169,10 @@ def _members(answer: bytes) -> Mapping[str, object]:
 
 
 def _outcome(status: int, members: Mapping[str, object], retry_after_s: float | None) -> Outcome:
-    if status in {httpx.codes.OK, httpx.codes.CREATED}:
+    if status in {httpx2.codes.OK, httpx2.codes.CREATED}:
         outcome = _OUTCOMES.get(str(members.get("status")))
         # 201 says that it was new, 200 that it was not.
-        if outcome is None or (outcome == "recorded") != (status == httpx.codes.CREATED):
+        if outcome is None or (outcome == "recorded") != (status == httpx2.codes.CREATED):
             raise failure_for("unintelligible")
         return outcome
     if 500 <= status <= 599:  # noqa: PLR2004 - RFC 9110, section 15.6: every 5xx, known or not

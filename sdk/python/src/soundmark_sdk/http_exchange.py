@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-import httpx
+import httpx2
 
 from soundmark_sdk.connecting import explain_network_failure
 from soundmark_sdk.failures import ReceiverFailure, Unverifiable
@@ -37,8 +37,8 @@ def check_base_url(base_url: str, *, allow_insecure_http: bool = False) -> str:
         `allow_insecure_http` says so: an answer is signed, but who hears which Code is nobody else's business.
     """
     try:
-        url = httpx.URL(base_url)
-    except httpx.InvalidURL:
+        url = httpx2.URL(base_url)
+    except httpx2.InvalidURL:
         raise ValueError("The base URL is malformed.") from None
     if url.scheme not in {"https", "http"} or not url.host:
         raise ValueError("The base URL must begin with https:// and name a host.")
@@ -50,18 +50,18 @@ def check_base_url(base_url: str, *, allow_insecure_http: bool = False) -> str:
 
 
 async def get(
-    transport: httpx.AsyncBaseTransport, base_url: str, path: str, headers: dict[str, str], timeout_s: float
+    transport: httpx2.AsyncBaseTransport, base_url: str, path: str, headers: dict[str, str], timeout_s: float
 ) -> Reply:
     """Return the response to one GET, read whole within `timeout_s` seconds and `BODY_BYTES_MAX` bytes.
 
-    It speaks to the transport itself: an `httpx.AsyncClient` would keep cookies, read `.netrc` and follow links, each
+    It speaks to the transport itself: an `httpx2.AsyncClient` would keep cookies, read `.netrc` and follow links, each
     of which can tell one receiver from another.
 
     Raises: ReceiverFailure `network` when no whole response came in time; Unverifiable when it is too large or encoded.
     """
     # Compressed bodies are not asked for, so that the ceiling counts what was sent and nothing can unfold.
     asked = {"Accept-Encoding": "identity", "Accept": "application/json", **headers}
-    request = httpx.Request("GET", base_url + path, headers=asked)
+    request = httpx2.Request("GET", base_url + path, headers=asked)
     try:
         async with asyncio.timeout(timeout_s):
             response = await transport.handle_async_request(request)
@@ -69,13 +69,13 @@ async def get(
                 return await _read(response)
             finally:
                 await response.aclose()
-    except (httpx.HTTPError, OSError) as error:  # TimeoutError is an OSError
+    except (httpx2.HTTPError, OSError) as error:  # TimeoutError is an OSError
         raise ReceiverFailure("network", explain_network_failure(base_url, error)) from None
 
 
 def failure_of_status(reply: Reply, now: datetime) -> ReceiverFailure | None:
     """Return the failure that any route's status stands for, or None when it is the route's own to judge."""
-    if reply.status == httpx.codes.TOO_MANY_REQUESTS:
+    if reply.status == httpx2.codes.TOO_MANY_REQUESTS:
         explanation = "The service asked to be left alone for a while."
         return ReceiverFailure("rate_limited", explanation, retry_after_s=parse_retry_after(reply.retry_after, now))
     if 500 <= reply.status <= 599:  # noqa: PLR2004 - RFC 9110, section 15.6: every 5xx, known or not
@@ -101,18 +101,18 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
         return None
 
 
-async def _read(response: httpx.Response) -> Reply:
+async def _read(response: httpx2.Response) -> Reply:
     headers = response.headers
     max_age = _MAX_AGE.search(headers.get("cache-control", ""))
     return Reply(
         status=response.status_code,
-        body=await _read_body(response) if response.status_code == httpx.codes.OK else b"",
+        body=await _read_body(response) if response.status_code == httpx2.codes.OK else b"",
         retry_after=headers.get("retry-after"),
         max_age_s=float(max_age[1]) if max_age else None,
     )
 
 
-async def _read_body(response: httpx.Response) -> bytes:
+async def _read_body(response: httpx2.Response) -> bytes:
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise Unverifiable("The body is encoded in a way that was not asked for.")
     body = bytearray()

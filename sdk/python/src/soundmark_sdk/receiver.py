@@ -2,7 +2,7 @@
 
 from typing import Self
 
-import httpx
+import httpx2
 
 from soundmark_sdk.async_receiver import AsyncReceiver
 from soundmark_sdk.clock import Clock
@@ -27,7 +27,7 @@ class Receiver:
         attempts_max: int = 3,
         retry_wait_max_s: float = 10.0,
         allow_insecure_http: bool = False,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Raises: ValueError as `AsyncReceiver` does."""

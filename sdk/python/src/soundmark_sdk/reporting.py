@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, Self, TypeAlias
 
-import httpx
+import httpx2
 
 from soundmark_sdk.clock import Clock
 from soundmark_sdk.delivering import Deliverer, DeliveryLimits, Outcome
@@ -32,7 +32,7 @@ class AsyncReporter:
         *,
         limits: DeliveryLimits | None = None,
         allow_insecure_http: bool = False,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Raises: ValueError for an address that is not https, or an impossible token."""
@@ -85,7 +85,7 @@ class Reporter:
         *,
         limits: DeliveryLimits | None = None,
         allow_insecure_http: bool = False,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Raises: ValueError as `AsyncReporter` does."""

@@ -2,7 +2,7 @@
 
 from typing import Self
 
-import httpx
+import httpx2
 
 from soundmark_sdk.client.async_groups import AsyncGroups
 from soundmark_sdk.client.exchange import Credential, Target
@@ -40,7 +40,7 @@ class AsyncClient(AsyncGroups):
         attempts_max: int = 6,
         retry_wait_max_s: float = 30.0,
         allow_insecure_http: bool = False,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Raises: ValueError for an address that is not https, an impossible credential, or a senseless limit."""
@@ -68,6 +68,6 @@ class AsyncClient(AsyncGroups):
         await self._sender.aclose()
 
 
-def new_transport() -> httpx.AsyncHTTPTransport:
+def new_transport() -> httpx2.AsyncHTTPTransport:
     """Return a transport that never sends on a connection which the service may be closing."""
-    return httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=100, keepalive_expiry=_IDLE_S))
+    return httpx2.AsyncHTTPTransport(limits=httpx2.Limits(max_connections=100, keepalive_expiry=_IDLE_S))

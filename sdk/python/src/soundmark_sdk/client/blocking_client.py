@@ -2,7 +2,7 @@
 
 from typing import Self
 
-import httpx
+import httpx2
 
 from soundmark_sdk.client.async_client import AsyncClient
 from soundmark_sdk.client.blocking_groups import Groups
@@ -32,7 +32,7 @@ class Client(Groups):
         attempts_max: int = 6,
         retry_wait_max_s: float = 30.0,
         allow_insecure_http: bool = False,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Raises: ValueError as `AsyncClient` does."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, BinaryIO, Final, TypeAlias
 
-import httpx
+import httpx2
 
 from soundmark_sdk.client.failures import AnswerMalformed, ApiProblem, RefusedField, ServiceUnreachable
 from soundmark_sdk.connecting import could_not_connect, explain_network_failure
@@ -49,7 +49,7 @@ class Target:
 
     base_url: str
     credential: Credential = field(repr=False)
-    transport: httpx.AsyncBaseTransport = field(repr=False)
+    transport: httpx2.AsyncBaseTransport = field(repr=False)
 
     def secret(self) -> str:
         """Return the credential for the next request.
@@ -148,9 +148,11 @@ async def _exchange(
     now: Callable[[], datetime],
 ) -> None:
     secret = target.secret()
-    # The transport itself: an `httpx.AsyncClient` would keep cookies, read `.netrc` and could follow a redirect, and
+    # The transport itself: an `httpx2.AsyncClient` would keep cookies, read `.netrc` and could follow a redirect, and
     # so hand the credential to whoever a redirect names.
-    request = httpx.Request(call.method, _url(target.base_url, call), headers=_headers(call, secret), content=call.body)
+    request = httpx2.Request(
+        call.method, _url(target.base_url, call), headers=_headers(call, secret), content=call.body
+    )
     try:
         async with asyncio.timeout(timeout_s):
             response = await target.transport.handle_async_request(request)
@@ -158,7 +160,7 @@ async def _exchange(
                 await _read(response, take, secret, now)
             finally:
                 await response.aclose()
-    except (httpx.HTTPError, TimeoutError) as error:
+    except (httpx2.HTTPError, TimeoutError) as error:
         explanation = explain_network_failure(target.base_url, error)
         raise ServiceUnreachable(explanation, was_sent=not could_not_connect(error)) from None
 
@@ -183,7 +185,7 @@ def _headers(call: Call, secret: str) -> dict[str, str]:
 
 
 async def _read(
-    response: httpx.Response,
+    response: httpx2.Response,
     take: Callable[[bytes, int | None], None],
     secret: str,
     now: Callable[[], datetime],
@@ -200,7 +202,7 @@ async def _read(
         take(chunk, whole)
 
 
-async def _problem(response: httpx.Response, secret: str, now: Callable[[], datetime]) -> ApiProblem:
+async def _problem(response: httpx2.Response, secret: str, now: Callable[[], datetime]) -> ApiProblem:
     """What an error status stands for, whatever the body is."""
     body = bytearray()
     async for chunk in response.aiter_raw():
@@ -222,7 +224,7 @@ async def _problem(response: httpx.Response, secret: str, now: Callable[[], date
     )
 
 
-def _problem_document(response: httpx.Response, body: bytes) -> Mapping[str, Any]:
+def _problem_document(response: httpx2.Response, body: bytes) -> Mapping[str, Any]:
     if response.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/problem+json":
         return {}
     try:

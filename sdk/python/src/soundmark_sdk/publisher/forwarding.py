@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, Self, TypeAlias
 
-import httpx
+import httpx2
 
 from soundmark_sdk.clock import Clock
 from soundmark_sdk.delivering import Deliverer, DeliveryLimits, Outcome
@@ -35,7 +35,7 @@ class AsyncPublisher:
         *,
         limits: DeliveryLimits | None = None,
         allow_insecure_http: bool = False,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Raises: ValueError for an address that is not https, no integration's id, or what is no secret."""
@@ -94,7 +94,7 @@ class Publisher:
         *,
         limits: DeliveryLimits | None = None,
         allow_insecure_http: bool = False,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Raises: ValueError as `AsyncPublisher` does."""
