@@ -153,6 +153,13 @@ def test_each_frame_of_several_is_counted() -> None:
     assert examination.findings[0].sentence.startswith("3 frames were heard.")
 
 
+def test_a_gap_in_a_marker_begins_no_other() -> None:
+    begin_s = 1234 / RATE_HZ  # The silence before the sound.
+    markers = examine(wav(drop_out(SOUND, begin_s + 0.16, 0.03))).markers
+    assert markers is not None
+    assert (markers.start_count, markers.end_count) == (1, 1)
+
+
 def test_markers_are_found_across_the_pieces_that_a_long_recording_is_read_in() -> None:
     """Pieces share four seconds; neither is a marker there counted twice, nor one that a piece cuts in two missed."""
     sound = noise(130, 1e-4)

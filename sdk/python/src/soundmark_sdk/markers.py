@@ -23,6 +23,8 @@ _STEP: Final = _WINDOW // 2
 # Noise reaches this in one of 60,000 windows; ten in a row are a marker.
 _MATCH_MIN: Final = 0.6
 _RUN_MIN: Final = 10
+# A gap in a marker, such as a codec makes, begins no other: two of a kind are an airtime apart, 140 steps at least.
+_APART_MIN: Final = 60
 # Speeds that are tried, each 0.05 % from the next; at 0.3 % the tones have moved by a whole place.
 _SPEEDS: Final = 1 + np.arange(-40, 41) * 0.0005
 # Zeros behind each window make places between the places of the transform.
@@ -51,6 +53,7 @@ class MarkerSearch:
         # One row for beginnings and one for ends; one column for each speed.
         self._runs = np.zeros((2, len(_SPEEDS)), int)
         self._counts = np.zeros((2, len(_SPEEDS)), int)
+        self._since = np.full((2, len(_SPEEDS)), _APART_MIN)
         self._weights = np.zeros(len(_SPEEDS))
         self._tone_power = np.zeros(len(_SPEEDS))
         self._other_power = np.zeros(len(_SPEEDS))
@@ -94,7 +97,8 @@ class MarkerSearch:
     def _note(self, likeness: NDArray[np.float64], as_start: NDArray[np.float64], as_end: NDArray[np.float64]) -> None:
         matches = np.stack([likeness, -likeness]) >= _MATCH_MIN
         self._runs = np.where(matches, self._runs + 1, 0)
-        self._counts += self._runs == _RUN_MIN
+        self._counts += (self._runs == _RUN_MIN) & (self._since >= _APART_MIN)
+        self._since = np.where(self._runs >= _RUN_MIN, 0, self._since + 1)
         is_start, is_end = self._runs >= _RUN_MIN
         self._weights += np.abs(likeness) * (is_start | is_end)
         self._tone_power += as_start * is_start + as_end * is_end
