@@ -27,6 +27,8 @@ COMMANDS = [
     "serve",
     "work",
     "migrate",
+    "backup",
+    "restore",
     "keys",
     "platform",
     "audience",
