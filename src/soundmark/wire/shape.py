@@ -7,7 +7,6 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Field,
     PlainSerializer,
     StringConstraints,
     WithJsonSchema,
@@ -38,11 +37,19 @@ Timestamp = Annotated[
     PlainSerializer(format_timestamp, return_type=str),
     WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-11-20T10:00:00.000Z"]}),
 ]
-# Published stricter than `NO_CONTROL_CHARS`: spaces around a name are cut off, and something must be left.
+_NAME_CHARS_MAX: Final = 120
+_INNER: Final = r"\x00-\x1f\x7f"
+# Published as what is left once the spaces around it are cut off, which is when its length is judged.
 Name = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=NO_CONTROL_CHARS),
-    Field(json_schema_extra={"pattern": r"^[^\x00-\x1f\x7f]*[^\x00-\x1f\x7f\s][^\x00-\x1f\x7f]*$"}),
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=_NAME_CHARS_MAX, pattern=NO_CONTROL_CHARS),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": rf"^\s*[^{_INNER}\s]([^{_INNER}]{{0,{_NAME_CHARS_MAX - 2}}}[^{_INNER}\s])?\s*$",
+            "description": f"1 to {_NAME_CHARS_MAX} characters, none a control character; spaces around it are cut off.",
+        }
+    ),
 ]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=160)]
 XrId = Annotated[str, StringConstraints(pattern=r"^xr_[A-Za-z0-9_-]{16,}$")]

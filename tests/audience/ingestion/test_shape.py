@@ -237,3 +237,22 @@ async def test_a_deep_body_is_refused_like_any_other(audience: AudienceApi) -> N
     answer = await source.deliver(body.encode())
 
     assert (answer.status, answer.json["code"]) == (422, "validation_failed")
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["event", "proof"])
+async def test_an_event_full_of_unknown_members_gets_a_short_answer(audience: AudienceApi, *, inside: bool) -> None:
+    """2,280 of them cost 10 ms; now the object is refused as a whole."""
+    source = await publisher(audience)
+    event, crowd = source.event(), {f"m{number}": 1 for number in range(1400)}
+    event = {**event, "proof": {**event["proof"], **crowd}} if inside else {**event, **crowd}
+
+    answer = await source.deliver(event)
+
+    assert (answer.status, len(answer.body) < 1024) == (422, True)
+    assert [error["pointer"] for error in answer.json["errors"]] == ["/proof" if inside else ""]
+
+
+async def test_twenty_faults_of_an_event_are_named_and_no_more(audience: AudienceApi) -> None:
+    source = await publisher(audience)
+    answer = await source.deliver({**source.event(), **{f"m{number}": 1 for number in range(40)}})
+    assert (answer.status, len(answer.json["errors"])) == (422, 20)

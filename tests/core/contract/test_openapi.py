@@ -246,3 +246,72 @@ async def test_events_can_only_be_delivered(api: Api) -> None:
     for method in ("GET", "PUT", "PATCH", "DELETE"):
         refused = await api.call(method, "/v1/events")
         assert (refused.status, refused.code, refused.headers["allow"]) == (405, "method_not_allowed", "POST")
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_inside_an_organisation_query_and_header_may_name_it(name: str) -> None:
+    """Contract, section 1: always, and nowhere else. What is required is said alike everywhere."""
+    operation = OPERATIONS[name]
+    places = {(each["name"], each["in"]): each["required"] for each in operation.get("parameters", ())}
+    query, header = ("organization_id", "query"), ("X-Svc-Organization-Id", "header")
+    if not operation["x-svc-access"]["roles"]:
+        assert not {query, header} & places.keys()
+        return
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    shape = DOCUMENT["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], {})
+    elsewhere = ("organization_id", "path") in places or "organization_id" in shape.get("properties", {})
+    either = name in {"GET /v1/codes", "POST /v1/codes/{xr_id}/revoke"}
+    assert (places[query], places[header]) == (not elsewhere and not either, False)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in OPERATIONS if "requestBody" in OPERATIONS[name]))
+def test_every_body_says_how_large_it_may_be(name: str) -> None:
+    """Contract, section 1."""
+    path = name.split()[1]
+    is_issuance = path in {"/v1/codes", "/v1/codes/batch", "/v1/codes/recover", "/v1/codes/batch/recover"}
+    largest = "1,024 KiB" if is_issuance else "16 KiB" if path == "/v1/events" else "64 KiB"
+    assert OPERATIONS[name]["requestBody"]["description"] == f"At most {largest}."
+
+
+def test_no_parameter_is_published_as_null() -> None:
+    """A query or a header has no null: what is optional is absent."""
+    schemas = [each["schema"] for operation in OPERATIONS.values() for each in operation.get("parameters", ())]
+    assert {"type": "null"} not in [kind for schema in schemas for kind in schema.get("anyOf", ())]
+
+
+@pytest.mark.parametrize(
+    ("choice", "is_valid"),
+    [
+        ({"enabled": True, "integration_id": "int_12345678"}, True),
+        ({"enabled": False}, True),
+        ({"enabled": False, "integration_id": None}, True),
+        ({"enabled": False, "integration_id": "int_12345678"}, False),
+        ({"enabled": True}, False),
+        ({"enabled": True, "integration_id": None}, False),
+        ({"integration_id": None}, False),
+    ],
+    ids=str,
+)
+def test_an_integration_is_named_exactly_where_an_audience_is_measured(choice: Any, *, is_valid: bool) -> None:
+    schema = DOCUMENT["components"]["schemas"]["AudienceChoice"]
+    assert Published(DOCUMENT).validator(schema).is_valid(choice) == is_valid
+
+
+@pytest.mark.parametrize(
+    ("name", "is_valid"),
+    [
+        (" Radio ", True),
+        ("a", True),
+        (" " + "a" * 120 + " ", True),
+        ("a" + " " * 118 + "a", True),
+        ("", False),
+        (" ", False),
+        ("\u3000", False),
+        ("a\nb", False),
+        ("a" * 121, False),
+        ("a" + " " * 119 + "a", False),
+    ],
+)
+def test_a_name_has_its_length_without_the_spaces_around_it(name: str, *, is_valid: bool) -> None:
+    schema = DOCUMENT["components"]["schemas"]["CreateOrganization"]
+    assert Published(DOCUMENT).validator(schema).is_valid({"name": name}) == is_valid
