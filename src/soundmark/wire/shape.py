@@ -47,7 +47,7 @@ Name = Annotated[
         {
             "type": "string",
             "pattern": rf"^\s*[^{_INNER}\s]([^{_INNER}]{{0,{_NAME_CHARS_MAX - 2}}}[^{_INNER}\s])?\s*$",
-            "description": f"1 to {_NAME_CHARS_MAX} characters, none a control character; spaces around it are cut off.",
+            "description": f"1 to {_NAME_CHARS_MAX} characters, no control characters; spaces around it are cut off.",
         }
     ),
 ]
