@@ -114,7 +114,20 @@ async def test_every_other_policy_is_known(rival: Rival) -> None:
         ("invitations_of_everybody", "SELECT"),
         ("invitations_resealed", "UPDATE"),
         ("api_keys_of_credential", "SELECT"),
+        *((f"{table}_of_backup", "SELECT") for table in await tenant_tables(rival)),
     }
+
+
+async def test_a_backup_sees_every_row_and_changes_none(
+    connection: psycopg.AsyncConnection[Any], tenants: tuple[Tenant, Tenant], rival: Rival
+) -> None:
+    both = {tenant.organization_id for tenant in tenants}
+    for table, column in (await tenant_tables(rival)).items():
+        async with connection.transaction(force_rollback=True):
+            await connection.execute("SELECT set_config('soundmark.backup', 'on', true)")
+            assert await seen(connection, table, column) == both, table
+            cursor = await connection.execute(f"DELETE FROM {table}".encode())
+            assert cursor.rowcount == 0, table
 
 
 async def test_every_tenant_table_leads_its_key_with_the_organisation(rival: Rival) -> None:
