@@ -51,7 +51,7 @@ from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.secret import Secret
 
 # What receivers and publishers ask, and their own halves of the SDK.
-RECEIVERS: Final = {"GET /v1/resolve/{broadcast_token}", "GET /v1/keys", "POST /v1/events"}
+RECEIVERS: Final = {"GET /v1/resolve/{broadcast_token}", "GET /v1/keys", "GET /v1/keys/history", "POST /v1/events"}
 
 
 class Recording(httpx2.AsyncHTTPTransport):
