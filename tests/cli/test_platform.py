@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from core_app import MASTER_KEY
 
+from soundmark.embedded.files import write_private
 from soundmark.embedded.plan import audience_master_key
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.entropy import SystemEntropy
@@ -45,8 +46,8 @@ def data_dir(tmp_path: Path, settings: Settings) -> Path:
     """What a running `soundmark up` has there."""
     folder = tmp_path / "data"
     folder.mkdir()
-    (folder / "up.json").write_text(json.dumps({"core_database_url": settings["CORE_DATABASE_URL"]}), encoding="utf-8")
-    (folder / "master.key").write_text(MASTER_KEY + "\n", encoding="ascii")
+    write_private(folder / "up.json", json.dumps({"core_database_url": settings["CORE_DATABASE_URL"]}))
+    write_private(folder / "master.key", MASTER_KEY + "\n")
     return folder
 
 
@@ -234,7 +235,7 @@ def opens_in_audience(url: Secret, master_key: str) -> bool:
 def whole_data_dir(data_dir: Path, settings: Settings, audience_url: Secret) -> Path:
     """What a running `up` has there, which knows both databases."""
     up = {"core_database_url": settings["CORE_DATABASE_URL"], "audience_database_url": audience_url.reveal()}
-    (data_dir / "up.json").write_text(json.dumps(up), encoding="utf-8")
+    write_private(data_dir / "up.json", json.dumps(up))
     return data_dir
 
 

@@ -114,5 +114,7 @@ async def test_the_document_says_who_may_ask(api: Api) -> None:
         "email_not_verified",
         "identity_provider_unavailable",
         "internal_error",
+        "rate_limited",
         "unauthenticated",
+        "validation_failed",
     }

@@ -108,6 +108,8 @@ async def test_every_operation_says_that_the_database_is_away_and_works_again_wi
 
     async with outage(superuser):
         away = await ask_everything(tenant, code)
+    # Who the operator is stands in the settings.
+    assert away.pop("get_caller").status == 200
     said = {name: (answer.status, answer.code) for name, answer in away.items()}
     # An event goes through to Audience, which judges it alone: here one that nobody signed.
     assert said.pop("deliver_event") == UNSIGNED

@@ -207,8 +207,18 @@ def test_a_process_that_is_killed_comes_back_and_nothing_is_lost(up: Up, name: s
     until(lambda: up.children().get(name, killed).pid != killed.pid, READY_S)
     until(lambda: all(up.answers(component) for component in ("base", "audience", "audio")), READY_S)
     until(lambda: set(up.children()) == set(PROCESSES), READY_S)
+    # Readiness is judged once a second: right after PostgreSQL's death it may still be that of before.
+    until(lambda: is_open(up), READY_S)
     assert name in remembered(up)
     assert up.where == before
+
+
+def is_open(up: Up) -> bool:
+    try:
+        psycopg.connect(up.where["core_database_url"]).close()
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 def test_the_superuser_password_is_for_its_owner_alone(up: Up) -> None:

@@ -287,14 +287,13 @@ def test_a_trusted_proxy_has_as_many_as_there_are(monkeypatch: pytest.MonkeyPatc
 def test_a_full_process_makes_room_by_ending_who_rests_longest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or a few addresses could shut everybody else out for half a minute at a time."""
     monkeypatch.setattr(connection, "IDLE_MAX_S", 30)
-    monkeypatch.setattr(connection, "_EVICTABLE_AFTER_S", 0.3)
+    monkeypatch.setattr(connection, "_EVICTABLE_AFTER_S", 2)
     with serving(ConnectionLimits(connections_max=16)) as address, contextlib.ExitStack() as stack:
         peers = [connected(address, stack) for _ in range(16)]
         assert all(map(is_answered, peers))
         assert not is_answered(connected(address, stack)), "nobody rests long enough yet"
-        threading.Event().wait(0.5)
+        threading.Event().wait(2.1)
         assert all(map(is_answered, peers[1:])), "all but the first ask again"
-        threading.Event().wait(0.15)
         assert is_answered(connected(address, stack))
         assert received_until_closed(peers[0]) == b""
         assert all(map(is_answered, peers[2:]))
