@@ -1,7 +1,8 @@
 """Peers that want to stop Core, and peers that only want to resolve; each a process of its own beside Core.
 
 `python -m bench.hostile hostile PORT SECONDS TOKEN`: 2,000 connections of eight kinds, each kind from an address of its
-own. A connection that the server ends is begun again two seconds later. Prints how often each kind was begun and ended.
+own. A connection that the server ends is begun again 5 to 15 seconds later. Prints how often each kind was begun
+and ended.
 
 `python -m bench.hostile honest PORT SECONDS PATHS`: 64 receivers, each of which resolves twenty times a second. Prints
 the 50th and 99th percentile of their waiting times, and how many were not answered 200.
@@ -10,6 +11,7 @@ the 50th and 99th percentile of their waiting times, and how many were not answe
 import asyncio
 import contextlib
 import json
+import random
 import resource
 import socket
 import sys
@@ -21,7 +23,9 @@ from typing import Final
 
 KINDS_COUNT: Final = 8
 _PEERS_OF_A_KIND: Final = 250
-_AGAIN_S: Final = 2.0
+_AGAIN_S: Final = 10.0
+_SPREAD_S: Final = 5.0  # Earlier or later, at random: peers of a kind do not come in step.
+_BEGIN_S: Final = 2.0
 _DROP_S: Final = 5.0
 _UNREAD_S: Final = 33.0  # Longer than the server waits for a reader.
 _ESTABLISHED: Final = b"\x01"  # The first member of Linux's `struct tcp_info`.
@@ -127,7 +131,7 @@ async def _keep_attacking(port: int, source: str, peer: Peer, counts: Counter[st
         finally:
             if writer is not None:
                 writer.transport.abort()
-        await asyncio.sleep(_AGAIN_S)
+        await asyncio.sleep(_AGAIN_S + random.uniform(-_SPREAD_S, _SPREAD_S))  # noqa: S311 - no secret
 
 
 async def attack(port: int, seconds: float, token: str) -> dict[str, dict[str, int]]:
@@ -150,7 +154,7 @@ async def attack(port: int, seconds: float, token: str) -> dict[str, dict[str, i
                 for _ in range(_PEERS_OF_A_KIND):
                     tasks.create_task(_keep_attacking(port, f"127.0.1.{number}", peer, counts[name]))
                 # One kind after the other, within two seconds: it is their staying that is measured.
-                await asyncio.sleep(_AGAIN_S / KINDS_COUNT)
+                await asyncio.sleep(_BEGIN_S / KINDS_COUNT)
     return {name: dict(count) for name, count in counts.items()}
 
 

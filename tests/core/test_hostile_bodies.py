@@ -221,3 +221,24 @@ async def test_health_is_answered_between_hostile_bodies(api: Api, tenant: Tenan
     assert statuses.count(200) == len(statuses) > len(sends)
     # The processor time of this thread between two answers, with 16 requests of a mebibyte made and answered in it.
     assert longest_s < 1
+
+
+async def test_between_two_large_bodies_every_other_request_goes_on(
+    api: Api, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred that arrive together would hold the loop for a hundred times as long as one."""
+    turns: list[str] = []
+    parse = bodies.parse_json
+
+    def note_and_parse(data: bytes, **options: Any) -> Any:
+        turns.append("parsed")
+        return parse(data, **options)
+
+    async def note_turns() -> None:
+        while turns.count("parsed") < 5:
+            turns.append("turn")
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(bodies, "parse_json", note_and_parse)
+    await asyncio.gather(note_turns(), *(VALID(api, tenant, SMALL // 4) for _ in range(5)))
+    assert "parsed parsed" not in " ".join(turns)

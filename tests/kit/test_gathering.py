@@ -1,7 +1,7 @@
 """Writes of one turn of the loop leave together, and nothing is lost, reordered or held back."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -18,6 +18,9 @@ class Sent(asyncio.Transport):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.calls.append(bytes(data))
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
+        self.calls.append(list(list_of_data))
 
     def close(self) -> None:
         self.calls.append("close")
@@ -67,10 +70,18 @@ async def test_a_long_write_does_not_wait(sent: Sent, transport: GatheringTransp
     """Or a stream that never yields would pile up without anybody asking it to wait."""
     transport.write(b"h")
     transport.write(b"x" * 64 * 1024)
-    assert sent.calls == [b"h" + b"x" * 64 * 1024]
+    assert sent.calls == [[b"h", b"x" * 64 * 1024]]
     transport.write(b"rest")
     await asyncio.sleep(0)
     assert sent.calls[1:] == [b"rest"]
+
+
+async def test_a_large_body_is_not_copied(sent: Sent, transport: GatheringTransport) -> None:
+    """Or each peer that leaves a published document unread would hold a copy of it."""
+    document = b"x" * 1024 * 1024
+    transport.write(b"head")
+    transport.write(document)
+    assert sent.calls[0][1] is document
 
 
 async def test_closing_sends_first(sent: Sent, transport: GatheringTransport) -> None:

@@ -505,3 +505,28 @@ def test_a_problem_says_nothing_of_http() -> None:
     """Commands raise problems; only the edge knows what a status is."""
     assert str(Unauthenticated()) == "A valid credential is required."
     assert issubclass(Unauthenticated, Problem)
+
+
+@pytest.mark.parametrize(("more", "status"), [({}, 200), ({"unknown": []}, 422)])
+async def test_the_scope_holds_nothing_of_a_body_that_was_answered(more: dict[str, Any], status: int) -> None:
+    """The server keeps the scope while the connection is open: each could hold megabytes while it rests."""
+    body = json.dumps({"text": "answered", "inner": {}, **more}).encode()
+    scope: dict[str, Any] = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "path": "/v1/notes",
+        "query_string": b"",
+        "headers": [(b"content-type", b"application/json")],
+    }
+    answered: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Message) -> None:
+        answered.append(message)
+
+    await create_app()(scope, receive, send)
+    assert answered[0]["status"] == status
+    assert set(scope["state"]) <= {"request_id", "caller"}

@@ -65,7 +65,8 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
     app = _routes(lifespan)
     app.state.context = ctx
     install_problem_handlers(app, settings.base_url)
-    app.router.routes.extend(health_routes({"database": database_is_ready}, ctx.db.find_warning))
+    # In front: a probe must not be compared with every other route.
+    app.router.routes[:0] = health_routes({"database": database_is_ready}, ctx.db.find_warning)
     private = Edge(
         Guard(app, settings.audience_credential), settings.base_url, entropy, describe_refused=clients.describe_refused
     )

@@ -116,7 +116,8 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     install_problem_handlers(app, settings.base_url, refine=refined)
     app.router.routes.extend(publication_routes(app, settings.base_url))
     checks = {"database": ctx.db.is_ready, "audio": ctx.audio.is_ready, "audience": ctx.audience.is_ready}
-    app.router.routes.extend(health_routes(checks, ctx.db.find_warning))
+    # In front: a probe must not be compared with every other route.
+    app.router.routes[:0] = health_routes(checks, ctx.db.find_warning)
     preflight = Preflight(PROOF_HEADER_NAME, entropy)
     tenants = Edge(app, settings.base_url, entropy, partial(describe_refused, clients))
     edge = CrossOrigin(tenants, preflight, _OPEN_PATHS, _OPEN_PREFIXES)

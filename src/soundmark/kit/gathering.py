@@ -81,9 +81,14 @@ class GatheringTransport(asyncio.Transport):
 
     def _send(self) -> None:
         if self._gathered:
-            data = self._gathered[0] if len(self._gathered) == 1 else b"".join(self._gathered)
+            parts, is_large = self._gathered, self._gathered_bytes > _GATHERED_MAX_BYTES
             self._gathered = []
             self._gathered_bytes = 0
             # The peer may have gone in this very turn, and uvloop's transport raises once it is closed.
-            if not self._transport.is_closing():
-                self._transport.write(data)
+            if self._transport.is_closing():
+                return
+            if is_large:
+                # Not joined: a document that many peers leave unread is in memory once.
+                self._transport.writelines(parts)
+            else:
+                self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))

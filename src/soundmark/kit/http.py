@@ -6,7 +6,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, ClassVar, Final
@@ -123,6 +123,8 @@ class Edge:
             with structlog.contextvars.bound_contextvars(request_id=identity):
                 await self._run(asked, receive, answered)
         finally:
+            # The server keeps the scope for as long as the connection is open.
+            scope["state"].pop("json", None)
             _log.log(
                 _level_of(scope["path"], answered.status),
                 "request",
@@ -335,17 +337,22 @@ class JsonRoute(APIRoute):
         self, request: Request, handle: Callable[[Request], Coroutine[Any, Any, Response]]
     ) -> Response:
         """Read the body so that the framework finds it parsed already, and let it judge the rest."""
+        excess = await self._read_body(request)
+        try:
+            return await handle(request)
+        except RequestValidationError:
+            if excess:
+                raise _excess_error(excess) from None
+            raise
+
+    async def _read_body(self, request: Request) -> Sequence[Excess]:
+        """Put the body where the framework looks for it; return why it must be refused all the same."""
         body = await read_json_body(request, self.body_limits, self.member_names)
         request._body = body.data  # noqa: SLF001 - where Starlette keeps what was read once
         request.state.json = body.value
         # No model is shown what would cost it too much: it is refused once the tenant was judged.
         request._json = Unrepresentable() if body.excess else body.value  # noqa: SLF001 - as above
-        try:
-            return await handle(request)
-        except RequestValidationError:
-            if body.excess:
-                raise _excess_error(body.excess) from None
-            raise
+        return body.excess
 
 
 class StrictRoute(JsonRoute):
