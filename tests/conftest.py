@@ -8,13 +8,18 @@ from typing import Any
 import psycopg
 import pytest
 import structlog
-from audience_app import audience_settings
-from core_app import Api, FakeClock, Rival, audio_component, core_settings, running_core, served_in_thread
-from emptying import empty
 from hypothesis import HealthCheck, settings
-from issuer import CLIENT_ID, running_issuer
-from leaks import leaked
-from people import People
+from support.audience_client import audience_settings
+from support.core_client import Api
+from support.core_settings import core_settings
+from support.empty_tables import empty_tables
+from support.fake_clock import FakeClock
+from support.oidc_issuer import CLIENT_ID, running_issuer
+from support.people import People
+from support.rival import Rival
+from support.running_apps import running_audio, running_core, served_in_thread
+from support.secret_leaks import find_leaks
+from support.tenant import Tenant, make_tenant
 
 from soundmark.audience.app import create_app as create_audience_app
 from soundmark.embedded.postgres import RunningCluster
@@ -52,7 +57,7 @@ _SPARE = "core_spare"
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """No secret stands in any log of the whole run: a test that leaves one in what it captured has failed."""
     report = yield
-    found = leaked("".join(text for title, text in report.sections if title.startswith("Captured")))
+    found = find_leaks("".join(text for title, text in report.sections if title.startswith("Captured")))
     if found and report.passed:
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} left secrets in the log: {', '.join(secret[:8] for secret in found)}…"
@@ -81,7 +86,7 @@ def spare_migrated_url(cluster: RunningCluster) -> Secret:
 
 @pytest.fixture(scope="session")
 def audio_url() -> Iterator[str]:
-    with audio_component() as url:
+    with running_audio() as url:
         yield url
 
 
@@ -173,6 +178,12 @@ def api(session_api: Api, database_url: Secret, clock: FakeClock) -> Api:
     return Api(session_api.app, clock)
 
 
+@pytest.fixture
+async def tenant(api: Api) -> Tenant:
+    """An organisation with one project, which the operator owns."""
+    return await make_tenant(api)
+
+
 @pytest.fixture(scope="session")
 async def session_people(
     migrated_url: Secret, audio_url: str, measuring_url: str, session_api: Api, session_clock: FakeClock
@@ -204,7 +215,7 @@ def _restore(url: Secret, session_keys: list[Any]) -> None:
 
 
 def _empty(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:
-    empty(connection, kept=kept)
+    empty_tables(connection, kept=kept)
     # The plan that every installation begins with stays as it was made.
     connection.execute("DELETE FROM plans WHERE id <> 'plan_codes_starter'")
     connection.execute("UPDATE plans SET monthly_code_quota = 100, active = true WHERE monthly_code_quota <> 100")
@@ -213,4 +224,4 @@ def _empty(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:
 def _empty_audience(url: Secret) -> None:
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
         if connection.execute("SELECT 1 FROM operations UNION ALL SELECT 1 FROM entitlements LIMIT 1").fetchone():
-            empty(connection, kept=_KEPT_BY_AUDIENCE)
+            empty_tables(connection, kept=_KEPT_BY_AUDIENCE)

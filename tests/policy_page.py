@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from operations import every_operation
+from support.operations import list_operations
 
 from soundmark.core.access.policy import POLICY, Rule
 
@@ -73,7 +73,7 @@ def printed() -> str:
 def _operations() -> Operations:
     """The operations of each action; those of None are public."""
     found: dict[str | None, list[str]] = {}
-    for operation in every_operation():
+    for operation in list_operations():
         found.setdefault(operation.access["action"], []).append(str(operation))
     return found
 
@@ -91,7 +91,7 @@ def _outside(rules: Mapping[Any, Rule], operations: Operations) -> Iterator[tupl
 
 
 def _public() -> Iterator[tuple[str, ...]]:
-    for operation in every_operation():
+    for operation in list_operations():
         if operation.access["action"] is None:
             yield f"`{operation}`", operation.access["note"] or "–"
 

@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
-from core_app import Api, Tenant
-from leaks import leaked, remember
 from structlog import get_logger
+from support.core_client import Api
+from support.secret_leaks import find_leaks, remember_secret
+from support.tenant import Tenant, make_tenant
 
 
 @pytest.mark.parametrize(
@@ -20,27 +21,27 @@ from structlog import get_logger
     ],
 )
 def test_what_looks_like_a_secret_is_found(secret: str) -> None:
-    assert leaked(f'{{"event": "request", "x": "{secret}"}}') == {secret}
+    assert find_leaks(f'{{"event": "request", "x": "{secret}"}}') == {secret}
 
 
 def test_what_was_remembered_is_found() -> None:
-    remember("correct horse battery")
-    assert leaked("smtp said: correct horse battery?") == {"correct horse battery"}
-    assert leaked("key_id=sig_k8X3xlRS2yKbNqIoKjKY5s request_id=req_1 xr_0000000000000000000001") == set()
+    remember_secret("correct horse battery")
+    assert find_leaks("smtp said: correct horse battery?") == {"correct horse battery"}
+    assert find_leaks("key_id=sig_k8X3xlRS2yKbNqIoKjKY5s request_id=req_1 xr_0000000000000000000001") == set()
 
 
 async def test_a_secret_that_is_logged_is_in_what_is_looked_at(api: Api, capsys: Any) -> None:
     """Or the guard would look where no log is."""
-    key = await (await api.given_tenant()).given_key()
+    key = await (await make_tenant(api)).make_key()
     get_logger().info("leak", key=key["secret"])
-    assert leaked("".join(capsys.readouterr())) == {key["secret"]}
+    assert find_leaks("".join(capsys.readouterr())) == {key["secret"]}
 
 
 async def test_what_a_tenant_does_leaves_no_secret_in_the_log(api: Api, capsys: Any) -> None:
-    tenant: Tenant = await api.given_tenant()
-    code = await tenant.given_code()
-    await tenant.given_key()
+    tenant: Tenant = await make_tenant(api)
+    code = await tenant.make_code()
+    await tenant.make_key()
     await api.resolve(code["broadcast_token"])
     log = "".join(capsys.readouterr())
     assert "route=/v1/codes" in log
-    assert leaked(log) == set()
+    assert find_leaks(log) == set()

@@ -5,7 +5,8 @@ import pkgutil
 
 import pytest
 import soundmark_sdk
-from core_app import Api, Tenant
+from support.core_client import Api
+from support.tenant import Tenant, make_tenant
 
 import soundmark
 
@@ -26,8 +27,8 @@ def test_no_module_holds_an_exception_to_be_raised_again_and_again(name: str) ->
 
 
 async def test_a_refusal_is_the_same_each_time(api: Api) -> None:
-    tenant: Tenant = await api.given_tenant()
-    body = tenant.wanted_code(expires_at="2000-01-01T00:00:00Z")
+    tenant: Tenant = await make_tenant(api)
+    body = tenant.code_body(expires_at="2000-01-01T00:00:00Z")
     refused = [await api.post("/v1/codes", json=body) for _ in range(3)]
     assert [answer.json["errors"] for answer in refused] == [
         [{"location": "body", "pointer": "/expires_at", "message": "must be in the future"}]

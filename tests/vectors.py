@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from vector_inputs import ACCEPTED, INTENTS, MALFORMED, MALFORMED_BYTES, NOT_CANONICAL
+from support.vector_inputs import ACCEPTED, INTENTS, MALFORMED, MALFORMED_BYTES, NOT_CANONICAL
 
 from soundmark.core.contract.examples import EXAMPLE_KEY, ISSUED_AT, example_code
 from soundmark.core.domain.code import Facts, digest_of, payload_of

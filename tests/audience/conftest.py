@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator, Iterator
 
 import psycopg
 import pytest
-from audience_app import AudienceApi, audience_settings, running_audience
-from core_app import FakeClock, Rival
-from emptying import empty
+from support.audience_client import AudienceApi, audience_settings, running_audience
+from support.empty_tables import empty_tables
+from support.fake_clock import FakeClock
+from support.rival import Rival
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.migrations import migrate
@@ -60,4 +61,4 @@ def audience_rival(audience_url: Secret, cluster: RunningCluster) -> Rival:
 
 def _empty(url: Secret) -> None:
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
-        empty(connection, kept=_KEPT)
+        empty_tables(connection, kept=_KEPT)

@@ -5,18 +5,22 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from audience_app import AudienceApi, Given, entitled, new_operation
-from core_app import Rival
-from measured import given_aged_rows, kept_days
+from support.aged_events import list_kept_days, make_aged_events
+from support.audience_client import AudienceApi, AudienceIntegration, entitlement_body, new_operation_id
+from support.rival import Rival
 
 TABLES = ["events", "event_ids", "spent_proofs", "integrity_days"]
 
 
-async def contract(audience: AudienceApi, retention_days: int = 30) -> Given:
-    return await audience.given_integration(mode="contract", retention_days=retention_days, entitlement=entitled())
+async def contract(audience: AudienceApi, retention_days: int = 30) -> AudienceIntegration:
+    return await audience.make_integration(
+        mode="contract", retention_days=retention_days, entitlement=entitlement_body()
+    )
 
 
-def answer_of(given: Given, previous: int, current: int, events: int = 0, days: int = 0) -> dict[str, Any]:
+def answer_of(
+    given: AudienceIntegration, previous: int, current: int, events: int = 0, days: int = 0
+) -> dict[str, Any]:
     return {
         "integration_id": given.id,
         "previous_retention_days": previous,
@@ -29,15 +33,15 @@ def answer_of(given: Given, previous: int, current: int, events: int = 0, days: 
 async def test_what_lies_outside_is_deleted_and_counted(audience: AudienceApi, audience_rival: Rival) -> None:
     given = await contract(audience)
     today = audience.clock.now().date()
-    await given_aged_rows(audience_rival, given, {today - timedelta(days=age): age + 1 for age in range(10)})
+    await make_aged_events(audience_rival, given, {today - timedelta(days=age): age + 1 for age in range(10)})
 
     answer = await given.change("retention", {"retention_days": 3})
 
     # Of the days four to nine: five to ten events each, and a row of counters.
     assert (answer.status, answer.json) == (200, answer_of(given, 30, 3, events=45, days=6))
     expected = [today - timedelta(days=age) for age in (3, 2, 1, 0)]
-    assert await kept_days(audience_rival, given, "events") == expected
-    assert await kept_days(audience_rival, given, "integrity_days") == expected
+    assert await list_kept_days(audience_rival, given, "events") == expected
+    assert await list_kept_days(audience_rival, given, "integrity_days") == expected
     assert (await given.read()).json["retention_days"] == 3
 
 
@@ -46,28 +50,28 @@ async def test_no_day_goes_before_it_is_as_old_as_it_may_be(audience: AudienceAp
     given = await contract(audience)
     now = audience.clock.freeze()
     edge = now.date() - timedelta(days=1)
-    await given_aged_rows(audience_rival, given, {edge: 1, edge - timedelta(days=1): 1})
+    await make_aged_events(audience_rival, given, {edge: 1, edge - timedelta(days=1): 1})
 
     assert (await given.change("retention", {"retention_days": 1})).json["deleted_events"] == 1
-    assert await kept_days(audience_rival, given, "events") == [edge]
+    assert await list_kept_days(audience_rival, given, "events") == [edge]
 
 
 async def test_longer_brings_nothing_back_and_deletes_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
     given = await contract(audience, retention_days=5)
     today = audience.clock.now().date()
-    await given_aged_rows(audience_rival, given, {today - timedelta(days=age): 1 for age in range(5)})
+    await make_aged_events(audience_rival, given, {today - timedelta(days=age): 1 for age in range(5)})
 
     answer = await given.change("retention", {"retention_days": 730})
 
     assert answer.json == answer_of(given, 5, 730)
-    assert len(await kept_days(audience_rival, given, "events")) == 5
+    assert len(await list_kept_days(audience_rival, given, "events")) == 5
 
 
 async def test_the_same_retention_again_deletes_what_has_aged(audience: AudienceApi, audience_rival: Rival) -> None:
     """The daily retention has not come yet."""
     given = await contract(audience, retention_days=5)
     old = audience.clock.now().date() - timedelta(days=6)
-    await given_aged_rows(audience_rival, given, {old: 2})
+    await make_aged_events(audience_rival, given, {old: 2})
 
     assert (await given.change("retention", {"retention_days": 5})).json == answer_of(given, 5, 5, events=2, days=1)
 
@@ -76,17 +80,17 @@ async def test_no_other_integration_loses_anything(audience: AudienceApi, audien
     given, other = await contract(audience), await contract(audience)
     old = audience.clock.now().date() - timedelta(days=20)
     for one in (given, other):
-        await given_aged_rows(audience_rival, one, {old: 3})
+        await make_aged_events(audience_rival, one, {old: 3})
 
     await given.change("retention", {"retention_days": 1})
 
-    assert await kept_days(audience_rival, given, "events") == []
-    assert await kept_days(audience_rival, other, "events") == [old]
+    assert await list_kept_days(audience_rival, given, "events") == []
+    assert await list_kept_days(audience_rival, other, "events") == [old]
 
 
 @pytest.mark.parametrize(("days", "status"), [(1, 200), (14, 200), (15, 422)])
 async def test_a_demo_keeps_fourteen_days_at_most(audience: AudienceApi, days: int, status: int) -> None:
-    given = await audience.given_integration(retention_days=14)
+    given = await audience.make_integration(retention_days=14)
 
     answer = await given.change("retention", {"retention_days": days})
 
@@ -112,12 +116,12 @@ async def test_a_demo_keeps_fourteen_days_at_most(audience: AudienceApi, days: i
 async def test_a_wrong_body_deletes_nothing(audience: AudienceApi, audience_rival: Rival, body: Any) -> None:
     given = await contract(audience)
     old = audience.clock.now().date() - timedelta(days=20)
-    await given_aged_rows(audience_rival, given, {old: 1})
+    await make_aged_events(audience_rival, given, {old: 1})
 
     answer = await given.change("retention", body)
 
     assert (answer.status, answer.json["code"]) == (422, "validation_failed")
-    assert await kept_days(audience_rival, given, "events") == [old]
+    assert await list_kept_days(audience_rival, given, "events") == [old]
     assert (await given.read()).json["retention_days"] == 30
 
 
@@ -126,15 +130,15 @@ async def test_dying_in_the_middle_keeps_everything(audience: AudienceApi, audie
     given = await contract(audience)
     today = audience.clock.now().date()
     days = {today - timedelta(days=age): 2 for age in range(10)}
-    await given_aged_rows(audience_rival, given, days)
-    operation_id = new_operation()
+    await make_aged_events(audience_rival, given, days)
+    operation_id = new_operation_id()
     async with audience_rival.holding("SELECT FROM integrity_days FOR UPDATE"):
         dying = await audience_rival.while_waiting(
             given.change("retention", {"retention_days": 3}, operation_id=operation_id)
         )
         await audience_rival.end_whoever_waits()
         assert (await dying).status == 503
-    assert await kept_days(audience_rival, given, "events") == sorted(days)
+    assert await list_kept_days(audience_rival, given, "events") == sorted(days)
     assert (await given.read()).json["retention_days"] == 30
 
     repeated = await given.change("retention", {"retention_days": 3}, operation_id=operation_id)
@@ -145,7 +149,7 @@ async def test_dying_in_the_middle_keeps_everything(audience: AudienceApi, audie
 async def test_two_cuts_at_once_count_each_event_once(audience: AudienceApi, audience_rival: Rival) -> None:
     given = await contract(audience)
     today = audience.clock.now().date()
-    await given_aged_rows(audience_rival, given, {today - timedelta(days=age): 1 for age in range(10)})
+    await make_aged_events(audience_rival, given, {today - timedelta(days=age): 1 for age in range(10)})
     async with audience_rival.holding("SELECT FROM integrations FOR UPDATE"):
         asking = [asyncio.create_task(given.change("retention", {"retention_days": days})) for days in (3, 3)]
         await audience_rival.until_someone_waits(2)
@@ -158,7 +162,7 @@ async def test_two_cuts_at_once_count_each_event_once(audience: AudienceApi, aud
 async def test_a_day_that_ends_during_the_wait_counts_as_ended(audience: AudienceApi, audience_rival: Rival) -> None:
     given = await contract(audience)
     today: date = audience.clock.freeze().date()
-    await given_aged_rows(audience_rival, given, {today - timedelta(days=1): 1})
+    await make_aged_events(audience_rival, given, {today - timedelta(days=1): 1})
     async with audience_rival.holding("SELECT FROM integrations FOR UPDATE"):
         waiting = await audience_rival.while_waiting(given.change("retention", {"retention_days": 1}))
         audience.clock.advance(days=1)
@@ -170,10 +174,10 @@ async def test_nobody_who_records_waits_for_it(audience: AudienceApi, audience_r
     """While the cut has deleted and not committed, other events of the integration are written."""
     given = await contract(audience)
     today = audience.clock.now().date()
-    await given_aged_rows(audience_rival, given, {today - timedelta(days=9): 5})
+    await make_aged_events(audience_rival, given, {today - timedelta(days=9): 5})
     async with audience_rival.holding("LOCK TABLE operations IN SHARE MODE"):
         cutting = await audience_rival.while_waiting(given.change("retention", {"retention_days": 3}))
         async with asyncio.timeout(10):
-            await given_aged_rows(audience_rival, given, {today: 5})
+            await make_aged_events(audience_rival, given, {today: 5})
     assert (await cutting).json["deleted_events"] == 5
-    assert await kept_days(audience_rival, given, "events") == [today]
+    assert await list_kept_days(audience_rival, given, "events") == [today]

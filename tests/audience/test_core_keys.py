@@ -5,8 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from audience_app import CORE_KEY, OTHER_CORE_KEY, AudienceApi
-from core_app import Answer, FakeClock, Rival
+from support.audience_client import CORE_KEY, OTHER_CORE_KEY, AudienceApi
+from support.core_client import Answer
+from support.fake_clock import FakeClock
+from support.rival import Rival
 
 from soundmark.kit import base64url
 
@@ -36,7 +38,7 @@ async def push(
 
 
 async def test_the_key_before_is_trusted_for_seven_more_minutes(audience: AudienceApi, audience_rival: Rival) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
     now = audience.clock.freeze()
 
     answer = await given.change("core-key", OTHER_CORE_KEY)
@@ -48,7 +50,7 @@ async def test_the_key_before_is_trusted_for_seven_more_minutes(audience: Audien
 
 
 async def test_only_the_one_before_is_kept(audience: AudienceApi, audience_rival: Rival) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
     now = audience.clock.freeze()
     for key in (OTHER_CORE_KEY, THIRD_KEY):
         await given.change("core-key", key)
@@ -59,7 +61,7 @@ async def test_only_the_one_before_is_kept(audience: AudienceApi, audience_rival
 
 async def test_the_key_that_is_trusted_already_changes_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
     """Told twice, the key before would be forgotten at once, and events that are on their way refused."""
-    given = await audience.given_integration()
+    given = await audience.make_integration()
     await given.change("core-key", OTHER_CORE_KEY)
     before = await trusted(audience_rival, given.id)
     audience.clock.advance(minutes=3)
@@ -71,7 +73,7 @@ async def test_the_key_that_is_trusted_already_changes_nothing(audience: Audienc
 
 
 async def test_no_other_integration_is_touched(audience: AudienceApi, audience_rival: Rival) -> None:
-    given, other = await audience.given_integration(), await audience.given_integration()
+    given, other = await audience.make_integration(), await audience.make_integration()
 
     await given.change("core-key", OTHER_CORE_KEY)
 
@@ -82,8 +84,8 @@ async def test_everybody_trusts_it_but_the_revoked(
     audience: AudienceApi, audience_rival: Rival, audience_clock: FakeClock
 ) -> None:
     now = audience_clock.freeze()
-    given = [await audience.given_integration(organization_id=f"org_number_{number}") for number in range(3)]
-    revoked = await audience.given_integration()
+    given = [await audience.make_integration(organization_id=f"org_number_{number}") for number in range(3)]
+    revoked = await audience.make_integration()
     await revoked.change("revoke")
 
     answer = await push(audience, OTHER_CORE_KEY)
@@ -98,7 +100,7 @@ async def test_everybody_trusts_it_but_the_revoked(
 async def test_it_goes_in_steps_each_of_which_goes_on_behind_the_last(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    ids = sorted([(await audience.given_integration()).id for _ in range(5)])
+    ids = sorted([(await audience.make_integration()).id for _ in range(5)])
 
     first = (await push(audience, OTHER_CORE_KEY, limit=2)).json
     assert first == {"data": ids[:2], "next": ids[1]}
@@ -114,7 +116,7 @@ async def test_begun_anew_it_leaves_the_key_before_its_seven_minutes(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
     """A rotation that died is begun anew; whoever was told already is not told a second time."""
-    given = await audience.given_integration()
+    given = await audience.make_integration()
     await push(audience, OTHER_CORE_KEY)
     before = await trusted(audience_rival, given.id)
     audience.clock.advance(minutes=3)
@@ -127,7 +129,7 @@ async def test_a_key_before_that_signs_still_has_its_seven_minutes_anew(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
     """Of one integration only where it is the key before; and the key that is trusted stays what it is."""
-    given, other = await audience.given_integration(), await audience.given_integration()
+    given, other = await audience.make_integration(), await audience.make_integration()
     for key in (THIRD_KEY, OTHER_CORE_KEY):
         await other.change("core-key", key)
     await push(audience, OTHER_CORE_KEY)
@@ -143,7 +145,7 @@ async def test_a_key_before_that_signs_still_has_its_seven_minutes_anew(
 
 
 async def test_the_seven_minutes_begin_after_the_wait(audience: AudienceApi, audience_rival: Rival) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
     audience.clock.freeze()
     async with audience_rival.holding("SELECT FROM integrations FOR UPDATE"):
         waiting = await audience_rival.while_waiting(push(audience, OTHER_CORE_KEY))
@@ -156,7 +158,7 @@ async def test_the_seven_minutes_begin_after_the_wait(audience: AudienceApi, aud
 async def test_two_pushes_and_a_replacement_at_once_end_with_one_key(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    given = [await audience.given_integration() for _ in range(3)]
+    given = [await audience.make_integration() for _ in range(3)]
     async with audience_rival.holding("SELECT FROM integrations FOR UPDATE"):
         asking = [
             asyncio.create_task(push(audience, OTHER_CORE_KEY)),
@@ -170,7 +172,7 @@ async def test_two_pushes_and_a_replacement_at_once_end_with_one_key(
 
 
 async def test_a_push_that_dies_has_changed_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
-    given = [await audience.given_integration() for _ in range(2)]
+    given = [await audience.make_integration() for _ in range(2)]
     last = max(one.id for one in given)
     async with audience_rival.holding("SELECT FROM integrations WHERE id = %s FOR UPDATE", last):
         dying = await audience_rival.while_waiting(push(audience, OTHER_CORE_KEY))
@@ -197,7 +199,7 @@ async def test_a_push_that_dies_has_changed_nothing(audience: AudienceApi, audie
     ],
 )
 async def test_a_wrong_member_is_refused(audience: AudienceApi, audience_rival: Rival, changes: dict[str, Any]) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
     answer = await push(audience, OTHER_CORE_KEY, **{"limit": 10, **changes})
 
     assert (answer.status, answer.json["code"]) == (422, "validation_failed")
@@ -206,7 +208,7 @@ async def test_a_wrong_member_is_refused(audience: AudienceApi, audience_rival: 
 
 @pytest.mark.parametrize("body", [{}, CORE_KEY | {"key_id": ""}, CORE_KEY | {"public_key": "A" * 44}, [], None])
 async def test_a_wrong_key_for_one_is_refused(audience: AudienceApi, audience_rival: Rival, body: Any) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
 
     answer = await given.change("core-key", body)
 

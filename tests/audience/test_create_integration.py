@@ -5,17 +5,18 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from audience_app import (
+from support.audience_client import (
     CORE_KEY,
     MASTER_KEY,
     ORGANIZATION,
     PROJECT,
     AudienceApi,
-    entitled,
-    new_operation,
-    wanted_integration,
+    entitlement_body,
+    integration_body,
+    new_operation_id,
 )
-from core_app import FakeClock, Rival
+from support.fake_clock import FakeClock
+from support.rival import Rival
 
 from soundmark.audience.secrets import open_hmac_secret
 from soundmark.kit import base64url
@@ -52,7 +53,7 @@ async def test_an_integration_is_answered_with_its_secret(audience: AudienceApi)
 
 async def test_the_secret_is_kept_sealed_to_its_row(audience: AudienceApi, audience_rival: Rival) -> None:
     """Neither the database alone nor another row's envelope gives it away."""
-    one, other = await audience.given_integration(), await audience.given_integration()
+    one, other = await audience.make_integration(), await audience.make_integration()
     sealed = dict(await audience_rival.rows("SELECT id, sealed_secret FROM integrations"))
     sealer = Sealer(parse_master_key(MASTER_KEY), SystemEntropy())
 
@@ -63,7 +64,7 @@ async def test_the_secret_is_kept_sealed_to_its_row(audience: AudienceApi, audie
 
 
 async def test_the_key_of_core_is_kept_whole(audience: AudienceApi, audience_rival: Rival) -> None:
-    await audience.given_integration()
+    await audience.make_integration()
 
     rows = await audience_rival.rows(
         "SELECT core_key_id, core_public_key, previous_key_id, previous_public_key, previous_until FROM integrations"
@@ -88,7 +89,7 @@ async def test_the_entitlement_is_kept_with_the_integration(
     ends_at = audience.clock.freeze() + timedelta(days=1)
 
     answer = await audience.create(
-        mode=mode, retention_days=730, entitlement=entitled(ends_at=format_timestamp(ends_at), revision=7)
+        mode=mode, retention_days=730, entitlement=entitlement_body(ends_at=format_timestamp(ends_at), revision=7)
     )
 
     assert answer.status == 201
@@ -96,7 +97,7 @@ async def test_the_entitlement_is_kept_with_the_integration(
 
 
 async def test_an_entitlement_known_already_serves_as_well(audience: AudienceApi) -> None:
-    await audience.given_integration(mode="contract", entitlement=entitled())
+    await audience.make_integration(mode="contract", entitlement=entitlement_body())
 
     assert (await audience.create(mode="contract")).status == 201
     assert (await audience.create(mode="self_service")).json["code"] == "entitlement_required"
@@ -104,9 +105,9 @@ async def test_an_entitlement_known_already_serves_as_well(audience: AudienceApi
 
 async def test_an_entitlement_that_ends_now_is_over(audience: AudienceApi) -> None:
     now = audience.clock.freeze()
-    almost = entitled(ends_at=format_timestamp(now + timedelta(milliseconds=1)))
+    almost = entitlement_body(ends_at=format_timestamp(now + timedelta(milliseconds=1)))
 
-    over = await audience.create(mode="contract", entitlement=entitled(ends_at=format_timestamp(now)))
+    over = await audience.create(mode="contract", entitlement=entitlement_body(ends_at=format_timestamp(now)))
 
     assert (over.status, over.json["code"]) == (409, "entitlement_required")
     assert (await audience.create(mode="contract", entitlement=almost)).status == 201
@@ -114,15 +115,15 @@ async def test_an_entitlement_that_ends_now_is_over(audience: AudienceApi) -> No
 
 async def test_an_older_entitlement_does_not_replace_a_newer(audience: AudienceApi, audience_rival: Rival) -> None:
     """A call that was on its way for long brings yesterday's entitlement along."""
-    await audience.given_integration(mode="contract", entitlement=entitled(revision=2))
+    await audience.make_integration(mode="contract", entitlement=entitlement_body(revision=2))
 
-    await audience.given_integration(mode="contract", entitlement=entitled(monthly_event_quota=1, revision=1))
+    await audience.make_integration(mode="contract", entitlement=entitlement_body(monthly_event_quota=1, revision=1))
 
     assert await audience_rival.rows("SELECT monthly_event_quota, revision FROM entitlements") == [(5000, 2)]
 
 
 async def test_what_is_refused_leaves_no_entitlement_behind(audience: AudienceApi, audience_rival: Rival) -> None:
-    long_over = entitled(ends_at="2020-01-01T00:00:00.000Z")
+    long_over = entitlement_body(ends_at="2020-01-01T00:00:00.000Z")
 
     assert (await audience.create(mode="contract", entitlement=long_over)).status == 409
     assert await audience_rival.rows("SELECT FROM entitlements") == []
@@ -158,11 +159,14 @@ async def test_a_demo_keeps_fourteen_days_at_most(audience: AudienceApi, days: i
         ({"core_key": {**CORE_KEY, "public_key": "A" * 42}}, "/core_key/public_key"),
         ({"core_key": {**CORE_KEY, "public_key": "A" * 42 + "B"}}, "/core_key/public_key"),
         ({"core_key": {**CORE_KEY, "seed": "A"}}, "/core_key/seed"),
-        ({"entitlement": entitled()}, ""),
-        ({"mode": "contract", "entitlement": entitled(monthly_event_quota=-1)}, "/entitlement/monthly_event_quota"),
-        ({"mode": "contract", "entitlement": entitled(revision=2**53)}, "/entitlement/revision"),
-        ({"mode": "contract", "entitlement": entitled(ends_at="tomorrow")}, "/entitlement/ends_at"),
-        ({"mode": "contract", "entitlement": entitled(plan="x")}, "/entitlement/plan"),
+        ({"entitlement": entitlement_body()}, ""),
+        (
+            {"mode": "contract", "entitlement": entitlement_body(monthly_event_quota=-1)},
+            "/entitlement/monthly_event_quota",
+        ),
+        ({"mode": "contract", "entitlement": entitlement_body(revision=2**53)}, "/entitlement/revision"),
+        ({"mode": "contract", "entitlement": entitlement_body(ends_at="tomorrow")}, "/entitlement/ends_at"),
+        ({"mode": "contract", "entitlement": entitlement_body(plan="x")}, "/entitlement/plan"),
         ({"hmac_secret": "xhm_"}, "/hmac_secret"),
     ],
 )
@@ -176,12 +180,12 @@ async def test_a_body_with_one_member_wrong_is_refused(
     assert await audience_rival.rows("SELECT FROM integrations UNION ALL SELECT FROM operations") == []
 
 
-@pytest.mark.parametrize("name", wanted_integration())
+@pytest.mark.parametrize("name", integration_body())
 async def test_a_body_that_lacks_a_member_is_refused(audience: AudienceApi, name: str) -> None:
-    body = wanted_integration()
+    body = integration_body()
     del body[name]
 
-    answer = await audience.call("POST", "/v1/integrations", operation_id=new_operation(), json=body)
+    answer = await audience.call("POST", "/v1/integrations", operation_id=new_operation_id(), json=body)
 
     assert (answer.status, [error["pointer"] for error in answer.json["errors"]]) == (422, [f"/{name}"])
 
@@ -191,7 +195,7 @@ async def test_without_a_proper_operation_id_nothing_is_made(
     audience: AudienceApi, audience_rival: Rival, operation_id: str | None
 ) -> None:
     headers = {} if operation_id is None else {"X-Svc-Operation-Id": operation_id.encode("latin-1")}
-    answer = await audience.call("POST", "/v1/integrations", headers=headers, json=wanted_integration())
+    answer = await audience.call("POST", "/v1/integrations", headers=headers, json=integration_body())
 
     assert (answer.status, answer.json["errors"][0]["location"]) == (422, "header")
     assert await audience_rival.rows("SELECT FROM integrations") == []
@@ -200,7 +204,7 @@ async def test_without_a_proper_operation_id_nothing_is_made(
 async def test_a_repetition_is_told_what_was_made_and_never_the_secret(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    operation_id = new_operation()
+    operation_id = new_operation_id()
     first = await audience.create(operation_id=operation_id)
 
     repeated = await audience.create(operation_id=operation_id)
@@ -213,7 +217,7 @@ async def test_a_repetition_is_told_what_was_made_and_never_the_secret(
 async def test_nothing_that_is_kept_of_an_operation_holds_the_secret(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
 
     ((row,),) = await audience_rival.rows("SELECT operations::text FROM operations")
     assert given.id in row
@@ -222,7 +226,7 @@ async def test_nothing_that_is_kept_of_an_operation_holds_the_secret(
 
 
 async def test_two_that_ask_the_same_at_once_make_one(audience: AudienceApi, audience_rival: Rival) -> None:
-    operation_id = new_operation()
+    operation_id = new_operation_id()
     async with audience_rival.holding("SELECT pg_advisory_xact_lock(1, hashtext(%s))", operation_id):
         asking = [asyncio.create_task(audience.create(operation_id=operation_id)) for _ in range(2)]
         await audience_rival.until_someone_waits(2)
@@ -234,8 +238,8 @@ async def test_two_that_ask_the_same_at_once_make_one(audience: AudienceApi, aud
 
 
 async def test_an_operation_id_serves_one_operation(audience: AudienceApi, audience_rival: Rival) -> None:
-    operation_id = new_operation()
-    given = await audience.given_integration(operation_id=operation_id)
+    operation_id = new_operation_id()
+    given = await audience.make_integration(operation_id=operation_id)
 
     for asked in (
         audience.create(operation_id=operation_id, project_id="prj_of_somebody_else"),
@@ -249,7 +253,7 @@ async def test_an_operation_id_serves_one_operation(audience: AudienceApi, audie
 
 async def test_one_that_dies_on_the_way_has_made_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
     """Whoever repeats it makes it then, and gets the secret."""
-    operation_id = new_operation()
+    operation_id = new_operation_id()
     async with audience_rival.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
         dying = await audience_rival.while_waiting(audience.create(operation_id=operation_id))
         await audience_rival.end_whoever_waits()
@@ -265,11 +269,11 @@ async def test_the_end_of_an_entitlement_is_judged_when_it_is_made(
     audience: AudienceApi, audience_rival: Rival, audience_clock: FakeClock
 ) -> None:
     """One that waited for long does not get what ended meanwhile."""
-    operation_id = new_operation()
+    operation_id = new_operation_id()
     ends_at = format_timestamp(audience_clock.now() + timedelta(hours=1))
     async with audience_rival.holding("SELECT pg_advisory_xact_lock(1, hashtext(%s))", operation_id):
         waiting = await audience_rival.while_waiting(
-            audience.create(mode="contract", entitlement=entitled(ends_at=ends_at), operation_id=operation_id)
+            audience.create(mode="contract", entitlement=entitlement_body(ends_at=ends_at), operation_id=operation_id)
         )
         audience_clock.advance(hours=2)
 

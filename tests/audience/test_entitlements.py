@@ -4,14 +4,15 @@ import asyncio
 from typing import Any
 
 import pytest
-from audience_app import ORGANIZATION, AudienceApi, entitled
-from core_app import Answer, Rival
+from support.audience_client import ORGANIZATION, AudienceApi, entitlement_body
+from support.core_client import Answer
+from support.rival import Rival
 
 
 async def put(
     audience: AudienceApi, mode: str = "contract", organization: str = ORGANIZATION, **changes: Any
 ) -> Answer:
-    return await audience.call("PUT", f"/v1/entitlements/{organization}/{mode}", json=entitled(**changes))
+    return await audience.call("PUT", f"/v1/entitlements/{organization}/{mode}", json=entitlement_body(**changes))
 
 
 @pytest.mark.parametrize("mode", ["contract", "self_service"])
@@ -83,7 +84,7 @@ async def test_one_that_dies_on_the_way_has_changed_nothing(audience: AudienceAp
 
 @pytest.mark.parametrize("path", [f"{ORGANIZATION}/demo", f"{ORGANIZATION}/free", "org_/contract", "%00/contract"])
 async def test_there_is_none_of_a_demo_nor_of_nobody(audience: AudienceApi, path: str) -> None:
-    answer = await audience.call("PUT", f"/v1/entitlements/{path}", json=entitled())
+    answer = await audience.call("PUT", f"/v1/entitlements/{path}", json=entitlement_body())
 
     assert (answer.status, answer.json["code"]) == (422, "validation_failed")
 

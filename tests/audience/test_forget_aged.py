@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
-from audience_app import AudienceApi, entitled
-from core_app import FakeClock, Rival
-from measured import given_aged_rows, kept_days
 from procrastinate import App
+from support.aged_events import list_kept_days, make_aged_events
+from support.audience_client import AudienceApi, entitlement_body
+from support.fake_clock import FakeClock
+from support.rival import Rival
 
 from soundmark.audience.context import WorkContext
 from soundmark.audience.features.retention import jobs, service
@@ -34,40 +35,40 @@ async def work(audience: AudienceApi, audience_url: Secret, audience_clock: Fake
 async def test_each_integration_keeps_its_own_days(
     work: WorkContext, audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    short = await audience.given_integration(retention_days=2)
-    long = await audience.given_integration(mode="contract", retention_days=5, entitlement=entitled())
+    short = await audience.make_integration(retention_days=2)
+    long = await audience.make_integration(mode="contract", retention_days=5, entitlement=entitlement_body())
     today = audience.clock.now().date()
     for one in (short, long):
-        await given_aged_rows(audience_rival, one, {today - timedelta(days=age): 2 for age in range(8)})
+        await make_aged_events(audience_rival, one, {today - timedelta(days=age): 2 for age in range(8)})
 
     deleted = await service.forget_aged(work)
 
     # Of the one five days, of the other two; two rows a day but for the counters.
     assert deleted == {"events": 14, "event_ids": 14, "spent_proofs": 14, "integrity_days": 7}
     for table in TABLES:
-        assert await kept_days(audience_rival, short, table) == [today - timedelta(days=age) for age in (2, 1, 0)]
-        assert len(await kept_days(audience_rival, long, table)) == 6
+        assert await list_kept_days(audience_rival, short, table) == [today - timedelta(days=age) for age in (2, 1, 0)]
+        assert len(await list_kept_days(audience_rival, long, table)) == 6
     assert await service.forget_aged(work) == dict.fromkeys(TABLES, 0)
 
 
 async def test_a_revoked_integration_ages_too(work: WorkContext, audience: AudienceApi, audience_rival: Rival) -> None:
-    given = await audience.given_integration(retention_days=2)
-    await given_aged_rows(audience_rival, given, {audience.clock.now().date(): 1})
+    given = await audience.make_integration(retention_days=2)
+    await make_aged_events(audience_rival, given, {audience.clock.now().date(): 1})
     await given.change("revoke")
     audience.clock.advance(days=3)
 
     await service.forget_aged(work)
 
     for table in TABLES:
-        assert await kept_days(audience_rival, given, table) == []
+        assert await list_kept_days(audience_rival, given, table) == []
 
 
 async def test_a_table_of_many_steps_is_walked_to_its_end(
     work: WorkContext, audience: AudienceApi, audience_rival: Rival, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = await audience.given_integration(retention_days=1)
+    given = await audience.make_integration(retention_days=1)
     today = audience.clock.now().date()
-    await given_aged_rows(audience_rival, given, {today - timedelta(days=5): 3000, today: 3000})
+    await make_aged_events(audience_rival, given, {today - timedelta(days=5): 3000, today: 3000})
     monkeypatch.setattr(service, "_BLOCKS_AT_ONCE", 3)
     assert (await audience_rival.rows("SELECT pg_relation_size('events') / 8192 > 9"))[0][0]
 
@@ -79,8 +80,8 @@ async def test_a_step_reads_its_blocks_and_no_more(
     work: WorkContext, audience: AudienceApi, audience_rival: Rival
 ) -> None:
     """However large the table is, a transaction is short."""
-    given = await audience.given_integration(retention_days=1)
-    await given_aged_rows(audience_rival, given, {audience.clock.now().date(): 3000})
+    given = await audience.make_integration(retention_days=1)
+    await make_aged_events(audience_rival, given, {audience.clock.now().date(): 3000})
     for table in ("events", "event_ids", "spent_proofs", "integrity_days"):
         deleting = next(one.deleting for one in service.AGED_TABLES if one.name == table)
         async with work.db.transaction() as tx:
@@ -91,25 +92,25 @@ async def test_a_step_reads_its_blocks_and_no_more(
 
 
 async def test_nobody_who_records_waits_for_it(work: WorkContext, audience: AudienceApi, audience_rival: Rival) -> None:
-    given = await audience.given_integration(retention_days=1)
+    given = await audience.make_integration(retention_days=1)
     today = audience.clock.now().date()
-    await given_aged_rows(audience_rival, given, {today - timedelta(days=5): 5})
+    await make_aged_events(audience_rival, given, {today - timedelta(days=5): 5})
     async with audience_rival.holding("SELECT FROM event_ids FOR UPDATE"):
         forgetting = await audience_rival.while_waiting(service.forget_aged(work))
         async with asyncio.timeout(10):
-            await given_aged_rows(audience_rival, given, {today: 5})
+            await make_aged_events(audience_rival, given, {today: 5})
             assert (await given.change("secret")).status == 200
     assert (await forgetting)["event_ids"] == 5
-    assert await kept_days(audience_rival, given, "event_ids") == [today]
+    assert await list_kept_days(audience_rival, given, "event_ids") == [today]
 
 
 async def test_a_cut_and_the_daily_retention_take_turns(
     work: WorkContext, audience: AudienceApi, audience_rival: Rival
 ) -> None:
     """Both would delete the same rows, each in an order of its own."""
-    given = await audience.given_integration(retention_days=5)
+    given = await audience.make_integration(retention_days=5)
     old = audience.clock.now().date() - timedelta(days=9)
-    await given_aged_rows(audience_rival, given, {old: 5})
+    await make_aged_events(audience_rival, given, {old: 5})
     async with audience_rival.holding("LOCK TABLE operations IN SHARE MODE"):
         cutting = await audience_rival.while_waiting(given.change("retention", {"retention_days": 3}))
         forgetting = asyncio.create_task(service.forget_aged(work))
@@ -120,8 +121,8 @@ async def test_a_cut_and_the_daily_retention_take_turns(
 
 
 async def test_one_that_died_is_continued(work: WorkContext, audience: AudienceApi, audience_rival: Rival) -> None:
-    given = await audience.given_integration(retention_days=1)
-    await given_aged_rows(audience_rival, given, {audience.clock.now().date() - timedelta(days=5): 5})
+    given = await audience.make_integration(retention_days=1)
+    await make_aged_events(audience_rival, given, {audience.clock.now().date() - timedelta(days=5): 5})
     async with audience_rival.holding("SELECT FROM spent_proofs FOR UPDATE"):
         dying = await audience_rival.while_waiting(service.forget_aged(work))
         await audience_rival.end_whoever_waits()

@@ -6,9 +6,17 @@ import re
 
 import psycopg
 import pytest
-from audience_app import CREDENTIAL, AudienceApi, audience_settings, new_operation, running_audience, wanted_integration
-from core_app import Rival, served_in_thread
-from raw_requests import METHODS, send_raw
+from support.audience_client import (
+    CREDENTIAL,
+    AudienceApi,
+    audience_settings,
+    integration_body,
+    new_operation_id,
+    running_audience,
+)
+from support.raw_requests import METHODS, send_raw
+from support.rival import Rival
+from support.running_apps import served_in_thread
 
 from soundmark.audience import app
 from soundmark.audience.app import create_app
@@ -62,8 +70,8 @@ async def test_the_credential_is_a_bearer(audience: AudienceApi, audience_rival:
     answer = await audience.call(
         "POST",
         "/v1/integrations",
-        operation_id=new_operation(),
-        json=wanted_integration(),
+        operation_id=new_operation_id(),
+        json=integration_body(),
         headers={"authorization": authorization},
     )
 

@@ -5,8 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from audience_app import ORGANIZATION, PROJECT, AudienceApi
-from core_app import Answer, Rival
+from support.audience_client import ORGANIZATION, PROJECT, AudienceApi
+from support.core_client import Answer
+from support.rival import Rival
 
 QUERY = {"organization_id": ORGANIZATION, "project_id": PROJECT}
 

@@ -3,23 +3,23 @@
 from typing import Any
 
 import pytest
-from audience_app import ORGANIZATION, PROJECT, AudienceApi, Given
+from support.audience_client import ORGANIZATION, PROJECT, AudienceApi, AudienceIntegration
 
 QUERY = {"organization_id": ORGANIZATION, "project_id": PROJECT}
 
 
-async def given_some(audience: AudienceApi, count: int) -> list[Given]:
+async def make_some(audience: AudienceApi, count: int) -> list[AudienceIntegration]:
     """Integrations, newest first, two of the same moment at the end."""
     audience.clock.freeze()
     made = []
     for number in range(count):
         audience.clock.advance(seconds=1 if number > 1 else 0)
-        made.append(await audience.given_integration())
+        made.append(await audience.make_integration())
     return sorted(made, key=lambda one: (one.view["created_at"], one.id), reverse=True)
 
 
 async def test_the_newest_comes_first_and_the_revoked_are_there(audience: AudienceApi) -> None:
-    made = await given_some(audience, 4)
+    made = await make_some(audience, 4)
     revoked = (await made[1].change("revoke")).json
 
     answer = await audience.call("GET", "/v1/integrations", params={**QUERY, "limit": "10"})
@@ -29,7 +29,7 @@ async def test_the_newest_comes_first_and_the_revoked_are_there(audience: Audien
 
 
 async def test_it_goes_on_behind_a_position(audience: AudienceApi) -> None:
-    made = await given_some(audience, 5)
+    made = await make_some(audience, 5)
     seen: list[dict[str, Any]] = []
     before: dict[str, str] = {}
     for _ in range(3):
@@ -41,7 +41,7 @@ async def test_it_goes_on_behind_a_position(audience: AudienceApi) -> None:
 
 
 async def test_of_other_tenants_and_projects_nothing_is_shown(audience: AudienceApi) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
     for elsewhere in ({"organization_id": "org_of_somebody_else"}, {"project_id": "prj_another"}):
         params = {**QUERY, "limit": "10", **elsewhere}
         assert (await audience.call("GET", "/v1/integrations", params=params)).json == {"data": []}
@@ -50,7 +50,7 @@ async def test_of_other_tenants_and_projects_nothing_is_shown(audience: Audience
 
 
 async def test_one_is_read_without_its_secret(audience: AudienceApi) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
 
     answer = await given.read()
 

@@ -3,8 +3,9 @@
 import asyncio
 
 import pytest
-from audience_app import CORE_KEY, AudienceApi, new_operation
-from core_app import Answer, Rival
+from support.audience_client import CORE_KEY, AudienceApi, new_operation_id
+from support.core_client import Answer
+from support.rival import Rival
 
 
 async def outcome(audience: AudienceApi, operation_id: str) -> Answer:
@@ -23,8 +24,8 @@ async def outcome(audience: AudienceApi, operation_id: str) -> Answer:
 async def test_what_was_done_is_told_without_any_secret(
     audience: AudienceApi, action: str, body: dict[str, object] | None, name: str
 ) -> None:
-    given = await audience.given_integration()
-    operation_id = new_operation()
+    given = await audience.make_integration()
+    operation_id = new_operation_id()
     done = await given.change(action, body, operation_id=operation_id)
 
     answer = await outcome(audience, operation_id)
@@ -42,8 +43,8 @@ async def test_what_was_done_is_told_without_any_secret(
 
 
 async def test_a_creation_names_what_it_made(audience: AudienceApi) -> None:
-    operation_id = new_operation()
-    given = await audience.given_integration(operation_id=operation_id)
+    operation_id = new_operation_id()
+    given = await audience.make_integration(operation_id=operation_id)
 
     answer = (await outcome(audience, operation_id)).json
 
@@ -59,7 +60,7 @@ async def test_what_was_not_done_is_not_there(audience: AudienceApi, operation_i
 
 
 async def test_what_was_refused_was_not_done(audience: AudienceApi) -> None:
-    operation_id = new_operation()
+    operation_id = new_operation_id()
     assert (await audience.create(operation_id=operation_id, mode="contract")).status == 409
 
     assert (await outcome(audience, operation_id)).status == 404
@@ -67,7 +68,7 @@ async def test_what_was_refused_was_not_done(audience: AudienceApi) -> None:
 
 async def test_whoever_asks_waits_for_what_is_under_way(audience: AudienceApi, audience_rival: Rival) -> None:
     """Told that it was not done, Core would call it failed a moment before it is done."""
-    operation_id = new_operation()
+    operation_id = new_operation_id()
     async with audience_rival.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
         making = await audience_rival.while_waiting(audience.create(operation_id=operation_id))
         asking = asyncio.create_task(outcome(audience, operation_id))

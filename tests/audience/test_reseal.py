@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from audience_app import MASTER_KEY, AudienceApi, audience_settings, running_audience
-from core_app import Rival
+from support.audience_client import MASTER_KEY, AudienceApi, audience_settings, running_audience
+from support.rival import Rival
 
 from soundmark.audience.secrets import open_hmac_secret, token_key
 from soundmark.audience.store.sealed_values import SEALED_COLUMNS
@@ -75,7 +75,7 @@ def test_every_sealed_column_of_the_schema_is_known() -> None:
 
 
 async def test_everything_moves_of_every_tenant(api: AudienceApi, db: Database, rival: Rival) -> None:
-    made = [await api.given_integration(organization_id=f"org_number_{n}") for n in range(3)]
+    made = [await api.make_integration(organization_id=f"org_number_{n}") for n in range(3)]
     digests_before = await token_key(db, OLD, SystemClock(), SystemEntropy())
 
     assert await reseal(vault(db), old=[OLD], new=NEW) == Resealed(moved_count=4, already_count=0)
@@ -88,18 +88,18 @@ async def test_everything_moves_of_every_tenant(api: AudienceApi, db: Database, 
 
 
 async def test_what_an_old_process_sealed_meanwhile_moves_the_next_time(api: AudienceApi, db: Database) -> None:
-    given = await api.given_integration()
+    given = await api.make_integration()
     await reseal(vault(db), old=[OLD], new=NEW)
     await given.change("secret")
-    await api.given_integration()
+    await api.make_integration()
 
     assert await reseal(vault(db), old=[OLD], new=NEW) == Resealed(moved_count=2, already_count=1)
 
 
 async def test_one_that_does_not_open_stops_all_of_them(api: AudienceApi, db: Database, rival: Rival) -> None:
-    given = await api.given_integration()
+    given = await api.make_integration()
     foreign = WRONG.seal(b"x", table="integrations", column="sealed_secret", row=given.id)
-    await api.given_integration()
+    await api.make_integration()
     await rival.run("UPDATE integrations SET sealed_secret = %s WHERE id = %s", foreign, given.id)
     before = await sealed(rival)
 
@@ -111,7 +111,7 @@ async def test_one_that_does_not_open_stops_all_of_them(api: AudienceApi, db: Da
 
 
 async def test_dying_in_the_middle_changes_nothing(api: AudienceApi, db: Database, rival: Rival) -> None:
-    await api.given_integration()
+    await api.make_integration()
     before = await sealed(rival)
     await rival.run(
         "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER"
@@ -129,7 +129,7 @@ async def test_dying_in_the_middle_changes_nothing(api: AudienceApi, db: Databas
 
 
 async def test_a_rotation_under_way_is_waited_for_and_moved(api: AudienceApi, db: Database, rival: Rival) -> None:
-    given = await api.given_integration()
+    given = await api.make_integration()
     async with rival.committing("UPDATE integrations SET sealed_secret = sealed_secret WHERE id = %s", given.id):
         moving = await rival.while_waiting(reseal(vault(db), old=[OLD], new=NEW))
 
@@ -137,7 +137,7 @@ async def test_a_rotation_under_way_is_waited_for_and_moved(api: AudienceApi, db
 
 
 async def test_only_the_new_key_starts_audience_then(api: AudienceApi, db: Database, url: Secret) -> None:
-    given = await api.given_integration()
+    given = await api.make_integration()
     await reseal(vault(db), old=[OLD], new=NEW)
 
     with pytest.raises(CannotStart, match="master key"):

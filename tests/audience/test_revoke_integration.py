@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from audience_app import CORE_KEY, OTHER_CORE_KEY, AudienceApi, new_operation
-from core_app import Rival
+from support.audience_client import CORE_KEY, OTHER_CORE_KEY, AudienceApi, new_operation_id
+from support.rival import Rival
 
 from soundmark.kit.timestamps import format_timestamp
 
@@ -18,7 +18,7 @@ CHANGES = [
 
 
 async def test_it_is_revoked_from_now_on(audience: AudienceApi) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
     now = audience.clock.freeze()
 
     answer = await given.change("revoke")
@@ -29,7 +29,7 @@ async def test_it_is_revoked_from_now_on(audience: AudienceApi) -> None:
 
 
 async def test_revoked_again_it_stays_as_it_is(audience: AudienceApi) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
     first = await given.change("revoke")
     audience.clock.advance(hours=1)
 
@@ -40,7 +40,7 @@ async def test_revoked_again_it_stays_as_it_is(audience: AudienceApi) -> None:
 async def test_a_revoked_integration_changes_no_more(
     audience: AudienceApi, audience_rival: Rival, action: str, body: dict[str, object] | None
 ) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
     await given.change("revoke")
     before = await audience_rival.rows("SELECT * FROM integrations")
 
@@ -63,7 +63,7 @@ async def test_of_another_tenant_or_project_it_is_not_there(
     body: dict[str, object] | None,
     elsewhere: dict[str, str],
 ) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
     before = await audience_rival.rows("SELECT * FROM integrations")
 
     answer = await given.change(action, body, **elsewhere)
@@ -78,12 +78,12 @@ async def test_of_another_tenant_or_project_it_is_not_there(
 async def test_an_unknown_integration_is_not_found(
     audience: AudienceApi, action: str, body: dict[str, object] | None, identity: str
 ) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
 
     answer = await audience.call(
         "PATCH" if action == "retention" else "POST",
         f"/v1/integrations/{identity}/{action}",
-        operation_id=new_operation(),
+        operation_id=new_operation_id(),
         params=given.query,
         **({} if body is None else {"json": body}),
     )
@@ -96,13 +96,13 @@ async def test_an_unknown_integration_is_not_found(
 async def test_without_tenant_or_operation_nothing_is_changed(
     audience: AudienceApi, audience_rival: Rival, action: str, body: dict[str, object] | None, missing: str
 ) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
     before = await audience_rival.rows("SELECT * FROM integrations")
 
     answer = await audience.call(
         "PATCH" if action == "retention" else "POST",
         f"/v1/integrations/{given.id}/{action}",
-        operation_id=None if missing == "operation" else new_operation(),
+        operation_id=None if missing == "operation" else new_operation_id(),
         params={name: value for name, value in given.query.items() if name != missing},
         **({} if body is None else {"json": body}),
     )
@@ -115,8 +115,8 @@ async def test_without_tenant_or_operation_nothing_is_changed(
 async def test_a_repeated_operation_is_answered_as_it_was_and_does_nothing(
     audience: AudienceApi, audience_rival: Rival, action: str, body: dict[str, object] | None
 ) -> None:
-    given = await audience.given_integration()
-    operation_id = new_operation()
+    given = await audience.make_integration()
+    operation_id = new_operation_id()
     first = await given.change(action, body, operation_id=operation_id)
     before = await audience_rival.rows("SELECT * FROM integrations")
     audience.clock.advance(hours=1)
@@ -132,8 +132,8 @@ async def test_a_repeated_operation_is_answered_as_it_was_and_does_nothing(
 async def test_two_at_once_with_one_operation_id_do_it_once(
     audience: AudienceApi, audience_rival: Rival, action: str, body: dict[str, object] | None
 ) -> None:
-    given = await audience.given_integration()
-    operation_id = new_operation()
+    given = await audience.make_integration()
+    operation_id = new_operation_id()
     async with audience_rival.holding("SELECT FROM integrations FOR UPDATE"):
         asking = [asyncio.create_task(given.change(action, body, operation_id=operation_id)) for _ in range(2)]
         await audience_rival.until_someone_waits(2)
@@ -148,8 +148,8 @@ async def test_two_at_once_with_one_operation_id_do_it_once(
 async def test_one_that_dies_on_the_way_has_changed_nothing(
     audience: AudienceApi, audience_rival: Rival, action: str, body: dict[str, object] | None
 ) -> None:
-    given = await audience.given_integration()
-    operation_id = new_operation()
+    given = await audience.make_integration()
+    operation_id = new_operation_id()
     before = await audience_rival.rows("SELECT * FROM integrations")
     async with audience_rival.holding("LOCK TABLE operations IN SHARE MODE"):
         dying = await audience_rival.while_waiting(given.change(action, body, operation_id=operation_id))
@@ -164,7 +164,7 @@ async def test_one_that_dies_on_the_way_has_changed_nothing(
 async def test_what_waited_for_a_revocation_finds_it(
     audience: AudienceApi, audience_rival: Rival, action: str, body: dict[str, object] | None
 ) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
     revoking = "UPDATE integrations SET revoked_at = now()"
     async with audience_rival.committing(revoking):
         waiting = await audience_rival.while_waiting(given.change(action, body))
@@ -173,11 +173,11 @@ async def test_what_waited_for_a_revocation_finds_it(
 
 
 async def test_what_has_a_body_demands_json(audience: AudienceApi) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
     path = f"/v1/integrations/{given.id}/core-key"
 
     async def put(content: bytes, media_type: str) -> str:
-        headers = {"content-type": media_type, "x-svc-operation-id": new_operation()}
+        headers = {"content-type": media_type, "x-svc-operation-id": new_operation_id()}
         answer = await audience.call("POST", path, params=given.query, content=content, headers=headers)
         code: str = answer.json["code"]
         return code

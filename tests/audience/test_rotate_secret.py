@@ -1,7 +1,7 @@
 """Another HMAC secret: told once, and the one before is gone."""
 
-from audience_app import MASTER_KEY, AudienceApi, new_operation
-from core_app import Rival
+from support.audience_client import MASTER_KEY, AudienceApi, new_operation_id
+from support.rival import Rival
 
 from soundmark.audience.secrets import open_hmac_secret
 from soundmark.kit.entropy import SystemEntropy
@@ -12,7 +12,7 @@ SEALER = Sealer(parse_master_key(MASTER_KEY), SystemEntropy())
 
 
 async def test_the_new_secret_takes_the_place_of_the_old_at_once(audience: AudienceApi, audience_rival: Rival) -> None:
-    given = await audience.given_integration()
+    given = await audience.make_integration()
     now = audience.clock.freeze()
 
     answer = await given.change("secret")
@@ -28,8 +28,8 @@ async def test_the_new_secret_takes_the_place_of_the_old_at_once(audience: Audie
 
 async def test_a_lost_answer_costs_a_secret_and_never_tells_it(audience: AudienceApi, audience_rival: Rival) -> None:
     """Whoever repeats the operation learns that it was done; for a secret that he can use he rotates again."""
-    given = await audience.given_integration()
-    operation_id = new_operation()
+    given = await audience.make_integration()
+    operation_id = new_operation_id()
     lost = await given.change("secret", operation_id=operation_id)
     before = await audience_rival.rows("SELECT sealed_secret FROM integrations")
 
@@ -41,7 +41,7 @@ async def test_a_lost_answer_costs_a_secret_and_never_tells_it(audience: Audienc
 
 
 async def test_other_integrations_keep_theirs(audience: AudienceApi, audience_rival: Rival) -> None:
-    given, other = await audience.given_integration(), await audience.given_integration()
+    given, other = await audience.make_integration(), await audience.make_integration()
 
     await given.change("secret")
 

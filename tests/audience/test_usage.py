@@ -1,8 +1,9 @@
 """What an organisation used in a month, by mode."""
 
 import pytest
-from audience_app import ORGANIZATION, AudienceApi, entitled
-from core_app import Answer, Rival
+from support.audience_client import ORGANIZATION, AudienceApi, entitlement_body
+from support.core_client import Answer
+from support.rival import Rival
 
 
 async def used(audience: AudienceApi, month: str = "2026-11", organization_id: str = ORGANIZATION) -> Answer:
@@ -24,11 +25,11 @@ async def test_without_anything_every_mode_is_at_zero(audience: AudienceApi) -> 
 
 async def test_events_are_of_the_month_and_integrations_of_now(audience: AudienceApi, audience_rival: Rival) -> None:
     for _ in range(2):
-        await audience.given_integration()
-    await (await audience.given_integration()).change("revoke")
-    await audience.given_integration(project_id="prj_another")
-    await audience.given_integration(mode="contract", entitlement=entitled())
-    await audience.given_integration(organization_id="org_another")
+        await audience.make_integration()
+    await (await audience.make_integration()).change("revoke")
+    await audience.make_integration(project_id="prj_another")
+    await audience.make_integration(mode="contract", entitlement=entitlement_body())
+    await audience.make_integration(organization_id="org_another")
     for organization_id, mode, first_day, events in (
         (ORGANIZATION, "demo", "2026-11-01", 17),
         (ORGANIZATION, "demo", "2026-10-01", 5),

@@ -6,7 +6,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
-from core_app import AUDIO_CREDENTIAL, Api, Tenant, core_settings, running_core, served_in_thread
+from support.core_client import Api
+from support.core_settings import AUDIO_CREDENTIAL, core_settings
+from support.running_apps import running_core, served_in_thread
+from support.tenant import Tenant, make_tenant
 
 from soundmark.audio.app import create_app as create_audio_app
 from soundmark.kit import sockets
@@ -88,8 +91,8 @@ async def test_the_sound_of_a_code_carries_its_frame(
     """From the request of a tenant over Core and the component to a decoder that knows neither."""
     with served_in_thread(audio_with(AUDIO_CREDENTIAL)) as audio_url:
         async with core_beside(audio_url, spare_database_url) as api:
-            tenant = await api.given_tenant()
-            code = await tenant.given_code()
+            tenant = await make_tenant(api)
+            code = await tenant.make_code()
 
             answer = await render(tenant, code, **({} if protocol is None else {"protocol": protocol}))
 
@@ -103,11 +106,11 @@ async def test_a_component_that_fails_takes_nothing_with_it(spare_database_url: 
     """The tenant is told within the deadline of a second, and everything else keeps working meanwhile."""
     with FAILURES[failure]() as audio_url:
         async with core_beside(audio_url, spare_database_url, timeout_s=1) as api, asyncio.timeout(60):
-            tenant = await api.given_tenant()
-            code = await tenant.given_code()
+            tenant = await make_tenant(api)
+            code = await tenant.make_code()
 
             failed, issued, resolved = await asyncio.gather(
-                render(tenant, code), tenant.given_code(), api.resolve(code["broadcast_token"])
+                render(tenant, code), tenant.make_code(), api.resolve(code["broadcast_token"])
             )
 
             assert (failed.status, failed.code) == (503, "audio_unavailable")
@@ -122,6 +125,6 @@ async def test_a_credential_is_rotated_without_a_gap(spare_database_url: Secret)
         for credentials in ("the-old-credential-of-two", "the-new-credential-of-two,the-old-credential-of-two"):
             settings = core_settings(spare_database_url, audio_url=audio_url, audio_credential=credentials)
             async with running_core(settings) as api:
-                tenant = await api.given_tenant()
+                tenant = await make_tenant(api)
 
-                assert (await render(tenant, await tenant.given_code())).status == 200
+                assert (await render(tenant, await tenant.make_code())).status == 200

@@ -13,7 +13,9 @@ from typing import Any
 import httpx2
 import psycopg
 import pytest
-from core_app import INTENT, OPERATOR_TOKEN, core_settings, served_in_thread
+from support.core_settings import OPERATOR_TOKEN, core_settings
+from support.running_apps import served_in_thread
+from support.tenant import INTENT
 
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster
@@ -72,7 +74,7 @@ class Service:
     client: httpx2.Client
     database_url: Secret
 
-    def given_code(self, **changes: Any) -> dict[str, Any]:
+    def make_code(self, **changes: Any) -> dict[str, Any]:
         organization_id = self._post("/v1/organizations", {"name": "Radio Nordlicht"})["id"]
         project = {"organization_id": organization_id, "name": "Morning show"}
         wanted = {
@@ -159,7 +161,7 @@ class Tenant:
         params = {"organization_id": self.organization_id, **query}
         return self.service.client.get(path, params=params).raise_for_status().json()
 
-    def given_codes(self, count: int, **changes: Any) -> list[dict[str, Any]]:
+    def make_codes(self, count: int, **changes: Any) -> list[dict[str, Any]]:
         expires_at = format_timestamp(datetime.now(UTC) + timedelta(hours=1))
         wanted = {
             "organization_id": self.organization_id,
@@ -173,7 +175,7 @@ class Tenant:
         codes: list[dict[str, Any]] = self.service._post("/v1/codes/batch", wanted)["data"]
         return codes
 
-    def given_campaign(self, name: str = "Summer", **changes: Any) -> dict[str, Any]:
+    def make_campaign(self, name: str = "Summer", **changes: Any) -> dict[str, Any]:
         wanted = {"organization_id": self.organization_id, "project_id": self.project_id, "name": name, **changes}
         return self.service._post("/v1/campaigns", wanted)
 

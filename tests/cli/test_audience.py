@@ -10,12 +10,13 @@ from xml.etree import ElementTree as ET
 
 import httpx2
 import pytest
-from audience_app import CREDENTIAL
-from core_app import OPERATOR_TOKEN, core_settings, served_in_thread
 from PIL import Image
-from recorded import Recorded, midnight, store, store_integrity
 from soundmark_sdk.client.reading import read_record
 from soundmark_sdk.client.records import AudienceReport
+from support.audience_client import CREDENTIAL
+from support.core_settings import OPERATOR_TOKEN, core_settings
+from support.recorded_events import RecordedEvent, midnight, store_events, store_integrity_days
+from support.running_apps import served_in_thread
 
 from soundmark.cli.report_picture import draw_report, frequency_bars, period_name, report_figure
 from soundmark.core.app import create_app
@@ -78,12 +79,12 @@ def measured(measuring_service: Service, measuring_url: str, beside_core_url: Se
     integration = post("/v1/audience/integrations", {**within, "mode": "demo", "retention_days": 14})
     now = datetime.now(UTC)
     events = [
-        Recorded(now - timedelta(days=days, minutes=1), token, XR[token % 2])
+        RecordedEvent(now - timedelta(days=days, minutes=1), token, XR[token % 2])
         for days in range(5)
         for token in range(3 + days)
     ]
-    store(beside_core_url, integration["id"], events)
-    store_integrity(
+    store_events(beside_core_url, integration["id"], events)
+    store_integrity_days(
         beside_core_url, integration["id"], {now.date() - timedelta(days=days): (1, 2, 3) for days in (0, 2)}
     )
     return Measured(Tenant(measuring_service, organization_id, project_id, key), integration["id"], measuring_url)
@@ -283,16 +284,16 @@ def test_the_same_report_is_the_same_svg(tmp_path: Path) -> None:
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 
-def given_file(folder: Path, *lines: str, head: str = "day,events") -> Path:
+def make_file(folder: Path, *lines: str, head: str = "day,events") -> Path:
     file = folder / "legacy.csv"
     file.write_text("\r\n".join([head, *lines, ""]), encoding="utf-8", newline="")
     return file
 
 
 def test_legacy_days_are_imported_and_replaced(measured: Measured, tmp_path: Path) -> None:
-    first = measured.import_legacy(given_file(tmp_path, "2026-01-30,412", "2026-01-31,0", '"2026-02-01","388"'))
-    again = measured.import_legacy(given_file(tmp_path, "2026-01-31,7"))
-    another = measured.import_legacy(given_file(tmp_path, "2026-02-02,1"))
+    first = measured.import_legacy(make_file(tmp_path, "2026-01-30,412", "2026-01-31,0", '"2026-02-01","388"'))
+    again = measured.import_legacy(make_file(tmp_path, "2026-01-31,7"))
+    another = measured.import_legacy(make_file(tmp_path, "2026-02-02,1"))
 
     assert (first.status, first.out) == (0, "3 days, 800 events\n")
     assert (again.status, again.out) == (0, "1 day, 7 events\n")
@@ -326,7 +327,7 @@ def test_legacy_days_are_imported_and_replaced(measured: Measured, tmp_path: Pat
 def test_a_wrong_line_is_named_and_nothing_imported(
     measured: Measured, tmp_path: Path, lines: list[str], said: str
 ) -> None:
-    done = measured.import_legacy(given_file(tmp_path, *lines))
+    done = measured.import_legacy(make_file(tmp_path, *lines))
 
     assert said in done.refusal
     assert measured.legacy()["by_day"] == []
@@ -334,7 +335,7 @@ def test_a_wrong_line_is_named_and_nothing_imported(
 
 def test_a_file_that_is_none_is_one_line(measured: Measured, tmp_path: Path) -> None:
     assert "No such file" in measured.import_legacy(tmp_path / "nothing.csv").refusal
-    assert "day,events" in measured.import_legacy(given_file(tmp_path, "2026-01-30,1", head="date;count")).refusal
+    assert "day,events" in measured.import_legacy(make_file(tmp_path, "2026-01-30,1", head="date;count")).refusal
     (tmp_path / "legacy.csv").write_bytes(b"day,events\n\xff\xfe,1\n")
     assert "not UTF-8" in measured.import_legacy(tmp_path / "legacy.csv").refusal
     (tmp_path / "legacy.csv").write_bytes(b"day,events\n" + b"2026-01-30,1\n" * 100_000)
@@ -342,13 +343,13 @@ def test_a_file_that_is_none_is_one_line(measured: Measured, tmp_path: Path) -> 
 
 
 def test_an_unknown_project_gets_nothing(measured: Measured, tmp_path: Path) -> None:
-    file = given_file(tmp_path, "2026-01-30,1")
+    file = make_file(tmp_path, "2026-01-30,1")
     for project in ("prj_" + "0" * 22, "prj\x1b[31m", ""):
         assert "no" in measured.import_legacy(file, project=project or "prj_").refusal, project
 
 
 def test_an_audience_that_is_gone_is_one_line(measured: Measured, tmp_path: Path) -> None:
-    done = measured.import_legacy(given_file(tmp_path, "2026-01-30,1"), url="http://127.0.0.1:9")
+    done = measured.import_legacy(make_file(tmp_path, "2026-01-30,1"), url="http://127.0.0.1:9")
 
     assert done.status == 1
     assert done.err.splitlines()[-1] == "soundmark: Audience did not answer that it took them; repeating it is safe"

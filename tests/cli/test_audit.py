@@ -6,7 +6,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from core_app import MASTER_KEY, core_settings, running_core
+from support.core_settings import MASTER_KEY, core_settings
+from support.running_apps import running_core
+from support.tenant import make_tenant
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.secret import Secret
@@ -25,8 +27,8 @@ def settings(spare_database_url: Secret) -> Settings:
 async def organization_id(spare_database_url: Secret) -> str:
     """An organisation with three sealed entries."""
     async with running_core(core_settings(spare_database_url)) as api:
-        tenant = await api.given_tenant()
-        await tenant.given_code()
+        tenant = await make_tenant(api)
+        await tenant.make_code()
         async with asyncio.timeout(60):
             while (await api.get("/v1/audit-log/verification", params=tenant.query)).json["unsealed"]:
                 pass

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from core_app import OPERATOR_TOKEN
-from cutting import Cutting
+from support.core_settings import OPERATOR_TOKEN
+from support.faulty_proxy import FaultyProxy
 from typer.testing import CliRunner
 
 from soundmark.cli import campaigns
@@ -41,7 +41,7 @@ def test_a_campaign_is_created_with_its_schedule(tenant: Tenant) -> None:
 
 
 def test_a_name_that_is_taken_is_one_line(tenant: Tenant) -> None:
-    tenant.given_campaign("Summer")
+    tenant.make_campaign("Summer")
     assert create(tenant, "Summer").refusal.startswith("campaign_name_conflict (409)")
 
 
@@ -53,7 +53,7 @@ def test_a_server_key_creates_none(tenant: Tenant) -> None:
 
 
 def test_campaigns_are_listed_a_page_at_a_time(tenant: Tenant) -> None:
-    made = [tenant.given_campaign(name)["id"] for name in ("One", "Two", "Three")]
+    made = [tenant.make_campaign(name)["id"] for name in ("One", "Two", "Three")]
     listing = ["campaigns", "list", "--project", tenant.project_id]
     page = answered(tenant.run(*listing, "--limit", "2", "--json"))
     rest = answered(tenant.run(*listing, "--cursor", page["next_cursor"], "--json"))
@@ -65,8 +65,8 @@ def test_campaigns_are_listed_a_page_at_a_time(tenant: Tenant) -> None:
 
 
 def test_a_campaign_is_stopped_at_once_and_again(tenant: Tenant) -> None:
-    campaign = tenant.given_campaign()
-    codes = tenant.given_codes(3, campaign_id=campaign["id"])
+    campaign = tenant.make_campaign()
+    codes = tenant.make_codes(3, campaign_id=campaign["id"])
     done = tenant.run("campaigns", "stop", campaign["id"])
     assert (done.status, done.out) == (0, f"{campaign['id']} is archived; 3 Codes were revoked now\n")
     assert tenant.answer(f"/v1/codes/{codes[0]['xr_id']}")["status"] == "revoked"
@@ -75,9 +75,9 @@ def test_a_campaign_is_stopped_at_once_and_again(tenant: Tenant) -> None:
 
 
 def test_a_stop_gets_through_a_connection_that_breaks(tenant: Tenant) -> None:
-    campaign = tenant.given_campaign()
-    tenant.given_codes(1, campaign_id=campaign["id"])
-    with Cutting(tenant.service.url, "request lost", "answer lost") as proxy:
+    campaign = tenant.make_campaign()
+    tenant.make_codes(1, campaign_id=campaign["id"])
+    with FaultyProxy(tenant.service.url, "request lost", "answer lost") as proxy:
         done = tenant.run("campaigns", "stop", campaign["id"], url=proxy.url)
     assert done.status == 0
     assert len(proxy.passed) == 3
@@ -85,8 +85,8 @@ def test_a_stop_gets_through_a_connection_that_breaks(tenant: Tenant) -> None:
 
 
 def test_a_summary_counts_what_became_of_the_codes(tenant: Tenant) -> None:
-    campaign = tenant.given_campaign()
-    codes = tenant.given_codes(3, campaign_id=campaign["id"])
+    campaign = tenant.make_campaign()
+    codes = tenant.make_codes(3, campaign_id=campaign["id"])
     tenant.service.revoke(codes[0])
     summary = answered(tenant.run("campaigns", "summary", campaign["id"], "--json"))
     assert summary == tenant.answer(f"/v1/campaigns/{campaign['id']}/summary")

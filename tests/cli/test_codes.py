@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from core_app import INTENT, OPERATOR_TOKEN
-from cutting import Cutting, Fault
 from soundmark_sdk import hear
+from support.core_settings import OPERATOR_TOKEN
+from support.faulty_proxy import Fault, FaultyProxy
+from support.tenant import INTENT
 from typer.testing import CliRunner
 
 from soundmark.cli import codes
@@ -61,7 +62,7 @@ def test_several_batches_are_issued_with_progress(tenant: Tenant, monkeypatch: p
     """More than a batch holds; on a terminal a bar shows how far it is."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    given_quota(tenant, 1000)
+    make_quota(tenant, 1000)
     done = tenant.run("codes", "issue", *tenant.issuing, "--count", "120", "--json")
     codes = json.loads(done.out)["data"]
     assert len({code["xr_id"] for code in codes}) == 120
@@ -69,14 +70,14 @@ def test_several_batches_are_issued_with_progress(tenant: Tenant, monkeypatch: p
     assert tenant.answer("/v1/usage")["codes"]["issued"] == 120
 
 
-def given_quota(tenant: Tenant, monthly_code_quota: int) -> None:
+def make_quota(tenant: Tenant, monthly_code_quota: int) -> None:
     tenant.service.run_sql(
         "UPDATE plans SET monthly_code_quota = %s WHERE id = 'plan_codes_starter'", monthly_code_quota
     )
 
 
 def test_what_the_quota_does_not_hold_is_refused_before_a_part_of_it_is_issued(tenant: Tenant) -> None:
-    given_quota(tenant, 110)
+    make_quota(tenant, 110)
     done = tenant.run("codes", "issue", *tenant.issuing, "--count", "120")
     assert done.refusal.startswith("nothing was issued: 110 left of this month's quota; --count 110 would be issued")
     assert done.refusal.endswith(f"the quota returns at {next_month()}")
@@ -85,7 +86,7 @@ def test_what_the_quota_does_not_hold_is_refused_before_a_part_of_it_is_issued(t
 
 def test_what_was_issued_is_told_when_the_rest_is_refused(tenant: Tenant) -> None:
     """The quota holds one batch of the two; its Codes exist, so they are printed, and a repeat answers them again."""
-    given_quota(tenant, 110)
+    make_quota(tenant, 110)
     issue = ["codes", "issue", *tenant.issuing[:-2], "--expires-at", "2099-01-01T00:00:00Z", "--count", "120", "--json"]
     issue += ["--idempotency-key", "playout-of-tonight"]
     done = tenant.run(*issue)
@@ -94,7 +95,7 @@ def test_what_was_issued_is_told_when_the_rest_is_refused(tenant: Tenant) -> Non
     assert f"the quota returns at {next_month()}" in done.refusal
     assert done.refusal.endswith("100 of 120 were issued; issue the other 20 then, with --count 20")
     assert "24 hours" not in done.refusal
-    given_quota(tenant, 1000)
+    make_quota(tenant, 1000)
     again = tenant.run(*issue)
     assert len(answered(again)["data"]) == 120
     assert answered(again)["data"][:100] == json.loads(done.out)["data"]
@@ -102,7 +103,7 @@ def test_what_was_issued_is_told_when_the_rest_is_refused(tenant: Tenant) -> Non
 
 
 def test_a_single_code_beyond_the_quota_says_when_it_returns(tenant: Tenant) -> None:
-    tenant.given_codes(100)
+    tenant.make_codes(100)
     done = tenant.run("codes", "issue", *tenant.issuing)
     assert done.refusal.startswith("quota_exceeded (429)")
     assert f"; the quota returns at {next_month()}" in done.refusal
@@ -117,20 +118,20 @@ def next_month() -> str:
 
 @pytest.mark.parametrize("fault", ["request lost", "answer lost", "half an answer"])
 def test_a_connection_that_breaks_is_made_up_for(tenant: Tenant, fault: Fault) -> None:
-    with Cutting(tenant.service.url, fault) as proxy:
+    with FaultyProxy(tenant.service.url, fault) as proxy:
         code = answered(tenant.run("codes", "issue", *tenant.issuing, "--json", url=proxy.url))
     assert [one["xr_id"] for one in tenant.answer("/v1/codes")["data"]] == [code["xr_id"]]
     assert "recover" in proxy.passed[1].path
 
 
 def test_a_batch_over_a_connection_that_breaks_is_issued_once(tenant: Tenant) -> None:
-    with Cutting(tenant.service.url, "answer lost") as proxy:
+    with FaultyProxy(tenant.service.url, "answer lost") as proxy:
         codes = answered(tenant.run("codes", "issue", *tenant.issuing, "--count", "5", "--json", url=proxy.url))
     assert len(codes["data"]) == tenant.answer("/v1/usage")["codes"]["issued"] == 5
 
 
 def test_a_connection_that_stays_broken_is_one_line_that_says_how_to_go_on(tenant: Tenant) -> None:
-    with Cutting(tenant.service.url, "answer lost", *["request lost"] * 20) as proxy:  # type: ignore[list-item]  # a list of texts, each a fault
+    with FaultyProxy(tenant.service.url, "answer lost", *["request lost"] * 20) as proxy:  # type: ignore[list-item]  # a list of texts, each a fault
         done = tenant.run("codes", "issue", *tenant.issuing, url=proxy.url)
     assert "did not answer completely" in done.refusal
     assert done.out == ""
@@ -140,7 +141,7 @@ def test_a_connection_that_stays_broken_is_one_line_that_says_how_to_go_on(tenan
 
 
 def test_a_command_that_is_interrupted_says_how_to_go_on(tenant: Tenant) -> None:
-    with Cutting(tenant.service.url) as proxy:
+    with FaultyProxy(tenant.service.url) as proxy:
         arguments = ["codes", "issue", *tenant.issuing, "--organization", tenant.organization_id]
         settings = {"BASE_URL": proxy.url, "API_KEY": tenant.key}
         with (
@@ -191,7 +192,7 @@ def test_a_dry_run_does_nothing_and_says_so_by_its_status(tenant: Tenant) -> Non
         "code": None,
         "quota_remaining": 100,
     }
-    tenant.given_codes(60)
+    tenant.make_codes(60)
     refused = tenant.run("codes", "issue", *tenant.issuing, "--dry-run", "--count", "41")
     assert refused.refusal == "it would be refused: quota_exceeded; 40 left of this month's quota"
     assert tenant.answer("/v1/usage")["codes"]["issued"] == 60
@@ -204,15 +205,15 @@ def test_a_dry_run_judges_more_than_a_batch_holds(tenant: Tenant) -> None:
     assert done.refusal == "it would be refused: quota_exceeded; 100 left of this month's quota"
     verdict = json.loads(tenant.run(*dry_run, "--json").out)
     assert verdict == {"would_issue": False, "code": "quota_exceeded", "quota_remaining": 100}
-    given_quota(tenant, 250)
+    make_quota(tenant, 250)
     assert tenant.run(*dry_run).out == "it would be issued; 250 left of this month's quota\n"
     assert tenant.answer("/v1/usage")["codes"]["issued"] == 0
 
 
 def test_a_list_is_filtered_and_paged(tenant: Tenant) -> None:
-    campaign = tenant.given_campaign()
-    codes = tenant.given_codes(3, campaign_id=campaign["id"], issuer="Another")
-    tenant.given_codes(1)
+    campaign = tenant.make_campaign()
+    codes = tenant.make_codes(3, campaign_id=campaign["id"], issuer="Another")
+    tenant.make_codes(1)
     filters = [
         "--campaign",
         campaign["id"],
@@ -240,7 +241,7 @@ def test_a_list_is_filtered_and_paged(tenant: Tenant) -> None:
 def test_a_code_is_shown_with_its_intent(tenant: Tenant) -> None:
     """An issuer's text cannot drive the terminal."""
     intent = {"type": "link", "action": "open", "resource": {"title": "\x1b[2J \x9b31m \u202eevil Grüße [bold]"}}
-    (code,) = tenant.given_codes(1, intent=intent, issuer="[red]Radio[/]")
+    (code,) = tenant.make_codes(1, intent=intent, issuer="[red]Radio[/]")
     done = tenant.run("codes", "show", code["xr_id"], "--project", tenant.project_id)
     assert done.status == 0
     assert all(char.isprintable() or char == "\n" for char in done.out)
@@ -252,14 +253,14 @@ def test_a_code_is_shown_with_its_intent(tenant: Tenant) -> None:
 
 
 def test_one_code_is_revoked_and_again(tenant: Tenant) -> None:
-    (code,) = tenant.given_codes(1)
+    (code,) = tenant.make_codes(1)
     for _ in range(2):
         done = tenant.run("codes", "revoke", code["xr_id"])
         assert (done.status, done.out) == (0, f"{code['xr_id']} is revoked\n")
 
 
 def test_one_code_of_another_project_than_the_named_one_is_left_alone(tenant: Tenant, tmp_path: Path) -> None:
-    (code,) = tenant.given_codes(1)
+    (code,) = tenant.make_codes(1)
     wanted = {"organization_id": tenant.organization_id, "name": "Evening show"}
     answer = tenant.service.client.post("/v1/projects", json=wanted)
     other = ["--project", answer.raise_for_status().json()["id"]]
@@ -275,7 +276,7 @@ def test_one_code_of_another_project_than_the_named_one_is_left_alone(tenant: Te
 
 
 def test_several_codes_are_revoked_together(tenant: Tenant) -> None:
-    ids = [code["xr_id"] for code in tenant.given_codes(3)]
+    ids = [code["xr_id"] for code in tenant.make_codes(3)]
     project = ["--project", tenant.project_id]
     refused = tenant.run("codes", "revoke", *ids, UNKNOWN, *project)
     assert refused.refusal.startswith("code_not_found (404)")
@@ -287,7 +288,7 @@ def test_several_codes_are_revoked_together(tenant: Tenant) -> None:
 
 
 def test_a_wav_is_written_that_can_be_heard(tenant: Tenant, tmp_path: Path) -> None:
-    (code,) = tenant.given_codes(1)
+    (code,) = tenant.make_codes(1)
     out = tmp_path / "jingle.wav"
     done = tenant.run("codes", "wav", code["xr_id"], "--protocol", "5", "--out", str(out))
     assert (done.status, done.out, done.err) == (0, f"{out}\n", "")
@@ -298,7 +299,7 @@ def test_a_wav_is_written_that_can_be_heard(tenant: Tenant, tmp_path: Path) -> N
 def test_a_wav_is_named_after_its_code_unless_told(
     tenant: Tenant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (code,) = tenant.given_codes(1)
+    (code,) = tenant.make_codes(1)
     monkeypatch.chdir(tmp_path)
     assert tenant.run("codes", "wav", code["xr_id"]).out == f"{code['xr_id']}.wav\n"
     assert [path.name for path in tmp_path.iterdir()] == [f"{code['xr_id']}.wav"]
@@ -307,7 +308,7 @@ def test_a_wav_is_named_after_its_code_unless_told(
 def test_several_wavs_come_as_a_zip(tenant: Tenant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    ids = [code["xr_id"] for code in tenant.given_codes(3)]
+    ids = [code["xr_id"] for code in tenant.make_codes(3)]
     out = tmp_path / "bundle.zip"
     done = tenant.run("codes", "wav", *ids, "--project", tenant.project_id, "--out", str(out))
     assert done.status == 0
@@ -318,11 +319,11 @@ def test_several_wavs_come_as_a_zip(tenant: Tenant, tmp_path: Path, monkeypatch:
 
 
 def test_a_bundle_that_breaks_off_leaves_no_file(tenant: Tenant, tmp_path: Path) -> None:
-    ids = [code["xr_id"] for code in tenant.given_codes(3)]
+    ids = [code["xr_id"] for code in tenant.make_codes(3)]
     out = tmp_path / "bundle.zip"
     out.write_text("the one before")
     arguments = ("codes", "wav", *ids, "--project", tenant.project_id, "--out", str(out), "--force")
-    with Cutting(tenant.service.url, *["half an answer"] * 20) as proxy:  # type: ignore[list-item]  # a list of texts, each a fault
+    with FaultyProxy(tenant.service.url, *["half an answer"] * 20) as proxy:  # type: ignore[list-item]  # a list of texts, each a fault
         done = tenant.run(*arguments, url=proxy.url)
     assert "did not answer completely" in done.refusal
     assert [path.name for path in tmp_path.iterdir()] == ["bundle.zip"]
@@ -330,9 +331,9 @@ def test_a_bundle_that_breaks_off_leaves_no_file(tenant: Tenant, tmp_path: Path)
 
 
 def test_a_bundle_that_breaks_off_is_asked_for_again(tenant: Tenant, tmp_path: Path) -> None:
-    ids = [code["xr_id"] for code in tenant.given_codes(3)]
+    ids = [code["xr_id"] for code in tenant.make_codes(3)]
     out = tmp_path / "bundle.zip"
-    with Cutting(tenant.service.url, "half an answer") as proxy:
+    with FaultyProxy(tenant.service.url, "half an answer") as proxy:
         done = tenant.run("codes", "wav", *ids, "--project", tenant.project_id, "--out", str(out), url=proxy.url)
     assert done.status == 0
     with zipfile.ZipFile(out) as archive:
@@ -340,7 +341,7 @@ def test_a_bundle_that_breaks_off_is_asked_for_again(tenant: Tenant, tmp_path: P
 
 
 def test_a_file_that_is_there_is_replaced_only_by_force(tenant: Tenant, tmp_path: Path) -> None:
-    (code,) = tenant.given_codes(1)
+    (code,) = tenant.make_codes(1)
     out = tmp_path / "jingle.wav"
     out.write_text("the one before")
     wav = ("codes", "wav", code["xr_id"], "--out", str(out))
@@ -351,7 +352,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force(tenant: Tenant, tmp_path
 
 
 def test_a_revoked_code_is_not_rendered(tenant: Tenant, tmp_path: Path) -> None:
-    (code,) = tenant.given_codes(1)
+    (code,) = tenant.make_codes(1)
     tenant.service.revoke(code)
     done = tenant.run("codes", "wav", code["xr_id"], "--out", str(tmp_path / "x.wav"))
     assert done.refusal.startswith("code_not_active (409)")
@@ -359,7 +360,7 @@ def test_a_revoked_code_is_not_rendered(tenant: Tenant, tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_to_is_one_line(tenant: Tenant, tmp_path: Path) -> None:
-    (code,) = tenant.given_codes(1)
+    (code,) = tenant.make_codes(1)
     done = tenant.run("codes", "wav", code["xr_id"], "--out", str(tmp_path / "none" / "x.wav"))
     assert done.refusal.endswith("cannot be written: No such file or directory")
     done = tenant.run("codes", "wav", code["xr_id"], "--out", ".")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import soundmark_sdk
-from up_process import SOUNDMARK, clean_environ
+from support.up_process import SOUNDMARK, clean_environ
 
 import soundmark as soundmark_package
 

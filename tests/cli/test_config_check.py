@@ -6,15 +6,16 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from core_app import MASTER_KEY, FakeClock
-from issuer import DISCOVERY, JWKS, Issuer, running_issuer
-from misbehaving import answer
+from support.core_settings import MASTER_KEY
+from support.fake_clock import FakeClock
+from support.misbehaving_server import answer
+from support.oidc_issuer import DISCOVERY, JWKS, OidcIssuer, running_issuer
 
 from .conftest import Done, run
 
 
 @pytest.fixture
-async def issuer(clock: FakeClock) -> AsyncIterator[Issuer]:
+async def issuer(clock: FakeClock) -> AsyncIterator[OidcIssuer]:
     async with running_issuer(clock) as running:
         yield running
 
@@ -34,13 +35,13 @@ async def check(issuer_url: str, *arguments: str) -> Done:
     return await asyncio.to_thread(run, "config", "check", "core", *arguments, settings=settings)
 
 
-async def test_an_issuer_that_answers_as_configured_is_ok(issuer: Issuer) -> None:
+async def test_an_issuer_that_answers_as_configured_is_ok(issuer: OidcIssuer) -> None:
     assert await check(issuer.url) == Done(0, "ok\n", "")
     assert issuer.asked == [DISCOVERY, JWKS]
 
 
 @pytest.mark.parametrize("named", ["https://other.example/realms/x", None])
-async def test_both_issuers_are_named_where_they_differ(issuer: Issuer, named: str | None) -> None:
+async def test_both_issuers_are_named_where_they_differ(issuer: OidcIssuer, named: str | None) -> None:
     issuer.discovery = {"issuer": named}
     assert (await check(issuer.url)).refusal == (
         f"SOUNDMARK_OIDC_ISSUER is {issuer.url}, but the discovery document there names {named or 'no issuer'}: "
@@ -48,14 +49,14 @@ async def test_both_issuers_are_named_where_they_differ(issuer: Issuer, named: s
     )
 
 
-async def test_a_slash_at_the_end_is_a_difference(issuer: Issuer) -> None:
+async def test_a_slash_at_the_end_is_a_difference(issuer: OidcIssuer) -> None:
     assert (
         f"{issuer.url}/, but the discovery document there names {issuer.url}:"
         in (await check(issuer.url + "/")).refusal
     )
 
 
-FAULTS: dict[str, Callable[[Issuer], Any]] = {
+FAULTS: dict[str, Callable[[OidcIssuer], Any]] = {
     "it does not answer 200": lambda issuer: issuer.behaviour.update({DISCOVERY: answer(b"{}", status="404 Gone")}),
     "its answer is not JSON": lambda issuer: issuer.behaviour.update({JWKS: answer(b"<html>")}),
     "its answer is not a JSON object": lambda issuer: issuer.behaviour.update({JWKS: answer(json.dumps([]).encode())}),
@@ -65,14 +66,14 @@ FAULTS: dict[str, Callable[[Issuer], Any]] = {
 
 
 @pytest.mark.parametrize("words", FAULTS)
-async def test_an_issuer_without_keys_is_named_with_the_reason(issuer: Issuer, words: str) -> None:
+async def test_an_issuer_without_keys_is_named_with_the_reason(issuer: OidcIssuer, words: str) -> None:
     FAULTS[words](issuer)
     refusal = (await check(issuer.url)).refusal
     assert refusal.startswith(f"SOUNDMARK_OIDC_ISSUER is {issuer.url}, and that identity provider gives no keys: ")
     assert words in refusal
 
 
-async def test_offline_nobody_is_asked(issuer: Issuer) -> None:
+async def test_offline_nobody_is_asked(issuer: OidcIssuer) -> None:
     async with issuer.down():
         assert (await check(issuer.url)).refusal.endswith("gives no keys: it cannot be reached")
         assert await check(issuer.url, "--offline") == Done(0, "ok\n", "")

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from core_app import BASE_URL, Api
+from support.core_client import Api
+from support.core_settings import BASE_URL
 
 from .conftest import run
 

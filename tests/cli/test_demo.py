@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core_app import OPERATOR_TOKEN, served_in_thread
 from soundmark_sdk import Receiver, hear
+from support.core_settings import OPERATOR_TOKEN
+from support.running_apps import served_in_thread
 
 from soundmark.audio.render import Renderer
 

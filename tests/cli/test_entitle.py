@@ -4,7 +4,11 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
-from core_app import Api, FakeClock, Rival, Tenant, jobs_settings
+from support.core_client import Api
+from support.core_settings import jobs_settings
+from support.fake_clock import FakeClock
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.features.audience_control import jobs
 from soundmark.core.problems import AudienceUnavailable
@@ -25,7 +29,7 @@ def settings(database_url: Secret) -> Settings:
 @pytest.fixture
 async def tenant(api: Api, rival: Rival) -> Tenant:
     await rival.run("TRUNCATE procrastinate_jobs CASCADE")
-    return await api.given_tenant()
+    return await make_tenant(api)
 
 
 async def entitle(settings: Settings, organization_id: str, *more: str, mode: str = "contract") -> Done:
@@ -54,7 +58,7 @@ async def test_an_organisation_may_measure_from_then_on(tenant: Tenant, rival: R
         "revision": 1,
     }
     assert await rival.audited("billing.entitlement_changed") == [("platform operator", None, told)]
-    made = await tenant.given_integration(mode="contract", retention_days=730)
+    made = await tenant.make_integration(mode="contract", retention_days=730)
     assert made["mode"] == "contract"
 
 

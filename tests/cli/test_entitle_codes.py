@@ -6,7 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant, core_settings, running_core
+from support.core_client import Answer, Api
+from support.core_settings import core_settings
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.domain.quota import STARTER_PLAN_ID, CodeEntitlement
 from soundmark.kit.secret import Secret
@@ -19,7 +23,7 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 @pytest.fixture
 async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
+    return await make_tenant(api)
 
 
 @pytest.fixture
@@ -37,7 +41,7 @@ async def allow(settings: dict[str, str], tenant: Tenant, count: int, *more: str
 
 
 async def issue(tenant: Tenant, count: int = 1) -> Answer:
-    body = tenant.wanted_code(expires_at="2999-01-01T00:00:00Z") | {"count": count}
+    body = tenant.code_body(expires_at="2999-01-01T00:00:00Z") | {"count": count}
     return await tenant.api.post("/v1/codes/batch", json=body)
 
 
@@ -66,7 +70,7 @@ async def test_it_holds_for_issuance_usage_and_headers_at_once(tenant: Tenant, s
 
 async def test_a_dry_run_goes_by_it(tenant: Tenant, settings: dict[str, str]) -> None:
     await allow(settings, tenant, 7)
-    answer = await tenant.api.post("/v1/codes?dry_run=true", json=tenant.wanted_code())
+    answer = await tenant.api.post("/v1/codes?dry_run=true", json=tenant.code_body())
     assert answer.json == {"would_issue": True, "code": None, "quota_remaining": 7}
 
 
@@ -162,7 +166,7 @@ async def test_an_organisation_that_is_being_deleted_is_not_entitled(
 
 
 async def test_other_organisations_keep_theirs(api: Api, tenant: Tenant, settings: dict[str, str]) -> None:
-    other = await api.given_tenant()
+    other = await make_tenant(api)
     await allow(settings, tenant, 5)
     assert (await codes_usage(other))["monthly_quota"] == 100
 

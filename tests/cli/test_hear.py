@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
-from core_app import INTENT, served_in_thread
 from soundmark_sdk import Frame, MicrophoneUnavailable
+from support.running_apps import served_in_thread
+from support.tenant import INTENT
 
 from soundmark.cli import hear as hear_module
 from soundmark.cli.outcome import Refused
@@ -22,7 +23,7 @@ from .conftest import Service, run
 
 @pytest.fixture
 def code(service: Service) -> dict[str, Any]:
-    return service.given_code()
+    return service.make_code()
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_an_altered_answer_is_refused_and_not_shown(service: Service, recording:
 def test_every_code_in_a_recording_must_verify(
     service: Service, code: dict[str, Any], recording: str, tmp_path: Path
 ) -> None:
-    other = service.given_code()
+    other = service.make_code()
     path = tmp_path / "both.wav"
     first, second = Path(recording).read_bytes(), service.sound_of(other)
     with wave.open(str(path), "wb") as sound:
@@ -87,7 +88,7 @@ def test_an_issuers_text_cannot_drive_the_terminal(service: Service, tmp_path: P
     title = "\x1b[2J \x9b31m \u202eevil \U000e0041 Grüße 😀"
     intent = {"type": "link", "action": "open", "resource": {"title": title}}
     path = tmp_path / "recording.wav"
-    path.write_bytes(service.sound_of(service.given_code(intent=intent)))
+    path.write_bytes(service.sound_of(service.make_code(intent=intent)))
 
     done = run("hear", str(path), "--base-url", service.url)
 
@@ -189,7 +190,7 @@ def test_without_a_service_there_is_no_intent(recording: str) -> None:
     assert done.refusal.endswith("network: Nothing answers at http://127.0.0.1:9 (connection refused).")
 
 
-def given_up(folder: Path, url: str) -> Path:
+def make_up(folder: Path, url: str) -> Path:
     """What an `up` leaves."""
     folder.mkdir()
     (folder / "up.json").touch(mode=0o600)
@@ -201,13 +202,13 @@ def test_the_service_is_that_of_the_up_in_this_folder(
     service: Service, code: dict[str, Any], recording: str, nowhere: Path
 ) -> None:
     """Not a stranger's on the usual port, who knows no such Code."""
-    given_up(nowhere / ".soundmark", service.url)
+    make_up(nowhere / ".soundmark", service.url)
 
     assert code["xr_id"] in run("hear", recording).out
 
 
 def test_the_environment_and_a_data_dir_name_the_service(service: Service, recording: str, tmp_path: Path) -> None:
-    data_dir = ("--data-dir", str(given_up(tmp_path / "data", service.url)))
+    data_dir = ("--data-dir", str(make_up(tmp_path / "data", service.url)))
 
     assert run("hear", recording, *data_dir).status == 0
     assert run("hear", recording, settings={"BASE_URL": service.url}).status == 0

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from core_app import OPERATOR_TOKEN, core_settings, served_in_thread
+from support.core_settings import OPERATOR_TOKEN, core_settings
+from support.running_apps import served_in_thread
 
 from soundmark.core.app import create_app
 from soundmark.kit.secret import Secret

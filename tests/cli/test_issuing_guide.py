@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from core_app import OPERATOR_TOKEN
-from cutting import Cutting, Fault
+from support.core_settings import OPERATOR_TOKEN
+from support.faulty_proxy import Fault, FaultyProxy
 
 from .conftest import COMMAND, Service, environ
 
@@ -58,7 +58,7 @@ def connection(service: Service, fault: Fault) -> Iterator[str]:
     if fault == "none":
         yield service.url
     else:
-        with Cutting(service.url, *([fault, "none"] * 50), where="/v1/codes") as proxy:  # type: ignore[arg-type]  # a list of texts, each a fault
+        with FaultyProxy(service.url, *([fault, "none"] * 50), where="/v1/codes") as proxy:  # type: ignore[arg-type]  # a list of texts, each a fault
             yield proxy.url
 
 

@@ -12,8 +12,11 @@ from typing import Any
 import httpx2
 import psycopg
 import pytest
-from core_app import AUDIENCE_CREDENTIAL, MASTER_KEY, Api, core_settings, running_core
 from soundmark_sdk import AsyncReceiver
+from support.core_client import Api
+from support.core_settings import AUDIENCE_CREDENTIAL, MASTER_KEY, core_settings
+from support.running_apps import running_core
+from support.tenant import make_tenant
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.secret import Secret
@@ -47,7 +50,7 @@ def listed(settings: Settings) -> list[dict[str, Any]]:
     return keys
 
 
-def given_rotation(settings: Settings) -> tuple[str, str]:
+def make_rotation(settings: Settings) -> tuple[str, str]:
     """The ids of a `retiring` and of the `active` key."""
     assert run("keys", "rotate", "--no-wait", settings=settings).status == 0
     old, new = listed(settings)
@@ -80,7 +83,7 @@ def test_staging_and_activating_again_changes_nothing(settings: Settings) -> Non
 
 
 def test_the_table_shows_ids_states_and_times_and_no_key_material(settings: Settings) -> None:
-    old, new = given_rotation(settings)
+    old, new = make_rotation(settings)
 
     shown = run("keys", "list", settings=settings).out
 
@@ -109,7 +112,7 @@ def test_rotate_waits_until_no_proof_lives_of_the_key_before_the_last(
     settings: Settings, connection: psycopg.Connection[Any]
 ) -> None:
     """Audience keeps one key besides the new one, so a second rotation in six minutes would refuse valid events."""
-    first, second = given_rotation(settings)
+    first, second = make_rotation(settings)
     run("keys", "stage", settings=settings)
     connection.execute("UPDATE signing_keys SET created_at = created_at - interval '70 s' WHERE status = 'next'")
     connection.execute("UPDATE signing_keys SET superseded_at = now() - interval '357 s' WHERE status = 'retiring'")
@@ -159,7 +162,7 @@ def run_until_waiting(settings: Settings) -> str:
 def test_a_key_that_still_verifies_something_is_not_retired(
     settings: Settings, connection: psycopg.Connection[Any]
 ) -> None:
-    old, new = given_rotation(settings)
+    old, new = make_rotation(settings)
 
     assert "signed proofs until a moment ago" in run("keys", "retire", old, settings=settings).refusal
     assert "only a key that another one has replaced" in run("keys", "retire", new, settings=settings).refusal
@@ -172,7 +175,7 @@ def test_a_key_that_still_verifies_something_is_not_retired(
 
 
 def test_only_a_staged_key_can_be_activated(settings: Settings) -> None:
-    old, _ = given_rotation(settings)
+    old, _ = make_rotation(settings)
 
     assert "only a staged key can be activated" in run("keys", "activate", old, settings=settings).refusal
     assert "there is no key sig_none" in run("keys", "activate", "sig_none", settings=settings).refusal
@@ -288,8 +291,8 @@ async def test_a_rotation_needs_no_restart_and_fails_no_resolution(cores: list[A
 
     Each receiver is the SDK with its cached keys, and raises for any answer that it cannot verify.
     """
-    tenant = await cores[0].given_tenant()
-    tokens = cycle([(await tenant.given_code())["broadcast_token"] for _ in range(16)])
+    tenant = await make_tenant(cores[0])
+    tokens = cycle([(await tenant.make_code())["broadcast_token"] for _ in range(16)])
     seen: list[str] = []
     rotated_to = ""
     moved_on, stopping = asyncio.Event(), asyncio.Event()
@@ -309,7 +312,7 @@ async def test_a_rotation_needs_no_restart_and_fails_no_resolution(cores: list[A
         old, new = await asyncio.to_thread(listed, settings)
         rotated_to = new["key_id"]
         await moved_on.wait()  # Both processes and every shared envelope.
-        code = await tenant.given_code()
+        code = await tenant.make_code()
         stopping.set()
 
     assert set(seen) == {old["key_id"], new["key_id"]}

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from core_app import MASTER_KEY
+from support.core_settings import MASTER_KEY
 
 from soundmark.embedded.files import write_private
 from soundmark.embedded.plan import audience_master_key
@@ -57,9 +57,7 @@ def reseal(file: Path, *more: str, settings: Settings | None = None) -> Done:
     return done
 
 
-def given_secret(
-    connection: psycopg.Connection[Any], master_key: str = MASTER_KEY, name: str = "smtp_password"
-) -> None:
+def make_secret(connection: psycopg.Connection[Any], master_key: str = MASTER_KEY, name: str = "smtp_password") -> None:
     sealer = Sealer(parse_master_key(master_key), SystemEntropy())
     sealed = sealer.seal(b"secret", table="platform_secrets", column="sealed", row=name)
     connection.execute("INSERT INTO platform_secrets VALUES (%s, %s, now())", (name, sealed))
@@ -76,7 +74,7 @@ def test_everything_moves_and_the_old_key_opens_nothing(
     settings: Settings, connection: psycopg.Connection[Any], new_key_file: Path
 ) -> None:
     assert run("keys", "stage", settings=settings).status == 0
-    given_secret(connection)
+    make_secret(connection)
     done = reseal(new_key_file, settings=settings)
     assert (done.status, done.err) == (0, "")
     assert done.out.splitlines() == [
@@ -92,7 +90,7 @@ def test_everything_moves_and_the_old_key_opens_nothing(
 
 
 def test_the_same_key_changes_nothing(settings: Settings, connection: psycopg.Connection[Any], tmp_path: Path) -> None:
-    given_secret(connection)
+    make_secret(connection)
     before = connection.execute("SELECT sealed FROM platform_secrets").fetchall()
     same = tmp_path / "same.key"
     same.write_text(MASTER_KEY, encoding="ascii")
@@ -104,7 +102,7 @@ def test_the_same_key_changes_nothing(settings: Settings, connection: psycopg.Co
 def test_the_wrong_old_key_is_refused(
     settings: Settings, connection: psycopg.Connection[Any], new_key_file: Path
 ) -> None:
-    given_secret(connection)
+    make_secret(connection)
     done = reseal(new_key_file, settings={**settings, "MASTER_KEY": OTHER_KEY})
     assert done.refusal == (
         "nothing was changed: platform_secrets.sealed of smtp_password opens neither under the old key nor the new one"
@@ -137,7 +135,7 @@ def test_a_database_that_is_away_is_refused(settings: Settings, new_key_file: Pa
 def test_a_data_dir_gets_the_new_key_and_keeps_the_old_one(
     connection: psycopg.Connection[Any], data_dir: Path, new_key_file: Path
 ) -> None:
-    given_secret(connection)
+    make_secret(connection)
     done = reseal(new_key_file, "--data-dir", str(data_dir))
     assert (done.status, done.err) == (0, "")
     assert f"the new key is in {data_dir / 'master.key'}" in done.out
@@ -146,7 +144,7 @@ def test_a_data_dir_gets_the_new_key_and_keeps_the_old_one(
         assert (data_dir / name).read_text("ascii") == key + "\n"
         assert (data_dir / name).stat().st_mode & 0o777 == 0o600
 
-    given_secret(connection, name="support_api_key")  # By a process that has the old key until its restart.
+    make_secret(connection, name="support_api_key")  # By a process that has the old key until its restart.
     assert reseal(new_key_file, "--data-dir", str(data_dir)).out.startswith(
         "1 value moved to the new master key; 1 had"
     )
@@ -158,7 +156,7 @@ def test_after_dying_before_the_data_dir_got_the_key_it_is_continued(
     settings: Settings, connection: psycopg.Connection[Any], data_dir: Path, new_key_file: Path
 ) -> None:
     """Everything is committed under the new key and the data dir still has the old one."""
-    given_secret(connection)
+    make_secret(connection)
     assert reseal(new_key_file, settings=settings).status == 0
     done = reseal(new_key_file, "--data-dir", str(data_dir))
     assert done.out.startswith("0 values moved to the new master key; 1 had it already\n")
@@ -169,7 +167,7 @@ def test_after_dying_before_the_data_dir_got_the_key_it_is_continued(
 def test_a_refusal_leaves_the_data_dir_alone(
     connection: psycopg.Connection[Any], data_dir: Path, new_key_file: Path
 ) -> None:
-    given_secret(connection, OTHER_KEY)
+    make_secret(connection, OTHER_KEY)
     assert "nothing was changed" in reseal(new_key_file, "--data-dir", str(data_dir)).refusal
     assert (data_dir / "master.key").read_text("ascii") == MASTER_KEY + "\n"
     assert not (data_dir / "master.key.old").exists()
@@ -179,7 +177,7 @@ def test_two_words_about_the_old_key_are_refused(
     connection: psycopg.Connection[Any], data_dir: Path, new_key_file: Path
 ) -> None:
     """We would put the new key in the place of one that we were not told to change."""
-    given_secret(connection)
+    make_secret(connection)
     done = reseal(new_key_file, "--data-dir", str(data_dir), settings={"MASTER_KEY": OTHER_KEY})
     assert done.refusal == f"SOUNDMARK_MASTER_KEY is not the key in {data_dir / 'master.key'}; unset it"
     assert opens_under(connection, MASTER_KEY)
@@ -189,7 +187,7 @@ def test_a_data_dir_whose_key_comes_from_outside_gets_none(
     connection: psycopg.Connection[Any], data_dir: Path, new_key_file: Path
 ) -> None:
     """`up` was given its key by the environment, and wrote it nowhere."""
-    given_secret(connection)
+    make_secret(connection)
     (data_dir / "master.key").unlink()
     done = reseal(new_key_file, "--data-dir", str(data_dir), settings={"MASTER_KEY": MASTER_KEY})
     assert done.status == 0
@@ -213,7 +211,7 @@ def derived(master_key: str) -> str:
     return audience_master_key(Secret(master_key)).reveal()
 
 
-def given_in_audience(url: Secret, master_key: str, name: str = "token_digests") -> None:
+def make_in_audience(url: Secret, master_key: str, name: str = "token_digests") -> None:
     sealer = Sealer(parse_master_key(master_key), SystemEntropy())
     sealed = sealer.seal(b"secret", table="instance_secrets", column="sealed", row=name)
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
@@ -240,7 +238,7 @@ def whole_data_dir(data_dir: Path, settings: Settings, audience_url: Secret) -> 
 
 
 def test_audience_is_moved_by_its_own_environment(audience_url: Secret, new_key_file: Path) -> None:
-    given_in_audience(audience_url, MASTER_KEY)
+    make_in_audience(audience_url, MASTER_KEY)
     told = {"AUDIENCE_DATABASE_URL": audience_url.reveal(), "MASTER_KEY": MASTER_KEY}
 
     done = reseal(new_key_file, "--component", "audience", settings=told)
@@ -255,7 +253,7 @@ def test_audience_is_moved_by_its_own_environment(audience_url: Secret, new_key_
 
 
 def test_the_wrong_old_key_of_audience_is_refused(audience_url: Secret, new_key_file: Path) -> None:
-    given_in_audience(audience_url, OTHER_KEY)
+    make_in_audience(audience_url, OTHER_KEY)
     told = {"AUDIENCE_DATABASE_URL": audience_url.reveal(), "MASTER_KEY": MASTER_KEY}
 
     refusal = reseal(new_key_file, "--component", "audience", settings=told).refusal
@@ -275,8 +273,8 @@ def test_what_audience_needs_is_named(new_key_file: Path, settings: Settings) ->
 def test_of_a_data_dir_both_move_each_under_its_own_key(
     connection: psycopg.Connection[Any], whole_data_dir: Path, audience_url: Secret, new_key_file: Path
 ) -> None:
-    given_secret(connection)
-    given_in_audience(audience_url, derived(MASTER_KEY))
+    make_secret(connection)
+    make_in_audience(audience_url, derived(MASTER_KEY))
 
     done = reseal(new_key_file, "--data-dir", str(whole_data_dir))
 
@@ -289,7 +287,7 @@ def test_of_a_data_dir_both_move_each_under_its_own_key(
     assert opens_in_audience(audience_url, derived(NEW_KEY))
     assert not opens_in_audience(audience_url, NEW_KEY)
 
-    given_in_audience(audience_url, derived(MASTER_KEY), "made_before_the_restart")
+    make_in_audience(audience_url, derived(MASTER_KEY), "made_before_the_restart")
     again = reseal(new_key_file, "--data-dir", str(whole_data_dir))
     assert again.out.startswith("1 value moved to the new master key; 2 had it already\n")
     assert opens_in_audience(audience_url, derived(NEW_KEY))
@@ -298,8 +296,8 @@ def test_of_a_data_dir_both_move_each_under_its_own_key(
 def test_where_audience_does_not_open_core_does_not_move(
     connection: psycopg.Connection[Any], whole_data_dir: Path, audience_url: Secret, new_key_file: Path
 ) -> None:
-    given_secret(connection)
-    given_in_audience(audience_url, OTHER_KEY)
+    make_secret(connection)
+    make_in_audience(audience_url, OTHER_KEY)
 
     assert "nothing was changed" in reseal(new_key_file, "--data-dir", str(whole_data_dir)).refusal
 
@@ -315,8 +313,8 @@ def test_after_dying_between_the_two_it_is_continued(
     new_key_file: Path,
 ) -> None:
     """Core's are committed under the new key; Audience and the data dir still have the old one."""
-    given_secret(connection)
-    given_in_audience(audience_url, derived(MASTER_KEY))
+    make_secret(connection)
+    make_in_audience(audience_url, derived(MASTER_KEY))
     assert reseal(new_key_file, settings=settings).status == 0
 
     done = reseal(new_key_file, "--data-dir", str(whole_data_dir))

@@ -54,7 +54,7 @@ class InputStream:
 def checkout(service: Service, tmp_path: Path) -> Path:
     """A folder that a `make up` has been in."""
     (tmp_path / ".soundmark").mkdir()
-    (tmp_path / ".soundmark" / "demo.wav").write_bytes(service.sound_of(service.given_code(intent=INTENT)))
+    (tmp_path / ".soundmark" / "demo.wav").write_bytes(service.sound_of(service.make_code(intent=INTENT)))
     (tmp_path / "sounddevice.py").write_text(SOUNDDEVICE)
     return tmp_path
 

@@ -14,8 +14,8 @@ import httpx2
 import psutil
 import psycopg
 import pytest
-from core_app import MASTER_KEY
-from up_process import SOUNDMARK, clean_environ, has_ended, status_of, until
+from support.core_settings import MASTER_KEY
+from support.up_process import SOUNDMARK, clean_environ, has_ended, status_of, until
 
 from soundmark.core.features.signing_keys.service import ensure_active
 from soundmark.embedded.postgres import RunningCluster

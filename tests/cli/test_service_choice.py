@@ -10,7 +10,7 @@ from socket import create_server
 
 import httpx2
 import pytest
-from core_app import OPERATOR_TOKEN
+from support.core_settings import OPERATOR_TOKEN
 
 from soundmark.cli.first_contact import FirstContact
 
@@ -21,7 +21,7 @@ INTENT = '{"type": "t", "action": "a", "resource": {}}'
 NO_KEY = "there is no key to call with: set SOUNDMARK_API_KEY, or give --key-file or --data-dir"
 
 
-def given_up(folder: Path, url: str, mode: int = 0o600) -> Path:
+def make_up(folder: Path, url: str, mode: int = 0o600) -> Path:
     """What an `up` leaves."""
     folder.mkdir(exist_ok=True)
     file = folder / "up.json"
@@ -49,26 +49,26 @@ def key_file(tenant: Tenant, tmp_path: Path) -> Iterator[Path]:
 def test_the_option_wins_over_the_environment_and_that_over_the_data_dir(
     service: Service, nobody: str, tmp_path: Path
 ) -> None:
-    data_dir = ("--data-dir", str(given_up(tmp_path / "data", nobody)))
+    data_dir = ("--data-dir", str(make_up(tmp_path / "data", nobody)))
     assert answered(run(*LISTING, *data_dir, "--base-url", service.url, settings={"BASE_URL": nobody}))
     assert answered(run(*LISTING, *data_dir, settings={"BASE_URL": service.url}))
     assert f"Nothing answers at {nobody}" in run(*LISTING, *data_dir).refusal
 
 
 def test_an_up_in_this_folder_is_found(service: Service, nowhere: Path) -> None:
-    given_up(nowhere / ".soundmark", service.url)
+    make_up(nowhere / ".soundmark", service.url)
     assert answered(run(*LISTING)) == {"data": [], "next_cursor": None}
 
 
 def test_its_operator_token_goes_nowhere_else(service: Service, nobody: str, nowhere: Path) -> None:
-    given_up(nowhere / ".soundmark", nobody)
+    make_up(nowhere / ".soundmark", nobody)
     assert run(*LISTING, "--base-url", service.url).refusal == NO_KEY
     assert run(*LISTING, settings={"BASE_URL": service.url}).refusal == NO_KEY
 
 
 def test_what_others_could_have_put_there_is_not_believed(service: Service, nowhere: Path) -> None:
     """A folder that came with a download must not say where a key goes."""
-    given_up(nowhere / ".soundmark", service.url, mode=0o644)
+    make_up(nowhere / ".soundmark", service.url, mode=0o644)
     assert run(*LISTING).refusal == NO_KEY
 
 

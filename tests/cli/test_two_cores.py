@@ -12,9 +12,11 @@ from typing import Any
 import httpx2
 import psutil
 import pytest
-from core_app import AUDIO_CREDENTIAL, INTENT, MASTER_KEY, OPERATOR_TOKEN, PROOF
 from soundmark_sdk import read_key_set, verify_answer
-from up_process import SOUNDMARK, clean_environ, until
+from support.core_client import PROOF
+from support.core_settings import AUDIO_CREDENTIAL, MASTER_KEY, OPERATOR_TOKEN
+from support.tenant import INTENT
+from support.up_process import SOUNDMARK, clean_environ, until
 
 from soundmark.kit.secret import Secret
 from soundmark.kit.sockets import reserve_port
@@ -80,7 +82,7 @@ def cores(spare_database_url: Secret) -> Iterator[Cores]:
         assert [process.wait(30) for process in started] == [0, 0]
 
 
-async def given_code(operator: httpx2.AsyncClient) -> dict[str, Any]:
+async def make_code(operator: httpx2.AsyncClient) -> dict[str, Any]:
     async def post(path: str, body: dict[str, Any]) -> dict[str, Any]:
         made: dict[str, Any] = (await operator.post(path, json=body)).raise_for_status().json()
         return made
@@ -110,7 +112,7 @@ async def test_no_resolution_that_starts_after_a_revoke_returns_the_intent(cores
             return await stack.enter_async_context(made)
 
         operator = await client(headers={"Authorization": f"Bearer {OPERATOR_TOKEN}"})
-        code = await given_code(operator)
+        code = await make_code(operator)
         path, token = f"/v1/resolve/{code['broadcast_token']}", code["broadcast_token"]
         keys = read_key_set((await operator.get("/v1/keys")).content)
         # The kernel gives a connection to either process by chance: of forty, all to one is 2 in 10¹².

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from core_app import OPERATOR_TOKEN
+from support.core_settings import OPERATOR_TOKEN
 from typer.testing import CliRunner
 
 from soundmark.cli import use

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from audience_app import MASTER_KEY, Given, audience_settings, running_audience
-from core_app import Rival
-from measured import given_aged_rows, kept_days
+from support.aged_events import list_kept_days, make_aged_events
+from support.audience_client import MASTER_KEY, AudienceIntegration, audience_settings, running_audience
+from support.rival import Rival
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.migrations import migrate
@@ -37,10 +37,10 @@ def rival(url: Secret, cluster: RunningCluster) -> Rival:
 
 
 @pytest.fixture
-async def given(url: Secret) -> AsyncIterator[Given]:
+async def given(url: Secret) -> AsyncIterator[AudienceIntegration]:
     """An integration that keeps two days."""
     async with running_audience(audience_settings(url)) as api:
-        yield await api.given_integration(retention_days=2)
+        yield await api.make_integration(retention_days=2)
 
 
 @contextlib.asynccontextmanager
@@ -74,16 +74,18 @@ async def until_done(rival: Rival, process: asyncio.subprocess.Process) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_a_worker_forgets_what_has_aged(url: Secret, rival: Rival, given: Given, tmp_path: Path) -> None:
+async def test_a_worker_forgets_what_has_aged(
+    url: Secret, rival: Rival, given: AudienceIntegration, tmp_path: Path
+) -> None:
     today = datetime.now(UTC).date()
-    await given_aged_rows(rival, given, {today - timedelta(days=9): 3, today: 2})
+    await make_aged_events(rival, given, {today - timedelta(days=9): 3, today: 2})
     await defer(rival)
     log = tmp_path / "log"
     async with working(url, log) as process:
         await until_done(rival, process)
     assert process.returncode == 0
     for table in ("events", "event_ids", "spent_proofs"):
-        assert await kept_days(rival, given, table) == [today]
+        assert await list_kept_days(rival, given, table) == [today]
     said = [json.loads(line) for line in log.read_text().splitlines()]
     told = [line for line in said if line["event"] == "retention"]  # Also of the run that the hour itself defers.
     tables = ("events", "event_ids", "spent_proofs", "integrity_days")
@@ -91,25 +93,27 @@ async def test_a_worker_forgets_what_has_aged(url: Secret, rival: Rival, given: 
     assert MASTER_KEY not in log.read_text()
 
 
-async def test_what_failed_at_night_is_done_that_night(url: Secret, rival: Rival, given: Given, tmp_path: Path) -> None:
+async def test_what_failed_at_night_is_done_that_night(
+    url: Secret, rival: Rival, given: AudienceIntegration, tmp_path: Path
+) -> None:
     """A database that was restarted in the middle does not keep what has aged for another day."""
     today = datetime.now(UTC).date()
-    await given_aged_rows(rival, given, {today - timedelta(days=9): 3})
+    await make_aged_events(rival, given, {today - timedelta(days=9): 3})
     await defer(rival)
     async with working(url, tmp_path / "log") as process:
         async with rival.holding("SELECT FROM spent_proofs FOR UPDATE"):
             await rival.until_someone_waits()
             await rival.end_whoever_waits()
         await until_done(rival, process)
-    assert await kept_days(rival, given, "spent_proofs") == []
+    assert await list_kept_days(rival, given, "spent_proofs") == []
 
 
 async def test_what_fails_gives_way_to_the_run_that_waits_behind_it(
-    url: Secret, rival: Rival, given: Given, tmp_path: Path
+    url: Secret, rival: Rival, given: AudienceIntegration, tmp_path: Path
 ) -> None:
     """The hour strikes while a run is under way: its end in failure stands in nobody's way, least of all its own."""
     today = datetime.now(UTC).date()
-    await given_aged_rows(rival, given, {today - timedelta(days=9): 3})
+    await make_aged_events(rival, given, {today - timedelta(days=9): 3})
     await defer(rival)
     async with working(url, tmp_path / "log") as process:
         async with rival.holding("SELECT FROM spent_proofs FOR UPDATE"):
@@ -118,6 +122,6 @@ async def test_what_fails_gives_way_to_the_run_that_waits_behind_it(
                 await defer(rival)
             await rival.end_whoever_waits()
         await until_done(rival, process)
-    assert await kept_days(rival, given, "spent_proofs") == []
+    assert await list_kept_days(rival, given, "spent_proofs") == []
     last = "SELECT status FROM procrastinate_jobs WHERE task_name = 'forget_aged' ORDER BY id DESC LIMIT 2"
     assert await rival.rows(last) == [("succeeded",), ("aborted",)]

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core_app import AUDIENCE_CREDENTIAL, BASE_URL, MASTER_KEY, Api, Rival, Tenant
-from mail_server import PASSWORD, USERNAME, MailServer, make_certificate, running_mail_server
-from people import People
+from support.core_client import Api
+from support.core_settings import AUDIENCE_CREDENTIAL, BASE_URL, MASTER_KEY
+from support.mail_server import PASSWORD, USERNAME, MailServer, make_certificate, running_mail_server
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant
 
 from soundmark.kit.secret import Secret
 
@@ -103,7 +106,7 @@ async def test_a_person_is_invited_gets_a_mail_and_joins(
     people: People, tenant: Tenant, server: MailServer, worker: Worker, rival: Rival
 ) -> None:
     async with worker() as process:
-        invitation = await tenant.given_invitation(email="Ada@example.org", role="admin")
+        invitation = await tenant.make_invitation(email="Ada@example.org", role="admin")
         await until_delivered(rival, "sent")
         process.terminate()
         assert await process.wait() == 0
@@ -129,7 +132,7 @@ async def test_a_worker_that_is_killed_after_the_mail_loses_nothing(
     """Between the server's taking it and the row's saying so: it is sent once more, and is seen to be the same."""
     async with worker() as process:
         server.on_data = lambda _: os.kill(process.pid, signal.SIGKILL)
-        invitation = await tenant.given_invitation()
+        invitation = await tenant.make_invitation()
         assert await asyncio.wait_for(process.wait(), END_S) == -signal.SIGKILL
     server.on_data = None
     columns = "SELECT delivery_status, delivery_attempts, sealed_secret IS NOT NULL FROM invitations"
@@ -155,7 +158,7 @@ async def test_a_data_dir_stands_for_the_settings(
     (tmp_path / "up.json").write_text(json.dumps({"pid": 1, **told}))
     (tmp_path / "master.key").write_text(MASTER_KEY)
     async with Worker({}, worker.log)("--data-dir", str(tmp_path)):
-        await tenant.given_invitation()
+        await tenant.make_invitation()
         await until_delivered(rival, "sent")
     assert BASE_URL in server.received[0].part("plain")
 
@@ -165,7 +168,7 @@ async def test_a_mail_is_tried_again_by_itself(
 ) -> None:
     server.replies["RCPT"] = "451 try again later"
     async with worker():
-        await tenant.given_invitation()
+        await tenant.make_invitation()
         waiting = "SELECT status::text, attempts FROM procrastinate_jobs WHERE task_name = 'deliver_invitation'"
         await until(rival, waiting, ("todo", 1))
         pause = "SELECT scheduled_at - now() BETWEEN interval '10 s' AND interval '30 s' FROM procrastinate_jobs"

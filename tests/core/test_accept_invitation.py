@@ -5,8 +5,10 @@ import unicodedata
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
-from people import People
+from support.core_client import Answer, Api
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant
 
 from soundmark.core.domain.mailbox import read_mailbox
 
@@ -33,7 +35,7 @@ async def roles(rival: Rival) -> dict[str, str]:
 
 @pytest.mark.parametrize("role", ["admin", "member", "billing"])
 async def test_the_person_is_a_member_with_that_role(tenant: Tenant, ada: Api, rival: Rival, role: str) -> None:
-    invitation = await tenant.given_invitation(role=role)
+    invitation = await tenant.make_invitation(role=role)
     answer = await accept(ada, invitation["secret"])
     assert (answer.status, answer.json) == (200, {"organization_id": tenant.organization_id, "role": role})
     member = await rival.rows("SELECT email, role FROM members WHERE subject_id = 'ada'")
@@ -47,7 +49,7 @@ async def test_the_person_is_a_member_with_that_role(tenant: Tenant, ada: Api, r
 
 async def test_a_waiting_mail_is_not_sent_any_more(tenant: Tenant, ada: Api, rival: Rival) -> None:
     """The secret was handed over another way; what is sealed of it is destroyed."""
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     waiting = "UPDATE invitations SET delivery_status = 'pending', sealed_secret = 'x', delivery_due_at = now()"
     await rival.run(waiting)
     await accept(ada, invitation["secret"])
@@ -56,7 +58,7 @@ async def test_a_waiting_mail_is_not_sent_any_more(tenant: Tenant, ada: Api, riv
 
 @pytest.mark.parametrize("status", ["sent", "dead", "unavailable"])
 async def test_a_delivery_that_is_over_stays_what_it_is(tenant: Tenant, ada: Api, rival: Rival, status: str) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     await rival.run("UPDATE invitations SET delivery_status = %s", status)
     await accept(ada, invitation["secret"])
     assert await rival.rows("SELECT delivery_status FROM invitations") == [(status,)]
@@ -77,7 +79,7 @@ async def test_every_refusal_is_one_and_the_same(
     }
     for kind in ("revoked", "used", "of a closing organisation", "of somebody else", "expired"):
         whose = await people.tenant_of("owner") if kind == "of a closing organisation" else tenant
-        invitation = await whose.given_invitation(
+        invitation = await whose.make_invitation(
             email="eve@example.org" if kind == "of somebody else" else "ada@example.org",
             role="admin" if kind == "of somebody else" else "member",
             expires_in_days=1 if kind == "expired" else 14,
@@ -113,7 +115,7 @@ async def test_a_token_is_a_text(ada: Api, token: Any) -> None:
 
 
 async def test_an_unknown_member_is_refused(tenant: Tenant, ada: Api) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     body = {"token": invitation["secret"], "role": "admin"}
     answer = await ada.post("/v1/member-invitations/accept", json=body)
     assert (answer.code, answer.json["errors"][0]["pointer"]) == ("validation_failed", "/role")
@@ -133,7 +135,7 @@ async def test_an_unknown_member_is_refused(tenant: Tenant, ada: Api) -> None:
 )
 async def test_an_address_has_no_case_in_ascii(people: People, tenant: Tenant, invited: str, verified: str) -> None:
     """However its letters are composed, and however its domain is spelled."""
-    invitation = await tenant.given_invitation(email=invited)
+    invitation = await tenant.make_invitation(email=invited)
     assert (await accept(people.person("ada", email=verified), invitation["secret"])).status == 200
 
 
@@ -157,7 +159,7 @@ async def test_letters_beyond_ascii_are_compared_as_they_are(
     people: People, tenant: Tenant, rival: Rival, invited: str, verified: str
 ) -> None:
     """What folding takes for the same may be two people's mailboxes."""
-    invitation = await tenant.given_invitation(email=invited)
+    invitation = await tenant.make_invitation(email=invited)
     assert (await accept(people.person("eve", email=verified), invitation["secret"])).code == "invitation_invalid"
     assert set(await roles(rival)) == {"owner"}
     assert (await accept(people.person("ada", email=invited), invitation["secret"])).status == 200
@@ -177,7 +179,7 @@ async def test_letters_beyond_ascii_are_compared_as_they_are(
     ],
 )
 async def test_another_address_is_another_person(people: People, tenant: Tenant, rival: Rival, verified: str) -> None:
-    invitation = await tenant.given_invitation(email="ärger@example.org")
+    invitation = await tenant.make_invitation(email="ärger@example.org")
     answer = await accept(people.person("eve", email=verified), invitation["secret"])
     assert answer.code in {"invitation_invalid", "unauthenticated", "email_not_verified"}
     assert set(await roles(rival)) == {"owner"}
@@ -193,7 +195,7 @@ def test_letters_that_only_look_alike_are_different(one: str, other: str) -> Non
 
 
 async def test_an_address_that_is_not_verified_is_none(people: People, tenant: Tenant, rival: Rival) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     answer = await accept(people.person("ada", email="ada@example.org", email_verified=False), invitation["secret"])
     assert (answer.status, answer.code) == (403, "email_not_verified")
     assert set(await roles(rival)) == {"owner"}
@@ -201,7 +203,7 @@ async def test_an_address_that_is_not_verified_is_none(people: People, tenant: T
 
 async def test_an_administrator_needs_a_second_factor(people: People, tenant: Tenant, ada: Api, rival: Rival) -> None:
     """And may come back with one: the invitation is still there."""
-    invitation = await tenant.given_invitation(role="admin")
+    invitation = await tenant.make_invitation(role="admin")
     weak = people.person("ada", email="ada@example.org", **WEAK)
     answer = await accept(weak, invitation["secret"])
     assert (answer.status, answer.code) == (403, "mfa_required")
@@ -211,15 +213,15 @@ async def test_an_administrator_needs_a_second_factor(people: People, tenant: Te
 
 @pytest.mark.parametrize("role", ["member", "billing"])
 async def test_others_need_no_second_factor(people: People, tenant: Tenant, role: str) -> None:
-    invitation = await tenant.given_invitation(role=role)
+    invitation = await tenant.make_invitation(role=role)
     assert (await accept(people.person("ada", email="ada@example.org", **WEAK), invitation["secret"])).status == 200
 
 
 @pytest.mark.parametrize("role", ["owner", "admin", "member", "billing"])
 async def test_a_member_keeps_the_role(tenant: Tenant, ada: Api, rival: Rival, role: str) -> None:
     """An owner who accepts an invitation as a member does not lose the organisation."""
-    invitation = await tenant.given_invitation()
-    await tenant.given_member(rival, "ada", role)
+    invitation = await tenant.make_invitation()
+    await tenant.make_member(rival, "ada", role)
     answer = await accept(ada, invitation["secret"])
     assert (answer.status, answer.code) == (409, "already_a_member")
     assert (await roles(rival))["ada"] == role
@@ -228,14 +230,14 @@ async def test_a_member_keeps_the_role(tenant: Tenant, ada: Api, rival: Rival, r
 
 
 async def test_a_key_is_no_person(tenant: Tenant) -> None:
-    key, invitation = await tenant.given_key(), await tenant.given_invitation()
+    key, invitation = await tenant.make_key(), await tenant.make_invitation()
     answer = await accept(tenant.with_key(key).api, invitation["secret"])
     assert (answer.status, answer.code) == (403, "user_token_required")
 
 
 async def test_of_two_acceptances_at_once_one_wins(people: People, tenant: Tenant, rival: Rival) -> None:
     """By two accounts with the same address: both wait for the row, and the second finds it used."""
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     persons = [people.person(subject_id, email="ada@example.org") for subject_id in ("ada", "double")]
     async with rival.holding("SELECT 1 FROM invitations FOR UPDATE"):
         accepting = [asyncio.create_task(accept(person, invitation["secret"])) for person in persons]
@@ -250,7 +252,7 @@ async def test_of_two_acceptances_at_once_one_wins(people: People, tenant: Tenan
 async def test_of_two_invitations_accepted_at_once_by_one_person_one_wins(
     tenant: Tenant, ada: Api, rival: Rival
 ) -> None:
-    one, other = await tenant.given_invitation(role="billing"), await tenant.given_invitation(role="admin")
+    one, other = await tenant.make_invitation(role="billing"), await tenant.make_invitation(role="admin")
     async with rival.holding("LOCK TABLE members IN EXCLUSIVE MODE"):
         accepting = [asyncio.create_task(accept(ada, invitation["secret"])) for invitation in (one, other)]
         await rival.until_someone_waits(2)
@@ -261,7 +263,7 @@ async def test_of_two_invitations_accepted_at_once_by_one_person_one_wins(
 
 
 async def test_an_invitation_that_is_revoked_meanwhile_is_invalid(tenant: Tenant, ada: Api, rival: Rival) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     async with rival.committing("UPDATE invitations SET revoked_at = now()"):
         accepting = await rival.while_waiting(accept(ada, invitation["secret"]))
     assert (await accepting).code == "invitation_invalid"
@@ -269,7 +271,7 @@ async def test_an_invitation_that_is_revoked_meanwhile_is_invalid(tenant: Tenant
 
 
 async def test_an_organisation_that_closes_meanwhile_takes_nobody(tenant: Tenant, ada: Api, rival: Rival) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     async with rival.committing("UPDATE organizations SET deletion_requested_at = now()"):
         accepting = await rival.while_waiting(accept(ada, invitation["secret"]))
     assert (await accepting).code == "invitation_invalid"
@@ -277,14 +279,14 @@ async def test_an_organisation_that_closes_meanwhile_takes_nobody(tenant: Tenant
 
 
 async def test_an_organisation_that_is_gone_meanwhile_takes_nobody(tenant: Tenant, ada: Api, rival: Rival) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     async with rival.committing("DELETE FROM organizations"):
         accepting = await rival.while_waiting(accept(ada, invitation["secret"]))
     assert (await accepting).code == "invitation_invalid"
 
 
 async def test_expiry_is_judged_after_the_wait_for_the_row(tenant: Tenant, ada: Api, api: Api, rival: Rival) -> None:
-    invitation = await tenant.given_invitation(expires_in_days=1)
+    invitation = await tenant.make_invitation(expires_in_days=1)
     # The person's own token expires too, but is judged before the wait.
     async with rival.holding("SELECT 1 FROM invitations FOR UPDATE"):
         accepting = await rival.while_waiting(accept(ada, invitation["secret"]))
@@ -294,7 +296,7 @@ async def test_expiry_is_judged_after_the_wait_for_the_row(tenant: Tenant, ada: 
 
 
 async def test_a_core_that_dies_before_its_commit_leaves_the_invitation(tenant: Tenant, ada: Api, rival: Rival) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         accepting = await rival.while_waiting(accept(ada, invitation["secret"]))
         await rival.end_whoever_waits()

@@ -7,7 +7,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from core_app import OPERATOR_TOKEN, Answer, Api, Rival, Tenant, core_settings, running_core
+from support.core_client import Answer, Api
+from support.core_settings import OPERATOR_TOKEN, core_settings
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.access.operator import is_loopback
 from soundmark.core.access.policy import POLICY, Action
@@ -34,7 +38,7 @@ RECOVERED_KEY = {"Idempotency-Key": "recovered-by-everybody"}
 
 def recovered(tenant: Tenant) -> dict[str, Any]:
     """The body of that issuance."""
-    return tenant.wanted_code(expires_at="2099-01-01T00:00:00.000Z")
+    return tenant.code_body(expires_at="2099-01-01T00:00:00.000Z")
 
 
 Act = Callable[[Tenant, Given], Awaitable[Answer]]
@@ -51,7 +55,7 @@ ACTS: dict[Action, Act] = {
         "/v1/projects", json={"organization_id": tenant.organization_id, "name": "Evening show"}
     ),
     "project.list": lambda tenant, _: tenant.api.get("/v1/projects", params=tenant.query),
-    "api_key.create": lambda tenant, _: tenant.api.post("/v1/api-keys", json=tenant.wanted_key()),
+    "api_key.create": lambda tenant, _: tenant.api.post("/v1/api-keys", json=tenant.key_body()),
     "api_key.list": lambda tenant, _: tenant.api.get("/v1/api-keys", params=tenant.query),
     "api_key.revoke": lambda tenant, given: tenant.api.post(
         f"/v1/api-keys/{given.api_key_id}/revoke", params=tenant.query
@@ -64,14 +68,14 @@ ACTS: dict[Action, Act] = {
         "PUT", f"/v1/members/{COLLEAGUE}", params=tenant.query, json={"role": "billing"}
     ),
     "member.remove": lambda tenant, _: tenant.api.call("DELETE", f"/v1/members/{COLLEAGUE}", params=tenant.query),
-    "invitation.create": lambda tenant, _: tenant.api.post("/v1/member-invitations", json=tenant.wanted_invitation()),
+    "invitation.create": lambda tenant, _: tenant.api.post("/v1/member-invitations", json=tenant.invitation_body()),
     "invitation.list": lambda tenant, _: tenant.api.get("/v1/member-invitations", params=tenant.query),
     "invitation.revoke": lambda tenant, given: tenant.api.post(
         f"/v1/member-invitations/{given.invitation_id}/revoke", params=tenant.query
     ),
     "audit_log.read": lambda tenant, _: tenant.api.get("/v1/audit-log", params=tenant.query),
     "audit_log.verify": lambda tenant, _: tenant.api.get("/v1/audit-log/verification", params=tenant.query),
-    "campaign.create": lambda tenant, _: tenant.api.post("/v1/campaigns", json=tenant.wanted_campaign(name="Tomorrow")),
+    "campaign.create": lambda tenant, _: tenant.api.post("/v1/campaigns", json=tenant.campaign_body(name="Tomorrow")),
     "campaign.list": lambda tenant, _: tenant.api.get(
         "/v1/campaigns", params={**tenant.query, "project_id": tenant.project_id}
     ),
@@ -87,7 +91,7 @@ ACTS: dict[Action, Act] = {
     "campaign.summarise": lambda tenant, given: tenant.api.get(
         f"/v1/campaigns/{given.campaign_id}/summary", params=tenant.query
     ),
-    "code.issue": lambda tenant, _: tenant.api.post("/v1/codes", json=tenant.wanted_code()),
+    "code.issue": lambda tenant, _: tenant.api.post("/v1/codes", json=tenant.code_body()),
     "code.recover": lambda tenant, _: tenant.api.post(
         "/v1/codes/recover", json=recovered(tenant), headers=RECOVERED_KEY
     ),
@@ -100,7 +104,7 @@ ACTS: dict[Action, Act] = {
         json={"project_id": tenant.project_id, "xr_ids": [given.xr_id]},
     ),
     "code.render": lambda tenant, given: tenant.api.get(f"/v1/codes/{given.xr_id}/audio", params=tenant.query),
-    "audience.create": lambda tenant, _: tenant.api.post("/v1/audience/integrations", json=tenant.wanted_integration()),
+    "audience.create": lambda tenant, _: tenant.api.post("/v1/audience/integrations", json=tenant.integration_body()),
     "audience.list": lambda tenant, _: tenant.api.get("/v1/audience/integrations", params=tenant.in_project),
     "audience.revoke": lambda tenant, given: tenant.change_integration("revoke", given.integration_id),
     "audience.rotate_secret": lambda tenant, given: tenant.change_integration("secret", given.integration_id),
@@ -192,8 +196,8 @@ async def published(api: Api) -> dict[str, Any]:
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("action", ACTS)
 async def test_a_role_may_do_what_the_table_says(api: Api, rival: Rival, action: Action, role: str) -> None:
-    tenant = await api.given_tenant()
-    given = await given_content(tenant, rival)
+    tenant = await make_tenant(api)
+    given = await make_content(tenant, rival)
     await rival.run("UPDATE members SET role = %s WHERE subject_id = 'operator'", role)
     answer = await ACTS[action](tenant, given)
     if role in ALLOWED[action]:
@@ -205,8 +209,8 @@ async def test_a_role_may_do_what_the_table_says(api: Api, rival: Rival, action:
 @pytest.mark.parametrize("action", ACTS)
 async def test_a_role_in_one_organisation_is_none_in_another(api: Api, rival: Rival, action: Action) -> None:
     """Another's organisation and none at all are answered alike, byte for byte."""
-    own, foreign = await api.given_tenant(), await api.given_tenant()
-    given = await given_content(foreign, rival)
+    own, foreign = await make_tenant(api), await make_tenant(api)
+    given = await make_content(foreign, rival)
     others = "UPDATE members SET subject_id = 'other' WHERE organization_id = %s AND subject_id = 'operator'"
     await rival.run(others, foreign.organization_id)
     same_id = {"X-Request-Id": "same"}
@@ -220,7 +224,7 @@ async def test_a_role_in_one_organisation_is_none_in_another(api: Api, rival: Ri
 @pytest.mark.parametrize("organization_id", ["", "x", "org_", "org_\0", "org_ü", "prj_" + "A" * 22, "org_" + "A" * 150])
 @pytest.mark.parametrize("action", ACTS)
 async def test_what_is_no_organisation_is_not_found(api: Api, action: Action, organization_id: str) -> None:
-    tenant = await api.given_tenant()
+    tenant = await make_tenant(api)
     given = Given(
         xr_id="xr_" + "A" * 22,
         api_key_id="key_" + "A" * 22,
@@ -237,13 +241,13 @@ async def test_what_is_no_organisation_is_not_found(api: Api, action: Action, or
 @pytest.mark.parametrize("action", [action for action in ACTS if action.startswith("code.")])
 async def test_a_code_of_another_organisation_is_not_there(api: Api, rival: Rival, action: Action) -> None:
     """Both organisations are the caller's own: what separates them is the question, not the membership."""
-    one, other = await api.given_tenant(), await api.given_tenant()
-    given = await given_content(other, rival)
+    one, other = await make_tenant(api), await make_tenant(api)
+    given = await make_content(other, rival)
     if action == "code.recover":
         answer = await ACTS[action](one, given)
         assert (answer.status, answer.code) == (404, "code_issue_not_found")
     elif action == "code.issue":
-        answer = await api.post("/v1/codes", json=one.wanted_code(project_id=other.project_id))
+        answer = await api.post("/v1/codes", json=one.code_body(project_id=other.project_id))
         assert (answer.status, answer.code) == (404, "project_not_found")
     elif action == "code.list":
         assert (await ACTS[action](one, given)).json["data"] == []
@@ -256,8 +260,8 @@ async def test_a_code_of_another_organisation_is_not_there(api: Api, rival: Riva
 @pytest.mark.parametrize("action", [action for action in ACTS if action.startswith("campaign.")])
 async def test_a_campaign_of_another_organisation_is_not_there(api: Api, rival: Rival, action: Action) -> None:
     """Both organisations are the caller's own."""
-    one, other = await api.given_tenant(), await api.given_tenant()
-    given = await given_content(other, rival)
+    one, other = await make_tenant(api), await make_tenant(api)
+    given = await make_content(other, rival)
     if action in {"campaign.create", "campaign.list"}:
         answer = await ACTS[action](Tenant(api, one.organization_id, other.project_id), given)
         assert (answer.status, answer.code) == (404, "project_not_found")
@@ -289,8 +293,8 @@ NAMED_IN_PLACES: dict[str, str] = {
 @pytest.mark.parametrize("action", sorted(NAMED_IN_PLACES))
 async def test_an_id_of_another_organisation_is_not_there(api: Api, rival: Rival, action: Action) -> None:
     """Both organisations are the caller's own; the project is the right one, and then that of the other one too."""
-    one, other = await api.given_tenant(), await api.given_tenant()
-    given = await given_content(other, rival)
+    one, other = await make_tenant(api), await make_tenant(api)
+    given = await make_content(other, rival)
     tables = ("projects", "api_keys", "invitations", "members", "audit_entries")
 
     async def content() -> list[Any]:
@@ -310,15 +314,15 @@ async def test_an_id_of_another_organisation_is_not_there(api: Api, rival: Rival
     assert await content() == before
 
 
-async def given_content(tenant: Tenant, rival: Rival) -> Given:
+async def make_content(tenant: Tenant, rival: Rival) -> Given:
     """Something of everything in the organisation."""
     issued = await tenant.api.post("/v1/codes", json=recovered(tenant), headers=RECOVERED_KEY)
     assert issued.status == 201, issued.body
-    code, key = issued.json, await tenant.given_key()
-    await tenant.given_member(rival, COLLEAGUE, "member")
-    invitation = await tenant.given_invitation()
-    campaign = await tenant.given_campaign()
-    integration = await tenant.given_integration()
+    code, key = issued.json, await tenant.make_key()
+    await tenant.make_member(rival, COLLEAGUE, "member")
+    invitation = await tenant.make_invitation()
+    campaign = await tenant.make_campaign()
+    integration = await tenant.make_integration()
     return Given(code["xr_id"], key["id"], invitation["id"], campaign["id"], integration["id"])
 
 
@@ -430,7 +434,7 @@ async def test_a_core_without_an_operator_token_knows_no_caller(database_url: Se
 
 async def test_the_operator_is_a_user_like_any_other(api: Api, rival: Rival) -> None:
     """Contract, section 2: platform administration opens no organisation."""
-    tenant = await api.given_tenant()
+    tenant = await make_tenant(api)
     rows = await rival.rows("SELECT subject_id, email, role FROM members")
     assert rows == [("operator", "operator@localhost", "owner")]
     await rival.run("DELETE FROM members")

@@ -4,15 +4,12 @@ import asyncio
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
-from people import People
+from support.core_client import Answer, Api
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.timestamps import format_timestamp
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
 
 
 async def archive(tenant: Tenant, campaign: dict[str, Any] | str) -> Answer:
@@ -27,7 +24,7 @@ async def stored(tenant: Tenant) -> Any:
 
 async def test_the_answer_is_the_campaign_archived_now(api: Api, tenant: Tenant, rival: Rival) -> None:
     api.clock.freeze()
-    campaign, other = await tenant.given_campaign(), await tenant.given_campaign("Other")
+    campaign, other = await tenant.make_campaign(), await tenant.make_campaign("Other")
     api.clock.advance(seconds=1.5)
     answer = await archive(tenant, campaign)
     now = format_timestamp(api.clock.now())
@@ -40,15 +37,15 @@ async def test_the_answer_is_the_campaign_archived_now(api: Api, tenant: Tenant,
 
 
 async def test_nothing_is_issued_under_it_any_more(api: Api, tenant: Tenant) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     await archive(tenant, campaign)
-    answer = await api.post("/v1/codes", json=tenant.wanted_code(campaign_id=campaign["id"]))
+    answer = await api.post("/v1/codes", json=tenant.code_body(campaign_id=campaign["id"]))
     assert (answer.status, answer.code) == (409, "campaign_archived")
 
 
 async def test_codes_that_were_issued_stay_active(api: Api, tenant: Tenant) -> None:
-    campaign = await tenant.given_campaign()
-    code = await tenant.given_code(campaign_id=campaign["id"])
+    campaign = await tenant.make_campaign()
+    code = await tenant.make_code(campaign_id=campaign["id"])
     await archive(tenant, campaign)
     assert (await api.get(f"/v1/codes/{code['xr_id']}", params=tenant.query)).json == code
     assert (await api.resolve(code["broadcast_token"])).status == 200
@@ -56,7 +53,7 @@ async def test_codes_that_were_issued_stay_active(api: Api, tenant: Tenant) -> N
 
 async def test_a_second_archive_changes_and_tells_nothing(api: Api, tenant: Tenant, rival: Rival) -> None:
     """The moment is that of the first."""
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     first = await archive(tenant, campaign)
     api.clock.advance(seconds=5)
     again = await archive(tenant, campaign)
@@ -65,7 +62,7 @@ async def test_a_second_archive_changes_and_tells_nothing(api: Api, tenant: Tena
 
 
 async def test_a_stopped_campaign_is_archived_already(api: Api, tenant: Tenant, rival: Rival) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     stopped = (await api.post(f"/v1/campaigns/{campaign['id']}/stop", params=tenant.query)).json["campaign"]
     api.clock.advance(seconds=5)
     assert (await archive(tenant, campaign)).json == stopped
@@ -74,7 +71,7 @@ async def test_a_stopped_campaign_is_archived_already(api: Api, tenant: Tenant, 
 
 async def test_two_at_once_are_one_archiving(api: Api, tenant: Tenant, rival: Rival) -> None:
     api.clock.freeze()
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     async with rival.holding("SELECT 1 FROM campaigns FOR UPDATE"):
         one, two = asyncio.create_task(archive(tenant, campaign)), asyncio.create_task(archive(tenant, campaign))
         await rival.until_someone_waits(2)
@@ -86,9 +83,9 @@ async def test_two_at_once_are_one_archiving(api: Api, tenant: Tenant, rival: Ri
 
 async def test_an_issuance_under_way_comes_before_it(api: Api, tenant: Tenant, rival: Rival) -> None:
     """What holds the campaign is issued; what asks after the archiving is not."""
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
-        issuing = await rival.while_waiting(api.post("/v1/codes", json=tenant.wanted_code(campaign_id=campaign["id"])))
+        issuing = await rival.while_waiting(api.post("/v1/codes", json=tenant.code_body(campaign_id=campaign["id"])))
         archiving = asyncio.create_task(archive(tenant, campaign))
         await rival.until_someone_waits(2)
     assert ((await issuing).status, (await archiving).json["status"]) == (201, "archived")
@@ -102,8 +99,8 @@ async def test_an_unknown_campaign_is_not_found(tenant: Tenant, campaign_id: str
 
 async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant: Tenant) -> None:
     """Both are the caller's own."""
-    other = await api.given_tenant()
-    campaign = await other.given_campaign()
+    other = await make_tenant(api)
+    campaign = await other.make_campaign()
     answer = await archive(tenant, campaign)
     assert (answer.status, answer.code) == (404, "campaign_not_found")
     assert await stored(other) == [campaign]
@@ -112,7 +109,7 @@ async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant:
 async def test_owners_and_administrators_may_and_need_no_second_factor(people: People, rival: Rival) -> None:
     tenant = await people.tenant_of("alice")
     for role in ("admin", "member", "billing"):
-        await tenant.given_member(rival, role, role)
+        await tenant.make_member(rival, role, role)
     for subject_id, outcome in (
         ("member", "forbidden"),
         ("billing", "forbidden"),
@@ -120,7 +117,7 @@ async def test_owners_and_administrators_may_and_need_no_second_factor(people: P
         ("alice", 200),
         ("admin", 200),
     ):
-        campaign = await tenant.given_campaign(subject_id)
+        campaign = await tenant.make_campaign(subject_id)
         caller = Tenant(people.person(subject_id, acr="1"), tenant.organization_id, tenant.project_id)
         answer = await archive(caller, campaign)
         assert outcome in {answer.status, answer.json.get("code")}, (subject_id, answer.body)
@@ -128,14 +125,14 @@ async def test_owners_and_administrators_may_and_need_no_second_factor(people: P
 
 async def test_a_server_key_archives_none(tenant: Tenant) -> None:
     """It may stop a campaign, which is the emergency; to archive one is a person's decision."""
-    campaign = await tenant.given_campaign()
-    server = tenant.with_key(await tenant.given_key())
+    campaign = await tenant.make_campaign()
+    server = tenant.with_key(await tenant.make_key())
     answer = await archive(server, campaign)
     assert (answer.status, answer.code) == (403, "user_token_required")
 
 
 async def test_whoever_is_demoted_meanwhile_archives_nothing(tenant: Tenant, rival: Rival) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     async with rival.committing("UPDATE members SET role = 'member'"):
         archiving = await rival.while_waiting(archive(tenant, campaign))
     assert ((await archiving).status, (await archiving).code) == (403, "forbidden")
@@ -144,7 +141,7 @@ async def test_whoever_is_demoted_meanwhile_archives_nothing(tenant: Tenant, riv
 
 @pytest.mark.parametrize("table", ["campaigns", "audit_entries"])
 async def test_an_archiving_cut_before_its_commit_changes_nothing(tenant: Tenant, rival: Rival, table: str) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
         archiving = await rival.while_waiting(archive(tenant, campaign))
         await rival.end_whoever_waits()

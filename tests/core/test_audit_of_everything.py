@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
-from operations import every_operation
-from people import People
+from support.core_client import Answer, Api
+from support.operations import list_operations
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.domain.audit import AuditAction
 
@@ -85,7 +87,7 @@ TOLD: dict[str, Told] = {
     ),
     "remove_member": Told("member.removed", 204, call("DELETE", f"/v1/members/{COLLEAGUE}")),
     "create_invitation": Told(
-        "invitation.created", 201, post("/v1/member-invitations", lambda given: given.tenant.wanted_invitation())
+        "invitation.created", 201, post("/v1/member-invitations", lambda given: given.tenant.invitation_body())
     ),
     "revoke_invitation": Told(
         "invitation.revoked", 200, call("POST", "/v1/member-invitations/{given.invitation_id}/revoke")
@@ -96,13 +98,13 @@ TOLD: dict[str, Told] = {
         lambda given: given.ada.post("/v1/member-invitations/accept", json={"token": given.token}),
         actor_id="ada",
     ),
-    "create_api_key": Told("api_key.created", 201, post("/v1/api-keys", lambda given: given.tenant.wanted_key())),
+    "create_api_key": Told("api_key.created", 201, post("/v1/api-keys", lambda given: given.tenant.key_body())),
     "revoke_api_key": Told("api_key.revoked", 200, call("POST", "/v1/api-keys/{given.api_key_id}/revoke")),
     "rotate_api_key_secret": Told(
         "api_key.secret_rotated", 200, call("POST", "/v1/api-keys/{given.api_key_id}/secret")
     ),
     "create_campaign": Told(
-        "campaign.created", 201, post("/v1/campaigns", lambda given: given.tenant.wanted_campaign(name="Tomorrow"))
+        "campaign.created", 201, post("/v1/campaigns", lambda given: given.tenant.campaign_body(name="Tomorrow"))
     ),
     "update_campaign": Told(
         "campaign.updated", 200, call("PATCH", "/v1/campaigns/{given.campaign_id}", json={"name": "Tomorrow"})
@@ -112,7 +114,7 @@ TOLD: dict[str, Told] = {
     "create_integration": Told(
         "audience.integration_provisioning",
         201,
-        post("/v1/audience/integrations", lambda given: given.tenant.wanted_integration()),
+        post("/v1/audience/integrations", lambda given: given.tenant.integration_body()),
     ),
     "revoke_integration": Told("audience.integration_revocation", 200, change("revoke")),
     "rotate_integration_secret": Told("audience.integration_secret_rotation", 200, change("secret")),
@@ -120,9 +122,9 @@ TOLD: dict[str, Told] = {
         "audience.integration_retention_update", 200, change("retention", json={"retention_days": 7})
     ),
     "replace_integration_core_key": Told("audience.integration_core_key_update", 200, change("core-key")),
-    "issue_code": Told("code.issued", 201, post("/v1/codes", lambda given: given.tenant.wanted_code())),
+    "issue_code": Told("code.issued", 201, post("/v1/codes", lambda given: given.tenant.code_body())),
     "issue_codes": Told(
-        "code.batch_issued", 201, post("/v1/codes/batch", lambda given: {**given.tenant.wanted_code(), "count": 2})
+        "code.batch_issued", 201, post("/v1/codes/batch", lambda given: {**given.tenant.code_body(), "count": 2})
     ),
     "revoke_code": Told("code.revoked", 200, call("POST", "/v1/codes/{given.xr_id}/revoke")),
     "revoke_codes": Told(
@@ -141,7 +143,7 @@ def test_every_operation_that_changes_an_organisation_is_held_to_the_log() -> No
     """What the operator sets for the whole platform happens in no organisation, so it is in no organisation's log."""
     changing = {
         operation.id
-        for operation in every_operation()
+        for operation in list_operations()
         if operation.method.upper() not in SAFE_METHODS and not operation.access["platform"]
     }
     assert changing - READING == set(TOLD)
@@ -154,12 +156,12 @@ def test_every_action_is_told_by_something() -> None:
 
 @pytest.fixture
 async def given(api: Api, people: People, rival: Rival) -> Given:
-    tenant = await api.given_tenant()
-    campaign, key = await tenant.given_campaign(), await tenant.given_key()
-    code = await tenant.given_code(campaign_id=campaign["id"])
-    integration = await tenant.given_integration()
-    await tenant.given_member(rival, COLLEAGUE, "member")
-    invitation = await tenant.given_invitation()
+    tenant = await make_tenant(api)
+    campaign, key = await tenant.make_campaign(), await tenant.make_key()
+    code = await tenant.make_code(campaign_id=campaign["id"])
+    integration = await tenant.make_integration()
+    await tenant.make_member(rival, COLLEAGUE, "member")
+    invitation = await tenant.make_invitation()
     ada = people.person("ada", email="ada@example.org")
     return Given(
         tenant, code["xr_id"], key["id"], invitation["id"], campaign["id"], integration["id"], invitation["secret"], ada

@@ -10,9 +10,13 @@ from datetime import timedelta
 from typing import IO, Any, cast
 
 import pytest
-from core_app import AUDIO_CREDENTIAL, Answer, Api, Rival, Tenant, core_settings, running_core
-from misbehaving import Behaviour, Misbehaving, answer, misbehaving, raw, silent
-from people import People
+from support.core_client import Answer, Api
+from support.core_settings import AUDIO_CREDENTIAL, core_settings
+from support.misbehaving_server import Behaviour, MisbehavingServer, answer, misbehaving_server, raw, silent
+from support.people import People
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.features.codes import bundle
@@ -30,15 +34,10 @@ REVOKED_KEY = (
 )
 
 
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
-
-
-async def given_codes(tenant: Tenant, count: int, *, lifetime_s: float = 86400) -> list[str]:
+async def make_codes(tenant: Tenant, count: int, *, lifetime_s: float = 86400) -> list[str]:
     """The ids of new Codes, in no order."""
     expires_at = format_timestamp(tenant.api.clock.now() + timedelta(seconds=lifetime_s))
-    body = tenant.wanted_code(count=count, expires_at=expires_at)
+    body = tenant.code_body(count=count, expires_at=expires_at)
     issued = await tenant.api.post("/v1/codes/batch", json=body)
     assert issued.status == 201, issued.body
     return [code["xr_id"] for code in issued.json["data"]]
@@ -64,7 +63,7 @@ def pointers(answered: Answer) -> list[tuple[str, str]]:
 
 
 async def second_project(tenant: Tenant) -> Tenant:
-    project_id = await tenant.api.given_project(tenant.organization_id, "Evening show")
+    project_id = await tenant.api.make_project(tenant.organization_id, "Evening show")
     return Tenant(tenant.api, tenant.organization_id, project_id)
 
 
@@ -84,7 +83,7 @@ def files(monkeypatch: pytest.MonkeyPatch) -> list[IO[bytes]]:
 
 async def test_a_bundle_is_the_wavs_in_the_order_asked(tenant: Tenant, files: list[IO[bytes]]) -> None:
     """Each the very file that the Code alone is answered with, stored and not compressed."""
-    selection = await given_codes(tenant, 7)
+    selection = await make_codes(tenant, 7)
     selection.sort(key=lambda xr_id: xr_id[::-1])
     archive = opened(await ask(tenant, selection))
     assert archive.namelist() == [f"{xr_id}.wav" for xr_id in selection]
@@ -97,7 +96,7 @@ async def test_a_bundle_is_the_wavs_in_the_order_asked(tenant: Tenant, files: li
 
 
 async def test_the_answer_is_a_file_that_nobody_keeps(tenant: Tenant) -> None:
-    bundled = await ask(tenant, await given_codes(tenant, 2))
+    bundled = await ask(tenant, await make_codes(tenant, 2))
     assert bundled.headers["content-type"] == "application/zip"
     assert bundled.headers["content-disposition"] == f'attachment; filename="codes-{tenant.project_id}.zip"'
     assert bundled.headers["content-length"] == str(len(bundled.body))
@@ -106,7 +105,7 @@ async def test_the_answer_is_a_file_that_nobody_keeps(tenant: Tenant) -> None:
 
 async def test_the_same_selection_is_the_same_bytes(api: Api, tenant: Tenant) -> None:
     """Whenever it is asked for: nothing of the moment, the machine or the Codes stands in the archive."""
-    selection = await given_codes(tenant, 2)
+    selection = await make_codes(tenant, 2)
     first = await ask(tenant, selection)
     api.clock.advance(hours=1)
     assert (await ask(tenant, selection)).body == first.body
@@ -121,7 +120,7 @@ async def test_the_same_selection_is_the_same_bytes(api: Api, tenant: Tenant) ->
 
 @pytest.mark.parametrize("protocol", [3, 4, 5])
 async def test_the_protocol_is_the_one_asked_for(tenant: Tenant, protocol: int) -> None:
-    (xr_id,) = await given_codes(tenant, 1)
+    (xr_id,) = await make_codes(tenant, 1)
     alone = await tenant.api.get(f"/v1/codes/{xr_id}/audio", params={**tenant.query, "protocol": protocol})
     assert opened(await ask(tenant, [xr_id], protocol=protocol)).read(f"{xr_id}.wav") == alone.body
     if protocol == 4:
@@ -129,7 +128,7 @@ async def test_the_protocol_is_the_one_asked_for(tenant: Tenant, protocol: int) 
 
 
 async def test_a_hundred_are_one_bundle(tenant: Tenant, files: list[IO[bytes]]) -> None:
-    selection = await given_codes(tenant, 100)
+    selection = await make_codes(tenant, 100)
     archive = opened(await ask(tenant, selection, protocol=5))
     assert archive.namelist() == [f"{xr_id}.wav" for xr_id in selection]
     assert [file.closed for file in files] == [True]
@@ -173,15 +172,15 @@ async def test_organisation_and_project_stand_in_the_query(tenant: Tenant) -> No
 
 @pytest.mark.parametrize("missing", [UNKNOWN, "xr_", "", "x", "xr_\0", "xr_ü", "../../etc/passwd", "xr_" + "A" * 157])
 async def test_one_that_is_missing_is_no_bundle(tenant: Tenant, files: list[IO[bytes]], missing: str) -> None:
-    selection = [*await given_codes(tenant, 1), missing]
+    selection = [*await make_codes(tenant, 1), missing]
     assert refused(await ask(tenant, selection)) == (404, "code_not_found")
     assert files == [], "nothing is rendered"
 
 
 @pytest.mark.parametrize("of", ["another organisation", "another project"])
 async def test_one_of_another_boundary_is_no_bundle(api: Api, tenant: Tenant, of: str) -> None:
-    other = await api.given_tenant() if of == "another organisation" else await second_project(tenant)
-    selection = [*await given_codes(tenant, 1), *await given_codes(other, 1)]
+    other = await make_tenant(api) if of == "another organisation" else await second_project(tenant)
+    selection = [*await make_codes(tenant, 1), *await make_codes(other, 1)]
     for asking in (tenant, other):
         assert refused(await ask(asking, selection)) == (404, "code_not_found")
 
@@ -189,10 +188,10 @@ async def test_one_of_another_boundary_is_no_bundle(api: Api, tenant: Tenant, of
 @pytest.mark.parametrize("project_id", ["prj_" + "A" * 22, "", "x", "prj_\0", "prj_ü", 'prj_"; x'])
 async def test_a_project_that_is_not_there_is_not_found(tenant: Tenant, project_id: str) -> None:
     """Also one of another organisation of the caller's own."""
-    selection = await given_codes(tenant, 1)
+    selection = await make_codes(tenant, 1)
     asking = Tenant(tenant.api, tenant.organization_id, project_id)
     assert refused(await ask(asking, selection)) == (404, "project_not_found")
-    other = await tenant.api.given_tenant()
+    other = await make_tenant(tenant.api)
     foreign = Tenant(tenant.api, tenant.organization_id, other.project_id)
     assert refused(await ask(foreign, selection)) == (404, "project_not_found")
 
@@ -200,8 +199,8 @@ async def test_a_project_that_is_not_there_is_not_found(tenant: Tenant, project_
 async def test_one_expired_code_among_a_hundred_is_no_bundle(api: Api, tenant: Tenant, files: list[IO[bytes]]) -> None:
     """To the millisecond; until then all of them are one."""
     api.clock.freeze()
-    selection = await given_codes(tenant, 99)
-    selection[77:77] = await given_codes(tenant, 1, lifetime_s=60)
+    selection = await make_codes(tenant, 99)
+    selection[77:77] = await make_codes(tenant, 1, lifetime_s=60)
     api.clock.advance(seconds=59.999)
     assert len(opened(await ask(tenant, selection, protocol=5)).namelist()) == 100
     api.clock.advance(seconds=0.001)
@@ -211,7 +210,7 @@ async def test_one_expired_code_among_a_hundred_is_no_bundle(api: Api, tenant: T
 
 async def test_a_revoked_code_is_no_bundle(api: Api, tenant: Tenant) -> None:
     """Neither before nor after its own time is over."""
-    selection = await given_codes(tenant, 2, lifetime_s=60)
+    selection = await make_codes(tenant, 2, lifetime_s=60)
     await tenant.revoke(selection[1])
     for seconds in (0, 61):
         api.clock.advance(seconds=seconds)
@@ -219,13 +218,13 @@ async def test_a_revoked_code_is_no_bundle(api: Api, tenant: Tenant) -> None:
 
 
 async def test_what_is_missing_is_told_before_what_is_over(tenant: Tenant) -> None:
-    selection = await given_codes(tenant, 1)
+    selection = await make_codes(tenant, 1)
     await tenant.revoke(selection[0])
     assert refused(await ask(tenant, [*selection, UNKNOWN])) == (404, "code_not_found")
 
 
 async def test_a_code_that_does_not_verify_is_not_there(tenant: Tenant, rival: Rival) -> None:
-    selection = await given_codes(tenant, 3)
+    selection = await make_codes(tenant, 3)
     await rival.run(
         "UPDATE broadcasts SET signature = sha512(signature) WHERE token ="
         " (SELECT broadcast_token FROM codes WHERE xr_id = %s)",
@@ -236,14 +235,14 @@ async def test_a_code_that_does_not_verify_is_not_there(tenant: Tenant, rival: R
 
 async def test_whoever_may_read_may_bundle(people: People, rival: Rival) -> None:
     tenant = await people.tenant_of("owner")
-    selection = await given_codes(tenant, 1)
+    selection = await make_codes(tenant, 1)
     other = await second_project(tenant)
     for role, status in (("admin", 200), ("member", 200), ("billing", 403)):
         assert (await ask(await people.member(tenant, rival, role, role), selection)).status == status
-    assert (await ask(tenant.with_key(await tenant.given_key(scopes=["codes:read"])), selection)).status == 200
-    writer = tenant.with_key(await tenant.given_key(scopes=["codes:write"]))
+    assert (await ask(tenant.with_key(await tenant.make_key(scopes=["codes:read"])), selection)).status == 200
+    writer = tenant.with_key(await tenant.make_key(scopes=["codes:write"]))
     assert refused(await ask(writer, selection)) == (403, "insufficient_scope")
-    elsewhere = tenant.with_key(await other.given_key(scopes=["codes:read"]))
+    elsewhere = tenant.with_key(await other.make_key(scopes=["codes:read"]))
     assert refused(await ask(elsewhere, selection)) == (404, "project_not_found")
 
 
@@ -265,7 +264,7 @@ async def test_what_becomes_of_the_selection_while_it_is_rendered_counts(
 ) -> None:
     """Somebody holds the caller's row, so the finished bundle waits to be judged once more."""
     await second_project(tenant)
-    selection = await given_codes(tenant, 3)
+    selection = await make_codes(tenant, 3)
     async with rival.holding("SELECT 1 FROM members FOR UPDATE"):
         bundling = await rival.while_waiting(ask(tenant, selection))
         assert [file.closed for file in files] == [False], "it is rendered"
@@ -285,7 +284,7 @@ async def test_what_becomes_of_the_selection_while_it_is_rendered_counts(
 async def test_what_becomes_of_the_caller_while_it_is_rendered_counts(
     tenant: Tenant, rival: Rival, files: list[IO[bytes]], change: str, problem: tuple[int, str]
 ) -> None:
-    selection = await given_codes(tenant, 3)
+    selection = await make_codes(tenant, 3)
     async with rival.committing(change):
         bundling = await rival.while_waiting(ask(tenant, selection))
         assert [file.closed for file in files] == [False], "it is rendered"
@@ -296,7 +295,7 @@ async def test_what_becomes_of_the_caller_while_it_is_rendered_counts(
 async def test_a_code_that_expires_while_it_is_rendered_is_no_bundle(
     api: Api, tenant: Tenant, rival: Rival, files: list[IO[bytes]]
 ) -> None:
-    selection = await given_codes(tenant, 2, lifetime_s=60)
+    selection = await make_codes(tenant, 2, lifetime_s=60)
     async with rival.holding("SELECT 1 FROM members FOR UPDATE"):
         bundling = await rival.while_waiting(ask(tenant, selection))
         api.clock.advance(seconds=60)
@@ -307,8 +306,8 @@ async def test_a_code_that_expires_while_it_is_rendered_is_no_bundle(
 async def test_a_key_that_is_revoked_while_it_is_rendered_gets_no_bundle(
     tenant: Tenant, rival: Rival, files: list[IO[bytes]]
 ) -> None:
-    selection = await given_codes(tenant, 2)
-    server = tenant.with_key(await tenant.given_key(scopes=["codes:read"]))
+    selection = await make_codes(tenant, 2)
+    server = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
     assert (await ask(server, selection)).status == 200  # And that it was used is noted.
     async with rival.committing(REVOKED_KEY):
         bundling = await rival.while_waiting(ask(server, selection))
@@ -320,7 +319,7 @@ async def test_a_key_that_is_revoked_while_it_is_rendered_gets_no_bundle(
 async def test_a_database_that_goes_while_it_is_rendered_is_no_bundle(
     tenant: Tenant, rival: Rival, files: list[IO[bytes]]
 ) -> None:
-    selection = await given_codes(tenant, 2)
+    selection = await make_codes(tenant, 2)
     async with rival.holding("SELECT 1 FROM members FOR UPDATE"):
         bundling = await rival.while_waiting(ask(tenant, selection))
         await rival.end_whoever_waits()
@@ -340,12 +339,12 @@ def sounding(size_bytes: int = 44) -> Behaviour:
 @asynccontextmanager
 async def tenant_of_core_with(
     behave: Behaviour, database_url: Secret, **changes: Any
-) -> AsyncIterator[tuple[Tenant, Misbehaving]]:
+) -> AsyncIterator[tuple[Tenant, MisbehavingServer]]:
     """A tenant of a Core whose audio component does this."""
-    async with misbehaving(behave) as audio:
+    async with misbehaving_server(behave) as audio:
         settings = core_settings(database_url, audio_url=audio.url, audio_credential=AUDIO_CREDENTIAL, **changes)
         async with running_core(settings) as api:
-            yield await api.given_tenant(), audio
+            yield await make_tenant(api), audio
 
 
 def after(count: int, then: Behaviour) -> Behaviour:
@@ -378,7 +377,7 @@ async def test_a_component_that_fails_in_the_middle_is_no_bundle(
     # A good answer has its time on a busy machine; silence is not waited for that long.
     timeout_s = "3" if then is silent else "30"
     async with tenant_of_core_with(after(10, then), database_url, private_timeout_s=timeout_s) as (tenant, audio):
-        bundled = await ask(tenant, await given_codes(tenant, 100))
+        bundled = await ask(tenant, await make_codes(tenant, 100))
         assert refused(bundled) == (503, "audio_unavailable")
         assert 10 < len(audio.requests) <= 14
     assert [file.closed for file in files] == [True]
@@ -386,8 +385,8 @@ async def test_a_component_that_fails_in_the_middle_is_no_bundle(
 
 async def test_a_component_that_is_not_there_is_no_bundle(database_url: Secret, files: list[IO[bytes]]) -> None:
     async with running_core(core_settings(database_url)) as api:
-        tenant = await api.given_tenant()
-        assert refused(await ask(tenant, await given_codes(tenant, 5))) == (503, "audio_unavailable")
+        tenant = await make_tenant(api)
+        assert refused(await ask(tenant, await make_codes(tenant, 5))) == (503, "audio_unavailable")
     assert [file.closed for file in files] == [True]
 
 
@@ -397,7 +396,7 @@ async def test_a_rendering_without_end_has_one(
     """Each call within its own deadline, all of them together beyond that of a bundle."""
     monkeypatch.setattr(bundle, "RENDERING_S_MAX", 0.3)
     async with tenant_of_core_with(silent, database_url, private_timeout_s="5") as (tenant, _):
-        bundled = await ask(tenant, await given_codes(tenant, 5))
+        bundled = await ask(tenant, await make_codes(tenant, 5))
         assert refused(bundled) == (503, "audio_unavailable")
     assert [file.closed for file in files] == [True]
 
@@ -408,7 +407,7 @@ async def test_the_wavs_together_are_at_most_64_mib(
 ) -> None:
     """Judged while they arrive: of a hundred, few are fetched. Exactly so much is not too much."""
     async with tenant_of_core_with(sounding(8 * MIB), database_url, private_timeout_s="20") as (tenant, audio):
-        bundled = await ask(tenant, await given_codes(tenant, count))
+        bundled = await ask(tenant, await make_codes(tenant, count))
         assert bundled.status == status
         if status == 422:
             assert bundled.code == "audio_bundle_too_large"
@@ -482,7 +481,7 @@ async def test_no_transaction_is_open_while_it_is_rendered(database_url: Secret,
         await sounding()(reader, writer)
 
     async with tenant_of_core_with(behave, database_url, private_timeout_s="20") as (tenant, _):
-        bundling = asyncio.create_task(ask(tenant, await given_codes(tenant, 2)))
+        bundling = asyncio.create_task(ask(tenant, await make_codes(tenant, 2)))
         await asked.wait()
         async with rival.holding("LOCK TABLE codes, broadcasts, members, projects IN ACCESS EXCLUSIVE MODE NOWAIT"):
             go_on.set()

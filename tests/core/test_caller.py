@@ -4,8 +4,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from core_app import Api, Rival, Tenant
-from people import People
+from support.core_client import Api
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 NOBODY: dict[str, Any] = {"organization_id": None, "project_id": None, "scopes": None}
 
@@ -40,8 +42,8 @@ async def test_an_administrator_of_the_platform_is_one(people: People) -> None:
 
 async def test_a_server_key_names_its_organisation_project_and_scopes(api: Api) -> None:
     """From anywhere; whatever its scopes are."""
-    tenant = await api.given_tenant()
-    key = await tenant.given_key(scopes=["codes:write", "audience:read"])
+    tenant = await make_tenant(api)
+    key = await tenant.make_key(scopes=["codes:write", "audience:read"])
     assert await caller_of(tenant.with_key(key).api) == {
         "type": "api_key",
         "id": key["id"],
@@ -68,14 +70,9 @@ async def test_the_operator_is_told_from_a_person_of_that_name(api: Api, people:
     assert (namesake["type"], namesake["id"]) == ("user", "operator")
 
 
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
-
-
 @pytest.mark.parametrize("end", ["revoked", "expired", "rotated"])
 async def test_a_key_that_holds_no_longer_is_no_caller(tenant: Tenant, rival: Rival, end: str) -> None:
-    key = await tenant.given_key()
+    key = await tenant.make_key()
     as_server = tenant.with_key(key).api
     assert (await caller_of(as_server))["id"] == key["id"]
     if end == "revoked":

@@ -5,8 +5,10 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
-from people import People
+from support.core_client import Answer, Api
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 ROLES = ("owner", "admin", "member", "billing")
 MIGHTY = {"owner", "admin"}
@@ -33,7 +35,7 @@ async def test_who_may_change_whom(  # noqa: PLR0913, PLR0917 - the table's thre
     people: People, tenant: Tenant, rival: Rival, caller: str, before: str, after: str
 ) -> None:
     acting = await people.member(tenant, rival, "acting", caller)
-    await tenant.given_member(rival, "bob", before)
+    await tenant.make_member(rival, "bob", before)
     answer = await change(acting, "bob", after)
     if caller == "owner" or not {before, after} & MIGHTY:
         assert (answer.status, answer.json["role"]) == (200, after)
@@ -48,7 +50,7 @@ async def test_who_may_change_whom(  # noqa: PLR0913, PLR0917 - the table's thre
 
 
 async def test_the_answer_is_the_member(tenant: Tenant, rival: Rival) -> None:
-    await tenant.given_member(rival, "bob", "member")
+    await tenant.make_member(rival, "bob", "member")
     answer = await change(tenant, "bob", "billing")
     listed = await tenant.api.get("/v1/members", params=tenant.query)
     assert answer.json in listed.json["data"]
@@ -75,7 +77,7 @@ async def test_an_administrator_cannot_rise_or_step_down(people: People, tenant:
 @pytest.mark.parametrize("role", ["admin", "member", "billing"])
 async def test_the_last_owner_stays_one(tenant: Tenant, rival: Rival, role: str) -> None:
     """Others there may be; an owner of another organisation does not count."""
-    await tenant.given_member(rival, "bob", "admin")
+    await tenant.make_member(rival, "bob", "admin")
     answer = await change(tenant, "alice", role)
     assert (answer.status, answer.code) == (409, "last_owner")
     assert await roles(rival) == {"alice": "owner", "bob": "admin"}
@@ -93,7 +95,7 @@ async def test_the_last_owner_may_be_made_an_owner(tenant: Tenant) -> None:
 
 
 async def test_an_owner_may_step_down_beside_another(tenant: Tenant, rival: Rival) -> None:
-    await tenant.given_member(rival, "bob", "owner")
+    await tenant.make_member(rival, "bob", "owner")
     assert (await change(tenant, "alice", "member")).json["role"] == "member"
     assert (await change(tenant, "bob", "member")).code == "forbidden"
 
@@ -111,7 +113,7 @@ async def test_a_subject_is_at_most_255_characters(tenant: Tenant) -> None:
 
 @pytest.mark.parametrize("subject_id", ["auth0|5f7c", "https://id.example.org/ada", "ä ö", "a%2Fb", "x?y#z", "+"])
 async def test_a_subject_may_hold_anything(tenant: Tenant, rival: Rival, subject_id: str) -> None:
-    await tenant.given_member(rival, subject_id, "member")
+    await tenant.make_member(rival, subject_id, "member")
     assert (await change(tenant, subject_id, "billing")).json["subject_id"] == subject_id
     path = f"/v1/members/{quote(subject_id, safe='')}"
     assert (await tenant.api.delete(path, params=tenant.query)).status == 204
@@ -120,7 +122,7 @@ async def test_a_subject_may_hold_anything(tenant: Tenant, rival: Rival, subject
 async def test_a_member_of_another_organisation_is_not_found(people: People, tenant: Tenant, rival: Rival) -> None:
     """Alice owns both."""
     other = await people.tenant_of("alice")
-    await other.given_member(rival, "bob", "member")
+    await other.make_member(rival, "bob", "member")
     assert (await change(tenant, "bob", "billing")).code == "member_not_found"
     assert (await roles(rival))["bob"] == "member"
 
@@ -176,7 +178,7 @@ async def test_two_owners_who_step_down_leave_one(people: People, tenant: Tenant
 
 async def test_an_owner_who_goes_by_hand_counts_no_more(tenant: Tenant, rival: Rival) -> None:
     """Also beside somebody who knows nothing of our locks."""
-    await tenant.given_member(rival, "bob", "owner")
+    await tenant.make_member(rival, "bob", "owner")
     async with rival.committing("UPDATE members SET role = 'admin' WHERE subject_id = 'bob'"):
         stepping_down = await rival.while_waiting(change(tenant, "alice", "member"))
     assert (await stepping_down).code == "last_owner"
@@ -185,7 +187,7 @@ async def test_an_owner_who_goes_by_hand_counts_no_more(tenant: Tenant, rival: R
 async def test_two_changes_of_one_member_are_one_after_the_other(people: People, tenant: Tenant, rival: Rival) -> None:
     """The log tells both, each from where the other left."""
     bob = await people.member(tenant, rival, "bob", "owner")
-    await tenant.given_member(rival, "carol", "member")
+    await tenant.make_member(rival, "carol", "member")
     async with rival.holding("SELECT 1 FROM members WHERE subject_id = 'carol' FOR UPDATE"):
         first = await rival.while_waiting(change(tenant, "carol", "admin"))
         second = asyncio.create_task(change(bob, "carol", "billing"))
@@ -201,8 +203,8 @@ async def _told(rival: Rival) -> list[tuple[str, str | None, dict[str, Any]]]:
 
 async def test_other_organisations_do_not_wait(people: People, tenant: Tenant, rival: Rival) -> None:
     other = await people.tenant_of("bob")
-    await tenant.given_member(rival, "carol", "member")
-    await other.given_member(rival, "carol", "member")
+    await tenant.make_member(rival, "carol", "member")
+    await other.make_member(rival, "carol", "member")
     holding = "SELECT 1 FROM members WHERE organization_id = %s AND subject_id = 'carol' FOR UPDATE"
     async with rival.holding(holding, tenant.organization_id):
         changing = await rival.while_waiting(change(tenant, "carol", "billing"))
@@ -212,7 +214,7 @@ async def test_other_organisations_do_not_wait(people: People, tenant: Tenant, r
 
 
 async def test_a_change_cut_before_its_commit_changes_nothing(tenant: Tenant, rival: Rival) -> None:
-    await tenant.given_member(rival, "bob", "member")
+    await tenant.make_member(rival, "bob", "member")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         changing = await rival.while_waiting(change(tenant, "bob", "admin"))
         await rival.end_whoever_waits()
@@ -223,8 +225,8 @@ async def test_a_change_cut_before_its_commit_changes_nothing(tenant: Tenant, ri
 
 
 async def test_a_server_key_changes_nobody(api: Api, rival: Rival) -> None:
-    tenant = await api.given_tenant()
-    server = tenant.with_key(await tenant.given_key(scopes=["audience:write", "codes:write"]))
+    tenant = await make_tenant(api)
+    server = tenant.with_key(await tenant.make_key(scopes=["audience:write", "codes:write"]))
     for answer in (
         await change(server, "operator", "member"),
         await server.api.delete("/v1/members/operator", params=tenant.query),
@@ -241,13 +243,13 @@ async def test_what_the_demoted_has_under_way_commits_first(people: People, tena
     """It holds its authority to the end; the demotion waits, and nothing comes after it."""
     bob = await people.member(tenant, rival, "bob", "admin")
     async with rival.holding("LOCK TABLE codes IN SHARE MODE"):
-        issuing = await rival.while_waiting(bob.api.post("/v1/codes", json=bob.wanted_code()))
+        issuing = await rival.while_waiting(bob.api.post("/v1/codes", json=bob.code_body()))
         demoting = asyncio.create_task(change(tenant, "bob", "member"))
         await rival.until_someone_waits(2)
         assert not demoting.done()
     assert (await issuing).status == 201
     assert (await demoting).status == 200
-    assert (await bob.api.post("/v1/codes", json=bob.wanted_code())).code == "forbidden"
+    assert (await bob.api.post("/v1/codes", json=bob.code_body())).code == "forbidden"
 
 
 async def test_what_comes_after_a_demotion_is_refused(people: People, tenant: Tenant, rival: Rival) -> None:
@@ -255,7 +257,7 @@ async def test_what_comes_after_a_demotion_is_refused(people: People, tenant: Te
     bob = await people.member(tenant, rival, "bob", "admin")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         demoting = await rival.while_waiting(change(tenant, "bob", "member"))
-        issuing = asyncio.create_task(bob.api.post("/v1/codes", json=bob.wanted_code()))
+        issuing = asyncio.create_task(bob.api.post("/v1/codes", json=bob.code_body()))
         await rival.until_someone_waits(2)
     assert (await demoting).status == 200
     assert ((await issuing).status, (await issuing).code) == (403, "forbidden")
@@ -266,6 +268,6 @@ async def test_a_demotion_to_what_suffices_refuses_nothing(people: People, tenan
     bob = await people.member(tenant, rival, "bob", "owner")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         demoting = await rival.while_waiting(change(tenant, "bob", "admin"))
-        issuing = asyncio.create_task(bob.api.post("/v1/codes", json=bob.wanted_code()))
+        issuing = asyncio.create_task(bob.api.post("/v1/codes", json=bob.code_body()))
         await rival.until_someone_waits(2)
     assert ((await demoting).status, (await issuing).status) == (200, 201)

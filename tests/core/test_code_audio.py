@@ -3,14 +3,13 @@
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant, core_settings, running_core
+from support.core_client import Answer, Api
+from support.core_settings import core_settings
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import Tenant
 
 from soundmark.kit.secret import Secret
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
 
 
 async def render(tenant: Tenant, code: dict[str, Any], **query: Any) -> Answer:
@@ -19,7 +18,7 @@ async def render(tenant: Tenant, code: dict[str, Any], **query: Any) -> Answer:
 
 async def test_the_sound_is_that_of_the_stored_frame(tenant: Tenant) -> None:
     """The same each time, and another for another Code and for another protocol; 4 unless told."""
-    one, other = await tenant.given_code(), await tenant.given_code()
+    one, other = await tenant.make_code(), await tenant.make_code()
     heard = {protocol: (await render(tenant, one, protocol=protocol)).body for protocol in "345"}
     assert len(set(heard.values())) == 3
     assert (await render(tenant, one)).body == heard["4"]
@@ -27,7 +26,7 @@ async def test_the_sound_is_that_of_the_stored_frame(tenant: Tenant) -> None:
 
 
 async def test_the_answer_is_a_file_that_nobody_keeps(tenant: Tenant) -> None:
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     answer = await render(tenant, code)
     assert (answer.status, answer.headers["content-type"]) == (200, "audio/wav")
     assert answer.headers["content-disposition"] == f'attachment; filename="{code["xr_id"]}.wav"'
@@ -37,14 +36,14 @@ async def test_the_answer_is_a_file_that_nobody_keeps(tenant: Tenant) -> None:
 
 @pytest.mark.parametrize("protocol", ["0", "1", "2", "6", "34", "", "04", "+4", " 4", "4.0", "-4", "fast", "４", "\0"])
 async def test_another_protocol_is_refused(tenant: Tenant, protocol: str) -> None:
-    answer = await render(tenant, await tenant.given_code(), protocol=protocol)
+    answer = await render(tenant, await tenant.make_code(), protocol=protocol)
     assert (answer.status, answer.code) == (422, "validation_failed")
     assert [(error["location"], error["pointer"]) for error in answer.json["errors"]] == [("query", "/protocol")]
 
 
 async def test_a_code_is_rendered_until_the_millisecond_it_expires(api: Api, tenant: Tenant) -> None:
     api.clock.freeze()
-    code = await tenant.given_code(lifetime_s=60)
+    code = await tenant.make_code(lifetime_s=60)
     api.clock.advance(seconds=59.999)
     assert (await render(tenant, code)).status == 200
     api.clock.advance(seconds=0.001)
@@ -54,7 +53,7 @@ async def test_a_code_is_rendered_until_the_millisecond_it_expires(api: Api, ten
 
 async def test_a_revoked_code_is_not_rendered(api: Api, tenant: Tenant) -> None:
     """Neither before nor after its own time is over."""
-    code = await tenant.given_code(lifetime_s=60)
+    code = await tenant.make_code(lifetime_s=60)
     await tenant.revoke(code["xr_id"])
     for seconds in (0, 61):
         api.clock.advance(seconds=seconds)
@@ -63,7 +62,7 @@ async def test_a_revoked_code_is_not_rendered(api: Api, tenant: Tenant) -> None:
 
 
 async def test_expiry_is_judged_after_the_code_was_read(api: Api, tenant: Tenant, rival: Rival) -> None:
-    code = await tenant.given_code(lifetime_s=60)
+    code = await tenant.make_code(lifetime_s=60)
     async with rival.holding("LOCK TABLE codes IN ACCESS EXCLUSIVE MODE"):
         rendering = await rival.while_waiting(render(tenant, code))
         api.clock.advance(seconds=61)
@@ -82,7 +81,7 @@ async def test_a_code_that_is_over_once_it_is_rendered_is_not_given_away(
     tenant: Tenant, rival: Rival, change: str, status: int, problem: str
 ) -> None:
     """Somebody holds the caller's row, so the finished WAV waits to be judged once more."""
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     async with rival.holding("SELECT 1 FROM members FOR UPDATE"):
         rendering = await rival.while_waiting(render(tenant, code))
         await rival.run(change, code["xr_id"])
@@ -93,7 +92,7 @@ async def test_a_code_that_is_over_once_it_is_rendered_is_not_given_away(
 async def test_a_code_that_expires_while_it_is_rendered_is_not_given_away(
     api: Api, tenant: Tenant, rival: Rival
 ) -> None:
-    code = await tenant.given_code(lifetime_s=60)
+    code = await tenant.make_code(lifetime_s=60)
     async with rival.holding("SELECT 1 FROM members FOR UPDATE"):
         rendering = await rival.while_waiting(render(tenant, code))
         api.clock.advance(seconds=60)
@@ -101,7 +100,7 @@ async def test_a_code_that_expires_while_it_is_rendered_is_not_given_away(
 
 
 async def test_a_caller_who_is_demoted_while_it_is_rendered_gets_no_wav(tenant: Tenant, rival: Rival) -> None:
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     async with rival.committing("UPDATE members SET role = 'billing'"):
         rendering = await rival.while_waiting(render(tenant, code))
     answer = await rendering
@@ -110,7 +109,7 @@ async def test_a_caller_who_is_demoted_while_it_is_rendered_gets_no_wav(tenant: 
 
 async def test_an_organisation_is_required_in_the_query(api: Api, tenant: Tenant) -> None:
     """The header of listing and revoking names none here."""
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     headers = {"X-Svc-Organization-Id": tenant.organization_id}
     answer = await api.get(f"/v1/codes/{code['xr_id']}/audio", headers=headers)
     assert (answer.status, answer.code) == (422, "validation_failed")

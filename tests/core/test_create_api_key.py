@@ -7,20 +7,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.timestamps import format_timestamp
 
 SCOPES = ["audience:read", "audience:write", "codes:read", "codes:write"]
 
 
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
-
-
 async def create(tenant: Tenant, **changes: Any) -> Answer:
-    return await tenant.api.post("/v1/api-keys", json=tenant.wanted_key(**changes))
+    return await tenant.api.post("/v1/api-keys", json=tenant.key_body(**changes))
 
 
 def pointers(answer: Answer) -> list[str]:
@@ -53,7 +50,7 @@ async def test_a_key_is_answered_with_its_secret(api: Api, tenant: Tenant) -> No
 
 async def test_the_secret_is_stored_as_its_digest_alone(tenant: Tenant, rival: Rival) -> None:
     """In no table, whatever it is for."""
-    secret = (await tenant.given_key())["secret"]
+    secret = (await tenant.make_key())["secret"]
     assert await rival.rows("SELECT digest FROM api_key_digests") == [(hashlib.sha256(secret.encode()).digest(),)]
     tables = [name for (name,) in await rival.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
     for table in tables:
@@ -62,7 +59,7 @@ async def test_the_secret_is_stored_as_its_digest_alone(tenant: Tenant, rival: R
 
 
 async def test_every_secret_is_another(tenant: Tenant) -> None:
-    keys = [await tenant.given_key() for _ in range(3)]
+    keys = [await tenant.make_key() for _ in range(3)]
     assert len({key["secret"] for key in keys}) == len({key["id"] for key in keys}) == 3
 
 
@@ -113,7 +110,7 @@ async def test_another_lifetime_is_refused(tenant: Tenant, days: Any) -> None:
 
 @pytest.mark.parametrize("missing", ["organization_id", "project_id", "scopes"])
 async def test_every_other_member_is_required(tenant: Tenant, missing: str) -> None:
-    body = tenant.wanted_key()
+    body = tenant.key_body()
     del body[missing]
     assert pointers(await tenant.api.post("/v1/api-keys", json=body)) == [f"/{missing}"]
 
@@ -138,14 +135,14 @@ async def test_an_unknown_project_is_not_found(tenant: Tenant, project_id: str) 
 
 async def test_a_project_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
     """Though both are the caller's own."""
-    other = await api.given_tenant()
+    other = await make_tenant(api)
     answer = await create(tenant, project_id=other.project_id)
     assert (answer.status, answer.code) == (404, "project_not_found")
     assert await rival.rows("SELECT 1 FROM api_keys") == []
 
 
 async def test_the_log_tells_who_made_it_and_not_the_secret(tenant: Tenant, rival: Rival) -> None:
-    key = await tenant.given_key(expires_in_days=7)
+    key = await tenant.make_key(expires_in_days=7)
     metadata = {"api_key_id": key["id"], "scopes": ["codes:read", "codes:write"], "expires_in_days": 7}
     assert await rival.audited("api_key.created") == [("user operator", tenant.project_id, metadata)]
 

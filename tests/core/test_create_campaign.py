@@ -5,21 +5,18 @@ import re
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
-from people import People
+from support.core_client import Answer, Api
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.timestamps import format_timestamp
 
 EARLIER, LATER = "2027-06-21T00:00:00.000Z", "2027-09-23T00:00:00.000Z"
 
 
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
-
-
 async def create(tenant: Tenant, **changes: Any) -> Answer:
-    return await tenant.api.post("/v1/campaigns", json=tenant.wanted_campaign(**changes))
+    return await tenant.api.post("/v1/campaigns", json=tenant.campaign_body(**changes))
 
 
 def pointers(answer: Answer) -> list[str]:
@@ -58,7 +55,7 @@ async def test_the_answer_is_the_new_campaign(api: Api, tenant: Tenant, rival: R
 async def test_a_campaign_needs_no_schedule(tenant: Tenant, dates: dict[str, None]) -> None:
     answer = await create(tenant, **dates)
     assert (answer.status, answer.json["starts_at"], answer.json["ends_at"]) == (201, None, None)
-    assert (await tenant.given_code(campaign_id=answer.json["id"]))["campaign_id"] == answer.json["id"]
+    assert (await tenant.make_code(campaign_id=answer.json["id"]))["campaign_id"] == answer.json["id"]
 
 
 @pytest.mark.parametrize("member", ["starts_at", "ends_at"])
@@ -71,7 +68,7 @@ async def test_a_schedule_may_be_over_already(tenant: Tenant) -> None:
     """It is the issuance that is judged by it."""
     answer = await create(tenant, starts_at="2020-01-01T00:00:00Z", ends_at="2020-01-02T00:00:00Z")
     assert (answer.status, answer.json["status"]) == (201, "active")
-    refused = await tenant.api.post("/v1/codes", json=tenant.wanted_code(campaign_id=answer.json["id"]))
+    refused = await tenant.api.post("/v1/codes", json=tenant.code_body(campaign_id=answer.json["id"]))
     assert (refused.status, refused.code) == (409, "campaign_not_open")
 
 
@@ -119,7 +116,7 @@ async def test_another_name_is_refused(tenant: Tenant, rival: Rival, name: Any) 
 
 @pytest.mark.parametrize("member", ["name", "project_id", "organization_id"])
 async def test_what_is_required_is_required(tenant: Tenant, member: str) -> None:
-    body = {name: value for name, value in tenant.wanted_campaign().items() if name != member}
+    body = {name: value for name, value in tenant.campaign_body().items() if name != member}
     assert pointers(await tenant.api.post("/v1/campaigns", json=body)) == [f"/{member}"]
 
 
@@ -137,7 +134,7 @@ async def test_what_is_no_object_is_refused(tenant: Tenant, content: bytes) -> N
 
 @pytest.mark.parametrize("name", ["Tonight", " Tonight\t"])
 async def test_a_name_is_taken_once_in_a_project(tenant: Tenant, rival: Rival, name: str) -> None:
-    await tenant.given_campaign()
+    await tenant.make_campaign()
     answer = await create(tenant, name=name)
     assert (answer.status, answer.code) == (409, "campaign_name_conflict")
     assert await names(rival) == ["Tonight"]
@@ -145,17 +142,17 @@ async def test_a_name_is_taken_once_in_a_project(tenant: Tenant, rival: Rival, n
 
 
 async def test_an_archived_campaign_keeps_its_name(tenant: Tenant) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     await tenant.api.post(f"/v1/campaigns/{campaign['id']}/archive", params=tenant.query)
     assert (await create(tenant)).code == "campaign_name_conflict"
 
 
 async def test_another_project_and_another_organisation_have_names_of_their_own(api: Api, tenant: Tenant) -> None:
-    await tenant.given_campaign()
+    await tenant.make_campaign()
     assert (await create(tenant, name="tonight")).status == 201
-    other = await api.given_project(tenant.organization_id, "Evening show")
+    other = await api.make_project(tenant.organization_id, "Evening show")
     assert (await create(tenant, project_id=other)).status == 201
-    assert (await create(await api.given_tenant())).status == 201
+    assert (await create(await make_tenant(api))).status == 201
 
 
 @pytest.mark.parametrize("project_id", ["", "x", "prj_" + "A" * 22, "prj_\0", "prj_ü"])
@@ -167,7 +164,7 @@ async def test_an_unknown_project_is_not_found(tenant: Tenant, rival: Rival, pro
 
 async def test_a_project_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
     """Both are the caller's own."""
-    other = await api.given_tenant()
+    other = await make_tenant(api)
     answer = await create(tenant, project_id=other.project_id)
     assert (answer.status, answer.code) == (404, "project_not_found")
     assert await names(rival) == []
@@ -176,7 +173,7 @@ async def test_a_project_of_another_organisation_is_not_found(api: Api, tenant: 
 async def test_owners_and_administrators_may_and_need_no_second_factor(people: People, rival: Rival) -> None:
     tenant = await people.tenant_of("alice")
     for role in ("admin", "member", "billing"):
-        await tenant.given_member(rival, role, role)
+        await tenant.make_member(rival, role, role)
     for subject_id, outcome in (
         ("alice", 201),
         ("admin", 201),
@@ -191,7 +188,7 @@ async def test_owners_and_administrators_may_and_need_no_second_factor(people: P
 
 
 async def test_a_server_key_creates_none(tenant: Tenant, rival: Rival) -> None:
-    server = tenant.with_key(await tenant.given_key())
+    server = tenant.with_key(await tenant.make_key())
     answer = await create(server)
     assert (answer.status, answer.code) == (403, "user_token_required")
     assert await names(rival) == []

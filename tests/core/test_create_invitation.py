@@ -6,19 +6,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
-from people import People
+from support.core_client import Answer, Api
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.timestamps import format_timestamp
 
 
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
-
-
 async def invite(tenant: Tenant, **changes: Any) -> Answer:
-    return await tenant.api.post("/v1/member-invitations", json=tenant.wanted_invitation(**changes))
+    return await tenant.api.post("/v1/member-invitations", json=tenant.invitation_body(**changes))
 
 
 async def listed(tenant: Tenant, **params: Any) -> Any:
@@ -50,7 +47,7 @@ async def test_the_answer_is_the_invitation_with_its_secret(api: Api, tenant: Te
 
 
 async def test_the_secret_is_kept_as_a_digest_and_shown_once(tenant: Tenant, rival: Rival) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     secret = invitation.pop("secret")
     assert await rival.rows("SELECT digest FROM invitation_digests") == [(hashlib.sha256(secret.encode()).digest(),)]
     assert (await listed(tenant))["data"] == [invitation]
@@ -116,7 +113,7 @@ async def test_what_is_no_address_is_refused(tenant: Tenant, email: Any, rival: 
 
 @pytest.mark.parametrize("missing", ["organization_id", "email", "role"])
 async def test_a_required_member_is_required(tenant: Tenant, missing: str) -> None:
-    body = tenant.wanted_invitation()
+    body = tenant.invitation_body()
     del body[missing]
     answer = await tenant.api.post("/v1/member-invitations", json=body)
     assert (answer.code, answer.json["errors"][0]["pointer"]) == ("validation_failed", f"/{missing}")
@@ -129,7 +126,7 @@ async def test_an_unknown_member_is_refused(tenant: Tenant) -> None:
 
 async def test_one_address_may_be_invited_again(tenant: Tenant) -> None:
     """The first mail may be lost, or the role be wrong; each invitation is one of its own."""
-    one, other = await tenant.given_invitation(), await tenant.given_invitation()
+    one, other = await tenant.make_invitation(), await tenant.make_invitation()
     assert one["secret"] != other["secret"]
     assert len((await listed(tenant))["data"]) == 2
 
@@ -185,7 +182,7 @@ async def test_a_second_factor_is_not_asked_for(people: People) -> None:
 async def test_the_list_is_newest_first_and_goes_on(api: Api, tenant: Tenant) -> None:
     made = []
     for _ in range(3):
-        made.append((await tenant.given_invitation())["id"])
+        made.append((await tenant.make_invitation())["id"])
         api.clock.advance(milliseconds=1)
     page = await listed(tenant, limit=2)
     rest = await listed(tenant, limit=2, cursor=page["next_cursor"])
@@ -194,15 +191,15 @@ async def test_the_list_is_newest_first_and_goes_on(api: Api, tenant: Tenant) ->
 
 
 async def test_the_list_is_of_one_organisation(api: Api, tenant: Tenant) -> None:
-    other = await api.given_tenant()
-    await other.given_invitation()
+    other = await make_tenant(api)
+    await other.make_invitation()
     assert (await listed(tenant))["data"] == []
 
 
 async def test_a_cursor_of_another_organisation_or_list_is_refused(api: Api, tenant: Tenant) -> None:
-    other = await api.given_tenant()
+    other = await make_tenant(api)
     for _ in range(2):
-        await other.given_invitation()
+        await other.make_invitation()
     cursor = (await listed(other, limit=1))["next_cursor"]
     for path, whose in (("/v1/member-invitations", tenant), ("/v1/projects", other)):
         answer = await api.get(path, params={**whose.query, "cursor": cursor})
@@ -210,9 +207,9 @@ async def test_a_cursor_of_another_organisation_or_list_is_refused(api: Api, ten
 
 
 async def test_the_list_says_what_became_of_them(api: Api, tenant: Tenant) -> None:
-    await tenant.given_invitation(expires_in_days=1)
+    await tenant.make_invitation(expires_in_days=1)
     api.clock.advance(milliseconds=1)
-    await tenant.given_invitation(expires_in_days=14)
+    await tenant.make_invitation(expires_in_days=14)
     api.clock.advance(days=1)
     assert [entry["status"] for entry in (await listed(tenant))["data"]] == ["pending", "expired"]
     assert not [entry for entry in (await listed(tenant))["data"] if "secret" in entry]

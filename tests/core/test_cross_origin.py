@@ -3,8 +3,11 @@
 import re
 
 import pytest
-from core_app import PROOF, Api, core_settings, running_core
-from operations import every_operation
+from support.core_client import PROOF, Api
+from support.core_settings import core_settings
+from support.operations import list_operations
+from support.running_apps import running_core
+from support.tenant import make_tenant
 
 from soundmark.kit.secret import Secret
 
@@ -29,7 +32,7 @@ OPEN = [
 # Beside an open path, or almost one.
 CLOSED = ["/", "/docs", "/healthz", "/readyz", "/v1/keys/", "/v1/keys/other", "/v1/resolve", "/schemas", "/problems"]
 OPEN_TEMPLATES = {"/v1/resolve/{broadcast_token}", "/v1/keys", "/v1/keys/history"}
-OPERATIONS = {operation.path for operation in every_operation()} - OPEN_TEMPLATES
+OPERATIONS = {operation.path for operation in list_operations()} - OPEN_TEMPLATES
 
 
 def cross_origin(headers: object) -> dict[str, str]:
@@ -109,8 +112,8 @@ async def test_a_refused_method_may_be_read_too(page: Api, method: str, path: st
 
 async def test_every_answer_of_a_resolution_may_be_read(api: Api, page: Api) -> None:
     """A page has to tell its user apart what is over, what is refused and what is found."""
-    tenant = await api.given_tenant()
-    code, expired = await tenant.given_code(), await tenant.given_code(lifetime_s=60)
+    tenant = await make_tenant(api)
+    code, expired = await tenant.make_code(), await tenant.make_code(lifetime_s=60)
     api.clock.advance(seconds=61)
     found = await page.resolve(code["broadcast_token"], headers=PAGE)
     over = await page.resolve(expired["broadcast_token"], headers=PAGE)

@@ -5,9 +5,12 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
-from core_app import MASTER_KEY, FakeClock, Rival, core_settings, running_core
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
+from support.core_settings import MASTER_KEY, core_settings
+from support.fake_clock import FakeClock
+from support.rival import Rival
+from support.running_apps import running_core
 
 from soundmark.core import custody as custody_module
 from soundmark.core.custody import Custody

@@ -7,8 +7,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant, core_settings, running_core
-from published import PROBLEM_TYPE
+from support.core_client import Answer, Api
+from support.core_settings import core_settings
+from support.published_contract import PROBLEM_TYPE
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import Tenant, make_tenant
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.secret import Secret
@@ -102,9 +106,9 @@ async def ask_everything(tenant: Tenant, code: dict[str, Any]) -> dict[str, Answ
 async def test_every_operation_says_that_the_database_is_away_and_works_again_without_a_restart(
     api: Api, superuser: Rival
 ) -> None:
-    organization_id = await api.given_organization()
-    tenant = Tenant(api, organization_id, await api.given_project(organization_id, "Evening show"))
-    code = await tenant.given_code()
+    organization_id = await api.make_organization()
+    tenant = Tenant(api, organization_id, await api.make_project(organization_id, "Evening show"))
+    code = await tenant.make_code()
 
     async with outage(superuser):
         away = await ask_everything(tenant, code)
@@ -135,12 +139,12 @@ async def test_every_operation_publishes_that_the_database_may_be_away(api: Api)
 
 async def test_nothing_was_written_while_the_database_was_away(api: Api, superuser: Rival) -> None:
     """An answer of 503 means that nothing was changed: what was asked then was not done later either."""
-    tenant = await api.given_tenant()
-    code = await tenant.given_code()
+    tenant = await make_tenant(api)
+    code = await tenant.make_code()
     async with outage(superuser):
         refused = await asyncio.gather(
             tenant.revoke(code["xr_id"]),
-            api.post("/v1/codes", json=tenant.wanted_code()),
+            api.post("/v1/codes", json=tenant.code_body()),
             api.post("/v1/projects", json={"organization_id": tenant.organization_id, "name": "Evening show"}),
             api.post("/v1/organizations", json={"name": "Radio Suedlicht"}),
         )

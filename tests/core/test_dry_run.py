@@ -5,16 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.timestamps import format_timestamp
 
 PATHS = {"single": "/v1/codes", "batch": "/v1/codes/batch"}
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
 
 
 @pytest.fixture(params=PATHS)
@@ -24,7 +21,7 @@ def route(request: pytest.FixtureRequest) -> str:
 
 
 async def ask(tenant: Tenant, route: str = "single", **changes: Any) -> Answer:
-    body = tenant.wanted_code(**({"count": 2} if route == "batch" else {})) | changes
+    body = tenant.code_body(**({"count": 2} if route == "batch" else {})) | changes
     return await tenant.api.post(PATHS[route], params={"dry_run": "true"}, json=body)
 
 
@@ -52,7 +49,7 @@ async def test_it_waits_for_nobody(tenant: Tenant, rival: Rival, route: str) -> 
 
 
 async def test_a_quota_that_does_not_suffice(tenant: Tenant, rival: Rival) -> None:
-    await tenant.given_quota(rival, 1)
+    await tenant.make_quota(rival, 1)
     assert (await ask(tenant)).json == {"would_issue": True, "code": None, "quota_remaining": 1}
     assert (await ask(tenant, "batch")).json == {"would_issue": False, "code": "quota_exceeded", "quota_remaining": 1}
 
@@ -68,7 +65,7 @@ async def test_an_expiry_in_the_past(tenant: Tenant, route: str) -> None:
     ids=["an integer", "infinity", "size", "a float that is written as an integer"],
 )
 async def test_an_intent_without_a_canonical_form(tenant: Tenant, route: str, resource: Any) -> None:
-    body = tenant.wanted_code(**({"count": 2} if route == "batch" else {}))
+    body = tenant.code_body(**({"count": 2} if route == "batch" else {}))
     body["intent"] = {"type": "link", "action": "open", "resource": {}}
     text = json.dumps(body).replace('"resource": {}', f'"resource": {_json(resource)}')
     answer = await tenant.api.post(
@@ -84,10 +81,10 @@ async def test_an_integration_that_is_not_there(tenant: Tenant) -> None:
 
 async def test_the_states_of_a_campaign(tenant: Tenant, api: Api, route: str) -> None:
     now = api.clock.freeze()
-    later = await tenant.given_campaign("Later", starts_at=format_timestamp(now + timedelta(seconds=1)))
-    over = await tenant.given_campaign("Over", ends_at=format_timestamp(now))
-    running = await tenant.given_campaign("Running", starts_at=format_timestamp(now))
-    archived = await tenant.given_campaign("Archived")
+    later = await tenant.make_campaign("Later", starts_at=format_timestamp(now + timedelta(seconds=1)))
+    over = await tenant.make_campaign("Over", ends_at=format_timestamp(now))
+    running = await tenant.make_campaign("Running", starts_at=format_timestamp(now))
+    archived = await tenant.make_campaign("Archived")
     await api.post(f"/v1/campaigns/{archived['id']}/archive", params=tenant.query)
     expected = {
         later["id"]: (False, "campaign_not_open"),
@@ -102,7 +99,7 @@ async def test_the_states_of_a_campaign(tenant: Tenant, api: Api, route: str) ->
 
 
 async def test_an_idempotency_key_is_refused(tenant: Tenant, rival: Rival, route: str) -> None:
-    body = tenant.wanted_code(**({"count": 2} if route == "batch" else {}))
+    body = tenant.code_body(**({"count": 2} if route == "batch" else {}))
     answer = await tenant.api.post(
         PATHS[route], params={"dry_run": "true"}, json=body, headers={"Idempotency-Key": "a" * 16}
     )
@@ -115,7 +112,7 @@ async def test_an_idempotency_key_is_refused(tenant: Tenant, rival: Rival, route
 async def test_an_idempotency_key_that_was_used_is_refused_as_well(
     tenant: Tenant, route: str, changes: dict[str, Any]
 ) -> None:
-    body = tenant.wanted_code(**({"count": 2} if route == "batch" else {}))
+    body = tenant.code_body(**({"count": 2} if route == "batch" else {}))
     headers = {"Idempotency-Key": "a" * 16}
     assert (await tenant.api.post(PATHS[route], json=body, headers=headers)).status == 201
     answer = await tenant.api.post(PATHS[route], params={"dry_run": "true"}, json=body | changes, headers=headers)
@@ -125,10 +122,10 @@ async def test_an_idempotency_key_that_was_used_is_refused_as_well(
 
 async def test_who_may_not_issue_gets_no_verdict(tenant: Tenant, api: Api, route: str) -> None:
     assert (await ask(tenant, route, project_id="prj_" + "A" * 22)).code == "project_not_found"
-    reader = tenant.with_key(await tenant.given_key(scopes=["codes:read"]))
+    reader = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
     assert (await ask(reader, route)).code == "insufficient_scope"
-    other = await api.given_tenant()
-    stranger = other.with_key(await other.given_key())
+    other = await make_tenant(api)
+    stranger = other.with_key(await other.make_key())
     assert (await ask(stranger, route, organization_id=tenant.organization_id)).code == "organization_not_found"
 
 
@@ -138,7 +135,7 @@ async def test_a_body_of_another_shape_is_refused(tenant: Tenant, route: str) ->
 
 @pytest.mark.parametrize(("value", "status"), [("false", 201), ("maybe", 422), ("", 422)])
 async def test_only_true_makes_it_dry(tenant: Tenant, value: str, status: int) -> None:
-    answer = await tenant.api.post("/v1/codes", params={"dry_run": value}, json=tenant.wanted_code())
+    answer = await tenant.api.post("/v1/codes", params={"dry_run": value}, json=tenant.code_body())
     assert answer.status == status
 
 
@@ -148,7 +145,7 @@ async def test_only_true_makes_it_dry(tenant: Tenant, value: str, status: int) -
 async def test_what_is_not_dry_gets_no_verdict_on_an_intent_that_cannot_be_read(
     tenant: Tenant, path: str, params: dict[str, str]
 ) -> None:
-    body = json.dumps(tenant.wanted_code(intent={"type": 2**53, "action": "open", "resource": {}}))
+    body = json.dumps(tenant.code_body(intent={"type": 2**53, "action": "open", "resource": {}}))
     key = {"idempotency-key": "of-an-intent-that-is-none"} if path.endswith("recover") else {}
     answer = await tenant.api.post(
         path, params=params, content=body.encode(), headers={"content-type": "application/json", **key}
@@ -160,7 +157,7 @@ async def test_a_recovery_is_never_dry(tenant: Tenant) -> None:
     """The parameter belongs to issuance; elsewhere it is unknown."""
     headers = {"idempotency-key": "of-a-dry-recovery"}
     answer = await tenant.api.post(
-        "/v1/codes/recover", params={"dry_run": "true"}, json=tenant.wanted_code(), headers=headers
+        "/v1/codes/recover", params={"dry_run": "true"}, json=tenant.code_body(), headers=headers
     )
     assert (answer.status, answer.code) == (422, "validation_failed")
     assert [error["pointer"] for error in answer.json["errors"]] == ["/dry_run"]

@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
-from core_app import Answer, Rival, Tenant
-from people import People
+from support.core_client import Answer
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant
 
 OWNER, ADMIN, MEMBER, BILLING, STRANGER = "olga", "adam", "mia", "bill", "sam"
 HELD = "SELECT organization_id, subject_id, role FROM members ORDER BY 1, 2"
@@ -19,7 +21,7 @@ async def tenant(people: People, rival: Rival) -> Tenant:
     """Olga's organisation, with somebody of every role, and one of a stranger's own beside it."""
     tenant = await people.tenant_of(OWNER)
     for subject_id, role in ((ADMIN, "admin"), (MEMBER, "member"), (BILLING, "billing")):
-        await tenant.given_member(rival, subject_id, role)
+        await tenant.make_member(rival, subject_id, role)
     await people.tenant_of(STRANGER)
     return tenant
 
@@ -30,14 +32,14 @@ def seen_by(people: People, tenant: Tenant, subject_id: str, **claims: Any) -> T
 
 async def attempts(tenant: Tenant, own_subject_id: str) -> dict[str, Answer]:
     """What somebody does who wants to be more than they are."""
-    api, query, key = tenant.api, tenant.query, tenant.wanted_key()
+    api, query, key = tenant.api, tenant.query, tenant.key_body()
     own_address = f"{own_subject_id}@example.org"
 
     async def become(role: Any) -> Answer:
         return await api.put(f"/v1/members/{own_subject_id}", params=query, json={"role": role})
 
     async def invite(**changes: Any) -> Answer:
-        return await api.post("/v1/member-invitations", json=tenant.wanted_invitation(email=own_address, **changes))
+        return await api.post("/v1/member-invitations", json=tenant.invitation_body(email=own_address, **changes))
 
     return {
         "become an owner": await become("owner"),
@@ -78,8 +80,8 @@ async def test_an_owner_owns_one_organisation_and_not_the_platform(tenant: Tenan
         await owner.put(f"/v1/members/{OWNER}", params=tenant.query, json={"role": "svc_platform_admin"}),
         await owner.put(f"/v1/members/{OWNER}", params={"organization_id": elsewhere[0]}, json={"role": "owner"}),
         await owner.put(f"/v1/members/{STRANGER}", params=tenant.query, json={"role": "member"}),
-        await owner.post("/v1/api-keys", json=tenant.wanted_key(project_id=elsewhere[1])),
-        await owner.post("/v1/api-keys", json=tenant.wanted_key(organization_id=elsewhere[0])),
+        await owner.post("/v1/api-keys", json=tenant.key_body(project_id=elsewhere[1])),
+        await owner.post("/v1/api-keys", json=tenant.key_body(organization_id=elsewhere[0])),
     ):
         assert answer.status in {403, 404, 422}, answer.body
     assert await rival.rows(HELD) == held
@@ -118,7 +120,7 @@ async def test_a_token_says_nothing_of_roles_in_an_organisation(
     claims = {name: tenant.organization_id if value == "…" else value for name, value in claims.items()}
     answer = await seen_by(people, tenant, STRANGER, **claims).api.get("/v1/projects", params=tenant.query)
     assert (answer.status, answer.code) == (404, "organization_not_found")
-    key = await seen_by(people, tenant, MEMBER, **claims).api.post("/v1/api-keys", json=tenant.wanted_key())
+    key = await seen_by(people, tenant, MEMBER, **claims).api.post("/v1/api-keys", json=tenant.key_body())
     assert (key.status, key.code) == (403, "forbidden")
 
 
@@ -137,7 +139,7 @@ async def test_a_token_says_nothing_of_roles_in_an_organisation(
 )
 async def test_no_header_makes_another_of_a_caller(people: People, tenant: Tenant, headers: dict[str, str]) -> None:
     member = seen_by(people, tenant, MEMBER)
-    refused = await member.api.post("/v1/api-keys", json=tenant.wanted_key(), headers=headers)
+    refused = await member.api.post("/v1/api-keys", json=tenant.key_body(), headers=headers)
     assert (refused.status, refused.code) == (403, "forbidden")
     stranger = await seen_by(people, tenant, STRANGER).api.get("/v1/projects", params=tenant.query, headers=headers)
     assert (stranger.status, stranger.code) == (404, "organization_not_found")

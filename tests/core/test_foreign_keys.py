@@ -1,8 +1,12 @@
 """A signing key is Core's own or none, whoever wrote it into the database."""
 
 import pytest
-from core_app import Api, Rival, core_settings, running_core
 from prometheus_client import REGISTRY
+from support.core_client import Api
+from support.core_settings import core_settings
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import make_tenant
 
 from soundmark.core.domain.code import digest_of
 from soundmark.embedded.postgres import RunningCluster
@@ -46,7 +50,7 @@ async def test_a_key_that_core_did_not_make_is_no_key(
 ) -> None:
     """Or whoever can write to the database could sign as everybody."""
     async with running_core(core_settings(spare_database_url)) as api:
-        code = await (await api.given_tenant()).given_code()
+        code = await (await make_tenant(api)).make_code()
         signed = {name: value for name, value in code["signed_code"].items() if name != "signature"}
         before = alarms()
         await everything.run(INSERT.format(copy), STRANGER.key_id, STRANGER.public_key, status, status)
@@ -60,7 +64,7 @@ async def test_a_key_that_core_did_not_make_is_no_key(
 
 async def test_a_public_half_that_was_exchanged_is_not_believed(spare_database_url: Secret, everything: Rival) -> None:
     async with running_core(core_settings(spare_database_url)) as api:
-        code = await (await api.given_tenant()).given_code()
+        code = await (await make_tenant(api)).make_code()
     await everything.run("UPDATE signing_keys SET public_key = %s", STRANGER.public_key)
     async with running_core(core_settings(spare_database_url)) as api:
         assert await published(api) == set()
@@ -71,7 +75,7 @@ async def test_a_key_of_an_earlier_release_is_vouched_for_by_its_secret_half(
     spare_database_url: Secret, everything: Rival
 ) -> None:
     async with running_core(core_settings(spare_database_url)) as api:
-        code = await (await api.given_tenant()).given_code()
+        code = await (await make_tenant(api)).make_code()
     await everything.run("UPDATE signing_keys SET sealed_public_key = NULL")
     async with running_core(core_settings(spare_database_url)) as api:
         assert (await api.resolve(code["broadcast_token"])).status == 200
@@ -83,7 +87,7 @@ async def test_what_was_genuine_stays_so_while_the_master_key_is_changed(
 ) -> None:
     """A running process cannot open what was sealed anew, and must not lose its keys by it."""
     async with running_core(core_settings(spare_database_url)) as api:
-        code = await (await api.given_tenant()).given_code()
+        code = await (await make_tenant(api)).make_code()
         await everything.run("UPDATE signing_keys SET sealed_public_key = 'under another key'")
         assert await published(api) == {code["signed_code"]["key_id"]}
         assert (await api.resolve(code["broadcast_token"])).status == 200

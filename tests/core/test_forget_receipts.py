@@ -3,7 +3,11 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from core_app import Api, FakeClock, Rival, jobs_settings
+from support.core_client import Api
+from support.core_settings import jobs_settings
+from support.fake_clock import FakeClock
+from support.rival import Rival
+from support.tenant import make_tenant
 
 from soundmark.core.context import WorkContext
 from soundmark.core.features.codes import jobs
@@ -19,19 +23,19 @@ async def ctx(database_url: Secret, clock: FakeClock) -> AsyncIterator[WorkConte
     await context.db.close()
 
 
-async def given_receipt(api: Api, name: str) -> None:
-    tenant = await api.given_tenant()
-    body = tenant.wanted_code(expires_at="2999-01-01T00:00:00Z")
+async def make_receipt(api: Api, name: str) -> None:
+    tenant = await make_tenant(api)
+    body = tenant.code_body(expires_at="2999-01-01T00:00:00Z")
     answer = await api.post("/v1/codes", json=body, headers={"Idempotency-Key": name * 16})
     assert answer.status == 201, answer.body
 
 
 async def test_only_what_is_older_than_a_day_is_forgotten(api: Api, rival: Rival, ctx: WorkContext) -> None:
     api.clock.freeze()
-    await given_receipt(api, "a")
-    await given_receipt(api, "b")
+    await make_receipt(api, "a")
+    await make_receipt(api, "b")
     api.clock.advance(hours=12)
-    await given_receipt(api, "c")
+    await make_receipt(api, "c")
     assert await jobs.forget_receipts(ctx) == 0
     api.clock.advance(hours=12, milliseconds=1)
     codes = await rival.rows("SELECT xr_id FROM codes ORDER BY xr_id")
@@ -48,7 +52,7 @@ async def test_many_are_forgotten_in_bounded_steps(
 ) -> None:
     monkeypatch.setattr(jobs, "_AT_ONCE", 2)
     for name in "abcde":
-        await given_receipt(api, name)
+        await make_receipt(api, name)
     api.clock.advance(hours=25)
     assert await jobs.forget_receipts(ctx) == 5
     assert await rival.rows("SELECT 1 FROM issuance_receipts") == []
@@ -56,7 +60,7 @@ async def test_many_are_forgotten_in_bounded_steps(
 
 async def test_one_that_is_being_replaced_is_left_alone(api: Api, rival: Rival, ctx: WorkContext) -> None:
     """Forgetting waits for nobody who issues."""
-    await given_receipt(api, "a")
+    await make_receipt(api, "a")
     api.clock.advance(hours=25)
     async with rival.holding("SELECT 1 FROM issuance_receipts FOR UPDATE"):
         assert await jobs.forget_receipts(ctx) == 0

@@ -1,7 +1,7 @@
 """`HEAD`, beyond what the sweep over the operations shows: documents, probes, and the one route without it."""
 
 import pytest
-from core_app import Api
+from support.core_client import Api
 
 DOCUMENTS = ["/openapi.json", "/docs", "/schemas/xr-code-v1.json", "/problems/code_expired", "/healthz", "/readyz", "/"]
 

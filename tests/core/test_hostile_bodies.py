@@ -10,7 +10,9 @@ from typing import Any
 
 import fastapi.routing
 import pytest
-from core_app import Answer, Api, Rival, Tenant
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import Tenant
 
 from soundmark.kit import bodies
 
@@ -18,11 +20,6 @@ KIBIBYTE = 1024
 SMALL, LARGE = 64 * KIBIBYTE, 1024 * KIBIBYTE
 ANSWER_BYTES_MAX = 8 * KIBIBYTE
 HEADERS = {"content-type": "application/json"}
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
 
 
 @pytest.fixture
@@ -73,7 +70,7 @@ class Send:
 
 
 def intent_of(tenant: Tenant) -> dict[str, Any]:
-    body = tenant.wanted_code()
+    body = tenant.code_body()
     del body["intent"]
     return body
 
@@ -92,7 +89,7 @@ HOSTILE: dict[str, Send] = {
     ),
 }
 HOSTILE_ISSUANCE: dict[str, Send] = {
-    "unknown members": Send("/v1/codes", lambda tenant, size: members(size, **tenant.wanted_code())),
+    "unknown members": Send("/v1/codes", lambda tenant, size: members(size, **tenant.code_body())),
     "unknown members of the intent": Send(
         "/v1/codes",
         lambda tenant, size: (
@@ -108,7 +105,7 @@ HOSTILE_ISSUANCE: dict[str, Send] = {
     "no JSON": Send("/v1/codes", lambda _, size: (b"[]," * size)[:size]),
     "open brackets": Send("/v1/codes/batch", lambda _, size: b"[" * size),
 }
-VALID = Send("/v1/codes", lambda tenant, size: json.dumps(tenant.wanted_code()).encode().ljust(size))
+VALID = Send("/v1/codes", lambda tenant, size: json.dumps(tenant.code_body()).encode().ljust(size))
 
 
 @pytest.mark.parametrize("send", HOSTILE.values(), ids=list(HOSTILE))
@@ -159,7 +156,7 @@ async def test_strangers_learn_nothing_by_a_hostile_body(api: Api, name: str) ->
 
 async def test_a_key_that_was_used_is_judged_before_a_hostile_body(api: Api, tenant: Tenant) -> None:
     headers = {"idempotency-key": "of-a-request-that-came"}
-    issued = await api.post("/v1/codes", json=tenant.wanted_code(), headers=headers)
+    issued = await api.post("/v1/codes", json=tenant.code_body(), headers=headers)
     assert issued.status == 201
     body = listing(LARGE, "intent", "1", **intent_of(tenant))
     answer = await api.post("/v1/codes", content=body, headers={**headers, **HEADERS})

@@ -9,18 +9,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant, core_settings, running_core
+from support.core_client import Answer, Api
+from support.core_settings import core_settings
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp
 
 KEY = "playout-2026-11-21~T18.00_a"
 PATHS = {"single": "/v1/codes", "batch": "/v1/codes/batch"}
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
 
 
 @pytest.fixture
@@ -38,7 +37,7 @@ def route(request: pytest.FixtureRequest) -> str:
 
 def wanted(tenant: Tenant, route: str, **changes: Any) -> dict[str, Any]:
     expires_at = format_timestamp(tenant.api.clock.now() + timedelta(days=9))
-    body = tenant.wanted_code(expires_at=expires_at, **changes)
+    body = tenant.code_body(expires_at=expires_at, **changes)
     return body if route == "single" else body | {"count": 2}
 
 
@@ -163,7 +162,7 @@ async def test_after_a_day_the_key_is_free_for_another_request(tenant: Tenant) -
 
 
 async def test_organisations_do_not_share_keys(tenant: Tenant, api: Api) -> None:
-    other = await api.given_tenant()
+    other = await make_tenant(api)
     first = await send(tenant, "single", wanted(tenant, "single"))
     second = await send(other, "single", wanted(other, "single"))
     assert (first.status, second.status) == (201, 201)
@@ -173,8 +172,8 @@ async def test_organisations_do_not_share_keys(tenant: Tenant, api: Api) -> None
 async def test_a_server_key_of_another_project_gets_no_answer_of_this_one(tenant: Tenant) -> None:
     body = wanted(tenant, "single")
     assert (await send(tenant, "single", body)).status == 201
-    elsewhere = await tenant.api.given_project(tenant.organization_id, "Evening show")
-    stranger = tenant.with_key(await tenant.given_key(project_id=elsewhere))
+    elsewhere = await tenant.api.make_project(tenant.organization_id, "Evening show")
+    stranger = tenant.with_key(await tenant.make_key(project_id=elsewhere))
     answer = await send(stranger, "single", body)
     assert (answer.status, answer.code) == (404, "project_not_found")
 
@@ -232,27 +231,27 @@ async def test_a_process_that_dies_while_it_writes_leaves_nothing(tenant: Tenant
 
 
 async def test_a_refusal_is_not_remembered(tenant: Tenant, rival: Rival, route: str) -> None:
-    await tenant.given_quota(rival, 1)
+    await tenant.make_quota(rival, 1)
     body = wanted(tenant, route)
     if route == "single":
-        await tenant.given_code()
+        await tenant.make_code()
     assert (await send(tenant, route, body)).code == "quota_exceeded"
-    await tenant.given_quota(rival, 5)
+    await tenant.make_quota(rival, 5)
     assert (await send(tenant, route, body)).status == 201
 
 
 async def test_a_used_up_quota_hides_no_answer(tenant: Tenant, rival: Rival, route: str) -> None:
     body = wanted(tenant, route)
-    await tenant.given_quota(rival, 2)
+    await tenant.make_quota(rival, 2)
     first = await send(tenant, route, body)
-    await tenant.given_quota(rival, 0)
+    await tenant.make_quota(rival, 0)
     again = await send(tenant, route, body)
     assert (again.status, again.body) == (201, first.body)
     assert again.headers["ratelimit"].startswith('"codes";r=0;')
 
 
 async def test_an_expiry_that_passed_meanwhile_hides_no_answer(tenant: Tenant) -> None:
-    body = tenant.wanted_code(expires_at=format_timestamp(tenant.api.clock.now() + timedelta(minutes=1)))
+    body = tenant.code_body(expires_at=format_timestamp(tenant.api.clock.now() + timedelta(minutes=1)))
     first = await send(tenant, "single", body)
     tenant.api.clock.advance(minutes=2)
     assert (await send(tenant, "single", body)).body == first.body
@@ -269,7 +268,7 @@ async def test_a_retry_brings_no_revoked_code_back(tenant: Tenant, api: Api) -> 
 
 
 async def test_a_retry_brings_no_stopped_campaign_back(tenant: Tenant, api: Api, rival: Rival) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     body = wanted(tenant, "batch", campaign_id=campaign["id"])
     first = await send(tenant, "batch", body)
     assert (await api.post(f"/v1/campaigns/{campaign['id']}/stop", params=tenant.query)).json["revoked_count"] == 2

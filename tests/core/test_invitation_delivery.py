@@ -9,8 +9,12 @@ from html import unescape
 from typing import Any
 
 import pytest
-from core_app import BASE_URL, Api, FakeClock, Rival, Tenant, jobs_settings
-from mail_server import MailServer, configure_mail, running_mail_server
+from support.core_client import Api
+from support.core_settings import BASE_URL, jobs_settings
+from support.fake_clock import FakeClock
+from support.mail_server import MailServer, configure_mail, running_mail_server
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.context import WorkContext
 from soundmark.core.domain.invitation import ATTEMPTS_MAX, LEASE, SENDING_MAX
@@ -33,7 +37,7 @@ async def server() -> AsyncIterator[MailServer]:
 async def tenant(api: Api, server: MailServer) -> Tenant:
     """A tenant of a platform whose administrators configured that mail server."""
     await configure_mail(api, server)
-    return await api.given_tenant()
+    return await make_tenant(api)
 
 
 @contextlib.asynccontextmanager
@@ -72,7 +76,7 @@ async def state(rival: Rival, invitation: dict[str, Any]) -> tuple[str, int, boo
 
 
 async def test_an_invitation_waits_for_its_mail_with_a_sealed_secret(tenant: Tenant, rival: Rival) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     assert invitation["delivery_status"] == "pending"
     assert await state(rival, invitation) == ("pending", 0, True)
     ((sealed,),) = await rival.rows("SELECT sealed_secret FROM invitations")
@@ -86,7 +90,7 @@ async def test_the_job_is_deferred_in_the_transaction_of_the_invitation(tenant: 
     """A Core that dies before its commit leaves neither."""
     before = await rival.rows("SELECT count(*) FROM procrastinate_jobs")
     async with rival.holding("LOCK TABLE procrastinate_jobs IN ACCESS EXCLUSIVE MODE"):
-        inviting = await rival.while_waiting(tenant.api.post("/v1/member-invitations", json=tenant.wanted_invitation()))
+        inviting = await rival.while_waiting(tenant.api.post("/v1/member-invitations", json=tenant.invitation_body()))
         await rival.end_whoever_waits()
         answer = await inviting
     assert (answer.status, answer.code) == (503, "database_unavailable")
@@ -97,14 +101,14 @@ async def test_the_job_is_deferred_in_the_transaction_of_the_invitation(tenant: 
 
 
 async def test_without_a_mail_server_nothing_is_sealed(api: Api, rival: Rival) -> None:
-    tenant = await api.given_tenant()
-    invitation = await tenant.given_invitation()
+    tenant = await make_tenant(api)
+    invitation = await tenant.make_invitation()
     assert invitation["delivery_status"] == "unavailable"
     assert await state(rival, invitation) == ("unavailable", 0, False)
 
 
 async def test_the_mail_brings_the_token(tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival) -> None:
-    invitation = await tenant.given_invitation(role="billing", expires_in_days=3)
+    invitation = await tenant.make_invitation(role="billing", expires_in_days=3)
     assert await deliver(ctx, invitation) is None
     (mail,) = server.received
     assert (mail.sender, mail.recipient, mail.token) == ("codes@example.org", "ada@example.org", invitation["secret"])
@@ -112,7 +116,7 @@ async def test_the_mail_brings_the_token(tenant: Tenant, ctx: WorkContext, serve
 
 
 async def test_the_mail_says_the_same_as_text_and_as_html(tenant: Tenant, ctx: WorkContext, server: MailServer) -> None:
-    invitation = await tenant.given_invitation(role="admin")
+    invitation = await tenant.make_invitation(role="admin")
     await deliver(ctx, invitation)
     (mail,) = server.received
     message = mail.message
@@ -138,7 +142,7 @@ async def test_what_an_organisation_is_called_cannot_alter_the_mail(
 ) -> None:
     name = 'A <img src="//evil.example"> &\u2028Bcc: eve@evil.example\u0085 {token}'
     await api.call("PATCH", f"/v1/organizations/{tenant.organization_id}", json={"name": name})
-    await deliver(ctx, await tenant.given_invitation())
+    await deliver(ctx, await tenant.make_invitation())
     (mail,) = server.received
     assert mail.message["Bcc"] is None
     assert "<img" not in mail.part("html")
@@ -152,7 +156,7 @@ async def test_what_an_organisation_is_called_is_a_quotation_without_a_link(
     """Else anybody who signs in could write to anybody in our name."""
     name = 'LOCKED: sign in at https://evil.example/login or hTTps://://x" now'
     await api.call("PATCH", f"/v1/organizations/{tenant.organization_id}", json={"name": name})
-    await deliver(ctx, await tenant.given_invitation())
+    await deliver(ctx, await tenant.make_invitation())
     (mail,) = server.received
 
     headers = "".join(str(value) for _, value in mail.message.items())
@@ -176,7 +180,7 @@ async def test_what_an_organisation_is_called_is_a_quotation_without_a_link(
 async def test_mail_reaches_addresses_of_every_language(
     tenant: Tenant, ctx: WorkContext, server: MailServer, email: str, recipient: str
 ) -> None:
-    invitation = await tenant.given_invitation(email=email)
+    invitation = await tenant.make_invitation(email=email)
     await deliver(ctx, invitation)
     (mail,) = server.received
     assert (mail.recipient, mail.token) == (recipient, invitation["secret"])
@@ -185,7 +189,7 @@ async def test_mail_reaches_addresses_of_every_language(
 async def test_an_open_delivery_is_run_again_as_often_as_one_likes(
     tenant: Tenant, ctx: WorkContext, server: MailServer
 ) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     for _ in range(3):
         assert await deliver(ctx, invitation) is None
     assert len(server.received) == 1
@@ -196,7 +200,7 @@ async def test_one_of_two_runs_at_once_sends(
 ) -> None:
     """The one that comes second waits for the row, finds an attempt under way, and comes back after its lease."""
     ctx.clock.freeze()  # type: ignore[attr-defined]  # the tests' clock
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     async with rival.holding("SELECT 1 FROM invitations FOR UPDATE"):
         both = [asyncio.create_task(deliver(ctx, invitation)) for _ in range(2)]
         await rival.until_someone_waits(2)
@@ -212,7 +216,7 @@ async def test_a_refusal_5xx_is_final(
     tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival, reply: str
 ) -> None:
     server.replies["RCPT"] = reply
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     assert await deliver(ctx, invitation) is None
     assert await state(rival, invitation) == ("dead", 1, False)
     assert server.received == []
@@ -224,7 +228,7 @@ async def test_a_server_that_is_busy_is_asked_five_times(
     """Each time later than the time before; then the secret is destroyed."""
     api.clock.freeze()
     server.replies["RCPT"] = "451 try again later"
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     for number, pause_s in enumerate(PAUSES_S, 1):
         again_at = api.clock.now() + dt.timedelta(seconds=pause_s)
         assert await deliver(ctx, invitation) == again_at
@@ -244,7 +248,7 @@ async def test_a_mail_whose_fate_is_unknown_is_sent_again_byte_for_byte(
 ) -> None:
     """The connection drops after DATA: the person may get it twice, and their program sees one."""
     server.on_data = lambda protocol: protocol.transport.abort()
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     assert await deliver(ctx, invitation) is not None
     assert await state(rival, invitation) == ("pending", 1, True)
     server.on_data = None
@@ -264,7 +268,7 @@ async def test_a_server_that_hangs_is_left_before_another_attempt_may_begin(
     api = tenant.api
     server.is_hanging = True
     api.clock.freeze()
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     assert await deliver(ctx, invitation) == api.clock.now() + dt.timedelta(seconds=PAUSES_S[0])
     assert await state(rival, invitation) == ("pending", 1, True)
 
@@ -274,7 +278,7 @@ async def test_while_one_sends_nobody_else_does(
 ) -> None:
     api.clock.freeze()
     server.is_hanging = True
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     sending = asyncio.create_task(deliver(ctx, invitation))
     await server.until_received()
     assert await state(rival, invitation) == ("processing", 1, True)
@@ -295,7 +299,7 @@ async def test_attempts_that_nobody_came_back_from_count(
     tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
 ) -> None:
     """Each worker was killed while it sent: the sixth would be one too many."""
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     await rival.run("UPDATE invitations SET delivery_status = 'processing', delivery_attempts = %s", ATTEMPTS_MAX)
     assert await deliver(ctx, invitation) is None
     assert await state(rival, invitation) == ("dead", ATTEMPTS_MAX, False)
@@ -307,7 +311,7 @@ async def test_an_attempt_that_is_overtaken_does_not_speak_for_the_other(
 ) -> None:
     """A worker that was stopped for longer than its lease wakes up and finds that somebody else is sending."""
     server.on_data = lambda protocol: protocol.transport.abort()
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     async with rival.holding("SELECT 1"):
         original = jobs._send
 
@@ -324,7 +328,7 @@ async def test_an_attempt_that_is_overtaken_does_not_speak_for_the_other(
 async def test_a_revoked_invitation_is_not_sent(
     tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
 ) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     revoked = await tenant.api.post(f"/v1/member-invitations/{invitation['id']}/revoke", params=tenant.query)
     assert revoked.json["delivery_status"] == "cancelled"
     assert await state(rival, invitation) == ("cancelled", 0, False)
@@ -336,7 +340,7 @@ async def test_an_invitation_that_is_revoked_while_it_is_sent_stays_cancelled(
     tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
 ) -> None:
     server.is_hanging = True
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs, "SENDING_MAX", dt.timedelta(seconds=2))
         sending = asyncio.create_task(deliver(ctx, invitation))
@@ -352,7 +356,7 @@ async def test_an_expired_invitation_is_not_sent(
 ) -> None:
     """Nor one whose next attempt would come after its end: its secret is destroyed when the job comes back."""
     server.replies["RCPT"] = "451 try again later"
-    invitation = await tenant.given_invitation(expires_in_days=1)
+    invitation = await tenant.make_invitation(expires_in_days=1)
     await deliver(ctx, invitation)
     api.clock.advance(days=1)
     assert await deliver(ctx, invitation) is None
@@ -363,7 +367,7 @@ async def test_an_expired_invitation_is_not_sent(
 async def test_an_organisation_that_is_closing_invites_nobody(
     tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
 ) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     await rival.run("UPDATE organizations SET deletion_requested_at = now()")
     assert await deliver(ctx, invitation) is None
     assert await state(rival, invitation) == ("cancelled", 0, False)
@@ -371,7 +375,7 @@ async def test_an_organisation_that_is_closing_invites_nobody(
 
 
 async def test_the_job_of_an_invitation_that_is_gone_ends(tenant: Tenant, ctx: WorkContext, rival: Rival) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     await rival.run("DELETE FROM organizations")
     assert await deliver(ctx, invitation) is None
 
@@ -379,7 +383,7 @@ async def test_the_job_of_an_invitation_that_is_gone_ends(tenant: Tenant, ctx: W
 async def test_a_server_that_nobody_configured_any_more_is_a_failed_attempt(
     tenant: Tenant, ctx: WorkContext, rival: Rival
 ) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     await rival.run("DELETE FROM platform_configuration WHERE name = 'smtp_host'")
     assert await deliver(ctx, invitation) is not None
     assert await state(rival, invitation) == ("pending", 1, True)
@@ -389,7 +393,7 @@ async def test_a_change_of_the_server_holds_for_the_next_attempt(
     api: Api, tenant: Tenant, ctx: WorkContext, rival: Rival
 ) -> None:
     """Without a restart of the worker."""
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     await rival.run("UPDATE platform_configuration SET value = '1' WHERE name = 'smtp_port'")
     assert await deliver(ctx, invitation) is not None
     async with running_mail_server() as other:
@@ -403,7 +407,7 @@ async def test_a_secret_that_does_not_open_is_a_failed_attempt(
     tenant: Tenant, database_url: Secret, clock: FakeClock, rival: Rival
 ) -> None:
     """The worker was started with another master key."""
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     async with working(database_url, clock, MASTER_KEY="A" * 43) as ctx:
         assert await deliver(ctx, invitation) is not None
     assert await state(rival, invitation) == ("pending", 1, True)
@@ -412,7 +416,7 @@ async def test_a_secret_that_does_not_open_is_a_failed_attempt(
 async def test_a_sealed_secret_opens_in_its_own_row_only(
     tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
 ) -> None:
-    one, other = await tenant.given_invitation(), await tenant.given_invitation()
+    one, other = await tenant.make_invitation(), await tenant.make_invitation()
     ((sealed,),) = await rival.rows("SELECT sealed_secret FROM invitations WHERE id = %s", one["id"])
     await rival.run("UPDATE invitations SET sealed_secret = %s WHERE id = %s", bytes(sealed), other["id"])
     assert await deliver(ctx, other) is not None
@@ -422,7 +426,7 @@ async def test_a_sealed_secret_opens_in_its_own_row_only(
 async def test_no_log_tells_a_secret_or_an_address(
     tenant: Tenant, ctx: WorkContext, server: MailServer, api: Api, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     for reply in ("451 ada@example.org is busy", "550 no ada@example.org here"):
         server.replies["RCPT"] = reply
         await deliver(ctx, invitation)

@@ -3,19 +3,16 @@
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
 from soundmark_sdk import read_key_set, verify_signed_code
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import Tenant
 
 from soundmark.core.features.codes import issuing
 
 
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
-
-
 async def issue(tenant: Tenant, **changes: Any) -> Answer:
-    return await tenant.api.post("/v1/codes/batch", json=tenant.wanted_code(count=3) | changes)
+    return await tenant.api.post("/v1/codes/batch", json=tenant.code_body(count=3) | changes)
 
 
 async def stored(rival: Rival) -> list[int]:
@@ -65,7 +62,7 @@ async def test_another_count_is_refused(tenant: Tenant, rival: Rival, count: Any
 
 
 async def test_a_count_is_required_and_belongs_to_batches_only(tenant: Tenant) -> None:
-    body = tenant.wanted_code()
+    body = tenant.code_body()
     assert (await tenant.api.post("/v1/codes/batch", json=body)).code == "validation_failed"
     assert (await tenant.api.post("/v1/codes", json=body | {"count": 3})).code == "validation_failed"
 
@@ -93,7 +90,7 @@ async def test_a_batch_whose_last_code_fails_leaves_nothing(
     true_mint = issuing.mint
     monkeypatch.setattr(issuing, "mint", mint_again)
     answer = await tenant.api.post(
-        "/v1/codes/batch", json=tenant.wanted_code(count=100), headers={"Idempotency-Key": "k" * 16}
+        "/v1/codes/batch", json=tenant.code_body(count=100), headers={"Idempotency-Key": "k" * 16}
     )
 
     assert (answer.status, answer.code) == (500, "internal_error")
@@ -107,8 +104,8 @@ async def test_an_expiry_that_has_passed_refuses_the_whole_batch(tenant: Tenant,
 
 
 async def test_a_server_key_issues_batches_in_its_project_only(tenant: Tenant) -> None:
-    server = tenant.with_key(await tenant.given_key(scopes=["codes:write"]))
-    elsewhere = await tenant.api.given_project(tenant.organization_id, "Evening show")
+    server = tenant.with_key(await tenant.make_key(scopes=["codes:write"]))
+    elsewhere = await tenant.api.make_project(tenant.organization_id, "Evening show")
 
     assert (await issue(server)).status == 201
     answer = await issue(server, project_id=elsewhere)

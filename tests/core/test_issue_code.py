@@ -11,8 +11,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from core_app import INTENT, Answer, Api, Rival, Tenant
 from soundmark_sdk import read_key_set, verify_signed_code
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import INTENT, Tenant
 
 from soundmark.kit.canonical import canonicalize
 from soundmark.kit.timestamps import format_timestamp
@@ -20,13 +22,8 @@ from soundmark.kit.timestamps import format_timestamp
 HEADERS = {"content-type": "application/json"}
 
 
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
-
-
 async def issue(tenant: Tenant, **changes: Any) -> Answer:
-    return await tenant.api.post("/v1/codes", json=tenant.wanted_code(**changes))
+    return await tenant.api.post("/v1/codes", json=tenant.code_body(**changes))
 
 
 def pointers(answer: Answer) -> list[str]:
@@ -53,7 +50,7 @@ async def test_the_answer_is_the_whole_code(api: Api, tenant: Tenant) -> None:
         "issuer": "Radio Nordlicht",
         "issued_at": format_timestamp(now),
         "expires_at": format_timestamp(now + timedelta(days=1)),
-        "intent": tenant.wanted_code()["intent"],
+        "intent": tenant.code_body()["intent"],
     }
     assert code == facts | {
         "broadcast_token": code["broadcast_token"],
@@ -76,25 +73,25 @@ async def test_the_answer_is_the_whole_code(api: Api, tenant: Tenant) -> None:
 
 
 async def test_the_record_verifies_with_the_published_keys(api: Api, tenant: Tenant) -> None:
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     keys = read_key_set((await api.get("/v1/keys")).body)
     record = verify_signed_code(code["signed_code"], keys, token=code["broadcast_token"], now=api.clock.now())
     assert record.xr_id == code["xr_id"]
 
 
 async def test_the_answer_is_what_the_detail_answers(api: Api, tenant: Tenant) -> None:
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     assert (await api.get(f"/v1/codes/{code['xr_id']}", params=tenant.query)).json == code
 
 
 async def test_an_issued_code_can_be_resolved(api: Api, tenant: Tenant) -> None:
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     answer = await api.resolve(code["broadcast_token"])
     assert (answer.status, answer.json["xr_id"], answer.json["intent"]) == (200, code["xr_id"], code["intent"])
 
 
 async def test_forty_at_once_are_forty_codes(tenant: Tenant, rival: Rival) -> None:
-    codes = await asyncio.gather(*(tenant.given_code() for _ in range(40)))
+    codes = await asyncio.gather(*(tenant.make_code() for _ in range(40)))
     assert len({code["xr_id"] for code in codes}) == 40
     assert len({code["broadcast_token"] for code in codes}) == 40
     assert await stored(rival) == 80
@@ -114,7 +111,7 @@ async def test_another_issuer_is_refused(tenant: Tenant, rival: Rival, issuer: A
 
 @pytest.mark.parametrize("missing", ["organization_id", "project_id", "issuer", "expires_at", "intent"])
 async def test_a_required_member_is_required(api: Api, tenant: Tenant, missing: str) -> None:
-    body = tenant.wanted_code()
+    body = tenant.code_body()
     del body[missing]
     assert pointers(await api.post("/v1/codes", json=body)) == [f"/{missing}"]
 
@@ -366,7 +363,7 @@ async def test_a_code_is_not_there_before_its_commit(api: Api, tenant: Tenant, r
 
 async def test_what_was_issued_is_stored_as_it_was_signed(tenant: Tenant, rival: Rival) -> None:
     """The payload is the canonical text of the record without its signature, and nothing else holds the intent."""
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     signed = dict(code["signed_code"])
     del signed["signature"]
     ((payload, issued_at, key_id),) = await rival.rows(

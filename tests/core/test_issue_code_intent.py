@@ -4,23 +4,20 @@ import json
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import Tenant
 
 from soundmark.kit.canonical import canonicalize
 
 
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
-
-
 async def issue(tenant: Tenant, **changes: Any) -> Answer:
-    return await tenant.api.post("/v1/codes", json=tenant.wanted_code(**changes))
+    return await tenant.api.post("/v1/codes", json=tenant.code_body(**changes))
 
 
 async def issue_text(tenant: Tenant, old: str, new: str) -> Answer:
     """The valid body with one piece of its text exchanged, for what no JSON writer would write."""
-    text = json.dumps(tenant.wanted_code(intent={"type": "link", "action": "open", "resource": {"n": 0}}))
+    text = json.dumps(tenant.code_body(intent={"type": "link", "action": "open", "resource": {"n": 0}}))
     assert text.count(old) == 1
     body = text.replace(old, new).encode("utf-8", "surrogateescape")
     return await tenant.api.post("/v1/codes", content=body, headers={"content-type": "application/json"})

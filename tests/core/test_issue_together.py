@@ -8,9 +8,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from core_app import INTENT, Answer, Api, Rival, Tenant
-from lines import Lines
-from people import People
+from support.core_client import Answer, Api
+from support.issuance_queue import IssuanceQueue
+from support.people import People
+from support.rival import Rival
+from support.tenant import INTENT, Tenant, make_tenant
 
 from soundmark.core.features.codes import issuing
 from soundmark.kit.postgres import Tx
@@ -19,21 +21,16 @@ KEY = {"Idempotency-Key": "playout-2026-11-21~T18.00_a"}
 
 
 @pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
-
-
-@pytest.fixture
-def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
-    return Lines(monkeypatch)
+def lines(monkeypatch: pytest.MonkeyPatch) -> IssuanceQueue:
+    return IssuanceQueue(monkeypatch)
 
 
 async def together(
-    rival: Rival, lines: Lines, first: Tenant, asked: Sequence[tuple[Api, dict[str, Any], dict[str, str]]]
+    rival: Rival, lines: IssuanceQueue, first: Tenant, asked: Sequence[tuple[Api, dict[str, Any], dict[str, str]]]
 ) -> list[Answer]:
     """What is answered to those who are asked in this order while one issuance of the tenant waits."""
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
-        waiting = await rival.while_waiting(first.api.post("/v1/codes", json=first.wanted_code(issuer="The first")))
+        waiting = await rival.while_waiting(first.api.post("/v1/codes", json=first.code_body(issuer="The first")))
         tasks, joined = [], lines.joined
         for number, (api, body, headers) in enumerate(asked, start=1):
             path = "/v1/codes/batch" if "count" in body else "/v1/codes"
@@ -48,12 +45,14 @@ async def commits(rival: Rival) -> int:
     return len(await rival.rows("SELECT DISTINCT xmin::text FROM codes"))
 
 
-async def test_they_are_one_commit_and_each_gets_its_own_code(tenant: Tenant, rival: Rival, lines: Lines) -> None:
-    campaign = await tenant.given_campaign()
+async def test_they_are_one_commit_and_each_gets_its_own_code(
+    tenant: Tenant, rival: Rival, lines: IssuanceQueue
+) -> None:
+    campaign = await tenant.make_campaign()
     bodies = [
-        tenant.wanted_code(issuer="Radio Nordlicht", expires_at="2027-01-01T00:00:00.000Z"),
-        tenant.wanted_code(issuer="Radio Südlicht", campaign_id=campaign["id"], intent=INTENT | {"action": "other"}),
-        tenant.wanted_code(issuer="Radio Ostlicht", count=2),
+        tenant.code_body(issuer="Radio Nordlicht", expires_at="2027-01-01T00:00:00.000Z"),
+        tenant.code_body(issuer="Radio Südlicht", campaign_id=campaign["id"], intent=INTENT | {"action": "other"}),
+        tenant.code_body(issuer="Radio Ostlicht", count=2),
     ]
     answers = await together(rival, lines, tenant, [(tenant.api, body, {}) for body in bodies])
 
@@ -75,11 +74,11 @@ async def test_they_are_one_commit_and_each_gets_its_own_code(tenant: Tenant, ri
     assert told == {"xr_ids": [code["xr_id"] for code in answers[2].json["data"]]}
 
 
-async def test_why_one_is_refused_is_nobody_elses_matter(tenant: Tenant, rival: Rival, lines: Lines) -> None:
-    archived = await tenant.given_campaign(name="Over")
+async def test_why_one_is_refused_is_nobody_elses_matter(tenant: Tenant, rival: Rival, lines: IssuanceQueue) -> None:
+    archived = await tenant.make_campaign(name="Over")
     await tenant.api.post(f"/v1/campaigns/{archived['id']}/archive", params=tenant.query)
-    other = await tenant.api.given_tenant()
-    good = tenant.wanted_code()
+    other = await make_tenant(tenant.api)
+    good = tenant.code_body()
     refused = {
         "project_not_found": good | {"project_id": other.project_id},
         "campaign_archived": good | {"campaign_id": archived["id"]},
@@ -96,16 +95,18 @@ async def test_why_one_is_refused_is_nobody_elses_matter(tenant: Tenant, rival: 
     assert len(await rival.rows("SELECT 1 FROM codes")) == 3
 
 
-async def test_what_cannot_be_a_key_is_refused_beside_others(tenant: Tenant, rival: Rival, lines: Lines) -> None:
-    good = tenant.wanted_code()
+async def test_what_cannot_be_a_key_is_refused_beside_others(
+    tenant: Tenant, rival: Rival, lines: IssuanceQueue
+) -> None:
+    good = tenant.code_body()
     answers = await together(
         rival, lines, tenant, [(tenant.api, good, {"Idempotency-Key": "short"}), (tenant.api, good, KEY)]
     )
     assert [answer.status for answer in answers] == [422, 201]
 
 
-async def test_one_key_in_one_group_issues_once(tenant: Tenant, rival: Rival, lines: Lines) -> None:
-    same, another = tenant.wanted_code(), tenant.wanted_code(issuer="Somebody else")
+async def test_one_key_in_one_group_issues_once(tenant: Tenant, rival: Rival, lines: IssuanceQueue) -> None:
+    same, another = tenant.code_body(), tenant.code_body(issuer="Somebody else")
     answers = await together(
         rival, lines, tenant, [(tenant.api, same, KEY), (tenant.api, same, KEY), (tenant.api, another, KEY)]
     )
@@ -117,9 +118,9 @@ async def test_one_key_in_one_group_issues_once(tenant: Tenant, rival: Rival, li
     assert repeated.body == answers[0].body
 
 
-async def test_what_is_left_goes_to_who_came_first(tenant: Tenant, rival: Rival, lines: Lines) -> None:
-    await tenant.given_quota(rival, 4)
-    good = tenant.wanted_code()
+async def test_what_is_left_goes_to_who_came_first(tenant: Tenant, rival: Rival, lines: IssuanceQueue) -> None:
+    await tenant.make_quota(rival, 4)
+    good = tenant.code_body()
     bodies = [good, good | {"count": 3}, good, good, good]
     answers = await together(rival, lines, tenant, [(tenant.api, body, {}) for body in bodies])
     assert [answer.status for answer in answers] == [201, 429, 201, 201, 429]
@@ -128,11 +129,11 @@ async def test_what_is_left_goes_to_who_came_first(tenant: Tenant, rival: Rival,
 
 
 async def test_who_loses_his_authority_while_he_waits_is_refused_alone(
-    tenant: Tenant, rival: Rival, lines: Lines
+    tenant: Tenant, rival: Rival, lines: IssuanceQueue
 ) -> None:
-    key = await tenant.given_key(scopes=["codes:write"])
+    key = await tenant.make_key(scopes=["codes:write"])
     caller = tenant.api.other(token=key["secret"])
-    good = tenant.wanted_code()
+    good = tenant.code_body()
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         waiting = await rival.while_waiting(tenant.api.post("/v1/codes", json=good))
         asked = [asyncio.create_task(api.post("/v1/codes", json=good)) for api in (caller, caller, tenant.api)]
@@ -143,10 +144,12 @@ async def test_who_loses_his_authority_while_he_waits_is_refused_alone(
     assert len(await rival.rows("SELECT 1 FROM codes")) == 2
 
 
-async def test_who_is_demoted_while_he_waits_is_refused_alone(people: People, rival: Rival, lines: Lines) -> None:
+async def test_who_is_demoted_while_he_waits_is_refused_alone(
+    people: People, rival: Rival, lines: IssuanceQueue
+) -> None:
     owner = await people.tenant_of("owner")
     admin = await people.member(owner, rival, "admin", "admin")
-    good = owner.wanted_code()
+    good = owner.code_body()
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         waiting = await rival.while_waiting(owner.api.post("/v1/codes", json=good))
         asked = [asyncio.create_task(api.post("/v1/codes", json=good)) for api in (admin.api, owner.api)]
@@ -157,10 +160,10 @@ async def test_who_is_demoted_while_he_waits_is_refused_alone(people: People, ri
 
 
 async def test_what_the_database_refuses_of_one_is_told_to_that_one(
-    tenant: Tenant, rival: Rival, lines: Lines, monkeypatch: pytest.MonkeyPatch
+    tenant: Tenant, rival: Rival, lines: IssuanceQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as a token that is there already."""
-    taken = (await tenant.given_code())["broadcast_token"]
+    taken = (await tenant.make_code())["broadcast_token"]
     true_sign = issuing._Sitting._sign
 
     def sign(sitting: Any, asked: Any) -> Any:
@@ -168,7 +171,7 @@ async def test_what_the_database_refuses_of_one_is_told_to_that_one(
         return [replace(code, broadcast_token=taken) for code in issued] if asked.wanted.issuer == "Cursed" else issued
 
     monkeypatch.setattr(issuing._Sitting, "_sign", sign)
-    good = tenant.wanted_code()
+    good = tenant.code_body()
     asked = [(tenant.api, good, {}), (tenant.api, good | {"issuer": "Cursed"}, KEY), (tenant.api, good, {})]
     answers = await together(rival, lines, tenant, asked)
     assert [answer.status for answer in answers] == [201, 500, 201]
@@ -178,9 +181,9 @@ async def test_what_the_database_refuses_of_one_is_told_to_that_one(
 
 
 async def test_a_process_that_dies_leaves_nothing_of_a_group_and_the_next_is_issued(
-    tenant: Tenant, rival: Rival, lines: Lines
+    tenant: Tenant, rival: Rival, lines: IssuanceQueue
 ) -> None:
-    good = tenant.wanted_code()
+    good = tenant.code_body()
     async with rival.holding("LOCK TABLE issuance_receipts IN SHARE MODE"):
         async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
             first = await rival.while_waiting(tenant.api.post("/v1/codes", json=good))
@@ -200,7 +203,7 @@ async def test_a_process_that_dies_leaves_nothing_of_a_group_and_the_next_is_iss
 
 
 async def test_a_commit_whose_answer_is_lost_is_told_to_all_and_done_once(
-    tenant: Tenant, rival: Rival, lines: Lines, monkeypatch: pytest.MonkeyPatch
+    tenant: Tenant, rival: Rival, lines: IssuanceQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where the process or its connection dies just after the commit: who asks again gets what was issued."""
     true_ending = Tx.ending
@@ -213,7 +216,7 @@ async def test_a_commit_whose_answer_is_lost_is_told_to_all_and_done_once(
             raise psycopg.OperationalError("the connection is lost")
 
     monkeypatch.setattr(Tx, "ending", ending)
-    good = tenant.wanted_code()
+    good = tenant.code_body()
     lost = await together(rival, lines, tenant, [(tenant.api, good, KEY), (tenant.api, good, {})])
     assert [(answer.status, answer.code) for answer in lost] == [(503, "database_unavailable")] * 2
     assert await rival.rows("SELECT issued_count FROM code_usage_days") == [(3,)]
@@ -224,8 +227,10 @@ async def test_a_commit_whose_answer_is_lost_is_told_to_all_and_done_once(
     assert len(await rival.rows("SELECT 1 FROM codes")) == 3
 
 
-async def test_who_hangs_up_before_his_turn_gets_nothing_issued(tenant: Tenant, rival: Rival, lines: Lines) -> None:
-    good = tenant.wanted_code()
+async def test_who_hangs_up_before_his_turn_gets_nothing_issued(
+    tenant: Tenant, rival: Rival, lines: IssuanceQueue
+) -> None:
+    good = tenant.code_body()
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         first = await rival.while_waiting(tenant.api.post("/v1/codes", json=good))
         leaving, staying = (asyncio.create_task(tenant.api.post("/v1/codes", json=good)) for _ in range(2))
@@ -237,9 +242,9 @@ async def test_who_hangs_up_before_his_turn_gets_nothing_issued(tenant: Tenant, 
 
 
 async def test_organisations_do_not_wait_for_each_other(tenant: Tenant, rival: Rival) -> None:
-    other = await tenant.api.given_tenant()
+    other = await make_tenant(tenant.api)
     held = "SELECT 1 FROM code_entitlements WHERE organization_id = %s FOR UPDATE"
     async with rival.holding(held, tenant.organization_id):
-        waiting = await rival.while_waiting(tenant.api.post("/v1/codes", json=tenant.wanted_code()))
-        assert (await tenant.api.post("/v1/codes", json=other.wanted_code())).status == 201
+        waiting = await rival.while_waiting(tenant.api.post("/v1/codes", json=tenant.code_body()))
+        assert (await tenant.api.post("/v1/codes", json=other.code_body())).status == 201
     assert (await waiting).status == 201

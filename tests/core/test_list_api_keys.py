@@ -3,12 +3,8 @@
 from typing import Any
 
 import pytest
-from core_app import Api, Tenant
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
+from support.core_client import Api
+from support.tenant import Tenant, make_tenant
 
 
 async def listed(tenant: Tenant, **params: Any) -> Any:
@@ -24,7 +20,7 @@ def without_secret(key: dict[str, Any]) -> dict[str, Any]:
 async def test_the_list_is_newest_first_and_without_secrets(api: Api, tenant: Tenant) -> None:
     keys = []
     for _ in range(3):
-        keys.append(without_secret(await tenant.given_key()))
+        keys.append(without_secret(await tenant.make_key()))
         api.clock.advance(milliseconds=1)
     assert await listed(tenant) == {"data": keys[::-1], "next_cursor": None}
 
@@ -32,7 +28,7 @@ async def test_the_list_is_newest_first_and_without_secrets(api: Api, tenant: Te
 async def test_keys_of_one_moment_are_told_apart_by_id(api: Api, tenant: Tenant) -> None:
     """No page shows one twice and none is left out."""
     api.clock.freeze()
-    made = sorted([(await tenant.given_key())["id"] for _ in range(5)], reverse=True)
+    made = sorted([(await tenant.make_key())["id"] for _ in range(5)], reverse=True)
     seen: list[str] = []
     params: dict[str, Any] = {"limit": 2}
     while True:
@@ -47,7 +43,7 @@ async def test_keys_of_one_moment_are_told_apart_by_id(api: Api, tenant: Tenant)
 
 async def test_every_state_is_listed(api: Api, tenant: Tenant) -> None:
     api.clock.freeze()
-    revoked, expired, active = [await tenant.given_key(expires_in_days=days) for days in (30, 1, 30)]
+    revoked, expired, active = [await tenant.make_key(expires_in_days=days) for days in (30, 1, 30)]
     assert (await api.post(f"/v1/api-keys/{revoked['id']}/revoke", params=tenant.query)).status == 200
     api.clock.advance(days=1)
     states = {key["id"]: key["status"] for key in (await listed(tenant))["data"]}
@@ -55,17 +51,17 @@ async def test_every_state_is_listed(api: Api, tenant: Tenant) -> None:
 
 
 async def test_a_project_shows_its_own_keys(api: Api, tenant: Tenant) -> None:
-    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
-    own, others = await tenant.given_key(), await other.given_key()
-    foreign = await api.given_tenant()
-    await foreign.given_key()
+    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
+    own, others = await tenant.make_key(), await other.make_key()
+    foreign = await make_tenant(api)
+    await foreign.make_key()
     assert [key["id"] for key in (await listed(tenant, project_id=tenant.project_id))["data"]] == [own["id"]]
     assert [key["id"] for key in (await listed(tenant, project_id=other.project_id))["data"]] == [others["id"]]
     assert {key["id"] for key in (await listed(tenant))["data"]} == {own["id"], others["id"]}
 
 
 async def test_a_foreign_project_as_filter_is_not_found(api: Api, tenant: Tenant) -> None:
-    foreign = await api.given_tenant()
+    foreign = await make_tenant(api)
     for project_id in (foreign.project_id, "prj_" + "A" * 22, "", "prj_\0", "x"):
         answer = await api.get("/v1/api-keys", params={**tenant.query, "project_id": project_id})
         assert (answer.status, answer.code) == (404, "project_not_found"), project_id
@@ -79,10 +75,10 @@ async def test_another_limit_is_refused(tenant: Tenant, limit: str) -> None:
 
 async def test_a_cursor_belongs_to_its_organisation_filter_and_list(api: Api, tenant: Tenant) -> None:
     for _ in range(2):
-        await tenant.given_key()
+        await tenant.make_key()
     cursor = (await listed(tenant, limit=1))["next_cursor"]
     of_project = (await listed(tenant, limit=1, project_id=tenant.project_id))["next_cursor"]
-    foreign = await api.given_tenant()
+    foreign = await make_tenant(api)
     edited = ("B" if cursor[0] == "A" else "A") + cursor[1:]
     for path, params in (
         ("/v1/api-keys", {**foreign.query, "cursor": cursor}),

@@ -3,12 +3,9 @@
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 
 async def ask(tenant: Tenant, **params: Any) -> Answer:
@@ -28,13 +25,13 @@ async def test_a_project_without_campaigns_has_an_empty_list(tenant: Tenant) -> 
 async def test_the_list_is_newest_first(api: Api, tenant: Tenant) -> None:
     campaigns = []
     for name in ("first", "second", "third"):
-        campaigns.append(await tenant.given_campaign(name, ends_at="2027-09-23T00:00:00.000Z"))
+        campaigns.append(await tenant.make_campaign(name, ends_at="2027-09-23T00:00:00.000Z"))
         api.clock.advance(milliseconds=1)
     assert await listed(tenant) == {"data": campaigns[::-1], "next_cursor": None}
 
 
 async def test_archived_ones_are_listed_too(api: Api, tenant: Tenant) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     archived = (await api.post(f"/v1/campaigns/{campaign['id']}/archive", params=tenant.query)).json
     assert archived["status"] == "archived"
     assert (await listed(tenant))["data"] == [archived]
@@ -43,7 +40,7 @@ async def test_archived_ones_are_listed_too(api: Api, tenant: Tenant) -> None:
 async def test_campaigns_of_one_moment_are_told_apart_by_id(api: Api, tenant: Tenant) -> None:
     """No page shows one twice and none is left out, also when others come between the pages."""
     api.clock.freeze()
-    made = sorted([(await tenant.given_campaign(str(number)))["id"] for number in range(5)], reverse=True)
+    made = sorted([(await tenant.make_campaign(str(number)))["id"] for number in range(5)], reverse=True)
     seen: list[str] = []
     params: dict[str, Any] = {"limit": 2}
     while True:
@@ -53,14 +50,14 @@ async def test_campaigns_of_one_moment_are_told_apart_by_id(api: Api, tenant: Te
             break
         params["cursor"] = page["next_cursor"]
         api.clock.advance(seconds=1)
-        await tenant.given_campaign(f"later {len(seen)}")
+        await tenant.make_campaign(f"later {len(seen)}")
     assert seen == made
 
 
 async def test_a_project_shows_its_own_campaigns(api: Api, tenant: Tenant) -> None:
-    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
-    own, others = await tenant.given_campaign(), await other.given_campaign()
-    await (await api.given_tenant()).given_campaign()
+    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
+    own, others = await tenant.make_campaign(), await other.make_campaign()
+    await (await make_tenant(api)).make_campaign()
     assert (await listed(tenant))["data"] == [own]
     assert (await listed(other))["data"] == [others]
 
@@ -73,27 +70,27 @@ async def test_the_project_is_named(tenant: Tenant) -> None:
 
 async def test_a_foreign_project_is_not_found(api: Api, tenant: Tenant) -> None:
     """Both organisations are the caller's own."""
-    foreign = await api.given_tenant()
+    foreign = await make_tenant(api)
     for project_id in (foreign.project_id, "prj_" + "A" * 22, "", "prj_\0", "x"):
         answer = await ask(tenant, project_id=project_id)
         assert (answer.status, answer.code) == (404, "project_not_found"), project_id
 
 
 async def test_a_server_key_lists_its_own_project_and_no_other(api: Api, tenant: Tenant) -> None:
-    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
-    own, _ = await tenant.given_campaign(), await other.given_campaign()
-    server = tenant.with_key(await tenant.given_key(scopes=["codes:read"]))
+    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
+    own, _ = await tenant.make_campaign(), await other.make_campaign()
+    server = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
     assert (await listed(server))["data"] == [own]
     answer = await ask(server, project_id=other.project_id)
     assert (answer.status, answer.code) == (404, "project_not_found")
-    writer = tenant.with_key(await tenant.given_key(scopes=["codes:write"]))
+    writer = tenant.with_key(await tenant.make_key(scopes=["codes:write"]))
     answer = await ask(writer)
     assert (answer.status, answer.code) == (403, "insufficient_scope")
 
 
 @pytest.mark.parametrize("role", ["owner", "admin", "member", "billing"])
 async def test_every_member_may_list(tenant: Tenant, rival: Rival, role: str) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     await rival.run("UPDATE members SET role = %s", role)
     assert (await listed(tenant))["data"] == [campaign]
 
@@ -105,13 +102,13 @@ async def test_another_limit_is_refused(tenant: Tenant, limit: str) -> None:
 
 
 async def test_a_cursor_belongs_to_its_organisation_project_and_list(api: Api, tenant: Tenant) -> None:
-    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
+    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
     for number in range(2):
-        await tenant.given_campaign(str(number))
+        await tenant.make_campaign(str(number))
     cursor = (await listed(tenant, limit=1))["next_cursor"]
     edited = ("B" if cursor[0] == "A" else "A") + cursor[1:]
     for answer in (
-        await ask(await api.given_tenant(), cursor=cursor),
+        await ask(await make_tenant(api), cursor=cursor),
         await ask(other, cursor=cursor),
         await ask(tenant, cursor=edited),
         await ask(tenant, cursor=""),

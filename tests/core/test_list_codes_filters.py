@@ -8,19 +8,16 @@ from random import Random
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.timestamps import format_timestamp
 
 UNKNOWN_PROJECT = "prj_" + "A" * 22
 UNKNOWN_CAMPAIGN = "cmp_" + "A" * 22
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
 
 
 async def page(tenant: Tenant, **query: Any) -> Answer:
@@ -47,7 +44,7 @@ async def walk(tenant: Tenant, limit: int, **query: Any) -> list[str]:
         cursor = {"cursor": answer.json["next_cursor"]}
 
 
-async def given_campaign(tenant: Tenant, rival: Rival, campaign_id: str = "cmp_" + "c" * 22) -> str:
+async def make_campaign(tenant: Tenant, rival: Rival, campaign_id: str = "cmp_" + "c" * 22) -> str:
     await rival.run(
         "INSERT INTO campaigns (organization_id, id, project_id, name, created_at) VALUES (%s, %s, %s, %s, %s)",
         tenant.organization_id,
@@ -60,7 +57,7 @@ async def given_campaign(tenant: Tenant, rival: Rival, campaign_id: str = "cmp_"
 
 
 async def second_project(tenant: Tenant) -> Tenant:
-    project_id = await tenant.api.given_project(tenant.organization_id, "Evening show")
+    project_id = await tenant.api.make_project(tenant.organization_id, "Evening show")
     return Tenant(tenant.api, tenant.organization_id, project_id)
 
 
@@ -109,9 +106,9 @@ ISSUERS = ("Radio", "radio", "Radio ", "R%", "Ra_io")
 async def crowd(tenant: Tenant, rival: Rival) -> Crowd:
     now = tenant.api.clock.freeze()
     other = await second_project(tenant)
-    one = await given_campaign(tenant, rival, "cmp_" + "1" * 22)
-    two = await given_campaign(tenant, rival, "cmp_" + "2" * 22)
-    three = await given_campaign(other, rival, "cmp_" + "3" * 22)
+    one = await make_campaign(tenant, rival, "cmp_" + "1" * 22)
+    two = await make_campaign(tenant, rival, "cmp_" + "2" * 22)
+    three = await make_campaign(other, rival, "cmp_" + "3" * 22)
     await rival.run(
         "INSERT INTO broadcasts SELECT 'brd_' || lpad(n::text, 16, '0'), 'payload', 'signature'"
         " FROM generate_series(0, 40) AS n"
@@ -214,7 +211,7 @@ async def test_each_page_is_judged_at_its_own_moment(api: Api, tenant: Tenant) -
     api.clock.freeze()
     issued = []
     for lifetime_s in (600, 60, 600, 60):
-        issued.append((await tenant.given_code(lifetime_s=lifetime_s))["xr_id"])
+        issued.append((await tenant.make_code(lifetime_s=lifetime_s))["xr_id"])
         api.clock.advance(milliseconds=1)
     one, two, _, four = issued
     first = await page(tenant, status="active", limit=1)
@@ -227,7 +224,7 @@ async def test_each_page_is_judged_at_its_own_moment(api: Api, tenant: Tenant) -
 async def test_what_is_revoked_between_pages_is_not_active_on_the_next(tenant: Tenant) -> None:
     issued = []
     for _ in range(3):
-        issued.append((await tenant.given_code())["xr_id"])
+        issued.append((await tenant.make_code())["xr_id"])
         tenant.api.clock.advance(milliseconds=1)
     first = await page(tenant, status="active", limit=1)
     await tenant.revoke(issued[1])
@@ -240,10 +237,10 @@ async def test_a_code_that_ends_while_it_is_read_is_not_listed_as_active(
 ) -> None:
     """The page holds fewer than it could, and the next one goes on behind what was left out."""
     api.clock.freeze()
-    longer = await tenant.given_code(lifetime_s=600)
+    longer = await tenant.make_code(lifetime_s=600)
     api.clock.advance(milliseconds=1)
     for _ in range(2):
-        await tenant.given_code(lifetime_s=60)
+        await tenant.make_code(lifetime_s=60)
     async with rival.holding("LOCK TABLE codes IN ACCESS EXCLUSIVE MODE"):
         listing = await rival.while_waiting(page(tenant, status="active", limit=2))
         api.clock.advance(minutes=1)
@@ -253,7 +250,7 @@ async def test_a_code_that_ends_while_it_is_read_is_not_listed_as_active(
 
 
 async def test_a_revoked_code_is_revoked_when_its_time_is_over(api: Api, tenant: Tenant) -> None:
-    code = await tenant.given_code(lifetime_s=60)
+    code = await tenant.make_code(lifetime_s=60)
     await tenant.revoke(code["xr_id"])
     api.clock.advance(seconds=61)
     assert await listed(tenant, status="revoked") == [code["xr_id"]]
@@ -262,7 +259,7 @@ async def test_a_revoked_code_is_revoked_when_its_time_is_over(api: Api, tenant:
 
 async def test_the_first_moment_counts_and_the_last_does_not(api: Api, tenant: Tenant) -> None:
     moment = format_timestamp(api.clock.freeze())
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     later = format_timestamp(api.clock.now() + timedelta(milliseconds=1))
     assert await listed(tenant, created_from=moment) == [code["xr_id"]]
     assert await listed(tenant, created_to=later) == [code["xr_id"]]
@@ -276,7 +273,7 @@ async def test_a_moment_may_be_named_in_any_offset(api: Api, tenant: Tenant) -> 
     now = api.clock.freeze()
     api.clock.advance(seconds=1)
     for _ in range(2):
-        await tenant.given_code()
+        await tenant.make_code()
     utc, east = format_timestamp(now), f"{(now + timedelta(hours=2)).replace(tzinfo=None).isoformat()}+02:00"
     first = await page(tenant, created_from=utc, limit=1)
     assert len(await listed(tenant, created_from=east, cursor=first.json["next_cursor"])) == 1
@@ -309,7 +306,7 @@ async def test_from_must_precede_to(api: Api, tenant: Tenant, ahead_s: float) ->
     ],
 )
 async def test_the_ends_of_time_are_moments(tenant: Tenant, query: dict[str, str]) -> None:
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     assert await listed(tenant, **query) == [code["xr_id"]]
 
 
@@ -328,7 +325,7 @@ async def test_what_can_be_no_issuer_is_refused(tenant: Tenant, issuer: str) -> 
 async def test_an_issuer_is_that_issuer_exactly(tenant: Tenant) -> None:
     """No part of it, no pattern, no other case and nothing trimmed; 160 characters of any language."""
     names = ("Radio Nordlicht", "radio nordlicht", "Radio", " Radio", "%", "Ümlaut", "雪" * 160)
-    issued = {name: (await tenant.given_code(issuer=name))["xr_id"] for name in names}
+    issued = {name: (await tenant.make_code(issuer=name))["xr_id"] for name in names}
     assert {name: await listed(tenant, issuer=name) for name in names} == {
         name: [xr_id] for name, xr_id in issued.items()
     }
@@ -337,13 +334,13 @@ async def test_an_issuer_is_that_issuer_exactly(tenant: Tenant) -> None:
 
 @pytest.mark.parametrize("project_id", [UNKNOWN_PROJECT, "", "x", "prj_", "prj_\0", "prj_ü", "org_" + "A" * 22])
 async def test_a_project_that_is_not_there_is_not_found(tenant: Tenant, project_id: str) -> None:
-    await tenant.given_code()
+    await tenant.make_code()
     assert refused(await page(tenant, project_id=project_id)) == (404, "project_not_found")
 
 
 @pytest.mark.parametrize("campaign_id", [UNKNOWN_CAMPAIGN, "", "x", "cmp_", "cmp_\0", "cmp_ü", "prj_" + "A" * 22])
 async def test_a_campaign_that_is_not_there_is_not_found(tenant: Tenant, campaign_id: str) -> None:
-    await tenant.given_code()
+    await tenant.make_code()
     assert refused(await page(tenant, campaign_id=campaign_id)) == (404, "campaign_not_found")
 
 
@@ -359,33 +356,33 @@ async def test_the_project_is_looked_for_before_the_campaign(tenant: Tenant) -> 
 
 async def test_another_organisations_project_and_campaign_are_not_there(api: Api, tenant: Tenant, rival: Rival) -> None:
     """Both organisations are the caller's own: what separates them is the question."""
-    other = await api.given_tenant()
-    campaign_id = await given_campaign(other, rival)
-    await other.given_code(campaign_id=campaign_id)
+    other = await make_tenant(api)
+    campaign_id = await make_campaign(other, rival)
+    await other.make_code(campaign_id=campaign_id)
     assert refused(await page(tenant, project_id=other.project_id)) == (404, "project_not_found")
     assert refused(await page(tenant, campaign_id=campaign_id)) == (404, "campaign_not_found")
 
 
 async def test_a_project_or_campaign_without_codes_is_an_empty_list(tenant: Tenant, rival: Rival) -> None:
-    campaign_id = await given_campaign(tenant, rival)
+    campaign_id = await make_campaign(tenant, rival)
     assert await listed(tenant, project_id=tenant.project_id) == []
     assert await listed(tenant, campaign_id=campaign_id) == []
 
 
 async def test_an_archived_campaign_stays_listed(api: Api, tenant: Tenant, rival: Rival) -> None:
-    campaign_id = await given_campaign(tenant, rival)
-    code = await tenant.given_code(campaign_id=campaign_id)
-    await tenant.given_code()
+    campaign_id = await make_campaign(tenant, rival)
+    code = await tenant.make_code(campaign_id=campaign_id)
+    await tenant.make_code()
     await rival.run("UPDATE campaigns SET archived_at = %s", api.clock.now())
     assert await listed(tenant, campaign_id=campaign_id) == [code["xr_id"]]
 
 
 async def test_a_key_lists_its_own_project_whether_it_names_it_or_not(tenant: Tenant, rival: Rival) -> None:
-    own = await tenant.given_code()
+    own = await tenant.make_code()
     other = await second_project(tenant)
-    campaign_id = await given_campaign(other, rival)
-    await other.given_code(campaign_id=campaign_id)
-    server = tenant.with_key(await tenant.given_key(scopes=["codes:read"]))
+    campaign_id = await make_campaign(other, rival)
+    await other.make_code(campaign_id=campaign_id)
+    server = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
     assert await listed(server) == await listed(server, project_id=tenant.project_id) == [own["xr_id"]]
     assert refused(await page(server, project_id=other.project_id)) == (404, "project_not_found")
     assert refused(await page(server, project_id=UNKNOWN_PROJECT)) == (404, "project_not_found")
@@ -394,9 +391,9 @@ async def test_a_key_lists_its_own_project_whether_it_names_it_or_not(tenant: Te
 
 async def test_a_cursor_belongs_to_its_filters(api: Api, tenant: Tenant, rival: Rival) -> None:
     """Added, left out or changed, one by one; in another order they are the same."""
-    campaign_id = await given_campaign(tenant, rival)
+    campaign_id = await make_campaign(tenant, rival)
     for _ in range(2):
-        await tenant.given_code(campaign_id=campaign_id)
+        await tenant.make_code(campaign_id=campaign_id)
     filters = {
         "status": "active",
         "project_id": tenant.project_id,
@@ -425,7 +422,7 @@ async def test_a_cursor_belongs_to_its_filters(api: Api, tenant: Tenant, rival: 
 async def test_a_cursor_of_a_person_is_none_of_a_key(tenant: Tenant) -> None:
     """They walk different lists, also where both hold the same Codes now."""
     for _ in range(2):
-        await tenant.given_code()
-    server = tenant.with_key(await tenant.given_key(scopes=["codes:read"]))
+        await tenant.make_code()
+    server = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
     cursor = (await page(tenant, limit=1)).json["next_cursor"]
     assert refused(await page(server, cursor=cursor)) == (422, "invalid_cursor")

@@ -3,15 +3,17 @@
 from typing import Any
 
 import pytest
-from core_app import Api, Rival, Tenant
-from people import People
+from support.core_client import Api
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.timestamps import format_timestamp
 
 
 @pytest.fixture
 async def tenant_of_operator(api: Api) -> Tenant:
-    return await api.given_tenant()
+    return await make_tenant(api)
 
 
 async def listed(tenant: Tenant, **params: Any) -> Any:
@@ -52,10 +54,10 @@ async def test_others_do_not(people: People, rival: Rival, role: str) -> None:
 async def test_ties_continue_by_subject(api: Api, rival: Rival) -> None:
     """Everybody joined in one moment: each is on one page, whatever the subjects are made of."""
     api.clock.freeze()
-    tenant = await api.given_tenant()
+    tenant = await make_tenant(api)
     subjects = {"operator", "a", "A", "ä", "b|1", "b/1", "10", "9", "x" * 255}
     for subject_id in subjects - {"operator"}:
-        await tenant.given_member(rival, subject_id, "member")
+        await tenant.make_member(rival, subject_id, "member")
     pages: list[list[str]] = []
     params: dict[str, Any] = {"limit": 2}
     while True:
@@ -75,7 +77,7 @@ async def test_every_subject_that_a_token_may_name_can_be_gone_on_from(
 ) -> None:
     """255 characters take up to 1020 bytes, and the cursor behind them must still be one that we take."""
     for number in range(3):
-        await tenant_of_operator.given_member(rival, character * 254 + str(number), "member")
+        await tenant_of_operator.make_member(rival, character * 254 + str(number), "member")
     first = await listed(tenant_of_operator, limit=2)
     second = await listed(tenant_of_operator, limit=2, cursor=first["next_cursor"])
     subjects = [member["subject_id"] for page in (first, second) for member in page["data"]]

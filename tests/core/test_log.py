@@ -1,7 +1,9 @@
 """What Core writes to its log in its daily work and in trouble: never what somebody could use."""
 
 import structlog
-from core_app import OPERATOR_TOKEN, Api, Rival
+from support.core_client import Api
+from support.core_settings import OPERATOR_TOKEN
+from support.rival import Rival
 
 NAME = "Organisation with a confidential name"
 ISSUER = "Issuer with a confidential name"
@@ -10,8 +12,8 @@ PEER = "203.0.113.77"
 
 async def test_no_token_name_address_or_credential_is_logged(api: Api, rival: Rival) -> None:
     with structlog.testing.capture_logs() as logged:
-        organization_id = await api.given_organization(NAME)
-        project_id = await api.given_project(organization_id)
+        organization_id = await api.make_organization(NAME)
+        project_id = await api.make_project(organization_id)
         code = await api.post(
             "/v1/codes",
             json={

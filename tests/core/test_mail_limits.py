@@ -8,8 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from core_app import Api, FakeClock, Rival, Tenant, jobs_settings
-from mail_server import MailServer, configure_mail, running_mail_server
+from support.core_client import Api
+from support.core_settings import jobs_settings
+from support.fake_clock import FakeClock
+from support.mail_server import MailServer, configure_mail, running_mail_server
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.features.invitations import jobs
 from soundmark.core.worker import work_context
@@ -30,12 +34,12 @@ async def tenant(api: Api, server: MailServer) -> Tenant:
     await configure_mail(api, server)
     # Midday, so that no test crosses the end of a day by itself.
     api.clock.frozen_at = api.clock.now().replace(hour=12, minute=0, second=0, microsecond=0)
-    return await api.given_tenant()
+    return await make_tenant(api)
 
 
 async def invited(tenant: Tenant, count: int, email: str = "ada@example.org") -> list[str]:
     """The delivery status of each of so many invitations."""
-    return [(await tenant.given_invitation(email=email))["delivery_status"] for _ in range(count)]
+    return [(await tenant.make_invitation(email=email))["delivery_status"] for _ in range(count)]
 
 
 async def counts(rival: Rival) -> list[int]:
@@ -69,12 +73,12 @@ async def test_organisations_share_what_an_address_gets(api: Api, tenant: Tenant
     """Else whoever has used it up makes another organisation."""
     await invited(tenant, TO_ADDRESS)
 
-    assert await invited(await api.given_tenant(), 1) == [NONE]
+    assert await invited(await make_tenant(api), 1) == [NONE]
 
 
 async def test_a_revoked_invitations_mail_counts(tenant: Tenant) -> None:
     for _ in range(TO_ADDRESS):
-        invitation = await tenant.given_invitation()
+        invitation = await tenant.make_invitation()
         path = f"/v1/member-invitations/{invitation['id']}/revoke"
         assert (await tenant.api.post(path, params=tenant.query)).status == 200
 
@@ -85,7 +89,7 @@ async def test_the_mails_of_an_organisation_that_is_gone_count(api: Api, tenant:
     await invited(tenant, TO_ADDRESS)
     await rival.run("DELETE FROM organizations WHERE id = %s", tenant.organization_id)
 
-    assert await invited(await api.given_tenant(), 1) == [NONE]
+    assert await invited(await make_tenant(api), 1) == [NONE]
 
 
 async def test_an_organisation_mails_a_hundred_times_a_day(api: Api, tenant: Tenant, rival: Rival) -> None:
@@ -94,7 +98,7 @@ async def test_an_organisation_mails_a_hundred_times_a_day(api: Api, tenant: Ten
 
     assert statuses == [WAITING] * OF_ORGANIZATION
     assert await invited(tenant, 2, "one-more@example.org") == [NONE] * 2
-    assert await invited(await api.given_tenant(), 1, "one-more@example.org") == [WAITING]
+    assert await invited(await make_tenant(api), 1, "one-more@example.org") == [WAITING]
     assert (await counts(rival))[-1] == OF_ORGANIZATION
 
 
@@ -106,7 +110,7 @@ async def test_what_is_not_mailed_uses_up_nothing(tenant: Tenant, rival: Rival) 
 
 
 async def test_without_a_mail_server_nothing_is_counted(api: Api, rival: Rival) -> None:
-    tenant = await api.given_tenant()
+    tenant = await make_tenant(api)
 
     assert await invited(tenant, TO_ADDRESS + 1) == [NONE] * (TO_ADDRESS + 1)
     assert await counts(rival) == []
@@ -123,7 +127,7 @@ async def test_a_new_day_begins_at_midnight_utc(api: Api, tenant: Tenant) -> Non
 
 
 async def test_ten_invitations_of_one_address_at_once_are_five_mails(tenant: Tenant) -> None:
-    answers = await asyncio.gather(*(tenant.given_invitation() for _ in range(10)))
+    answers = await asyncio.gather(*(tenant.make_invitation() for _ in range(10)))
 
     assert Counter(answer["delivery_status"] for answer in answers) == {WAITING: TO_ADDRESS, NONE: 10 - TO_ADDRESS}
 
@@ -131,10 +135,10 @@ async def test_ten_invitations_of_one_address_at_once_are_five_mails(tenant: Ten
 async def test_two_organisations_at_once_wait_for_each_others_count(api: Api, tenant: Tenant, rival: Rival) -> None:
     """The fifth mail is under way and not committed: who comes then waits, and is told what became of it."""
     await invited(tenant, TO_ADDRESS - 1)
-    other = await api.given_tenant()
+    other = await make_tenant(api)
     async with rival.holding("LOCK TABLE audit_entries IN ACCESS EXCLUSIVE MODE"):
-        one = await rival.while_waiting(tenant.given_invitation())
-        second = asyncio.create_task(other.given_invitation())
+        one = await rival.while_waiting(tenant.make_invitation())
+        second = asyncio.create_task(other.make_invitation())
         await rival.until_someone_waits(2)
     answers = await asyncio.gather(one, second)
 
@@ -144,7 +148,7 @@ async def test_two_organisations_at_once_wait_for_each_others_count(api: Api, te
 async def test_a_core_that_dies_before_its_commit_has_counted_nothing(tenant: Tenant, rival: Rival) -> None:
     async with rival.holding("LOCK TABLE audit_entries IN ACCESS EXCLUSIVE MODE"):
         inviting: Any = await rival.while_waiting(
-            tenant.api.post("/v1/member-invitations", json=tenant.wanted_invitation())
+            tenant.api.post("/v1/member-invitations", json=tenant.invitation_body())
         )
         await rival.end_whoever_waits()
         assert (await inviting).status == 503
@@ -156,7 +160,7 @@ async def test_a_mail_that_is_tried_again_counts_once(
     tenant: Tenant, rival: Rival, server: MailServer, database_url: Secret, clock: FakeClock
 ) -> None:
     server.replies["RCPT"] = "451 busy"
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     ctx = work_context(jobs_settings(database_url), clock=clock)
     await ctx.db.open()
     try:
@@ -171,7 +175,7 @@ async def test_a_mail_that_is_tried_again_counts_once(
 
 
 async def test_a_count_tells_nobody_an_address(tenant: Tenant, rival: Rival) -> None:
-    await tenant.given_invitation()
+    await tenant.make_invitation()
     digests = [bytes(counted) for (counted,) in await rival.rows("SELECT counted FROM mail_counts")]
 
     assert [len(digest) for digest in digests] == [32, 32]

@@ -4,9 +4,13 @@ import asyncio
 from collections import Counter
 
 import httpx2
-from core_app import Api, Rival, core_settings, running_core, served_in_thread
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
+from support.core_client import Api
+from support.core_settings import core_settings
+from support.rival import Rival
+from support.running_apps import running_core, served_in_thread
+from support.tenant import make_tenant
 
 from soundmark.kit.metrics import metrics_app
 from soundmark.kit.secret import Secret
@@ -34,8 +38,8 @@ async def scraped() -> httpx2.Response:
 
 
 async def test_the_counter_says_exactly_what_was_answered(api: Api, rival: Rival) -> None:
-    tenant = await api.given_tenant()
-    code, revoked, short = [await tenant.given_code(lifetime_s=life) for life in (86400, 86400, 60)]
+    tenant = await make_tenant(api)
+    code, revoked, short = [await tenant.make_code(lifetime_s=life) for life in (86400, 86400, 60)]
     await tenant.revoke(revoked["xr_id"])
     before = counted((await scraped()).text)
     assert before.keys() == OUTCOMES, "every outcome is there from the start, so that a rate can be drawn"
@@ -73,7 +77,7 @@ async def test_what_is_not_a_resolution_is_not_counted(api: Api) -> None:
 
 
 async def test_no_metric_names_a_token_an_address_or_a_tenant(api: Api) -> None:
-    code = await (await api.given_tenant()).given_code()
+    code = await (await make_tenant(api)).make_code()
     await api.other(peer="203.0.113.9").resolve(code["broadcast_token"])
     text = (await scraped()).text
     for secret in (code["broadcast_token"], code["xr_id"], code["organization_id"], "203.0.113.9"):

@@ -5,9 +5,14 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
-from core_app import Answer, Api, FakeClock, Rival, Tenant, core_settings, running_core
-from issuer import CLIENT_ID
-from people import People
+from support.core_client import Answer, Api
+from support.core_settings import core_settings
+from support.fake_clock import FakeClock
+from support.oidc_issuer import CLIENT_ID
+from support.people import People
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import Tenant
 
 from soundmark.kit.secret import Secret
 
@@ -67,7 +72,7 @@ async def test_a_person_who_is_called_like_the_operator_is_none(limited: People)
 
 async def test_only_what_a_person_owns_counts(limited: People, rival: Rival) -> None:
     for number, role in enumerate(("admin", "member", "billing")):
-        await (await limited.tenant_of(f"owner{number}")).given_member(rival, "ada", role)
+        await (await limited.tenant_of(f"owner{number}")).make_member(rival, "ada", role)
 
     assert [(await create(limited.person("ada"))).status for _ in range(LIMIT + 1)] == [201] * LIMIT + [409]
 
@@ -75,7 +80,7 @@ async def test_only_what_a_person_owns_counts(limited: People, rival: Rival) -> 
 async def test_who_leaves_one_may_make_another(limited: People, rival: Rival) -> None:
     ada = limited.person("ada")
     tenants = [await limited.tenant_of("ada") for _ in range(LIMIT)]
-    await tenants[0].given_member(rival, "eva", "owner")
+    await tenants[0].make_member(rival, "eva", "owner")
     assert (await create(ada)).status == 409
 
     assert (await ada.delete("/v1/members/ada", params=tenants[0].query)).status == 204
@@ -88,7 +93,7 @@ async def test_a_role_is_no_way_around_it(limited: People, rival: Rival) -> None
     for _ in range(LIMIT):
         await limited.tenant_of("ada")
     tenant = await limited.tenant_of("eva")
-    await tenant.given_member(rival, "ada", "member")
+    await tenant.make_member(rival, "ada", "member")
 
     refused = await change_role(tenant, "ada", "owner")
 
@@ -104,7 +109,7 @@ async def test_a_role_is_no_way_around_it(limited: People, rival: Rival) -> None
 async def test_with_room_left_a_member_becomes_an_owner(limited: People, rival: Rival) -> None:
     await limited.tenant_of("ada")
     tenant = await limited.tenant_of("eva")
-    await tenant.given_member(rival, "ada", "member")
+    await tenant.make_member(rival, "ada", "member")
 
     assert (await change_role(tenant, "ada", "owner")).status == 200
     assert (await create(limited.person("ada"))).status == 409
@@ -121,7 +126,7 @@ async def test_many_at_once_are_no_more_than_the_limit(limited: People, rival: R
 async def test_of_a_creation_and_a_role_at_once_the_second_sees_the_first(limited: People, rival: Rival) -> None:
     await limited.tenant_of("ada")
     tenant = await limited.tenant_of("eva")
-    await tenant.given_member(rival, "ada", "member")
+    await tenant.make_member(rival, "ada", "member")
     async with rival.holding("LOCK TABLE audit_entries IN ACCESS EXCLUSIVE MODE"):
         creating = await rival.while_waiting(create(limited.person("ada")))
         changing = asyncio.create_task(change_role(tenant, "ada", "owner"))

@@ -5,7 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from core_app import Api, Rival
+from support.core_client import Api
+from support.rival import Rival
 
 from soundmark.kit.timestamps import format_timestamp
 
@@ -102,14 +103,14 @@ async def test_more_than_a_mebibyte_is_refused(api: Api) -> None:
 
 
 async def test_the_list_shows_the_callers_organisations_only(api: Api, rival: Rival) -> None:
-    own, foreign = await api.given_organization("Own"), await api.given_organization("Foreign")
+    own, foreign = await api.make_organization("Own"), await api.make_organization("Foreign")
     await rival.run("UPDATE members SET subject_id = 'other' WHERE organization_id = %s", foreign)
     assert [entry["id"] for entry in (await api.get("/v1/organizations")).json["data"]] == [own]
 
 
 @pytest.mark.parametrize("role", ["owner", "admin", "member", "billing"])
 async def test_the_list_shows_the_callers_role(api: Api, rival: Rival, role: str) -> None:
-    await api.given_organization()
+    await api.make_organization()
     await rival.run("UPDATE members SET role = %s", role)
     assert (await api.get("/v1/organizations")).json["data"][0]["role"] == role
 
@@ -117,13 +118,13 @@ async def test_the_list_shows_the_callers_role(api: Api, rival: Rival, role: str
 async def test_the_list_is_newest_first(api: Api) -> None:
     created = []
     for _ in range(3):
-        created.append(await api.given_organization())
+        created.append(await api.make_organization())
         api.clock.advance(milliseconds=1)
     assert [entry["id"] for entry in (await api.get("/v1/organizations")).json["data"]] == created[::-1]
 
 
 async def test_a_closing_organisation_says_so(api: Api, rival: Rival) -> None:
-    await api.given_organization()
+    await api.make_organization()
     now = api.clock.now() - timedelta(days=1)
     await rival.run("UPDATE organizations SET deletion_requested_at = %s", now)
     listed = (await api.get("/v1/organizations")).json["data"][0]

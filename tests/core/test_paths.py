@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from core_app import OPERATOR_TOKEN, core_settings, served_in_thread
-from raw_requests import METHODS, RawAnswer, send_raw
+from support.core_settings import OPERATOR_TOKEN, core_settings
+from support.raw_requests import METHODS, RawAnswer, send_raw
+from support.running_apps import served_in_thread
 
 from soundmark.core.app import create_app
 from soundmark.kit.secret import Secret

@@ -4,14 +4,15 @@ import re
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival
+from support.core_client import Answer, Api
+from support.rival import Rival
 
 from soundmark.kit.timestamps import format_timestamp
 
 
 @pytest.fixture
 async def organization_id(api: Api) -> str:
-    return await api.given_organization()
+    return await api.make_organization()
 
 
 async def create(api: Api, organization_id: Any, name: Any = "Morning show", **more: Any) -> Answer:
@@ -43,7 +44,7 @@ async def test_a_name_is_taken_once_in_an_organisation(api: Api, organization_id
 
 async def test_a_name_may_be_taken_in_two_organisations(api: Api, organization_id: str) -> None:
     await create(api, organization_id)
-    assert (await create(api, await api.given_organization())).status == 201
+    assert (await create(api, await api.make_organization())).status == 201
 
 
 async def test_names_that_differ_in_case_are_two(api: Api, organization_id: str) -> None:
@@ -105,7 +106,7 @@ async def test_a_body_that_is_no_object_is_refused(api: Api, body: bytes) -> Non
 
 
 async def test_the_list_is_newest_first_and_of_one_organisation(api: Api, organization_id: str) -> None:
-    other = await api.given_organization()
+    other = await api.make_organization()
     await create(api, other)
     created = []
     for name in ("one", "two", "three"):

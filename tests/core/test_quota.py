@@ -6,22 +6,21 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant, core_settings, running_core
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.core_client import Answer, Api
+from support.core_settings import core_settings
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.domain.quota import Quota, month_of
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp
 
 
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
-
-
 async def issue(tenant: Tenant, count: int | None = None) -> Answer:
-    body = tenant.wanted_code(expires_at="2999-01-01T00:00:00Z")
+    body = tenant.code_body(expires_at="2999-01-01T00:00:00Z")
     if count is None:
         return await tenant.api.post("/v1/codes", json=body)
     return await tenant.api.post("/v1/codes/batch", json=body | {"count": count})
@@ -53,7 +52,7 @@ async def test_an_issuance_says_what_is_left(tenant: Tenant) -> None:
 
 
 async def test_a_refusal_says_when_to_come_back(tenant: Tenant, rival: Rival) -> None:
-    await tenant.given_quota(rival, 3)
+    await tenant.make_quota(rival, 3)
     at(tenant.api.clock, "2026-11-30T23:59:58.250+00:00")
     assert (await issue(tenant, 2)).status == 201
     answer = await issue(tenant, 2)
@@ -64,7 +63,7 @@ async def test_a_refusal_says_when_to_come_back(tenant: Tenant, rival: Rival) ->
 
 
 async def test_a_month_begins_with_a_whole_quota(tenant: Tenant, rival: Rival) -> None:
-    await tenant.given_quota(rival, 1)
+    await tenant.make_quota(rival, 1)
     at(tenant.api.clock, "2026-12-31T23:59:59.999+00:00")
     assert (await issue(tenant)).status == 201
     assert (await issue(tenant)).code == "quota_exceeded"
@@ -75,7 +74,7 @@ async def test_a_month_begins_with_a_whole_quota(tenant: Tenant, rival: Rival) -
 
 async def test_the_month_is_judged_after_the_wait(tenant: Tenant, rival: Rival) -> None:
     """What waited over midnight is the new month's."""
-    await tenant.given_quota(rival, 1)
+    await tenant.make_quota(rival, 1)
     at(tenant.api.clock, "2026-11-30T23:59:59+00:00")
     assert (await issue(tenant)).status == 201
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
@@ -89,7 +88,7 @@ async def test_of_forty_at_once_for_the_last_one_exactly_one_succeeds(
     tenant: Tenant, database_url: Secret, rival: Rival
 ) -> None:
     """At two processes of Core, each of which gathers what it is asked."""
-    await tenant.given_quota(rival, 4)
+    await tenant.make_quota(rival, 4)
     assert (await issue(tenant, 3)).status == 201
     async with running_core(core_settings(database_url), tenant.api.clock) as other:
         elsewhere = replace(tenant, api=other)
@@ -101,7 +100,7 @@ async def test_of_forty_at_once_for_the_last_one_exactly_one_succeeds(
 
 async def test_what_waited_sees_what_was_issued_meanwhile(tenant: Tenant, rival: Rival) -> None:
     """The count is read after the lock: the statement that waited still sees what was there before."""
-    await tenant.given_quota(rival, 1)
+    await tenant.make_quota(rival, 1)
     async with rival.committing("SELECT 1 FROM code_entitlements FOR UPDATE"):
         issuing = await rival.while_waiting(issue(tenant))
         await rival.run(
@@ -111,21 +110,21 @@ async def test_what_waited_sees_what_was_issued_meanwhile(tenant: Tenant, rival:
 
 
 async def test_organisations_do_not_wait_for_each_other(tenant: Tenant, api: Api, rival: Rival) -> None:
-    other = await api.given_tenant()
+    other = await make_tenant(api)
     lock = "SELECT 1 FROM code_entitlements WHERE organization_id = %s FOR UPDATE"
     async with rival.holding(lock, tenant.organization_id):
         assert (await issue(other)).status == 201
 
 
 async def test_a_revoked_code_stays_counted(tenant: Tenant, rival: Rival) -> None:
-    await tenant.given_quota(rival, 1)
+    await tenant.make_quota(rival, 1)
     await tenant.revoke((await issue(tenant)).json["xr_id"])
     assert (await issue(tenant)).code == "quota_exceeded"
 
 
 async def test_a_plan_that_shrinks_below_what_was_issued_leaves_nothing(tenant: Tenant, rival: Rival) -> None:
     assert (await issue(tenant, 5)).status == 201
-    await tenant.given_quota(rival, 2)
+    await tenant.make_quota(rival, 2)
     answer = await issue(tenant)
     assert answer.headers["ratelimit"].startswith('"codes";r=0;')
     assert answer.code == "quota_exceeded"
@@ -165,7 +164,7 @@ ACTS = st.lists(
 async def test_what_is_counted_is_what_is_stored(api: Api, rival: Rival, rounds: list[list[str]]) -> None:
     """After any interleaving; several organisations and the days of several months."""
     at(api.clock, "2026-11-29T22:30:00+00:00")
-    tenants = [await api.given_tenant() for _ in rounds]
+    tenants = [await make_tenant(api) for _ in rounds]
     await asyncio.gather(*(_act(tenant, acts) for tenant, acts in zip(tenants, rounds, strict=True)))
     stored = await rival.rows(
         "SELECT organization_id, (issued_at AT TIME ZONE 'UTC')::date, count(*) FROM codes GROUP BY 1, 2 ORDER BY 1, 2"
@@ -180,7 +179,7 @@ async def test_what_is_counted_is_what_is_stored(api: Api, rival: Rival, rounds:
 
 async def _act(tenant: Tenant, acts: list[str]) -> None:
     codes: list[str] = []
-    body = tenant.wanted_code(expires_at="2999-01-01T00:00:00Z")
+    body = tenant.code_body(expires_at="2999-01-01T00:00:00Z")
     headers = {"Idempotency-Key": "k" * 16}
     for act in acts:
         match act.split():

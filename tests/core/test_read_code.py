@@ -4,18 +4,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
 from prometheus_client import REGISTRY
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.timestamps import format_timestamp
 
 ABSENT = "xr_" + "A" * 22
 Act = Callable[[Tenant, str], Awaitable[Answer]]
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
 
 
 async def read(tenant: Tenant, xr_id: str, **query: Any) -> Answer:
@@ -34,14 +31,14 @@ ACTS: dict[str, Act] = {"read": read, "revoke": revoke, "render": render}
 
 
 async def test_the_detail_is_the_whole_code(tenant: Tenant) -> None:
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     answer = await read(tenant, code["xr_id"])
     assert (answer.status, answer.json) == (200, code)
 
 
 async def test_an_expired_code_is_read_with_nothing_else_changed(api: Api, tenant: Tenant) -> None:
     api.clock.freeze()
-    code = await tenant.given_code(lifetime_s=60)
+    code = await tenant.make_code(lifetime_s=60)
     api.clock.advance(seconds=59.999)
     assert (await read(tenant, code["xr_id"])).json == code
     api.clock.advance(seconds=0.001)
@@ -50,7 +47,7 @@ async def test_an_expired_code_is_read_with_nothing_else_changed(api: Api, tenan
 
 async def test_a_revoked_code_is_read_with_its_time_and_stays_revoked(api: Api, tenant: Tenant) -> None:
     now = api.clock.freeze()
-    code = await tenant.given_code(lifetime_s=60)
+    code = await tenant.make_code(lifetime_s=60)
     await tenant.revoke(code["xr_id"])
     expected = {**code, "status": "revoked", "revoked_at": format_timestamp(now)}
     assert (await read(tenant, code["xr_id"])).json == expected
@@ -74,26 +71,26 @@ async def test_an_id_longer_than_any_is_refused(tenant: Tenant, act: str) -> Non
 
 @pytest.mark.parametrize("act", ACTS)
 async def test_an_id_is_the_whole_id_in_its_own_case(tenant: Tenant, act: str) -> None:
-    xr_id = (await tenant.given_code())["xr_id"]
+    xr_id = (await tenant.make_code())["xr_id"]
     for other in (xr_id[:-1], xr_id + "A", xr_id.swapcase(), xr_id + "%20", "xr_" + xr_id):
         assert (await ACTS[act](tenant, other)).code == "code_not_found"
 
 
 async def test_a_token_is_no_id(tenant: Tenant) -> None:
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     assert (await read(tenant, code["broadcast_token"])).code == "code_not_found"
 
 
 async def test_the_project_of_the_code_may_be_named(tenant: Tenant) -> None:
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     assert (await read(tenant, code["xr_id"], project_id=tenant.project_id)).json == code
 
 
 async def test_a_code_of_another_project_is_not_there(api: Api, tenant: Tenant) -> None:
     """A closed 404: the same as for an id that does not exist and for a project that does not."""
-    code = await tenant.given_code()
-    own = await api.given_project(tenant.organization_id, "Evening show")
-    foreign = (await api.given_tenant()).project_id
+    code = await tenant.make_code()
+    own = await api.make_project(tenant.organization_id, "Evening show")
+    foreign = (await make_tenant(api)).project_id
     headers = {"X-Request-Id": "same"}
     answers = [await tenant.api.get(f"/v1/codes/{ABSENT}", params=tenant.query, headers=headers)]
     for project_id in (own, foreign, "prj_" + "A" * 22, "", "nope", "prj_\0", code["xr_id"]):
@@ -166,8 +163,8 @@ async def test_an_altered_code_is_not_there_and_counted(
     api: Api, tenant: Tenant, rival: Rival, alteration: str
 ) -> None:
     """Whatever single copy of a fact somebody with access to the database changes."""
-    await api.given_project(tenant.organization_id, "Evening show")
-    code = await tenant.given_code()
+    await api.make_project(tenant.organization_id, "Evening show")
+    code = await tenant.make_code()
     assert await rival.run(ALTERATIONS[alteration]) == 1
     before = broken_count()
     for act in (read, render):
@@ -177,7 +174,7 @@ async def test_an_altered_code_is_not_there_and_counted(
 
 
 async def test_a_code_moved_to_another_id_is_not_there(tenant: Tenant, rival: Rival) -> None:
-    await tenant.given_code()
+    await tenant.make_code()
     before = broken_count()
     await rival.run("UPDATE codes SET xr_id = %s", ABSENT)
     assert (await read(tenant, ABSENT)).code == "code_not_found"
@@ -186,8 +183,8 @@ async def test_a_code_moved_to_another_id_is_not_there(tenant: Tenant, rival: Ri
 
 async def test_a_code_moved_to_another_organisation_is_not_there(api: Api, tenant: Tenant, rival: Rival) -> None:
     """Even where that has a project of the same id, as the table demands."""
-    code = await tenant.given_code()
-    other = await api.given_tenant()
+    code = await tenant.make_code()
+    other = await make_tenant(api)
     await rival.run("UPDATE projects SET id = %s WHERE id = %s", tenant.project_id + "x", other.project_id)
     await rival.run(
         "INSERT INTO projects SELECT %s, %s, 'Moved', created_at FROM projects LIMIT 1",
@@ -201,7 +198,7 @@ async def test_a_code_moved_to_another_organisation_is_not_there(api: Api, tenan
 
 
 async def test_two_genuine_records_cannot_be_exchanged(tenant: Tenant, rival: Rival) -> None:
-    one, other = await tenant.given_code(), await tenant.given_code()
+    one, other = await tenant.make_code(), await tenant.make_code()
     await rival.run(
         "UPDATE broadcasts SET (payload, signature) ="
         " (SELECT payload, signature FROM broadcasts AS rest WHERE rest.token <> broadcasts.token)"
@@ -220,7 +217,7 @@ async def test_every_column_of_a_code_is_altered_above(rival: Rival) -> None:
 
 async def test_an_altered_code_can_be_revoked_but_is_not_shown(api: Api, tenant: Tenant, rival: Rival) -> None:
     """Whoever wants it gone gets that; what it says of itself is believed by nobody."""
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     await rival.run("UPDATE codes SET issuer = 'Radio Suedlicht'")
     answer = await tenant.revoke(code["xr_id"])
     assert (answer.status, answer.code) == (404, "code_not_found")

@@ -3,16 +3,13 @@
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 KEY = "playout-2026-11-21"
 PATHS = {"single": "/v1/codes", "batch": "/v1/codes/batch"}
 OTHER = {"single": "batch", "batch": "single"}
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
 
 
 @pytest.fixture(params=PATHS)
@@ -22,7 +19,7 @@ def route(request: pytest.FixtureRequest) -> str:
 
 
 def wanted(tenant: Tenant, route: str) -> dict[str, Any]:
-    return tenant.wanted_code() if route == "single" else tenant.wanted_code(count=2)
+    return tenant.code_body() if route == "single" else tenant.code_body(count=2)
 
 
 async def issue(tenant: Tenant, route: str, body: Any) -> Answer:
@@ -109,16 +106,16 @@ async def test_a_code_that_ended_meanwhile_is_recovered_as_it_was(tenant: Tenant
 async def test_other_organisations_and_projects_recover_nothing(tenant: Tenant, api: Api, route: str) -> None:
     body = wanted(tenant, route)
     await issue(tenant, route, body)
-    other = await api.given_tenant()
-    stranger = other.with_key(await other.given_key())
+    other = await make_tenant(api)
+    stranger = other.with_key(await other.make_key())
     assert (await recover(stranger, route, body)).code == "organization_not_found"
-    elsewhere = await api.given_project(tenant.organization_id, "Evening show")
-    confined = tenant.with_key(await tenant.given_key(project_id=elsewhere))
+    elsewhere = await api.make_project(tenant.organization_id, "Evening show")
+    confined = tenant.with_key(await tenant.make_key(project_id=elsewhere))
     assert (await recover(confined, route, body)).code == "project_not_found"
 
 
 async def test_recovery_takes_the_right_to_issue(tenant: Tenant, route: str) -> None:
-    reader = tenant.with_key(await tenant.given_key(scopes=["codes:read"]))
+    reader = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
     assert (await recover(reader, route, wanted(tenant, route))).code == "insufficient_scope"
 
 

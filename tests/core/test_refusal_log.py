@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 import structlog
-from core_app import OPERATOR_TOKEN, Api, Rival, core_settings, running_core
-from people import People
+from support.core_client import Api
+from support.core_settings import OPERATOR_TOKEN, core_settings
+from support.people import People
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import make_tenant
 
 from soundmark.kit.secret import Secret
 
@@ -46,10 +50,10 @@ async def test_a_person_who_may_not_is_logged_by_id_and_not_by_address(people: P
 
 
 async def test_a_server_key_is_logged_by_its_id(api: Api) -> None:
-    tenant = await api.given_tenant()
-    key = await tenant.given_key(scopes=["codes:read"])
+    tenant = await make_tenant(api)
+    key = await tenant.make_key(scopes=["codes:read"])
     with structlog.testing.capture_logs() as logged:
-        assert (await tenant.with_key(key).api.post("/v1/codes", json=tenant.wanted_code())).status == 403
+        assert (await tenant.with_key(key).api.post("/v1/codes", json=tenant.code_body())).status == 403
     (entry,) = requests(logged, 403)
 
     assert entry["caller"] == key["id"]

@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, core_settings, running_core
-from redis_server import running_redis
+from support.core_client import Answer, Api
+from support.core_settings import core_settings
+from support.redis_server import running_redis
+from support.running_apps import running_core
 
 from soundmark.kit import rate_limit
 from soundmark.kit.secret import Secret

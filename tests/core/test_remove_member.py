@@ -3,8 +3,10 @@
 import asyncio
 
 import pytest
-from core_app import Answer, Rival, Tenant
-from people import People
+from support.core_client import Answer
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant
 
 ROLES = ("owner", "admin", "member", "billing")
 MIGHTY = {"owner", "admin"}
@@ -28,7 +30,7 @@ async def subjects(rival: Rival) -> set[str]:
 @pytest.mark.parametrize("caller", ROLES)
 async def test_who_may_remove_whom(people: People, tenant: Tenant, rival: Rival, caller: str, target: str) -> None:
     acting = await people.member(tenant, rival, "acting", caller)
-    await tenant.given_member(rival, "bob", target)
+    await tenant.make_member(rival, "bob", target)
     answer = await remove(acting, "bob")
     if caller == "owner" or (caller == "admin" and target not in MIGHTY):
         assert (answer.status, answer.body) == (204, b"")
@@ -53,7 +55,7 @@ async def test_everybody_may_leave(people: People, tenant: Tenant, rival: Rival,
 
 
 async def test_the_last_owner_stays(tenant: Tenant, rival: Rival) -> None:
-    await tenant.given_member(rival, "bob", "admin")
+    await tenant.make_member(rival, "bob", "admin")
     answer = await remove(tenant, "alice")
     assert (answer.status, answer.code) == (409, "last_owner")
     assert await subjects(rival) == {"alice", "bob"}
@@ -61,7 +63,7 @@ async def test_the_last_owner_stays(tenant: Tenant, rival: Rival) -> None:
 
 
 async def test_whoever_was_removed_is_not_found(tenant: Tenant, rival: Rival) -> None:
-    await tenant.given_member(rival, "bob", "member")
+    await tenant.make_member(rival, "bob", "member")
     assert (await remove(tenant, "bob")).status == 204
     answer = await remove(tenant, "bob")
     assert (answer.status, answer.code) == (404, "member_not_found")
@@ -84,16 +86,16 @@ async def test_who_may_remove_nobody_learns_of_nobody(people: People, tenant: Te
 async def test_a_member_of_another_organisation_stays(people: People, tenant: Tenant, rival: Rival) -> None:
     """Alice owns both, and removes from one."""
     other = await people.tenant_of("alice")
-    await other.given_member(rival, "bob", "member")
+    await other.make_member(rival, "bob", "member")
     assert (await remove(tenant, "bob")).code == "member_not_found"
-    await tenant.given_member(rival, "bob", "member")
+    await tenant.make_member(rival, "bob", "member")
     assert (await remove(tenant, "bob")).status == 204
     assert (await remove(other, "bob")).status == 204
 
 
 async def test_a_second_factor_is_not_asked_for(people: People, tenant: Tenant, rival: Rival) -> None:
     """Contract, section 2."""
-    await tenant.given_member(rival, "bob", "member")
+    await tenant.make_member(rival, "bob", "member")
     api = people.person("alice", acr="1")
     weak = Tenant(api, tenant.organization_id, tenant.project_id)
     changed = await api.put("/v1/members/bob", params=tenant.query, json={"role": "billing"})
@@ -103,7 +105,7 @@ async def test_a_second_factor_is_not_asked_for(people: People, tenant: Tenant, 
 async def test_what_a_member_made_stays(people: People, tenant: Tenant, rival: Rival) -> None:
     """A Code and a key belong to the project."""
     bob = await people.member(tenant, rival, "bob", "admin")
-    code, key = await bob.given_code(), await bob.given_key()
+    code, key = await bob.make_code(), await bob.make_key()
     await remove(tenant, "bob")
     server = tenant.with_key(key)
     assert (await server.api.get(f"/v1/codes/{code['xr_id']}", params=tenant.query)).json["status"] == "active"
@@ -157,7 +159,7 @@ async def test_all_owners_leave_at_once_and_one_stays(people: People, tenant: Te
 async def test_an_administrator_demoted_meanwhile_removes_nobody(people: People, tenant: Tenant, rival: Rival) -> None:
     """Though every member passes the table, because everybody may leave."""
     bob = await people.member(tenant, rival, "bob", "admin")
-    await tenant.given_member(rival, "carol", "member")
+    await tenant.make_member(rival, "carol", "member")
     async with rival.committing("UPDATE members SET role = 'member' WHERE subject_id = 'bob'"):
         removing = await rival.while_waiting(remove(bob, "carol"))
     assert ((await removing).status, (await removing).code) == (403, "forbidden")
@@ -167,7 +169,7 @@ async def test_an_administrator_demoted_meanwhile_removes_nobody(people: People,
 async def test_what_the_removed_has_under_way_commits_first(people: People, tenant: Tenant, rival: Rival) -> None:
     bob = await people.member(tenant, rival, "bob", "admin")
     async with rival.holding("LOCK TABLE codes IN SHARE MODE"):
-        issuing = await rival.while_waiting(bob.api.post("/v1/codes", json=bob.wanted_code()))
+        issuing = await rival.while_waiting(bob.api.post("/v1/codes", json=bob.code_body()))
         removing = asyncio.create_task(remove(tenant, "bob"))
         await rival.until_someone_waits(2)
         assert not removing.done()
@@ -178,7 +180,7 @@ async def test_what_comes_after_a_removal_is_refused(people: People, tenant: Ten
     bob = await people.member(tenant, rival, "bob", "admin")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         removing = await rival.while_waiting(remove(tenant, "bob"))
-        issuing = asyncio.create_task(bob.api.post("/v1/codes", json=bob.wanted_code()))
+        issuing = asyncio.create_task(bob.api.post("/v1/codes", json=bob.code_body()))
         await rival.until_someone_waits(2)
     assert (await removing).status == 204
     assert ((await issuing).status, (await issuing).code) == (404, "organization_not_found")
@@ -186,7 +188,7 @@ async def test_what_comes_after_a_removal_is_refused(people: People, tenant: Ten
 
 
 async def test_a_removal_cut_before_its_commit_changes_nothing(tenant: Tenant, rival: Rival) -> None:
-    await tenant.given_member(rival, "bob", "member")
+    await tenant.make_member(rival, "bob", "member")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         removing = await rival.while_waiting(remove(tenant, "bob"))
         await rival.end_whoever_waits()

@@ -4,13 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
-from people import People
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
+from support.core_client import Answer, Api
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 
 async def rename(tenant: Tenant, name: Any = "Radio Südlicht", **more: Any) -> Answer:
@@ -22,7 +19,7 @@ async def names(rival: Rival) -> list[str]:
 
 
 async def test_the_name_is_another_and_the_rest_stays(api: Api, tenant: Tenant, rival: Rival) -> None:
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     (before,) = (await api.get("/v1/organizations")).json["data"]
     api.clock.advance(seconds=1)
     answer = await rename(tenant)
@@ -63,13 +60,13 @@ async def test_a_name_is_required(tenant: Tenant) -> None:
 
 
 async def test_two_organisations_may_have_one_name(api: Api, tenant: Tenant, rival: Rival) -> None:
-    other = await api.given_tenant()
+    other = await make_tenant(api)
     assert ((await rename(tenant)).status, (await rename(other)).status) == (200, 200)
     assert await names(rival) == ["Radio Südlicht"] * 2
 
 
 async def test_another_organisation_keeps_its_name(api: Api, tenant: Tenant, rival: Rival) -> None:
-    await api.given_organization("Another")
+    await api.make_organization("Another")
     await rename(tenant)
     assert await names(rival) == ["Another", "Radio Südlicht"]
 
@@ -77,8 +74,8 @@ async def test_another_organisation_keeps_its_name(api: Api, tenant: Tenant, riv
 async def test_a_second_factor_is_asked_for(people: People, rival: Rival) -> None:
     """Of owners and administrators; who may not at all is told that."""
     tenant = await people.tenant_of("alice")
-    await tenant.given_member(rival, "bob", "admin")
-    await tenant.given_member(rival, "carol", "member")
+    await tenant.make_member(rival, "bob", "admin")
+    await tenant.make_member(rival, "carol", "member")
     for subject_id, claims, status, code in (
         ("alice", {"acr": "1"}, 403, "mfa_required"),
         ("bob", {"acr": None}, 403, "mfa_required"),

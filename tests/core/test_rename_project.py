@@ -4,14 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
-from people import People
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    """Its project is called "Morning show"."""
-    return await api.given_tenant()
+from support.core_client import Answer, Api
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 
 async def rename(tenant: Tenant, name: Any = "Night show", project_id: str | None = None, **more: Any) -> Answer:
@@ -24,8 +20,8 @@ async def names(rival: Rival) -> list[str]:
 
 
 async def test_the_name_is_another_and_the_rest_stays(api: Api, tenant: Tenant, rival: Rival) -> None:
-    code = await tenant.given_code()
-    server = tenant.with_key(await tenant.given_key())
+    code = await tenant.make_code()
+    server = tenant.with_key(await tenant.make_key())
     (before,) = (await api.get("/v1/projects", params=tenant.query)).json["data"]
     api.clock.advance(seconds=1)
     answer = await rename(tenant)
@@ -61,7 +57,7 @@ async def test_nothing_else_can_be_changed(tenant: Tenant, rival: Rival, more: d
 
 @pytest.mark.parametrize("name", ["Evening show", " Evening show "])
 async def test_a_name_is_taken_once_in_an_organisation(api: Api, tenant: Tenant, rival: Rival, name: str) -> None:
-    await api.given_project(tenant.organization_id, "Evening show")
+    await api.make_project(tenant.organization_id, "Evening show")
     answer = await rename(tenant, name)
     assert (answer.status, answer.code) == (409, "project_name_conflict")
     assert await names(rival) == ["Evening show", "Morning show"]
@@ -74,19 +70,19 @@ async def test_its_own_name_is_no_conflict(tenant: Tenant) -> None:
 
 
 async def test_names_that_differ_in_case_are_two(api: Api, tenant: Tenant) -> None:
-    await api.given_project(tenant.organization_id, "Evening show")
+    await api.make_project(tenant.organization_id, "Evening show")
     assert (await rename(tenant, "evening show")).status == 200
 
 
 async def test_a_name_may_be_taken_in_two_organisations(api: Api, tenant: Tenant, rival: Rival) -> None:
-    await api.given_project(await api.given_organization(), "Evening show")
+    await api.make_project(await api.make_organization(), "Evening show")
     assert (await rename(tenant, "Evening show")).status == 200
     assert await names(rival) == ["Evening show"] * 2
 
 
 async def test_a_name_that_was_given_up_is_free(api: Api, tenant: Tenant) -> None:
     await rename(tenant)
-    await api.given_project(tenant.organization_id, "Morning show")
+    await api.make_project(tenant.organization_id, "Morning show")
 
 
 @pytest.mark.parametrize("project_id", ["prj_" + "A" * 22, "prj_", "x", "prj_%00"])
@@ -97,7 +93,7 @@ async def test_an_unknown_project_is_not_found(tenant: Tenant, project_id: str) 
 
 async def test_a_project_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
     """Both are the caller's own."""
-    other = await api.given_tenant()
+    other = await make_tenant(api)
     answer = await rename(tenant, project_id=other.project_id)
     assert (answer.status, answer.code) == (404, "project_not_found")
     assert await names(rival) == ["Morning show"] * 2
@@ -111,8 +107,8 @@ async def test_the_organisation_is_named(tenant: Tenant) -> None:
 async def test_a_second_factor_is_asked_for(people: People, rival: Rival) -> None:
     """Of owners and administrators; who may not at all is told that."""
     tenant = await people.tenant_of("alice")
-    await tenant.given_member(rival, "bob", "admin")
-    await tenant.given_member(rival, "carol", "billing")
+    await tenant.make_member(rival, "bob", "admin")
+    await tenant.make_member(rival, "carol", "billing")
     for subject_id, claims, status, code in (
         ("alice", {"acr": "1"}, 403, "mfa_required"),
         ("bob", {"acr": None}, 403, "mfa_required"),
@@ -128,7 +124,7 @@ async def test_a_second_factor_is_asked_for(people: People, rival: Rival) -> Non
 
 
 async def test_of_two_that_take_one_name_at_once_one_is_refused(api: Api, tenant: Tenant, rival: Rival) -> None:
-    other = await api.given_project(tenant.organization_id, "Evening show")
+    other = await api.make_project(tenant.organization_id, "Evening show")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         one = await rival.while_waiting(rename(tenant, "Night show"))
         two = asyncio.create_task(rename(tenant, "Night show", project_id=other))
@@ -146,7 +142,7 @@ async def test_a_name_that_a_new_project_takes_meanwhile_is_taken(tenant: Tenant
 
 async def test_two_that_swap_their_names_are_both_refused(api: Api, tenant: Tenant, rival: Rival) -> None:
     """One after the other: neither ever finds the other's name free, and neither waits for the other."""
-    other = await api.given_project(tenant.organization_id, "Evening show")
+    other = await api.make_project(tenant.organization_id, "Evening show")
     async with rival.holding("SELECT 1 FROM projects FOR UPDATE"):
         one = await rival.while_waiting(rename(tenant, "Evening show"))
         two = asyncio.create_task(rename(tenant, "Morning show", project_id=other))

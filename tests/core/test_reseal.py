@@ -9,7 +9,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from core_app import MASTER_KEY, Api, FakeClock, Rival, Tenant, core_settings, running_core
+from support.core_client import Api
+from support.core_settings import MASTER_KEY, core_settings
+from support.fake_clock import FakeClock
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.features.platform import reseal as core
 from soundmark.core.store.sealed_values import SEALED_COLUMNS
@@ -79,7 +84,7 @@ class Vault:
                 values[column.table, column.column, row] = sealer.unseal(sealed, **place)
         return values
 
-    async def given_invitation(self, tenant: Tenant, identity: str, sealer: Sealer = OLD) -> None:
+    async def make_invitation(self, tenant: Tenant, identity: str, sealer: Sealer = OLD) -> None:
         """One whose mail is under way."""
         place = {"table": "invitations", "column": "sealed_secret", "row": identity}
         await self.rival.run(
@@ -96,7 +101,7 @@ async def vault(api: Api, rival: Rival) -> Vault:
     """Every kind of sealed value, of two tenants and of none."""
     vault = Vault(api, rival)
     for identity in ("inv_one", "inv_two"):
-        await vault.given_invitation(await api.given_tenant(), identity)
+        await vault.make_invitation(await make_tenant(api), identity)
     for name in ("smtp_password", "card_secret_key"):
         assert (await api.call("PUT", f"/v1/platform/settings/secrets/{name}", json={"value": PASSWORD})).status == 200
     place = {"table": "instance_secrets", "column": "sealed", "row": "made_by_the_test"}
@@ -137,7 +142,7 @@ async def test_what_an_old_process_sealed_meanwhile_moves_the_next_time(vault: V
     """Between the change and its restart a process goes on with the old key."""
     await reseal(db, old=[OLD], new=NEW)
     await vault.api.call("PUT", "/v1/platform/settings/secrets/support_api_key", json={"value": PASSWORD})
-    await vault.given_invitation(await vault.api.given_tenant(), "inv_late")
+    await vault.make_invitation(await make_tenant(vault.api), "inv_late")
     assert (await reseal(db, old=[OLD], new=NEW)).moved_count == 2
     assert (await vault.opened(NEW))["platform_secrets", "sealed", "support_api_key"] == PASSWORD.encode()
 
@@ -151,7 +156,7 @@ async def test_with_the_wrong_old_key_nothing_changes(vault: Vault, db: Database
 
 async def test_one_value_that_does_not_open_stops_all_of_them(vault: Vault, db: Database) -> None:
     """The last of the last table: everything before it was moved in the same transaction."""
-    await vault.given_invitation(await vault.api.given_tenant(), "inv_zzz", WRONG)
+    await vault.make_invitation(await make_tenant(vault.api), "inv_zzz", WRONG)
     await vault.rival.run("UPDATE invitations SET organization_id = organization_id WHERE id = 'inv_zzz'")
     with pytest.raises(ResealRefused, match=r"^invitations\.sealed_secret of inv_zzz ") as refused:
         await reseal(db, old=[OLD], new=NEW)
@@ -161,7 +166,7 @@ async def test_one_value_that_does_not_open_stops_all_of_them(vault: Vault, db: 
 
 
 async def test_of_several_old_keys_each_opens_its_own(vault: Vault, db: Database) -> None:
-    await vault.given_invitation(await vault.api.given_tenant(), "inv_third", WRONG)
+    await vault.make_invitation(await make_tenant(vault.api), "inv_third", WRONG)
     await reseal(db, old=[OLD, WRONG], new=NEW)
     assert (await vault.opened(NEW))["invitations", "sealed_secret", "inv_third"] == b"driht_vni"
 
@@ -218,10 +223,10 @@ async def test_a_core_with_the_old_key_goes_on_and_one_with_the_new_key_takes_ov
     vault: Vault, db: Database, spare_database_url: Secret
 ) -> None:
     """Receivers notice nothing: neither before the restart nor after it."""
-    tenant = await vault.api.given_tenant()
-    code = await tenant.given_code()
+    tenant = await make_tenant(vault.api)
+    code = await tenant.make_code()
     await reseal(db, old=[OLD], new=NEW)
-    later = await tenant.given_code()
+    later = await tenant.make_code()
     with pytest.raises(CannotStart, match="master key"):
         async with running_core(core_settings(spare_database_url)):
             pass
@@ -230,17 +235,17 @@ async def test_a_core_with_the_old_key_goes_on_and_one_with_the_new_key_takes_ov
             for one in (code, later):
                 answer = await core.resolve(one["broadcast_token"])
                 assert (answer.status, answer.json["xr_id"]) == (200, one["xr_id"])
-        issued: dict[str, Any] = await Tenant(fresh, tenant.organization_id, tenant.project_id).given_code()
+        issued: dict[str, Any] = await Tenant(fresh, tenant.organization_id, tenant.project_id).make_code()
         assert issued["signed_code"]["key_id"] == code["signed_code"]["key_id"]
         assert (await vault.api.resolve(issued["broadcast_token"])).status == 200
 
 
 async def test_a_core_with_the_old_key_still_invites(vault: Vault, db: Database) -> None:
     """It need not open the mail server's password to know that there is a mail server."""
-    tenant = await vault.api.given_tenant()
+    tenant = await make_tenant(vault.api)
     for name, value in (("smtp_host", "mail.example.org"), ("smtp_from_email", "codes@example.org")):
         path = f"/v1/platform/settings/configuration/{name}"
         assert (await vault.api.call("PUT", path, json={"value": value})).status == 200
     await reseal(db, old=[OLD], new=NEW)
-    assert (await tenant.given_invitation())["delivery_status"] == "pending"
+    assert (await tenant.make_invitation())["delivery_status"] == "pending"
     assert (await reseal(db, old=[OLD], new=NEW)).moved_count == 1

@@ -7,9 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from core_app import Api, Rival, core_settings, running_core
 from prometheus_client import REGISTRY
 from soundmark_sdk import Resolution, read_key_set, verify_answer
+from support.core_client import Api
+from support.core_settings import core_settings
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import make_tenant
 
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp, parse_timestamp
@@ -27,31 +31,31 @@ async def verified(api: Api, token: str) -> Resolution:
 
 
 async def test_an_answer_verifies_and_carries_the_issued_intent(api: Api) -> None:
-    code = await (await api.given_tenant()).given_code()
+    code = await (await make_tenant(api)).make_code()
     resolution = await verified(api, code["broadcast_token"])
     assert (resolution.xr_id, resolution.intent.resource) == (code["xr_id"], code["intent"]["resource"])
 
 
 async def test_without_the_header_there_is_no_envelope(api: Api) -> None:
-    code = await (await api.given_tenant()).given_code()
+    code = await (await make_tenant(api)).make_code()
     answer = await api.resolve(code["broadcast_token"], proof=False)
     assert sorted(answer.json) == ["intent", "policy", "signature_status", "xr_id"]
 
 
 async def test_no_credential_is_needed(api: Api) -> None:
-    code = await (await api.given_tenant()).given_code()
+    code = await (await make_tenant(api)).make_code()
     assert (await api.other(token=None).resolve(code["broadcast_token"])).status == 200
 
 
 async def test_the_envelope_lives_two_minutes(api: Api) -> None:
-    code = await (await api.given_tenant()).given_code()
+    code = await (await make_tenant(api)).make_code()
     proof = (await api.resolve(code["broadcast_token"])).json["resolution_proof"]
     assert parse_timestamp(proof["expires_at"]) - parse_timestamp(proof["issued_at"]) == timedelta(minutes=2)
 
 
 async def test_unknown_malformed_and_revoked_are_answered_alike(api: Api) -> None:
-    tenant = await api.given_tenant()
-    code = await tenant.given_code()
+    tenant = await make_tenant(api)
+    code = await tenant.make_code()
     await tenant.revoke(code["xr_id"])
     answers = [await api.resolve(token) for token in (code["broadcast_token"], UNKNOWN, "nope", "brd_", "a/b", "%00")]
     bodies = {answer.body.replace(answer.headers["x-request-id"].encode(), b"") for answer in answers}
@@ -92,8 +96,8 @@ async def test_a_parameter_is_refused_before_the_look_up(api: Api, rival: Rival,
 
 
 async def test_an_empty_query_string_is_none(api: Api) -> None:
-    tenant = await api.given_tenant()
-    token = (await tenant.given_code())["broadcast_token"]
+    tenant = await make_tenant(api)
+    token = (await tenant.make_code())["broadcast_token"]
     assert (await api.get(f"/v1/resolve/{token}?")).status == 200
 
 
@@ -105,7 +109,7 @@ async def test_only_get_is_allowed(api: Api) -> None:
 
 async def test_a_code_expires_exactly_at_its_time(api: Api) -> None:
     api.clock.freeze()
-    code = await (await api.given_tenant()).given_code(lifetime_s=60)
+    code = await (await make_tenant(api)).make_code(lifetime_s=60)
     api.clock.advance(seconds=59.999)
     assert (await api.resolve(code["broadcast_token"])).status == 200
     api.clock.advance(seconds=0.001)
@@ -114,15 +118,15 @@ async def test_a_code_expires_exactly_at_its_time(api: Api) -> None:
 
 
 async def test_revoked_and_expired_is_unavailable(api: Api) -> None:
-    tenant = await api.given_tenant()
-    code = await tenant.given_code(lifetime_s=60)
+    tenant = await make_tenant(api)
+    code = await tenant.make_code(lifetime_s=60)
     await tenant.revoke(code["xr_id"])
     api.clock.advance(seconds=61)
     assert (await api.resolve(code["broadcast_token"])).code == "code_unavailable"
 
 
 async def test_those_who_ask_while_a_query_is_under_way_share_one_envelope(api: Api, rival: Rival) -> None:
-    code = await (await api.given_tenant()).given_code()
+    code = await (await make_tenant(api)).make_code()
     async with rival.holding("LOCK TABLE broadcasts IN ACCESS EXCLUSIVE MODE"):
         under_way = await rival.while_waiting(api.resolve(code["broadcast_token"]))
         asking = [asyncio.create_task(api.resolve(code["broadcast_token"])) for _ in range(5)]
@@ -138,7 +142,7 @@ async def test_those_who_ask_while_a_query_is_under_way_share_one_envelope(api: 
 
 async def test_nobody_gets_an_envelope_of_an_earlier_query(api: Api) -> None:
     api.clock.freeze()
-    code = await (await api.given_tenant()).given_code()
+    code = await (await make_tenant(api)).make_code()
     first = await api.resolve(code["broadcast_token"])
     api.clock.advance(milliseconds=1)
     assert (await api.resolve(code["broadcast_token"])).body != first.body
@@ -146,7 +150,7 @@ async def test_nobody_gets_an_envelope_of_an_earlier_query(api: Api) -> None:
 
 @pytest.mark.parametrize("hours", [-1, 1])
 async def test_a_clock_that_jumps_is_in_the_next_envelope(api: Api, hours: int) -> None:
-    code = await (await api.given_tenant()).given_code()
+    code = await (await make_tenant(api)).make_code()
     await api.resolve(code["broadcast_token"])
     api.clock.advance(hours=hours)
     assert (await verified(api, code["broadcast_token"])).xr_id == code["xr_id"]
@@ -170,7 +174,7 @@ ALTERATIONS = {
 @pytest.mark.parametrize("heard_before", [False, True])
 async def test_an_altered_row_is_never_answered(api: Api, rival: Rival, alteration: str, heard_before: bool) -> None:
     """Whether its genuine bytes were verified and remembered a moment ago, or not."""
-    code = await (await api.given_tenant()).given_code()
+    code = await (await make_tenant(api)).make_code()
     if heard_before:
         assert (await api.resolve(code["broadcast_token"])).status == 200
     before = broken_count()
@@ -188,8 +192,8 @@ def broken_count() -> float:
 
 async def test_a_token_moved_to_another_code_is_never_answered(api: Api, rival: Rival) -> None:
     """Both rows are genuine; only the name by which one is found was changed."""
-    tenant = await api.given_tenant()
-    one, other = await tenant.given_code(), await tenant.given_code()
+    tenant = await make_tenant(api)
+    one, other = await tenant.make_code(), await tenant.make_code()
     token = one["broadcast_token"]
     await rival.run(
         "UPDATE broadcasts SET (payload, signature) = (SELECT payload, signature FROM broadcasts WHERE token = %s)"
@@ -207,8 +211,8 @@ async def test_no_resolution_that_starts_after_a_revoke_returns_the_intent(
     """Over two Core processes' worth of apps, with a thousand resolutions under way."""
     settings = core_settings(database_url, audio_url=audio_url)
     async with running_core(settings) as one, running_core(settings) as other:
-        tenant = await one.given_tenant()
-        code = await tenant.given_code()
+        tenant = await make_tenant(one)
+        code = await tenant.make_code()
         token, many, revoked = code["broadcast_token"], asyncio.Event(), asyncio.Event()
         late: list[int] = []
         early: list[int] = []
@@ -230,7 +234,7 @@ async def test_no_resolution_that_starts_after_a_revoke_returns_the_intent(
 
 
 async def test_the_lookup_heals_after_the_server_dropped_its_connections(api: Api, rival: Rival) -> None:
-    code = await (await api.given_tenant()).given_code()
+    code = await (await make_tenant(api)).make_code()
     assert (await api.resolve(code["broadcast_token"])).status == 200
     await rival.run(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -241,7 +245,7 @@ async def test_the_lookup_heals_after_the_server_dropped_its_connections(api: Ap
 
 async def test_a_database_that_is_gone_is_503_and_comes_back_without_a_restart(api: Api, rival: Rival) -> None:
     """The table out of reach for longer than the look-up waits is what a receiver sees of a database that hangs."""
-    code = await (await api.given_tenant()).given_code()
+    code = await (await make_tenant(api)).make_code()
     async with rival.holding("LOCK TABLE broadcasts IN ACCESS EXCLUSIVE MODE"):
         answer = await api.resolve(code["broadcast_token"])
         assert (answer.status, answer.code) == (503, "database_unavailable")
@@ -291,7 +295,7 @@ async def test_an_ipv6_subscriber_counts_as_one(database_url: Secret, audio_url:
 
 
 async def test_the_payload_is_what_the_contract_lists(api: Api) -> None:
-    code = await (await api.given_tenant()).given_code()
+    code = await (await make_tenant(api)).make_code()
     proof = (await api.resolve(code["broadcast_token"])).json["resolution_proof"]
     payload = base64.urlsafe_b64decode(proof["payload"] + "==")
     assert payload.startswith(b'{"expires_at":"' + proof["expires_at"].encode())

@@ -6,9 +6,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
-from core_app import Answer, Api, FakeClock, Rival, Tenant, core_settings, running_core
-from issuer import CLIENT_ID
-from people import People
+from support.core_client import Answer, Api
+from support.core_settings import core_settings
+from support.fake_clock import FakeClock
+from support.oidc_issuer import CLIENT_ID
+from support.people import People
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import Tenant
 
 from soundmark.kit.secret import Secret
 
@@ -96,7 +101,7 @@ async def test_no_request_begun_after_a_keys_end_is_accepted(
     people: People, elsewhere: People, rival: Rival, change: str
 ) -> None:
     owner = await people.tenant_of("olga")
-    key = await owner.given_key()
+    key = await owner.make_key()
     here = owner.with_key(key)
     there = at(owner, elsewhere.api).with_key(key)
     storm = Storm()
@@ -105,9 +110,9 @@ async def test_no_request_begun_after_a_keys_end_is_accepted(
         return lambda: tenant.api.get("/v1/codes", params=tenant.query)
 
     def issuing(tenant: Tenant) -> Act:
-        return lambda: tenant.api.post("/v1/codes", json=tenant.wanted_code())
+        return lambda: tenant.api.post("/v1/codes", json=tenant.code_body())
 
-    await owner.given_quota(rival, 100_000)
+    await owner.make_quota(rival, 100_000)
     ended = await storm.rage(
         reading(here),
         issuing(there),
@@ -124,7 +129,7 @@ async def test_no_request_begun_after_a_keys_end_is_accepted(
 async def test_no_resolution_begun_after_a_revocation_finds_the_code(people: People, elsewhere: People) -> None:
     owner = await people.tenant_of("olga")
     for _ in range(3):
-        code = await owner.given_code()
+        code = await owner.make_code()
         token = code["broadcast_token"]
         storm = Storm()
 
@@ -141,7 +146,7 @@ async def test_no_resolution_begun_after_a_revocation_finds_the_code(people: Peo
 
 async def test_of_four_acceptances_at_once_one_wins_and_no_replay_does(people: People, rival: Rival) -> None:
     owner = await people.tenant_of("olga")
-    invitation = await owner.given_invitation(email="ada@example.org")
+    invitation = await owner.make_invitation(email="ada@example.org")
     persons = [people.person(f"ada{number}", email="ada@example.org") for number in range(4)]
 
     async def accept(person: Api) -> Answer:

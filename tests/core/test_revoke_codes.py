@@ -4,8 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
-from people import People
+from support.core_client import Answer, Api
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.timestamps import format_timestamp
 
@@ -18,14 +20,9 @@ REVOKED_KEY = (
 )
 
 
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
-
-
-async def given_codes(tenant: Tenant, count: int, **changes: Any) -> list[str]:
+async def make_codes(tenant: Tenant, count: int, **changes: Any) -> list[str]:
     """The ids of new Codes, in the order of the ids."""
-    answer = await tenant.api.post("/v1/codes/batch", json=tenant.wanted_code(count=count, **changes))
+    answer = await tenant.api.post("/v1/codes/batch", json=tenant.code_body(count=count, **changes))
     assert answer.status == 201, answer.body
     return sorted(code["xr_id"] for code in answer.json["data"])
 
@@ -40,7 +37,7 @@ def counts(requested: int, revoked: int) -> dict[str, int]:
 
 
 async def second_project(tenant: Tenant) -> Tenant:
-    project_id = await tenant.api.given_project(tenant.organization_id, "Evening show")
+    project_id = await tenant.api.make_project(tenant.organization_id, "Evening show")
     return Tenant(tenant.api, tenant.organization_id, project_id)
 
 
@@ -64,7 +61,7 @@ def pointers(answer: Answer) -> list[str]:
 async def test_every_code_of_the_selection_is_revoked_at_one_moment(api: Api, tenant: Tenant, rival: Rival) -> None:
     """And nothing beside it. No receiver is answered any more."""
     api.clock.freeze()
-    *selection, other = await given_codes(tenant, 4)
+    *selection, other = await make_codes(tenant, 4)
     api.clock.advance(seconds=1)
     now = format_timestamp(api.clock.now())
     answer = await revoke(tenant, selection)
@@ -76,7 +73,7 @@ async def test_every_code_of_the_selection_is_revoked_at_one_moment(api: Api, te
 
 
 async def test_a_hundred_are_revoked_in_one_request(tenant: Tenant, rival: Rival) -> None:
-    selection = await given_codes(tenant, 100)
+    selection = await make_codes(tenant, 100)
     assert (await revoke(tenant, selection)).json == counts(100, 100)
     assert all(moment is not None for moments in (await stored(rival)).values() for moment in moments)
 
@@ -84,9 +81,9 @@ async def test_a_hundred_are_revoked_in_one_request(tenant: Tenant, rival: Rival
 async def test_what_is_over_stays_as_it_is(api: Api, tenant: Tenant, rival: Rival) -> None:
     """An expired Code is not rewritten as revoked, and a revoked one keeps its moment."""
     api.clock.freeze()
-    (expired,) = await given_codes(tenant, 1, expires_at=format_timestamp(api.clock.now().replace(year=2099)))
+    (expired,) = await make_codes(tenant, 1, expires_at=format_timestamp(api.clock.now().replace(year=2099)))
     await rival.run("UPDATE codes SET expires_at = issued_at + interval '1 second'")
-    revoked, active = await given_codes(tenant, 2)
+    revoked, active = await make_codes(tenant, 2)
     await tenant.revoke(revoked)
     earlier = format_timestamp(api.clock.now())
     api.clock.advance(seconds=1)
@@ -96,7 +93,7 @@ async def test_what_is_over_stays_as_it_is(api: Api, tenant: Tenant, rival: Riva
 
 
 async def test_a_repetition_changes_nothing_and_is_audited(api: Api, tenant: Tenant, rival: Rival) -> None:
-    selection = await given_codes(tenant, 2)
+    selection = await make_codes(tenant, 2)
     assert (await revoke(tenant, selection)).json == counts(2, 2)
     before = await stored(rival)
     api.clock.advance(seconds=1)
@@ -114,7 +111,7 @@ async def test_a_repetition_changes_nothing_and_is_audited(api: Api, tenant: Ten
 @pytest.mark.parametrize("missing", [UNKNOWN, "xr_", "", "x", "xr_\0", "xr_ü", "xr_" + "A" * 157, "brd_" + "A" * 16])
 async def test_one_that_is_missing_keeps_all_the_others(tenant: Tenant, rival: Rival, missing: str, place: int) -> None:
     """Wherever it stands, and whether or not it could be an id. Nothing is told, since nothing was done."""
-    selection = await given_codes(tenant, 2)
+    selection = await make_codes(tenant, 2)
     selection.insert(place, missing)
     assert refused(await revoke(tenant, selection)) == (404, "code_not_found")
     assert {moment for moments in (await stored(rival)).values() for moment in moments} == {None}
@@ -124,8 +121,8 @@ async def test_one_that_is_missing_keeps_all_the_others(tenant: Tenant, rival: R
 @pytest.mark.parametrize("of", ["another organisation", "another project"])
 async def test_one_of_another_boundary_keeps_all_the_others(api: Api, tenant: Tenant, rival: Rival, of: str) -> None:
     """Both are the caller's own: what separates them is the question."""
-    other = await api.given_tenant() if of == "another organisation" else await second_project(tenant)
-    selection = [*await given_codes(tenant, 2), *await given_codes(other, 1)]
+    other = await make_tenant(api) if of == "another organisation" else await second_project(tenant)
+    selection = [*await make_codes(tenant, 2), *await make_codes(other, 1)]
     for asking in (tenant, other):
         assert refused(await revoke(asking, selection)) == (404, "code_not_found")
     assert {moment for moments in (await stored(rival)).values() for moment in moments} == {None}
@@ -133,13 +130,13 @@ async def test_one_of_another_boundary_keeps_all_the_others(api: Api, tenant: Te
 
 @pytest.mark.parametrize("project_id", ["prj_" + "A" * 22, "", "x", "prj_\0", "prj_ü", "xr_" + "A" * 22, "p" * 500])
 async def test_a_project_that_is_not_there_is_not_found(tenant: Tenant, project_id: str) -> None:
-    selection = await given_codes(tenant, 1)
+    selection = await make_codes(tenant, 1)
     assert refused(await revoke(tenant, selection, project_id=project_id)) == (404, "project_not_found")
 
 
 async def test_a_project_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
-    other = await api.given_tenant()
-    selection = await given_codes(other, 1)
+    other = await make_tenant(api)
+    selection = await make_codes(other, 1)
     answer = await revoke(tenant, selection, project_id=other.project_id)
     assert refused(answer) == (404, "project_not_found")
     assert await stored(rival) == {selection[0]: [None, None]}
@@ -190,26 +187,26 @@ async def test_the_organisation_stands_in_the_query(api: Api, tenant: Tenant) ->
 
 async def test_a_person_needs_a_second_factor_and_a_key_does_not(people: People, rival: Rival) -> None:
     tenant = await people.tenant_of("owner")
-    selection = await given_codes(tenant, 2)
+    selection = await make_codes(tenant, 2)
     password_only = Tenant(people.person("owner", acr="1"), tenant.organization_id, tenant.project_id)
     assert refused(await revoke(password_only, selection)) == (403, "mfa_required")
     assert {moment for moments in (await stored(rival)).values() for moment in moments} == {None}
-    server = tenant.with_key(await tenant.given_key(scopes=["codes:write"]))
+    server = tenant.with_key(await tenant.make_key(scopes=["codes:write"]))
     assert (await revoke(server, selection)).json == counts(2, 2)
 
 
 @pytest.mark.parametrize("role", ["member", "billing"])
 async def test_only_owners_and_administrators_revoke(people: People, rival: Rival, role: str) -> None:
     tenant = await people.tenant_of("owner")
-    selection = await given_codes(tenant, 1)
+    selection = await make_codes(tenant, 1)
     assert refused(await revoke(await people.member(tenant, rival, "ada", role), selection)) == (403, "forbidden")
     assert (await revoke(await people.member(tenant, rival, "bea", "admin"), selection)).status == 200
 
 
 async def test_a_key_revokes_in_its_own_project_only(tenant: Tenant, rival: Rival) -> None:
     other = await second_project(tenant)
-    own, foreign = await given_codes(tenant, 1), await given_codes(other, 1)
-    key = await tenant.given_key(scopes=["codes:write"])
+    own, foreign = await make_codes(tenant, 1), await make_codes(other, 1)
+    key = await tenant.make_key(scopes=["codes:write"])
     server = tenant.with_key(key)
     assert refused(await revoke(server, foreign, project_id=other.project_id)) == (404, "project_not_found")
     assert refused(await revoke(server, own + foreign)) == (404, "code_not_found")
@@ -221,7 +218,7 @@ async def test_a_key_revokes_in_its_own_project_only(tenant: Tenant, rival: Riva
 
 async def test_a_code_that_does_not_verify_is_revoked(tenant: Tenant, rival: Rival) -> None:
     """What was tampered with is to go off the air as well."""
-    selection = await given_codes(tenant, 2)
+    selection = await make_codes(tenant, 2)
     await rival.run("UPDATE broadcasts SET signature = sha512(signature)")
     assert (await revoke(tenant, selection)).json == counts(2, 2)
 
@@ -231,7 +228,7 @@ async def test_expiry_is_judged_after_the_lock_wait(api: Api, tenant: Tenant, ri
     """Somebody holds one row of the selection; until it is free, nothing of it is judged."""
     api.clock.freeze()
     expires_at = format_timestamp(api.clock.now().replace(year=2099))
-    one, two, three = await given_codes(tenant, 3, expires_at=expires_at)
+    one, two, three = await make_codes(tenant, 3, expires_at=expires_at)
     expiring = format_timestamp(api.clock.now())
     await rival.run("UPDATE codes SET expires_at = %s::timestamptz + interval '60 s' WHERE xr_id <> %s", expiring, two)
     rows = {
@@ -249,7 +246,7 @@ async def test_expiry_is_judged_after_the_lock_wait(api: Api, tenant: Tenant, ri
 
 async def test_what_another_revokes_meanwhile_is_unchanged(api: Api, tenant: Tenant, rival: Rival) -> None:
     api.clock.freeze()
-    selection = await given_codes(tenant, 2)
+    selection = await make_codes(tenant, 2)
     earlier = api.clock.now()
     async with rival.committing("UPDATE codes SET revoked_at = %s WHERE xr_id = %s", earlier, selection[1]):
         api.clock.advance(seconds=5)
@@ -259,7 +256,7 @@ async def test_what_another_revokes_meanwhile_is_unchanged(api: Api, tenant: Ten
 
 
 async def test_one_that_goes_while_it_is_waited_for_keeps_all_the_others(tenant: Tenant, rival: Rival) -> None:
-    selection = await given_codes(tenant, 3)
+    selection = await make_codes(tenant, 3)
     async with rival.committing("DELETE FROM codes WHERE xr_id = %s", selection[2]):
         revoking = await rival.while_waiting(revoke(tenant, selection))
     assert refused(await revoking) == (404, "code_not_found")
@@ -270,7 +267,7 @@ async def test_selections_that_overlap_the_other_way_round_do_not_block_each_oth
     tenant: Tenant, rival: Rival
 ) -> None:
     """Rows are locked by id and not as asked: one of the two has the first of them and goes on to the end."""
-    selection = await given_codes(tenant, 5)
+    selection = await make_codes(tenant, 5)
     async with rival.holding("SELECT 1 FROM codes WHERE xr_id = %s FOR UPDATE", selection[2]):
         one = asyncio.create_task(revoke(tenant, selection[:4]))
         two = asyncio.create_task(revoke(tenant, selection[:0:-1]))
@@ -283,7 +280,7 @@ async def test_selections_that_overlap_the_other_way_round_do_not_block_each_oth
 async def test_the_same_selection_twice_at_once_is_revoked_once(api: Api, tenant: Tenant, rival: Rival) -> None:
     """One of the two does all of it and the other nothing; both are in the log."""
     api.clock.freeze()
-    selection = await given_codes(tenant, 3)
+    selection = await make_codes(tenant, 3)
     async with rival.holding("SELECT 1 FROM codes WHERE xr_id = %s FOR UPDATE", selection[0]):
         one = asyncio.create_task(revoke(tenant, selection))
         two = asyncio.create_task(revoke(tenant, selection[::-1]))
@@ -294,7 +291,7 @@ async def test_the_same_selection_twice_at_once_is_revoked_once(api: Api, tenant
 
 
 async def test_beside_a_single_revoke_each_code_is_revoked_once(tenant: Tenant, rival: Rival) -> None:
-    selection = await given_codes(tenant, 3)
+    selection = await make_codes(tenant, 3)
     async with rival.holding("SELECT 1 FROM codes WHERE xr_id = %s FOR UPDATE", selection[1]):
         single = asyncio.create_task(tenant.revoke(selection[1]))
         batch = asyncio.create_task(revoke(tenant, selection))
@@ -309,7 +306,7 @@ async def test_a_process_that_dies_before_the_commit_has_revoked_nothing(
     tenant: Tenant, rival: Rival, table: str
 ) -> None:
     """Neither half; and where the second half is cut off, the first goes with it."""
-    selection = await given_codes(tenant, 3)
+    selection = await make_codes(tenant, 3)
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
         revoking = await rival.while_waiting(revoke(tenant, selection))
         await rival.end_whoever_waits()
@@ -321,7 +318,7 @@ async def test_a_process_that_dies_before_the_commit_has_revoked_nothing(
 
 
 async def test_who_loses_authority_meanwhile_revokes_nothing(tenant: Tenant, rival: Rival) -> None:
-    selection = await given_codes(tenant, 2)
+    selection = await make_codes(tenant, 2)
     async with rival.committing("UPDATE members SET role = 'member'"):
         revoking = await rival.while_waiting(revoke(tenant, selection))
     assert refused(await revoking) == (403, "forbidden")
@@ -329,8 +326,8 @@ async def test_who_loses_authority_meanwhile_revokes_nothing(tenant: Tenant, riv
 
 
 async def test_a_key_that_is_revoked_meanwhile_revokes_nothing(tenant: Tenant, rival: Rival) -> None:
-    selection = await given_codes(tenant, 2)
-    server = tenant.with_key(await tenant.given_key(scopes=["codes:write"]))
+    selection = await make_codes(tenant, 2)
+    server = tenant.with_key(await tenant.make_key(scopes=["codes:write"]))
     assert refused(await revoke(server, [UNKNOWN])) == (404, "code_not_found")  # And that it was used is noted.
     async with rival.committing(REVOKED_KEY):
         revoking = await rival.while_waiting(revoke(server, selection))
@@ -340,7 +337,7 @@ async def test_a_key_that_is_revoked_meanwhile_revokes_nothing(tenant: Tenant, r
 
 async def test_a_project_that_goes_meanwhile_is_not_found(tenant: Tenant, rival: Rival) -> None:
     other = await second_project(tenant)
-    selection = await given_codes(other, 1)
+    selection = await make_codes(other, 1)
     async with rival.committing("DELETE FROM projects WHERE id = %s", other.project_id):
         revoking = await rival.while_waiting(revoke(other, selection))
     assert refused(await revoking) == (404, "project_not_found")

@@ -1,13 +1,10 @@
 """`POST /v1/member-invitations/{invitation_id}/revoke`: pending ones, and then nobody joins by it."""
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
-from people import People
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
+from support.core_client import Answer, Api
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 
 async def revoke(tenant: Tenant, invitation_id: str) -> Answer:
@@ -15,7 +12,7 @@ async def revoke(tenant: Tenant, invitation_id: str) -> Answer:
 
 
 async def test_the_answer_is_the_invitation_revoked(tenant: Tenant, rival: Rival) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     answer = await revoke(tenant, invitation["id"])
     secret = invitation.pop("secret")
     assert (answer.status, answer.json) == (200, {**invitation, "status": "revoked"})
@@ -25,7 +22,7 @@ async def test_the_answer_is_the_invitation_revoked(tenant: Tenant, rival: Rival
 
 
 async def test_a_second_revoke_is_refused(tenant: Tenant, rival: Rival) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     await revoke(tenant, invitation["id"])
     answer = await revoke(tenant, invitation["id"])
     assert (answer.status, answer.code) == (409, "invitation_not_pending")
@@ -35,7 +32,7 @@ async def test_a_second_revoke_is_refused(tenant: Tenant, rival: Rival) -> None:
 @pytest.mark.parametrize(("milliseconds", "status"), [(-1, 200), (0, 409)])
 async def test_an_expired_one_is_not_pending(api: Api, tenant: Tenant, milliseconds: int, status: int) -> None:
     api.clock.freeze()
-    invitation = await tenant.given_invitation(expires_in_days=1)
+    invitation = await tenant.make_invitation(expires_in_days=1)
     api.clock.advance(days=1)
     api.clock.advance(milliseconds=milliseconds)
     assert (await revoke(tenant, invitation["id"])).status == status
@@ -43,7 +40,7 @@ async def test_an_expired_one_is_not_pending(api: Api, tenant: Tenant, milliseco
 
 async def test_an_accepted_one_is_not_pending(people: People) -> None:
     tenant = await people.tenant_of("owner")
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     ada = people.person("ada", email="ada@example.org")
     assert (await ada.post("/v1/member-invitations/accept", json={"token": invitation["secret"]})).status == 200
     answer = await revoke(tenant, invitation["id"])
@@ -58,7 +55,7 @@ async def test_an_unknown_one_is_not_found(tenant: Tenant, invitation_id: str) -
 
 async def test_one_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
     """Also where the caller owns both."""
-    invitation = await (await api.given_tenant()).given_invitation()
+    invitation = await (await make_tenant(api)).make_invitation()
     answer = await revoke(tenant, invitation["id"])
     assert (answer.status, answer.code) == (404, "invitation_not_found")
     assert await rival.rows("SELECT revoked_at FROM invitations") == [(None,)]
@@ -67,7 +64,7 @@ async def test_one_of_another_organisation_is_not_found(api: Api, tenant: Tenant
 async def test_of_a_revoke_and_an_acceptance_at_once_one_wins(people: People, rival: Rival) -> None:
     """Whichever has the row first."""
     tenant = await people.tenant_of("owner")
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     async with rival.committing("UPDATE invitations SET accepted_at = now()"):
         revoking = await rival.while_waiting(revoke(tenant, invitation["id"]))
     assert (await revoking).code == "invitation_not_pending"
@@ -75,7 +72,7 @@ async def test_of_a_revoke_and_an_acceptance_at_once_one_wins(people: People, ri
 
 
 async def test_expiry_is_judged_after_the_wait_for_the_row(api: Api, tenant: Tenant, rival: Rival) -> None:
-    invitation = await tenant.given_invitation(expires_in_days=1)
+    invitation = await tenant.make_invitation(expires_in_days=1)
     async with rival.holding("SELECT 1 FROM invitations FOR UPDATE"):
         revoking = await rival.while_waiting(revoke(tenant, invitation["id"]))
         api.clock.advance(days=1)
@@ -83,7 +80,7 @@ async def test_expiry_is_judged_after_the_wait_for_the_row(api: Api, tenant: Ten
 
 
 async def test_who_is_demoted_meanwhile_revokes_nothing(tenant: Tenant, rival: Rival) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     async with rival.committing("UPDATE members SET role = 'member' WHERE subject_id = 'operator'"):
         revoking = await rival.while_waiting(revoke(tenant, invitation["id"]))
     assert (await revoking).code == "forbidden"
@@ -91,7 +88,7 @@ async def test_who_is_demoted_meanwhile_revokes_nothing(tenant: Tenant, rival: R
 
 
 async def test_a_core_that_dies_before_its_commit_revoked_nothing(tenant: Tenant, rival: Rival) -> None:
-    invitation = await tenant.given_invitation()
+    invitation = await tenant.make_invitation()
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         revoking = await rival.while_waiting(revoke(tenant, invitation["id"]))
         await rival.end_whoever_waits()

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import psycopg
 import pytest
-from core_app import Api, Rival, Tenant
+from support.core_client import Api
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.store import members
 from soundmark.kit.postgres import EVERY_TENANT, Database, Tx
@@ -48,13 +50,13 @@ async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
     """Two organisations, each with something in every table."""
     made = []
     for _ in range(2):
-        tenant = await api.given_tenant()
-        campaign = await tenant.given_campaign()
-        body = tenant.wanted_code(campaign_id=campaign["id"])
+        tenant = await make_tenant(api)
+        campaign = await tenant.make_campaign()
+        body = tenant.code_body(campaign_id=campaign["id"])
         assert (await api.post("/v1/codes", json=body, headers={"Idempotency-Key": "k" * 16})).status == 201
-        await tenant.given_key()
-        await tenant.given_invitation()
-        await tenant.given_entitlement(rival)
+        await tenant.make_key()
+        await tenant.make_invitation()
+        await tenant.make_entitlement(rival)
         made.append(tenant)
     async with asyncio.timeout(60):
         while await rival.rows("SELECT FROM audit_unsealed"):
@@ -311,8 +313,8 @@ async def test_of_roles_that_are_asked_together_each_is_its_own(
     database_url: Secret, tenants: tuple[Tenant, Tenant], rival: Rival
 ) -> None:
     one, two = tenants
-    await one.given_member(rival, "anna", "admin")
-    await two.given_member(rival, "anna", "billing")
+    await one.make_member(rival, "anna", "admin")
+    await two.make_member(rival, "anna", "billing")
     asked = {
         (two.organization_id, "anna"): "billing",
         (one.organization_id, "nobody"): None,

@@ -13,11 +13,6 @@ from typing import Any, Final
 
 import httpx2
 import pytest
-from core_app import FakeClock, Rival, core_settings, served_in_thread
-from cutting import Cutting, Fault
-from issuer import CLIENT_ID, Issuer, running_issuer
-from leaks import remember
-from lines import Lines
 from soundmark_sdk import (
     AsyncReceiver,
     AsyncReporter,
@@ -45,6 +40,14 @@ from soundmark_sdk.client import (
 )
 from soundmark_sdk.client.records import Code
 from soundmark_sdk.publisher import AsyncPublisher, Backend, ReportingTokens
+from support.core_settings import core_settings
+from support.fake_clock import FakeClock
+from support.faulty_proxy import Fault, FaultyProxy
+from support.issuance_queue import IssuanceQueue
+from support.oidc_issuer import CLIENT_ID, OidcIssuer, running_issuer
+from support.rival import Rival
+from support.running_apps import served_in_thread
+from support.secret_leaks import remember_secret
 
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster
@@ -71,7 +74,7 @@ class World:
     """A Core on a real socket where people sign in."""
 
     url: str
-    issuer: Issuer
+    issuer: OidcIssuer
     asked: set[str] = field(default_factory=set)
 
     def client(self, subject_id: str, **claims: Any) -> AsyncClient:
@@ -258,7 +261,7 @@ async def walk_codes(world: World, tenant: Tenant) -> None:
 async def recover_both(world: World, tenant: Tenant) -> None:
     """Both recover routes, as they are needed: the answer to the issuance was lost."""
     for count in (None, 2):
-        with Cutting(world.url, "answer lost") as proxy:
+        with FaultyProxy(world.url, "answer lost") as proxy:
             token = world.issuer.token("owner")
             async with AsyncClient(proxy.url, token, transport=Recording(world.asked)) as client:
                 wish = tenant.wish()
@@ -303,8 +306,8 @@ async def walk_audience(world: World, tenant: Tenant) -> None:
     assert len({made.hmac_secret, rotated.hmac_secret}) == 2
     assert rotated.secret_rotated_at is not None
     assert made.hmac_secret not in repr(made)
-    remember(made.hmac_secret)
-    remember(rotated.hmac_secret)
+    remember_secret(made.hmac_secret)
+    remember_secret(rotated.hmac_secret)
     changed = await integrations.change_retention(made.id, 7, **ids)
     assert (changed.previous_retention_days, changed.retention_days, changed.deleted_events) == (14, 7, 0)
     assert (await integrations.replace_core_key(made.id, **ids)).core_key_id == made.core_key_id
@@ -353,7 +356,7 @@ def measured(resolution: Resolution) -> Measurement:
     )
     event = json.loads(measurement.body)
     for hidden in (event["event_id"], event["measurement_token"], event["proof"]["signature"]):
-        remember(hidden)
+        remember_secret(hidden)
     return measurement
 
 
@@ -404,7 +407,7 @@ async def test_a_code_is_issued_once_over_a_connection_that_breaks(
         organization_id=tenant.organization_id,
         project_id=tenant.project_id,
     )
-    with Cutting(world.url, fault, fault) as proxy, FileRecoveryStore(tmp_path / "recovery") as store:
+    with FaultyProxy(world.url, fault, fault) as proxy, FileRecoveryStore(tmp_path / "recovery") as store:
         async with AsyncClient(proxy.url, key.secret, recovery=store) as client:
             code = await client.codes.issue(tenant.wish())
             assert store.unsettled() == ()
@@ -420,7 +423,7 @@ async def test_a_repeat_while_the_first_is_still_running_gets_its_answer(
     world: World, tenant: Tenant, cluster: RunningCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client gave up waiting, asked what became of it, heard of nothing, and sent it again."""
-    lines = Lines(monkeypatch)
+    lines = IssuanceQueue(monkeypatch)
     rival = Rival(cluster.superuser_url_of("core_spare"))
     wish = tenant.wish()
     async with AsyncClient(world.url, world.issuer.token("owner"), timeout_s=2) as client:

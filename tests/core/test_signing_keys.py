@@ -7,9 +7,14 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from core_app import MASTER_KEY, Api, FakeClock, Rival, core_settings, running_core
 from psycopg.errors import UniqueViolation
 from soundmark_sdk import read_key_set, verify_answer
+from support.core_client import Api
+from support.core_settings import MASTER_KEY, core_settings
+from support.fake_clock import FakeClock
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import make_tenant
 
 from soundmark.core.custody import Custody
 from soundmark.core.features.signing_keys import service
@@ -75,7 +80,7 @@ class Keys:
     async def statuses(self) -> list[str]:
         return [record.status for record in await service.list_keys(self.db)]
 
-    async def given_one_of_each(self) -> None:
+    async def make_one_of_each(self) -> None:
         """One key in every state."""
         await self.ensure()
         first = await self.by_status("active")
@@ -194,7 +199,7 @@ async def test_under_another_master_key_core_does_not_start(spare_database_url: 
 async def test_what_is_published_is_a_jwk_set_of_all_keys_but_the_retired(
     spare_database_url: Secret, keys: Keys
 ) -> None:
-    await keys.given_one_of_each()
+    await keys.make_one_of_each()
     records = {record.key_id: record for record in await service.list_keys(keys.db)}
     async with running_core(core_settings(spare_database_url)) as api:
         answer = await api.other(token=None).get("/v1/keys")
@@ -220,7 +225,7 @@ async def test_what_is_published_is_a_jwk_set_of_all_keys_but_the_retired(
 
 async def test_the_history_is_a_jwk_set_of_every_key_that_ever_signed(spare_database_url: Secret, keys: Keys) -> None:
     """A retired key too, each with the time during which it signed; not the key that only waits to sign."""
-    await keys.given_one_of_each()
+    await keys.make_one_of_each()
     records = await service.list_keys(keys.db)
     async with running_core(core_settings(spare_database_url)) as api:
         answer = await api.other(token=None).get("/v1/keys/history")
@@ -252,8 +257,8 @@ async def test_the_history_is_a_jwk_set_of_every_key_that_ever_signed(spare_data
 
 async def test_what_a_retired_key_signed_verifies_by_the_history(spare_database_url: Secret, keys: Keys) -> None:
     async with running_core(core_settings(spare_database_url), keys.clock) as api:
-        tenant = await api.given_tenant()
-        code = await tenant.given_code(lifetime_s=60)
+        tenant = await make_tenant(api)
+        code = await tenant.make_code(lifetime_s=60)
         old = code["signed_code"]["key_id"]
         await keys.rotate()
         keys.clock.advance(minutes=6)
@@ -270,7 +275,7 @@ async def test_a_key_that_core_did_not_make_is_not_in_the_history(
     spare_database_url: Secret, keys: Keys, rival: Rival
 ) -> None:
     """Otherwise whoever can write to the database could have an old Code of their own believed."""
-    await keys.given_one_of_each()
+    await keys.make_one_of_each()
     planted = SigningKey.from_seed("sig_planted", bytes(32))
     await rival.run(
         "INSERT INTO signing_keys (key_id, public_key, status, created_at, activated_at, superseded_at, retired_at)"
@@ -289,7 +294,7 @@ async def test_a_key_is_published_by_every_process_before_any_signs_with_it(
 ) -> None:
     """A receiver that does not know the signer asks whichever process it reaches, and must find it there."""
     async with two_cores(spare_database_url) as (one, other):
-        code = await (await one.given_tenant()).given_code()
+        code = await (await make_tenant(one)).make_code()
         old = await signer(one, code["broadcast_token"])
         staged = await keys.stage()
         for api in (one, other):
@@ -305,14 +310,14 @@ async def test_every_process_signs_with_a_new_key_without_a_restart(
 ) -> None:
     """And what the old one signed goes on being resolved by both, and verifies."""
     async with two_cores(spare_database_url) as cores:
-        tenants = [await api.given_tenant() for api in cores]
-        before = [(await tenant.given_code())["broadcast_token"] for tenant in tenants]
+        tenants = [await make_tenant(api) for api in cores]
+        before = [(await tenant.make_code())["broadcast_token"] for tenant in tenants]
         new = await keys.rotate()
         for api, custody in zip(cores, custodies, strict=True):
             await custody.refresh()
             # What was shared among the receivers of one token is a second old at most.
             api.clock.advance(seconds=1)
-        after = [await tenant.given_code() for tenant in tenants]
+        after = [await tenant.make_code() for tenant in tenants]
         assert {code["signed_code"]["key_id"] for code in after} == {new}
         tokens = [*before, *(code["broadcast_token"] for code in after)]
         assert {await signer(api, token) for api in cores for token in tokens} == {new}
@@ -323,10 +328,10 @@ async def test_a_code_of_a_key_that_this_process_has_not_heard_of_is_resolved(
 ) -> None:
     """Issued by the other process a moment after the rotation."""
     async with two_cores(spare_database_url) as (one, other):
-        tenant = await one.given_tenant()
+        tenant = await make_tenant(one)
         new = await keys.rotate()
         await custodies[0].refresh()
-        code = await tenant.given_code()
+        code = await tenant.make_code()
         assert code["signed_code"]["key_id"] == new
         assert new not in custodies[1].keyring.keys
         assert await signer(other, code["broadcast_token"]) == new
@@ -340,7 +345,7 @@ STATES = ["next", "active", "retiring", "retired"]
 @pytest.mark.parametrize("step", ["activate", "retire"])
 @pytest.mark.parametrize("status", STATES)
 async def test_a_step_is_taken_from_its_own_state_only(keys: Keys, step: str, status: str) -> None:
-    await keys.given_one_of_each()
+    await keys.make_one_of_each()
     keys.clock.advance(minutes=6)
     before = {record.key_id: record for record in await service.list_keys(keys.db)}
     key_id = await keys.by_status(status)
@@ -377,8 +382,8 @@ async def test_a_key_is_protected_until_its_last_code_has_expired(spare_database
     """Revoked or not: a revoked Code is still read by its owner, who verifies it."""
     async with running_core(core_settings(spare_database_url), keys.clock) as api:
         keys.clock.freeze()
-        tenant = await api.given_tenant()
-        code = await tenant.given_code(lifetime_s=3600)
+        tenant = await make_tenant(api)
+        code = await tenant.make_code(lifetime_s=3600)
         old = code["signed_code"]["key_id"]
         await tenant.revoke(code["xr_id"])
         await keys.rotate()
@@ -395,7 +400,7 @@ async def test_a_key_is_protected_until_its_last_code_has_expired(spare_database
 
 
 async def test_a_retired_key_has_no_secret_half_any_more(keys: Keys, rival: Rival) -> None:
-    await keys.given_one_of_each()
+    await keys.make_one_of_each()
     rows = await rival.rows("SELECT status FROM signing_keys WHERE sealed_seed IS NULL")
     assert rows == [("retired",)]
 

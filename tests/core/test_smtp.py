@@ -5,7 +5,7 @@ import contextlib
 from datetime import timedelta
 
 import pytest
-from mail_server import PASSWORD, USERNAME, Certificate, MailServer, make_certificate, running_mail_server
+from support.mail_server import PASSWORD, USERNAME, Certificate, MailServer, make_certificate, running_mail_server
 
 from soundmark.core.configuration import Smtp
 from soundmark.core.providers import smtp

@@ -4,16 +4,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
-from people import People
+from support.core_client import Answer, Api
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.features.campaigns import service
 from soundmark.kit.timestamps import format_timestamp
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
 
 
 async def stop(tenant: Tenant, campaign: dict[str, Any] | str) -> Answer:
@@ -21,8 +18,8 @@ async def stop(tenant: Tenant, campaign: dict[str, Any] | str) -> Answer:
     return await tenant.api.post(f"/v1/campaigns/{campaign_id}/stop", params=tenant.query)
 
 
-async def given_codes(tenant: Tenant, campaign: dict[str, Any], count: int = 3) -> list[dict[str, Any]]:
-    body = {**tenant.wanted_code(campaign_id=campaign["id"]), "count": count}
+async def make_codes(tenant: Tenant, campaign: dict[str, Any], count: int = 3) -> list[dict[str, Any]]:
+    body = {**tenant.code_body(campaign_id=campaign["id"]), "count": count}
     answer = await tenant.api.post("/v1/codes/batch", json=body)
     assert answer.status == 201, answer.body
     codes: list[dict[str, Any]] = answer.json["data"]
@@ -54,8 +51,8 @@ async def archived(rival: Rival) -> list[bool]:
 
 async def test_every_active_code_is_revoked_and_the_campaign_archived(api: Api, tenant: Tenant, rival: Rival) -> None:
     api.clock.freeze()
-    campaign = await tenant.given_campaign()
-    codes = await given_codes(tenant, campaign)
+    campaign = await tenant.make_campaign()
+    codes = await make_codes(tenant, campaign)
     api.clock.advance(seconds=1.5)
     answer = await stop(tenant, campaign)
     now = api.clock.now()
@@ -70,23 +67,23 @@ async def test_every_active_code_is_revoked_and_the_campaign_archived(api: Api, 
 
 
 async def test_a_campaign_without_codes_is_stopped(tenant: Tenant, rival: Rival) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     assert (await stop(tenant, campaign)).json["revoked_count"] == 0
     assert await archived(rival) == [True]
 
 
 async def test_nothing_is_issued_under_it_any_more(api: Api, tenant: Tenant) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     await stop(tenant, campaign)
     for path, more in (("/v1/codes", {}), ("/v1/codes/batch", {"count": 2})):
-        answer = await api.post(path, json={**tenant.wanted_code(campaign_id=campaign["id"]), **more})
+        answer = await api.post(path, json={**tenant.code_body(campaign_id=campaign["id"]), **more})
         assert (answer.status, answer.code) == (409, "campaign_archived")
 
 
 async def test_what_is_repeated_after_it_is_what_was_revoked(api: Api, tenant: Tenant) -> None:
     """An idempotent retry and a recovery answer the Code that there was; neither makes its token resolve."""
-    campaign = await tenant.given_campaign()
-    body, key = tenant.wanted_code(campaign_id=campaign["id"]), {"Idempotency-Key": "k" * 16}
+    campaign = await tenant.make_campaign()
+    body, key = tenant.code_body(campaign_id=campaign["id"]), {"Idempotency-Key": "k" * 16}
     issued = await api.post("/v1/codes", json=body, headers=key)
     await stop(tenant, campaign)
     again = await api.post("/v1/codes", json=body, headers=key)
@@ -97,12 +94,12 @@ async def test_what_is_repeated_after_it_is_what_was_revoked(api: Api, tenant: T
 
 async def test_others_go_on(api: Api, tenant: Tenant) -> None:
     """Codes without a campaign, of another campaign, and of another organisation."""
-    campaign, other = await tenant.given_campaign(), await tenant.given_campaign("Other")
-    elsewhere = await api.given_tenant()
-    foreign = await elsewhere.given_campaign()
-    await given_codes(tenant, campaign, 2)
-    kept = [await tenant.given_code(), *await given_codes(tenant, other, 2)]
-    kept_elsewhere = await given_codes(elsewhere, foreign, 2)
+    campaign, other = await tenant.make_campaign(), await tenant.make_campaign("Other")
+    elsewhere = await make_tenant(api)
+    foreign = await elsewhere.make_campaign()
+    await make_codes(tenant, campaign, 2)
+    kept = [await tenant.make_code(), *await make_codes(tenant, other, 2)]
+    kept_elsewhere = await make_codes(elsewhere, foreign, 2)
     assert (await stop(tenant, campaign)).json["revoked_count"] == 2
     assert [await heard(tenant, code) for code in kept + kept_elsewhere] == ["resolved"] * 5
     assert [await status_of(tenant, code) for code in kept] == ["active"] * 3
@@ -111,9 +108,9 @@ async def test_others_go_on(api: Api, tenant: Tenant) -> None:
 
 async def test_what_is_expired_or_revoked_stays_as_it_is(api: Api, tenant: Tenant, rival: Rival) -> None:
     start = api.clock.freeze()
-    campaign = await tenant.given_campaign()
-    expired = await tenant.given_code(campaign_id=campaign["id"], lifetime_s=60)
-    revoked, active = await given_codes(tenant, campaign, 2)
+    campaign = await tenant.make_campaign()
+    expired = await tenant.make_code(campaign_id=campaign["id"], lifetime_s=60)
+    revoked, active = await make_codes(tenant, campaign, 2)
     await tenant.revoke(revoked["xr_id"])
     api.clock.advance(seconds=60)
     assert (await stop(tenant, campaign)).json["revoked_count"] == 1
@@ -125,16 +122,16 @@ async def test_what_is_expired_or_revoked_stays_as_it_is(api: Api, tenant: Tenan
 
 async def test_a_code_is_revoked_in_its_last_millisecond(api: Api, tenant: Tenant) -> None:
     api.clock.freeze()
-    campaign = await tenant.given_campaign()
-    await tenant.given_code(campaign_id=campaign["id"], lifetime_s=60)
+    campaign = await tenant.make_campaign()
+    await tenant.make_code(campaign_id=campaign["id"], lifetime_s=60)
     api.clock.advance(seconds=59.999)
     assert (await stop(tenant, campaign)).json["revoked_count"] == 1
 
 
 async def test_a_repeated_stop_revokes_nothing_and_is_told(api: Api, tenant: Tenant, rival: Rival) -> None:
     """The campaign stays as the first stop left it."""
-    campaign = await tenant.given_campaign()
-    await given_codes(tenant, campaign)
+    campaign = await tenant.make_campaign()
+    await make_codes(tenant, campaign)
     first = (await stop(tenant, campaign)).json
     api.clock.advance(seconds=5)
     again = await stop(tenant, campaign)
@@ -144,8 +141,8 @@ async def test_a_repeated_stop_revokes_nothing_and_is_told(api: Api, tenant: Ten
 
 async def test_a_stop_of_an_archived_campaign_revokes_what_is_active(api: Api, tenant: Tenant) -> None:
     """The moment of its archiving stays."""
-    campaign = await tenant.given_campaign()
-    codes = await given_codes(tenant, campaign)
+    campaign = await tenant.make_campaign()
+    codes = await make_codes(tenant, campaign)
     archiving = await api.post(f"/v1/campaigns/{campaign['id']}/archive", params=tenant.query)
     api.clock.advance(seconds=5)
     answer = await stop(tenant, campaign)
@@ -154,8 +151,8 @@ async def test_a_stop_of_an_archived_campaign_revokes_what_is_active(api: Api, t
 
 
 async def test_two_stops_at_once_revoke_each_code_once(tenant: Tenant, rival: Rival) -> None:
-    campaign = await tenant.given_campaign()
-    await given_codes(tenant, campaign)
+    campaign = await tenant.make_campaign()
+    await make_codes(tenant, campaign)
     async with rival.holding("SELECT 1 FROM campaigns FOR UPDATE"):
         one, two = asyncio.create_task(stop(tenant, campaign)), asyncio.create_task(stop(tenant, campaign))
         await rival.until_someone_waits(2)
@@ -166,8 +163,8 @@ async def test_two_stops_at_once_revoke_each_code_once(tenant: Tenant, rival: Ri
 
 async def test_an_issuance_under_way_is_waited_for_and_revoked(api: Api, tenant: Tenant, rival: Rival) -> None:
     """The issuance has written its Codes and holds the campaign; not one of them is active afterwards."""
-    campaign = await tenant.given_campaign()
-    body = {**tenant.wanted_code(campaign_id=campaign["id"]), "count": 5}
+    campaign = await tenant.make_campaign()
+    body = {**tenant.code_body(campaign_id=campaign["id"]), "count": 5}
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         issuing = await rival.while_waiting(api.post("/v1/codes/batch", json=body))
         stopping = asyncio.create_task(stop(tenant, campaign))
@@ -179,8 +176,8 @@ async def test_an_issuance_under_way_is_waited_for_and_revoked(api: Api, tenant:
 
 async def test_no_insert_of_another_hand_survives_it(tenant: Tenant, rival: Rival) -> None:
     """Whoever inserts a Code holds its campaign by the foreign key alone, and the stop sees what was committed."""
-    campaign = await tenant.given_campaign()
-    code = await tenant.given_code(campaign_id=campaign["id"])
+    campaign = await tenant.make_campaign()
+    code = await tenant.make_code(campaign_id=campaign["id"])
     token = "brd_" + "r" * 16
     insert = (
         "WITH b AS (INSERT INTO broadcasts (token, payload, signature)"
@@ -197,11 +194,11 @@ async def test_no_insert_of_another_hand_survives_it(tenant: Tenant, rival: Riva
 
 
 async def test_an_issuance_that_waits_for_a_stop_is_refused(api: Api, tenant: Tenant, rival: Rival) -> None:
-    campaign = await tenant.given_campaign()
-    await given_codes(tenant, campaign)
+    campaign = await tenant.make_campaign()
+    await make_codes(tenant, campaign)
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         stopping = await rival.while_waiting(stop(tenant, campaign))
-        issuing = asyncio.create_task(api.post("/v1/codes", json=tenant.wanted_code(campaign_id=campaign["id"])))
+        issuing = asyncio.create_task(api.post("/v1/codes", json=tenant.code_body(campaign_id=campaign["id"])))
         await rival.until_someone_waits(2)
     assert (await stopping).json["revoked_count"] == 3
     assert ((await issuing).status, (await issuing).code) == (409, "campaign_archived")
@@ -212,9 +209,9 @@ async def test_an_issuance_that_waits_for_a_stop_is_refused(api: Api, tenant: Te
 async def test_expiry_is_judged_after_the_lock_wait(api: Api, tenant: Tenant, rival: Rival, held: str) -> None:
     """A Code that expires while the stop waits, for the campaign or for a Code, is expired, not revoked."""
     api.clock.freeze()
-    campaign = await tenant.given_campaign()
-    expiring = await tenant.given_code(campaign_id=campaign["id"], lifetime_s=60)
-    lasting = await tenant.given_code(campaign_id=campaign["id"], lifetime_s=62)
+    campaign = await tenant.make_campaign()
+    expiring = await tenant.make_code(campaign_id=campaign["id"], lifetime_s=60)
+    lasting = await tenant.make_code(campaign_id=campaign["id"], lifetime_s=62)
     async with rival.holding(f"SELECT 1 FROM {held} FOR UPDATE"):
         stopping = await rival.while_waiting(stop(tenant, campaign))
         api.clock.advance(seconds=61)
@@ -225,8 +222,8 @@ async def test_expiry_is_judged_after_the_lock_wait(api: Api, tenant: Tenant, ri
 async def test_a_revocation_under_way_is_waited_for_and_keeps_its_moment(
     api: Api, tenant: Tenant, rival: Rival
 ) -> None:
-    campaign = await tenant.given_campaign()
-    codes = await given_codes(tenant, campaign)
+    campaign = await tenant.make_campaign()
+    codes = await make_codes(tenant, campaign)
     earlier = api.clock.freeze()
     revoke = (
         "WITH c AS (UPDATE codes SET revoked_at = %s WHERE xr_id = %s RETURNING broadcast_token)"
@@ -244,8 +241,8 @@ async def test_a_stop_and_revocations_of_the_same_codes_never_wait_for_each_othe
     api: Api, tenant: Tenant, rival: Rival
 ) -> None:
     """All of them take Codes by their id, so that none is cut as a deadlock."""
-    campaign = await tenant.given_campaign()
-    codes = await given_codes(tenant, campaign, 20)
+    campaign = await tenant.make_campaign()
+    codes = await make_codes(tenant, campaign, 20)
     ids = [code["xr_id"] for code in codes]
     backwards = {"project_id": tenant.project_id, "xr_ids": sorted(ids, reverse=True)}
     async with rival.holding("SELECT 1 FROM codes FOR UPDATE"):
@@ -262,8 +259,8 @@ async def test_a_stop_and_revocations_of_the_same_codes_never_wait_for_each_othe
 
 async def test_a_stop_may_take_longer_than_anything_else(api: Api, tenant: Tenant, rival: Rival) -> None:
     """Every other statement is cut after 30 s; a stop that were cut for its size could never be made."""
-    campaign = await tenant.given_campaign()
-    await given_codes(tenant, campaign)
+    campaign = await tenant.make_campaign()
+    await make_codes(tenant, campaign)
     allowed = (
         "CREATE FUNCTION note_timeout() RETURNS trigger LANGUAGE plpgsql AS"
         " $$ BEGIN NEW.archived_at = to_timestamp(extract(epoch FROM current_setting('statement_timeout')::interval));"
@@ -273,7 +270,7 @@ async def test_a_stop_may_take_longer_than_anything_else(api: Api, tenant: Tenan
     try:
         await rival.run("CREATE TRIGGER noting BEFORE UPDATE ON campaigns FOR EACH ROW EXECUTE FUNCTION note_timeout()")
         await stop(tenant, campaign)
-        other = await tenant.given_campaign("Other")
+        other = await tenant.make_campaign("Other")
         await api.post(f"/v1/campaigns/{other['id']}/archive", params=tenant.query)
     finally:
         await rival.run("DROP FUNCTION note_timeout CASCADE")
@@ -286,8 +283,8 @@ async def test_a_stop_cut_before_its_commit_leaves_everything_as_it_was(
     tenant: Tenant, rival: Rival, table: str
 ) -> None:
     """Wherever its process dies."""
-    campaign = await tenant.given_campaign()
-    codes = await given_codes(tenant, campaign)
+    campaign = await tenant.make_campaign()
+    codes = await make_codes(tenant, campaign)
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
         stopping = await rival.while_waiting(stop(tenant, campaign))
         await rival.end_whoever_waits()
@@ -308,18 +305,18 @@ async def test_an_unknown_campaign_is_not_found(tenant: Tenant, campaign_id: str
 
 async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
     """Both are the caller's own."""
-    other = await api.given_tenant()
-    campaign = await other.given_campaign()
-    await given_codes(other, campaign)
+    other = await make_tenant(api)
+    campaign = await other.make_campaign()
+    await make_codes(other, campaign)
     answer = await stop(tenant, campaign)
     assert (answer.status, answer.code) == (404, "campaign_not_found")
     assert (await revoked_at(rival), await archived(rival)) == ({(None, None)}, [False])
 
 
 async def test_a_server_key_stops_campaigns_of_its_project(tenant: Tenant, rival: Rival) -> None:
-    campaign = await tenant.given_campaign()
-    codes = await given_codes(tenant, campaign)
-    key = await tenant.given_key(scopes=["codes:write"])
+    campaign = await tenant.make_campaign()
+    codes = await make_codes(tenant, campaign)
+    key = await tenant.make_key(scopes=["codes:write"])
     answer = await stop(tenant.with_key(key), campaign)
     assert (answer.status, answer.json["revoked_count"]) == (200, 3)
     assert [await heard(tenant, code) for code in codes] == ["code_unavailable"] * 3
@@ -329,18 +326,18 @@ async def test_a_server_key_stops_campaigns_of_its_project(tenant: Tenant, rival
 
 async def test_a_server_key_stops_no_campaign_of_another_project(api: Api, tenant: Tenant, rival: Rival) -> None:
     """The answer is that of a campaign which is not there."""
-    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
-    campaign = await other.given_campaign()
-    await given_codes(other, campaign)
-    answer = await stop(tenant.with_key(await tenant.given_key()), campaign)
+    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
+    campaign = await other.make_campaign()
+    await make_codes(other, campaign)
+    answer = await stop(tenant.with_key(await tenant.make_key()), campaign)
     assert (answer.status, answer.code) == (404, "campaign_not_found")
     assert (await revoked_at(rival), await archived(rival)) == ({(None, None)}, [False])
 
 
 @pytest.mark.parametrize("scopes", [["codes:read"], ["audience:write"], ["audience:read", "codes:read"]])
 async def test_a_server_key_needs_the_scope(tenant: Tenant, scopes: list[str]) -> None:
-    campaign = await tenant.given_campaign()
-    answer = await stop(tenant.with_key(await tenant.given_key(scopes=scopes)), campaign)
+    campaign = await tenant.make_campaign()
+    answer = await stop(tenant.with_key(await tenant.make_key(scopes=scopes)), campaign)
     assert (answer.status, answer.code) == (403, "insufficient_scope")
 
 
@@ -348,7 +345,7 @@ async def test_owners_and_administrators_may_and_need_no_second_factor(people: P
     """In an emergency nobody looks for their telephone."""
     tenant = await people.tenant_of("alice")
     for role in ("admin", "member", "billing"):
-        await tenant.given_member(rival, role, role)
+        await tenant.make_member(rival, role, role)
     for subject_id, outcome in (
         ("member", "forbidden"),
         ("billing", "forbidden"),
@@ -356,8 +353,8 @@ async def test_owners_and_administrators_may_and_need_no_second_factor(people: P
         ("alice", 200),
         ("admin", 200),
     ):
-        campaign = await tenant.given_campaign(subject_id)
-        code = await tenant.given_code(campaign_id=campaign["id"])
+        campaign = await tenant.make_campaign(subject_id)
+        code = await tenant.make_code(campaign_id=campaign["id"])
         caller = Tenant(people.person(subject_id, acr="1"), tenant.organization_id, tenant.project_id)
         answer = await stop(caller, campaign)
         assert outcome in {answer.status, answer.json.get("code")}, (subject_id, answer.body)
@@ -365,8 +362,8 @@ async def test_owners_and_administrators_may_and_need_no_second_factor(people: P
 
 
 async def test_whoever_is_demoted_meanwhile_stops_nothing(tenant: Tenant, rival: Rival) -> None:
-    campaign = await tenant.given_campaign()
-    await given_codes(tenant, campaign)
+    campaign = await tenant.make_campaign()
+    await make_codes(tenant, campaign)
     async with rival.committing("UPDATE members SET role = 'member'"):
         stopping = await rival.while_waiting(stop(tenant, campaign))
     assert ((await stopping).status, (await stopping).code) == (403, "forbidden")
@@ -374,8 +371,8 @@ async def test_whoever_is_demoted_meanwhile_stops_nothing(tenant: Tenant, rival:
 
 
 async def test_a_key_that_is_revoked_meanwhile_stops_nothing(tenant: Tenant, rival: Rival) -> None:
-    campaign = await tenant.given_campaign()
-    server = tenant.with_key(await tenant.given_key())
+    campaign = await tenant.make_campaign()
+    server = tenant.with_key(await tenant.make_key())
     revoke = (
         "WITH k AS (SELECT id FROM api_keys FOR UPDATE) UPDATE api_keys SET revoked_at = now() FROM k"
         " WHERE api_keys.id = k.id"
@@ -389,12 +386,12 @@ async def test_a_key_that_is_revoked_meanwhile_stops_nothing(tenant: Tenant, riv
 @pytest.mark.parametrize("content", [b"{}", b"{", b"\xff"], ids=ascii)
 async def test_there_is_no_body(tenant: Tenant, content: bytes) -> None:
     """What is sent is not read: in an emergency nothing of it can be wrong."""
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     path = f"/v1/campaigns/{campaign['id']}/stop"
     assert (await tenant.api.post(path, params=tenant.query, content=content)).status == 200
 
 
 async def test_the_organisation_is_named(tenant: Tenant) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     answer = await tenant.api.post(f"/v1/campaigns/{campaign['id']}/stop")
     assert (answer.status, answer.code) == (422, "validation_failed")

@@ -7,18 +7,15 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.timestamps import format_timestamp
 
 NOTHING = {"issued": 0, "active": 0, "expired": 0, "revoked": 0, "audience_enabled": 0}
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
 
 
 async def ask(tenant: Tenant, campaign: dict[str, Any] | str) -> Answer:
@@ -37,7 +34,7 @@ async def stop(tenant: Tenant, campaign: dict[str, Any]) -> Answer:
 
 
 async def test_a_campaign_without_codes_has_issued_nothing(tenant: Tenant) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     assert await summary(tenant, campaign) == {
         "campaign": campaign,
         "counts": NOTHING,
@@ -49,10 +46,10 @@ async def test_a_campaign_without_codes_has_issued_nothing(tenant: Tenant) -> No
 async def test_codes_are_counted_by_what_became_of_them(api: Api, tenant: Tenant, rival: Rival) -> None:
     """What was revoked stays so when its time is over; what nobody revoked expires by the clock alone."""
     start = api.clock.freeze()
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     codes = []
     for lifetime_s in (60, 60, 86400, 86400, 86400):
-        codes.append(await tenant.given_code(campaign_id=campaign["id"], lifetime_s=lifetime_s))
+        codes.append(await tenant.make_code(campaign_id=campaign["id"], lifetime_s=lifetime_s))
         api.clock.advance(seconds=1)
     await tenant.revoke(codes[0]["xr_id"])
     await tenant.revoke(codes[2]["xr_id"])
@@ -72,15 +69,15 @@ async def test_codes_are_counted_by_what_became_of_them(api: Api, tenant: Tenant
 @pytest.mark.parametrize(("later_s", "state"), [(59.999, "active"), (60, "expired")])
 async def test_expiry_is_judged_when_it_is_asked(api: Api, tenant: Tenant, later_s: float, state: str) -> None:
     api.clock.freeze()
-    campaign = await tenant.given_campaign()
-    await tenant.given_code(campaign_id=campaign["id"], lifetime_s=60)
+    campaign = await tenant.make_campaign()
+    await tenant.make_code(campaign_id=campaign["id"], lifetime_s=60)
     api.clock.advance(seconds=later_s)
     assert (await summary(tenant, campaign))["counts"] == {**NOTHING, "issued": 1, state: 1}
 
 
 async def test_a_stopped_campaign_has_nothing_active(tenant: Tenant) -> None:
-    campaign = await tenant.given_campaign()
-    await tenant.given_code(campaign_id=campaign["id"])
+    campaign = await tenant.make_campaign()
+    await tenant.make_code(campaign_id=campaign["id"])
     stopped = (await stop(tenant, campaign)).json["campaign"]
     told = await summary(tenant, campaign)
     assert told["campaign"] == stopped
@@ -89,13 +86,13 @@ async def test_a_stopped_campaign_has_nothing_active(tenant: Tenant) -> None:
 
 async def test_only_its_own_codes_are_counted(api: Api, tenant: Tenant) -> None:
     """None without a campaign, of another one, or of another organisation."""
-    campaign, other = await tenant.given_campaign(), await tenant.given_campaign("Other")
-    elsewhere = await api.given_tenant()
-    foreign = await elsewhere.given_campaign()
-    await tenant.given_code()
-    await elsewhere.given_code(campaign_id=foreign["id"])
+    campaign, other = await tenant.make_campaign(), await tenant.make_campaign("Other")
+    elsewhere = await make_tenant(api)
+    foreign = await elsewhere.make_campaign()
+    await tenant.make_code()
+    await elsewhere.make_code(campaign_id=foreign["id"])
     for _ in range(2):
-        await tenant.given_code(campaign_id=other["id"])
+        await tenant.make_code(campaign_id=other["id"])
     assert (await summary(tenant, campaign))["counts"] == NOTHING
     assert (await summary(tenant, other))["counts"]["issued"] == 2
 
@@ -104,17 +101,17 @@ async def test_a_code_of_a_campaign_of_the_same_id_elsewhere_is_not_counted(
     api: Api, tenant: Tenant, rival: Rival
 ) -> None:
     """Campaign and organisation must both match, whatever ids there are."""
-    campaign, elsewhere = await tenant.given_campaign(), await api.given_tenant()
-    foreign = await elsewhere.given_campaign()
+    campaign, elsewhere = await tenant.make_campaign(), await make_tenant(api)
+    foreign = await elsewhere.make_campaign()
     await rival.run("UPDATE campaigns SET id = %s WHERE id = %s", campaign["id"], foreign["id"])
-    await elsewhere.given_code(campaign_id=campaign["id"])
+    await elsewhere.make_code(campaign_id=campaign["id"])
     assert (await summary(tenant, campaign))["counts"] == NOTHING
     assert (await summary(elsewhere, campaign))["counts"]["issued"] == 1
 
 
 async def test_it_tells_nothing_that_was_signed(tenant: Tenant) -> None:
-    campaign = await tenant.given_campaign()
-    code = await tenant.given_code(campaign_id=campaign["id"])
+    campaign = await tenant.make_campaign()
+    code = await tenant.make_code(campaign_id=campaign["id"])
     text = (await ask(tenant, campaign)).body.decode()
     for secret in (code["broadcast_token"], code["xr_id"], code["signed_code"]["signature"], "example.org"):
         assert secret not in text
@@ -122,9 +119,9 @@ async def test_it_tells_nothing_that_was_signed(tenant: Tenant) -> None:
 
 async def test_it_adds_up_while_codes_are_issued_and_stopped(api: Api, tenant: Tenant, rival: Rival) -> None:
     """Half of a batch, and half of a stop, is never seen."""
-    await tenant.given_quota(rival, 1000)
-    campaign = await tenant.given_campaign()
-    body = {**tenant.wanted_code(campaign_id=campaign["id"]), "count": 20}
+    await tenant.make_quota(rival, 1000)
+    campaign = await tenant.make_campaign()
+    body = {**tenant.code_body(campaign_id=campaign["id"]), "count": 20}
     seen: list[dict[str, int]] = []
 
     async def watch(until: asyncio.Event) -> None:
@@ -180,8 +177,8 @@ async def test_it_adds_up_whatever_was_done(
 ) -> None:
     """Against a model that knows each Code's end and what was done to it."""
     api.clock.freeze()
-    await tenant.given_quota(rival, 1_000_000)
-    campaign, model = await tenant.given_campaign(f"of {uuid4()}"), _Model()
+    await tenant.make_quota(rival, 1_000_000)
+    campaign, model = await tenant.make_campaign(f"of {uuid4()}"), _Model()
     for step, number in steps:
         await _take(tenant, campaign, model, step, number)
         assert (await summary(tenant, campaign))["counts"] == model.counts(api.clock.now())
@@ -192,7 +189,7 @@ async def _take(tenant: Tenant, campaign: dict[str, Any], model: _Model, step: s
     match step:
         case "issue":
             end = now + timedelta(seconds=45)
-            wanted = tenant.wanted_code(campaign_id=campaign["id"], expires_at=format_timestamp(end))
+            wanted = tenant.code_body(campaign_id=campaign["id"], expires_at=format_timestamp(end))
             answer = await api.post("/v1/codes/batch", json={**wanted, "count": number})
             assert answer.status == (409 if model.is_archived else 201)
             model.ends |= {code["xr_id"]: end for code in answer.json.get("data", ())}
@@ -222,7 +219,7 @@ async def test_an_unknown_campaign_is_not_found(tenant: Tenant, campaign_id: str
 
 async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant: Tenant) -> None:
     """Both are the caller's own."""
-    campaign = await (await api.given_tenant()).given_campaign()
+    campaign = await (await make_tenant(api)).make_campaign()
     answer = await ask(tenant, campaign)
     assert (answer.status, answer.code) == (404, "campaign_not_found")
 
@@ -233,17 +230,17 @@ async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant:
 async def test_whoever_reads_codes_may_and_who_pays_may_not(
     tenant: Tenant, rival: Rival, role: str, status: int | str
 ) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     await rival.run("UPDATE members SET role = %s", role)
     answer = await ask(tenant, campaign)
     assert status in {answer.status, answer.json.get("code")}
 
 
 async def test_a_server_key_reads_its_own_project_and_no_other(api: Api, tenant: Tenant) -> None:
-    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
-    own, others = await tenant.given_campaign(), await other.given_campaign()
-    server = tenant.with_key(await tenant.given_key(scopes=["codes:read"]))
+    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
+    own, others = await tenant.make_campaign(), await other.make_campaign()
+    server = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
     assert (await summary(server, own))["campaign"] == own
     assert ((await ask(server, others)).status, (await ask(server, others)).code) == (404, "campaign_not_found")
-    writer = tenant.with_key(await tenant.given_key(scopes=["codes:write"]))
+    writer = tenant.with_key(await tenant.make_key(scopes=["codes:write"]))
     assert (await ask(writer, own)).code == "insufficient_scope"

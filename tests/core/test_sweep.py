@@ -9,17 +9,20 @@ from typing import Any, get_args
 
 import httpx2
 import pytest
-from core_app import OPERATOR_TOKEN, Answer, Rival, Tenant
 from fastapi.routing import iter_route_contexts
-from issuer import key as issuer_key
-from operations import Operation, every_operation
-from people import People
+from support.core_client import Answer
+from support.core_settings import OPERATOR_TOKEN
+from support.oidc_issuer import make_issuer_key as issuer_key
+from support.operations import Operation, list_operations
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant
 
 from soundmark.core.domain.scope import KeyScope, Role
 from soundmark.kit.cross_origin import CrossOrigin
 from soundmark.kit.http import Edge
 
-OPERATIONS = {operation.id: operation for operation in every_operation()}
+OPERATIONS = {operation.id: operation for operation in list_operations()}
 ROLES: tuple[Role, ...] = get_args(Role)
 KEY_SCOPES: tuple[KeyScope, ...] = get_args(KeyScope)
 PASSWORD_ONLY = {"acr": "1"}
@@ -56,7 +59,7 @@ class World:
             self.tenant.organization_id,
             subject_id,
         )
-        await self.tenant.given_member(self.rival, subject_id, role)
+        await self.tenant.make_member(self.rival, subject_id, role)
         return subject_id
 
 
@@ -98,11 +101,11 @@ async def the_project(world: World, _: Caller) -> Request:
 
 
 async def a_new_campaign(world: World, _: Caller) -> Request:
-    return Request(json=world.tenant.wanted_campaign(name=await a_free_name(world)))
+    return Request(json=world.tenant.campaign_body(name=await a_free_name(world)))
 
 
 async def a_campaign(world: World, _: Caller) -> Request:
-    campaign = await world.tenant.given_campaign(await a_free_name(world))
+    campaign = await world.tenant.make_campaign(await a_free_name(world))
     return Request(path={"campaign_id": campaign["id"]}, params=world.tenant.query)
 
 
@@ -121,19 +124,19 @@ async def in_project(world: World, _: Caller) -> Request:
 
 
 async def a_new_code(world: World, _: Caller) -> Request:
-    return Request(json=world.tenant.wanted_code())
+    return Request(json=world.tenant.code_body())
 
 
 async def new_codes(world: World, _: Caller) -> Request:
-    return Request(json={**world.tenant.wanted_code(), "count": 2})
+    return Request(json={**world.tenant.code_body(), "count": 2})
 
 
 async def a_recovered_code(world: World, _: Caller) -> Request:
-    return await _issued(world, "/v1/codes", world.tenant.wanted_code())
+    return await _issued(world, "/v1/codes", world.tenant.code_body())
 
 
 async def recovered_codes(world: World, _: Caller) -> Request:
-    return await _issued(world, "/v1/codes/batch", {**world.tenant.wanted_code(), "count": 2})
+    return await _issued(world, "/v1/codes/batch", {**world.tenant.code_body(), "count": 2})
 
 
 async def _issued(world: World, path: str, body: dict[str, Any]) -> Request:
@@ -145,33 +148,33 @@ async def _issued(world: World, path: str, body: dict[str, Any]) -> Request:
 
 
 async def a_code(world: World, _: Caller) -> Request:
-    code = await world.tenant.given_code()
+    code = await world.tenant.make_code()
     return Request(path={"xr_id": code["xr_id"]}, params=world.tenant.query)
 
 
 async def a_selection(world: World, _: Caller) -> Request:
-    code = await world.tenant.given_code()
+    code = await world.tenant.make_code()
     body = {"project_id": world.tenant.project_id, "xr_ids": [code["xr_id"]]}
     return Request(params=world.tenant.query, json=body)
 
 
 async def a_selection_to_hear(world: World, _: Caller) -> Request:
-    code = await world.tenant.given_code()
+    code = await world.tenant.make_code()
     params = {**world.tenant.query, "project_id": world.tenant.project_id}
     return Request(params=params, json={"xr_ids": [code["xr_id"]]})
 
 
 async def a_token(world: World, _: Caller) -> Request:
-    code = await world.tenant.given_code()
+    code = await world.tenant.make_code()
     return Request(path={"broadcast_token": code["broadcast_token"]})
 
 
 async def a_new_integration(world: World, _: Caller) -> Request:
-    return Request(json=world.tenant.wanted_integration())
+    return Request(json=world.tenant.integration_body())
 
 
 async def an_integration(world: World, _: Caller) -> Request:
-    integration = await world.tenant.given_integration()
+    integration = await world.tenant.make_integration()
     path = {"integration_id": integration["id"]}
     return Request(path=path, params=world.tenant.in_project, json={"retention_days": 7})
 
@@ -179,9 +182,9 @@ async def an_integration(world: World, _: Caller) -> Request:
 async def an_event(world: World, _: Caller) -> Request:
     """Of its publisher, who signs it; whoever else hands it on needs no credential."""
     tenant = world.tenant
-    integration = await tenant.given_integration()
+    integration = await tenant.make_integration()
     measured = {"enabled": True, "integration_id": integration["id"]}
-    code = await tenant.given_code(audience=measured)
+    code = await tenant.make_code(audience=measured)
     resolution = (await tenant.api.resolve(code["broadcast_token"])).json
     event = {
         "event_id": "evt_" + code["xr_id"][-22:],
@@ -198,16 +201,16 @@ async def an_event(world: World, _: Caller) -> Request:
 
 
 async def a_report(world: World, _: Caller) -> Request:
-    integration = await world.tenant.given_integration()
+    integration = await world.tenant.make_integration()
     return Request(path={"integration_id": integration["id"]}, params=world.tenant.in_project)
 
 
 async def a_new_key(world: World, _: Caller) -> Request:
-    return Request(json=world.tenant.wanted_key())
+    return Request(json=world.tenant.key_body())
 
 
 async def a_key(world: World, _: Caller) -> Request:
-    key = await world.tenant.given_key()
+    key = await world.tenant.make_key()
     return Request(path={"api_key_id": key["id"]}, params=world.tenant.query)
 
 
@@ -226,18 +229,18 @@ async def a_leaving_member(world: World, caller: Caller) -> Request:
 
 
 async def a_new_invitation(world: World, caller: Caller) -> Request:
-    return Request(json=world.tenant.wanted_invitation(email=f"{caller.subject_id}-friend@example.org"))
+    return Request(json=world.tenant.invitation_body(email=f"{caller.subject_id}-friend@example.org"))
 
 
 async def an_invitation(world: World, _: Caller) -> Request:
-    invitation = await world.tenant.given_invitation()
+    invitation = await world.tenant.make_invitation()
     return Request(path={"invitation_id": invitation["id"]}, params=world.tenant.query)
 
 
 async def an_invitation_elsewhere(world: World, caller: Caller) -> Request:
     """For the caller's own address, to an organisation that they are not in."""
     host = await world.people.tenant_of("host")
-    invitation = await host.given_invitation(email=f"{caller.subject_id}@example.org")
+    invitation = await host.make_invitation(email=f"{caller.subject_id}@example.org")
     return Request(json={"token": invitation["secret"]})
 
 
@@ -372,8 +375,8 @@ def _first(*judgements: tuple[bool, str | None]) -> str | None:
 async def a_world(people: People, rival: Rival) -> World:
     tenant, elsewhere = await people.tenant_of("owner"), await people.tenant_of("stranger")
     for role in ROLES[1:]:
-        await tenant.given_member(rival, role, role)
-    await tenant.given_code()
+        await tenant.make_member(rival, role, role)
+    await tenant.make_code()
     return World(people, rival, tenant, elsewhere)
 
 
@@ -415,12 +418,12 @@ def platform_admins(world: World) -> list[Caller]:
 async def server_keys(world: World, operation: Operation) -> list[Caller]:
     """A key as it should be, and one for each thing that can be wrong with one."""
     tenant, every = world.tenant, frozenset(KEY_SCOPES)
-    other_project = await tenant.api.given_project(tenant.organization_id, "Other show")
+    other_project = await tenant.api.make_project(tenant.organization_id, "Other show")
     too_few = every - {operation.access["key_scope"]}
 
     async def given(name: str, of: Tenant = tenant, key_of: str = "this project", **facts: Any) -> Caller:
         scopes = facts.pop("scopes", every)
-        key = await of.given_key(scopes=sorted(scopes), **facts.pop("body", {}))
+        key = await of.make_key(scopes=sorted(scopes), **facts.pop("body", {}))
         facts = {"refused": None, **facts}
         return Caller(name, key["secret"], key_of=key_of, scopes=scopes, subject_id=key["id"], **facts)
 

@@ -5,17 +5,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Rival, Tenant
-from people import People
+from support.core_client import Answer, Api
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.timestamps import format_timestamp
 
 FIRST, SECOND, THIRD = "2027-06-21T00:00:00.000Z", "2027-08-01T12:00:00.000Z", "2027-09-23T00:00:00.000Z"
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
 
 
 async def update(tenant: Tenant, campaign: dict[str, Any] | str, **changes: Any) -> Answer:
@@ -55,7 +52,7 @@ def told(campaign: dict[str, Any]) -> dict[str, Any]:
 async def test_what_is_said_changes_and_the_rest_stays(
     api: Api, tenant: Tenant, rival: Rival, changes: dict[str, Any]
 ) -> None:
-    before = await tenant.given_campaign(starts_at=FIRST, ends_at=THIRD)
+    before = await tenant.make_campaign(starts_at=FIRST, ends_at=THIRD)
     api.clock.advance(seconds=1)
     answer = await update(tenant, before, **changes)
     assert (answer.status, answer.json) == (200, {**before, **changes})
@@ -66,7 +63,7 @@ async def test_what_is_said_changes_and_the_rest_stays(
 
 async def test_a_change_to_the_same_is_answered_and_told(tenant: Tenant, rival: Rival) -> None:
     """As with a project that is given the name that it has."""
-    campaign = await tenant.given_campaign(starts_at=FIRST)
+    campaign = await tenant.make_campaign(starts_at=FIRST)
     answer = await update(tenant, campaign, name=" Tonight", starts_at=FIRST, ends_at=None)
     assert (answer.status, answer.json) == (200, campaign)
     ((_, _, entry),) = await rival.audited("campaign.updated")
@@ -74,22 +71,22 @@ async def test_a_change_to_the_same_is_answered_and_told(tenant: Tenant, rival: 
 
 
 async def test_any_offset_is_answered_in_utc(tenant: Tenant) -> None:
-    answer = await update(tenant, await tenant.given_campaign(), starts_at="2027-06-21T02:00:00+02:00")
+    answer = await update(tenant, await tenant.make_campaign(), starts_at="2027-06-21T02:00:00+02:00")
     assert answer.json["starts_at"] == FIRST
 
 
 async def test_codes_that_were_issued_stay_as_they_are(api: Api, tenant: Tenant) -> None:
     """Only what is issued from now on is judged by the new schedule."""
     now = api.clock.freeze()
-    campaign = await tenant.given_campaign()
-    code = await tenant.given_code(campaign_id=campaign["id"])
+    campaign = await tenant.make_campaign()
+    code = await tenant.make_code(campaign_id=campaign["id"])
     await update(tenant, campaign, ends_at=format_timestamp(now))
     assert (await api.get(f"/v1/codes/{code['xr_id']}", params=tenant.query)).json == code
     assert (await api.resolve(code["broadcast_token"])).status == 200
-    refused = await api.post("/v1/codes", json=tenant.wanted_code(campaign_id=campaign["id"]))
+    refused = await api.post("/v1/codes", json=tenant.code_body(campaign_id=campaign["id"]))
     assert (refused.status, refused.code) == (409, "campaign_not_open")
     await update(tenant, campaign, ends_at=format_timestamp(now + timedelta(seconds=1)))
-    await tenant.given_code(campaign_id=campaign["id"])
+    await tenant.make_code(campaign_id=campaign["id"])
 
 
 @pytest.mark.parametrize(
@@ -107,14 +104,14 @@ async def test_codes_that_were_issued_stay_as_they_are(api: Api, tenant: Tenant)
 async def test_the_schedule_that_results_begins_before_it_ends(
     tenant: Tenant, rival: Rival, changes: dict[str, Any], pointer: str
 ) -> None:
-    campaign = await tenant.given_campaign(starts_at=FIRST, ends_at=THIRD)
+    campaign = await tenant.make_campaign(starts_at=FIRST, ends_at=THIRD)
     assert pointers(await update(tenant, campaign, name="Tomorrow", **changes)) == [pointer]
     assert await stored(tenant) == [campaign]
     assert await rival.audited("campaign.updated") == []
 
 
 async def test_a_schedule_is_judged_by_what_another_changed_meanwhile(tenant: Tenant, rival: Rival) -> None:
-    campaign = await tenant.given_campaign(starts_at=FIRST, ends_at=THIRD)
+    campaign = await tenant.make_campaign(starts_at=FIRST, ends_at=THIRD)
     async with rival.committing("UPDATE campaigns SET starts_at = %s", SECOND):
         updating = await rival.while_waiting(update(tenant, campaign, ends_at=SECOND))
     assert pointers(await updating) == ["/ends_at"]
@@ -122,13 +119,13 @@ async def test_a_schedule_is_judged_by_what_another_changed_meanwhile(tenant: Te
 
 @pytest.mark.parametrize("name", ["a", "x" * 120, " \t\n" + "x" * 120 + "\u2003", "ÄÖ☃😀"])
 async def test_a_name_has_1_to_120_characters_after_trimming(tenant: Tenant, name: str) -> None:
-    assert (await update(tenant, await tenant.given_campaign(), name=name)).json["name"] == name.strip()
+    assert (await update(tenant, await tenant.make_campaign(), name=name)).json["name"] == name.strip()
 
 
 @pytest.mark.parametrize("name", ["", " \t", "x" * 121, "a\0b", "a\nb", "a\x7fb", None, 1, True, [], {}], ids=repr)
 async def test_another_name_is_refused(tenant: Tenant, name: Any) -> None:
     """Null too: a campaign cannot lose its name."""
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     assert pointers(await update(tenant, campaign, name=name, ends_at=SECOND)) == ["/name"]
     assert await stored(tenant) == [campaign]
 
@@ -136,11 +133,11 @@ async def test_another_name_is_refused(tenant: Tenant, name: Any) -> None:
 @pytest.mark.parametrize("moment", ["", "2027-06-21", "2027-06-21T00:00:00", 1, True, [], {}], ids=repr)
 @pytest.mark.parametrize("member", ["starts_at", "ends_at"])
 async def test_what_is_no_moment_is_refused(tenant: Tenant, member: str, moment: Any) -> None:
-    assert pointers(await update(tenant, await tenant.given_campaign(), **{member: moment})) == [f"/{member}"]
+    assert pointers(await update(tenant, await tenant.make_campaign(), **{member: moment})) == [f"/{member}"]
 
 
 async def test_something_is_to_be_changed(tenant: Tenant, rival: Rival) -> None:
-    assert pointers(await update(tenant, await tenant.given_campaign())) == [""]
+    assert pointers(await update(tenant, await tenant.make_campaign())) == [""]
     assert await rival.audited("campaign.updated") == []
 
 
@@ -150,7 +147,7 @@ async def test_something_is_to_be_changed(tenant: Tenant, rival: Rival) -> None:
     ids=str,
 )
 async def test_nothing_else_can_be_changed(tenant: Tenant, more: dict[str, Any]) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     (member,) = more
     assert pointers(await update(tenant, campaign, name="Tomorrow", **more)) == [f"/{member}"]
     assert await stored(tenant) == [campaign]
@@ -161,7 +158,7 @@ async def test_nothing_else_can_be_changed(tenant: Tenant, more: dict[str, Any])
 async def test_an_archived_campaign_is_changed_no_more(
     tenant: Tenant, rival: Rival, ending: str, changes: dict[str, Any]
 ) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     await tenant.api.post(f"/v1/campaigns/{campaign['id']}/{ending}", params=tenant.query)
     before = await stored(tenant)
     answer = await update(tenant, campaign, **changes)
@@ -171,7 +168,7 @@ async def test_an_archived_campaign_is_changed_no_more(
 
 
 async def test_a_campaign_that_is_archived_meanwhile_is_changed_no_more(tenant: Tenant, rival: Rival) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     async with rival.committing("UPDATE campaigns SET archived_at = now()"):
         updating = await rival.while_waiting(update(tenant, campaign, name="Tomorrow"))
     assert ((await updating).status, (await updating).code) == (409, "campaign_archived")
@@ -180,7 +177,7 @@ async def test_a_campaign_that_is_archived_meanwhile_is_changed_no_more(tenant: 
 
 async def test_an_archiving_that_waits_for_a_change_comes_after_it(tenant: Tenant, rival: Rival) -> None:
     """And one that a change waits for comes before: they never mingle."""
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         updating = await rival.while_waiting(update(tenant, campaign, name="Tomorrow"))
         archiving = asyncio.create_task(tenant.api.post(f"/v1/campaigns/{campaign['id']}/archive", params=tenant.query))
@@ -192,7 +189,7 @@ async def test_an_archiving_that_waits_for_a_change_comes_after_it(tenant: Tenan
 
 async def test_two_changes_at_once_are_both_kept(tenant: Tenant, rival: Rival) -> None:
     """The second begins from what the first left, and tells so."""
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         one = await rival.while_waiting(update(tenant, campaign, starts_at=FIRST))
         two = asyncio.create_task(update(tenant, campaign, ends_at=THIRD))
@@ -206,8 +203,8 @@ async def test_two_changes_at_once_are_both_kept(tenant: Tenant, rival: Rival) -
 
 @pytest.mark.parametrize("name", ["Taken", " Taken "])
 async def test_a_name_is_taken_once_in_a_project(tenant: Tenant, rival: Rival, name: str) -> None:
-    campaign = await tenant.given_campaign()
-    await tenant.given_campaign("Taken")
+    campaign = await tenant.make_campaign()
+    await tenant.make_campaign("Taken")
     answer = await update(tenant, campaign, name=name, ends_at=SECOND)
     assert (answer.status, answer.code) == (409, "campaign_name_conflict")
     assert campaign in await stored(tenant)
@@ -215,17 +212,17 @@ async def test_a_name_is_taken_once_in_a_project(tenant: Tenant, rival: Rival, n
 
 
 async def test_another_project_has_names_of_its_own(api: Api, tenant: Tenant) -> None:
-    campaign = await tenant.given_campaign()
-    other = await api.given_project(tenant.organization_id, "Evening show")
-    await tenant.given_campaign("Taken", project_id=other)
-    await tenant.given_campaign("taken")
+    campaign = await tenant.make_campaign()
+    other = await api.make_project(tenant.organization_id, "Evening show")
+    await tenant.make_campaign("Taken", project_id=other)
+    await tenant.make_campaign("taken")
     assert (await update(tenant, campaign, name="Taken")).status == 200
-    await tenant.given_campaign("Tonight")
+    await tenant.make_campaign("Tonight")
 
 
 async def test_two_that_swap_their_names_are_both_refused(tenant: Tenant, rival: Rival) -> None:
     """One after the other: neither ever finds the other's name free, and neither waits for the other."""
-    one, two = await tenant.given_campaign("One"), await tenant.given_campaign("Two")
+    one, two = await tenant.make_campaign("One"), await tenant.make_campaign("Two")
     async with rival.holding("SELECT 1 FROM campaigns FOR UPDATE"):
         first = await rival.while_waiting(update(tenant, one, name="Two"))
         second = asyncio.create_task(update(tenant, two, name="One"))
@@ -234,7 +231,7 @@ async def test_two_that_swap_their_names_are_both_refused(tenant: Tenant, rival:
 
 
 async def test_of_two_that_take_one_name_at_once_one_is_refused(tenant: Tenant, rival: Rival) -> None:
-    one, two = await tenant.given_campaign("One"), await tenant.given_campaign("Two")
+    one, two = await tenant.make_campaign("One"), await tenant.make_campaign("Two")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         first = await rival.while_waiting(update(tenant, one, name="Three"))
         second = asyncio.create_task(update(tenant, two, name="Three"))
@@ -243,7 +240,7 @@ async def test_of_two_that_take_one_name_at_once_one_is_refused(tenant: Tenant, 
 
 
 async def test_a_name_that_a_new_campaign_takes_meanwhile_is_taken(tenant: Tenant, rival: Rival) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     insert = (
         "INSERT INTO campaigns (organization_id, id, project_id, name, created_at) VALUES (%s, 'cmp_r', %s, 'X', now())"
     )
@@ -260,15 +257,15 @@ async def test_an_unknown_campaign_is_not_found(tenant: Tenant, campaign_id: str
 
 async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant: Tenant) -> None:
     """Both are the caller's own."""
-    other = await api.given_tenant()
-    campaign = await other.given_campaign()
+    other = await make_tenant(api)
+    campaign = await other.make_campaign()
     answer = await update(tenant, campaign, name="Tomorrow")
     assert (answer.status, answer.code) == (404, "campaign_not_found")
     assert await stored(other) == [campaign]
 
 
 async def test_the_organisation_is_named(tenant: Tenant) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     answer = await tenant.api.patch(f"/v1/campaigns/{campaign['id']}", json={"name": "Tomorrow"})
     assert pointers(answer) == ["/organization_id"]
 
@@ -276,9 +273,9 @@ async def test_the_organisation_is_named(tenant: Tenant) -> None:
 async def test_a_second_factor_is_asked_for(people: People, rival: Rival) -> None:
     """Of owners and administrators; who may not at all is told that."""
     tenant = await people.tenant_of("alice")
-    campaign = await tenant.given_campaign()
-    await tenant.given_member(rival, "bob", "admin")
-    await tenant.given_member(rival, "carol", "member")
+    campaign = await tenant.make_campaign()
+    await tenant.make_member(rival, "bob", "admin")
+    await tenant.make_member(rival, "carol", "member")
     for subject_id, claims, status, code in (
         ("alice", {"acr": "1"}, 403, "mfa_required"),
         ("bob", {"acr": None}, 403, "mfa_required"),
@@ -294,21 +291,21 @@ async def test_a_second_factor_is_asked_for(people: People, rival: Rival) -> Non
 
 
 async def test_a_server_key_changes_none(tenant: Tenant) -> None:
-    campaign = await tenant.given_campaign()
-    server = tenant.with_key(await tenant.given_key())
+    campaign = await tenant.make_campaign()
+    server = tenant.with_key(await tenant.make_key())
     answer = await update(server, campaign, name="Tomorrow")
     assert (answer.status, answer.code) == (403, "user_token_required")
 
 
 async def test_a_campaign_that_goes_while_it_is_waited_for_is_not_found(tenant: Tenant, rival: Rival) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     async with rival.committing("DELETE FROM campaigns"):
         updating = await rival.while_waiting(update(tenant, campaign, name="Tomorrow"))
     assert ((await updating).status, (await updating).code) == (404, "campaign_not_found")
 
 
 async def test_whoever_is_demoted_meanwhile_changes_nothing(tenant: Tenant, rival: Rival) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     async with rival.committing("UPDATE members SET role = 'member'"):
         updating = await rival.while_waiting(update(tenant, campaign, name="Tomorrow"))
     assert ((await updating).status, (await updating).code) == (403, "forbidden")
@@ -317,7 +314,7 @@ async def test_whoever_is_demoted_meanwhile_changes_nothing(tenant: Tenant, riva
 
 @pytest.mark.parametrize("table", ["campaigns", "audit_entries"])
 async def test_a_change_cut_before_its_commit_changes_nothing(tenant: Tenant, rival: Rival, table: str) -> None:
-    campaign = await tenant.given_campaign()
+    campaign = await tenant.make_campaign()
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
         updating = await rival.while_waiting(update(tenant, campaign, name="Tomorrow"))
         await rival.end_whoever_waits()

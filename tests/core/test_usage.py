@@ -5,19 +5,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from audience_faults import FAULTS, core_beside, failing_audience
-from core_app import Api, FakeClock, Rival, Tenant
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.audience_faults import FAULTS, core_beside, failing_audience
+from support.core_client import Api
+from support.fake_clock import FakeClock
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.secret import Secret
 
 DEMO = {"mode": "demo", "events": 0, "active_integrations": 0, "monthly_quota": 100}
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
 
 
 async def usage(tenant: Tenant) -> Any:
@@ -32,8 +30,8 @@ def at(api: Api, *moment: int) -> None:
     api.clock.frozen_at = datetime(*moment, tzinfo=UTC)  # type: ignore[misc]  # A year, a month and a day at least.
 
 
-async def given_codes(tenant: Tenant, count: int) -> None:
-    answer = await tenant.api.post("/v1/codes/batch", json={**tenant.wanted_code(), "count": count})
+async def make_codes(tenant: Tenant, count: int) -> None:
+    answer = await tenant.api.post("/v1/codes/batch", json={**tenant.code_body(), "count": count})
     assert answer.status == 201, answer.body
 
 
@@ -51,13 +49,13 @@ async def test_a_new_organisation_has_the_starter_plan(api: Api, tenant: Tenant)
 async def test_codes_are_counted_whatever_became_of_them(api: Api, tenant: Tenant) -> None:
     """Expired and revoked, of every project, with a campaign or without; and none of anybody else."""
     at(api, 2026, 11, 20)
-    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
-    campaign = await other.given_campaign()
-    await given_codes(tenant, 3)
-    await tenant.given_code(lifetime_s=1)
-    await tenant.revoke((await tenant.given_code())["xr_id"])
-    await other.given_code(campaign_id=campaign["id"])
-    await (await api.given_tenant()).given_code()
+    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
+    campaign = await other.make_campaign()
+    await make_codes(tenant, 3)
+    await tenant.make_code(lifetime_s=1)
+    await tenant.revoke((await tenant.make_code())["xr_id"])
+    await other.make_code(campaign_id=campaign["id"])
+    await (await make_tenant(api)).make_code()
     api.clock.advance(days=1)
     assert (await usage(tenant))["codes"] == {"issued": 6, "monthly_quota": 100, "remaining": 94}
 
@@ -65,7 +63,7 @@ async def test_codes_are_counted_whatever_became_of_them(api: Api, tenant: Tenan
 async def test_what_is_refused_or_repeated_is_not_counted(api: Api, tenant: Tenant) -> None:
     at(api, 2026, 11, 20)
     key = {"Idempotency-Key": "k" * 16}
-    body = tenant.wanted_code()
+    body = tenant.code_body()
     assert (await api.post("/v1/codes", json={**body, "expires_at": "2020-01-01T00:00:00Z"})).status == 422
     assert (await api.post("/v1/codes", json=body, params={"dry_run": "true"})).status == 200
     for path in ("/v1/codes", "/v1/codes", "/v1/codes/recover"):
@@ -85,12 +83,12 @@ async def test_each_month_begins_anew_in_utc(
     api: Api, tenant: Tenant, last: tuple[int, ...], first: tuple[int, ...], month: str
 ) -> None:
     at(api, *last)
-    await given_codes(tenant, 2)
+    await make_codes(tenant, 2)
     assert (await usage(tenant))["codes"]["issued"] == 2
     at(api, *first)
     told = await usage(tenant)
     assert (told["month"], told["codes"]) == (month, {"issued": 0, "monthly_quota": 100, "remaining": 100})
-    await given_codes(tenant, 3)
+    await make_codes(tenant, 3)
     assert (await usage(tenant))["codes"]["issued"] == 3
     at(api, *last)
     assert (await usage(tenant))["codes"]["issued"] == 2
@@ -99,26 +97,26 @@ async def test_each_month_begins_anew_in_utc(
 async def test_the_whole_month_counts(api: Api, tenant: Tenant) -> None:
     for day in (1, 15, 30):
         at(api, 2026, 11, day)
-        await given_codes(tenant, day)
+        await make_codes(tenant, day)
     assert (await usage(tenant))["codes"] == {"issued": 46, "monthly_quota": 100, "remaining": 54}
 
 
 async def test_another_plan_allows_another_number(tenant: Tenant, rival: Rival) -> None:
-    await given_codes(tenant, 5)
-    await tenant.given_quota(rival, 1000)
+    await make_codes(tenant, 5)
+    await tenant.make_quota(rival, 1000)
     assert (await usage(tenant))["codes"] == {"issued": 5, "monthly_quota": 1000, "remaining": 995}
 
 
 @pytest.mark.parametrize("quota", [0, 3, 5])
 async def test_what_remains_is_never_below_nothing(tenant: Tenant, rival: Rival, quota: int) -> None:
     """A plan may shrink below what was issued already."""
-    await given_codes(tenant, 5)
-    await tenant.given_quota(rival, quota)
+    await make_codes(tenant, 5)
+    await tenant.make_quota(rival, quota)
     assert (await usage(tenant))["codes"] == {"issued": 5, "monthly_quota": quota, "remaining": 0}
 
 
 async def test_it_agrees_with_what_an_issuance_says(tenant: Tenant) -> None:
-    answer = await tenant.api.post("/v1/codes", json=tenant.wanted_code())
+    answer = await tenant.api.post("/v1/codes", json=tenant.code_body())
     remaining = (await usage(tenant))["codes"]["remaining"]
     assert f";r={remaining};" in answer.headers["ratelimit"]
 
@@ -129,13 +127,13 @@ async def test_the_days_that_are_counted_are_those_of_the_codes(
     api: Api, rival: Rival, days: list[tuple[int, int, bool]]
 ) -> None:
     """After any interleaving of issuances, refusals and months, what was counted each day is what was issued on it."""
-    tenant = await api.given_tenant()
+    tenant = await make_tenant(api)
     start = datetime(2026, 11, 1, 12, tzinfo=UTC)
     for day, count, is_valid in days:
         api.clock.freeze()
         api.clock.frozen_at = start + timedelta(days=day)
         expires_at = {} if is_valid else {"expires_at": "2020-01-01T00:00:00Z"}
-        await api.post("/v1/codes/batch", json={**tenant.wanted_code(), "count": count, **expires_at})
+        await api.post("/v1/codes/batch", json={**tenant.code_body(), "count": count, **expires_at})
         month = api.clock.now().strftime("%Y-%m")
         issued = await rival.rows(
             "SELECT count(*) FROM codes WHERE organization_id = %s"
@@ -162,7 +160,7 @@ async def test_every_member_may_read_it(tenant: Tenant, rival: Rival, role: str)
 
 
 async def test_a_server_key_may_not(tenant: Tenant) -> None:
-    server = tenant.with_key(await tenant.given_key(scopes=["audience:read", "codes:read", "codes:write"]))
+    server = tenant.with_key(await tenant.make_key(scopes=["audience:read", "codes:read", "codes:write"]))
     answer = await server.api.get("/v1/usage", params=server.query)
     assert (answer.status, answer.code) == (403, "user_token_required")
 
@@ -175,15 +173,15 @@ async def test_the_organisation_is_named(api: Api) -> None:
 async def test_what_is_measured_is_told_by_mode(api: Api, tenant: Tenant, rival: Rival, measuring: Rival) -> None:
     """Events of this month alone, active integrations of every project, and what the entitlements allow now."""
     at(api, 2026, 11, 20)
-    await tenant.given_entitlement(rival, "contract", monthly_events=5000)
-    await tenant.given_entitlement(rival, "self_service", monthly_events=7, ends_at=api.clock.now())
-    first = await tenant.given_integration(mode="contract", retention_days=90)
-    await tenant.given_integration(mode="contract", retention_days=90)
-    await tenant.given_integration()
+    await tenant.make_entitlement(rival, "contract", monthly_events=5000)
+    await tenant.make_entitlement(rival, "self_service", monthly_events=7, ends_at=api.clock.now())
+    first = await tenant.make_integration(mode="contract", retention_days=90)
+    await tenant.make_integration(mode="contract", retention_days=90)
+    await tenant.make_integration()
     await tenant.change_integration("revoke", first["id"])
-    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
-    await other.given_integration()
-    await (await api.given_tenant()).given_integration()
+    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
+    await other.make_integration()
+    await (await make_tenant(api)).make_integration()
     for mode, first_day, events in (
         ("contract", "2026-11-01", 41),
         ("contract", "2026-10-01", 1000),
@@ -209,8 +207,8 @@ async def test_a_mode_that_was_used_is_told_though_its_entitlement_is_over(
     api: Api, tenant: Tenant, rival: Rival
 ) -> None:
     at(api, 2026, 11, 20)
-    await tenant.given_entitlement(rival, ends_at=api.clock.now() + timedelta(hours=1))
-    await tenant.given_integration(mode="contract", retention_days=90)
+    await tenant.make_entitlement(rival, ends_at=api.clock.now() + timedelta(hours=1))
+    await tenant.make_integration(mode="contract", retention_days=90)
     api.clock.advance(hours=1)
     told = {"mode": "contract", "events": 0, "active_integrations": 1, "monthly_quota": 0}
     assert (await usage(tenant))["audience"]["modes"] == [DEMO, told]
@@ -219,6 +217,6 @@ async def test_a_mode_that_was_used_is_told_though_its_entitlement_is_over(
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_codes_are_told_while_audience_fails(database_url: Secret, clock: FakeClock, fault: str) -> None:
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as core, asyncio.timeout(30):
-        told = await usage(await core.given_tenant())
+        told = await usage(await make_tenant(core))
         assert told["audience"] == {"status": "unavailable", "modes": []}
         assert told["codes"] == {"issued": 0, "monthly_quota": 100, "remaining": 100}

@@ -5,15 +5,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from core_app import Answer, Api, Tenant
+from support.core_client import Answer
+from support.tenant import Tenant
 
 JSON = {"content-type": "application/json"}
 NUMBER = "the number"
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
 
 
 def written(body: Any, number: str) -> bytes:
@@ -25,34 +21,34 @@ Send = Callable[[Tenant, str], Awaitable[Answer]]
 
 
 async def issue(tenant: Tenant, number: str, **headers: str) -> Answer:
-    body = written(tenant.wanted_code(count=NUMBER, expires_at="2999-01-01T00:00:00.000Z"), number)
+    body = written(tenant.code_body(count=NUMBER, expires_at="2999-01-01T00:00:00.000Z"), number)
     return await tenant.api.post("/v1/codes/batch", content=body, headers={**JSON, **headers})
 
 
 async def create_key(tenant: Tenant, number: str) -> Answer:
-    body = written(tenant.wanted_key(expires_in_days=NUMBER), number)
+    body = written(tenant.key_body(expires_in_days=NUMBER), number)
     return await tenant.api.post("/v1/api-keys", content=body, headers=JSON)
 
 
 async def invite(tenant: Tenant, number: str) -> Answer:
-    body = written(tenant.wanted_invitation(expires_in_days=NUMBER), number)
+    body = written(tenant.invitation_body(expires_in_days=NUMBER), number)
     return await tenant.api.post("/v1/member-invitations", content=body, headers=JSON)
 
 
 async def create_integration(tenant: Tenant, number: str) -> Answer:
-    body = written(tenant.wanted_integration(retention_days=NUMBER), number)
+    body = written(tenant.integration_body(retention_days=NUMBER), number)
     return await tenant.api.post("/v1/audience/integrations", content=body, headers=JSON)
 
 
 async def change_retention(tenant: Tenant, number: str) -> Answer:
-    integration = await tenant.given_integration()
+    integration = await tenant.make_integration()
     path = f"/v1/audience/integrations/{integration['id']}/retention"
     body = written({"retention_days": NUMBER}, number)
     return await tenant.api.patch(path, params=tenant.in_project, content=body, headers=JSON)
 
 
 async def bundle(tenant: Tenant, number: str) -> Answer:
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     body = written({"xr_ids": [code["xr_id"]], "protocol": NUMBER}, number)
     return await tenant.api.post("/v1/codes/audio-bundle", params=tenant.in_project, content=body, headers=JSON)
 
@@ -104,7 +100,7 @@ async def test_both_ways_of_writing_it_are_one_request(tenant: Tenant) -> None:
 
 async def test_both_are_one_number_in_an_intent(tenant: Tenant) -> None:
     """As RFC 8785 has it, so the signature is over the same bytes."""
-    body = tenant.wanted_code(intent={"type": "t", "action": "a", "resource": {"n": NUMBER}})
+    body = tenant.code_body(intent={"type": "t", "action": "a", "resource": {"n": NUMBER}})
     for number in ("7", "7.0", "70e-1"):
         answer = await tenant.api.post("/v1/codes", content=written(body, number), headers=JSON)
         assert (answer.status, '"n":7}' in answer.body.decode()) == (201, True)

@@ -3,8 +3,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ordinary_user import OrdinaryUser, ordinary_user
-from up_process import Up, passable_folder, remember, running_up
+from support.ordinary_user import OrdinaryUser, ordinary_user
+from support.up_process import Up, passable_folder, running_up, write_note
 
 GIVEN = {"SOUNDMARK_LOG_LEVEL": "warning", "SOUNDMARK_RESOLVE_RATE_LIMIT": "1000"}
 
@@ -29,7 +29,7 @@ def seeded() -> Iterator[Path]:
     Making a cluster is the slow part of a first start, so the tests of the group `up` share this one, one by one.
     """
     with passable_folder() as path, running_up(path / "data") as up:
-        remember(up.until_ready(), "from the first run")
+        write_note(up.until_ready(), "from the first run")
         assert up.stop(signal.SIGTERM) == 0
         yield path / "data"
 

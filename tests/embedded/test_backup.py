@@ -16,7 +16,7 @@ import httpx2
 import psycopg
 import pytest
 from soundmark_sdk import Receiver
-from up_process import SOUNDMARK, Up, clean_environ, passable_folder, running_up
+from support.up_process import SOUNDMARK, Up, clean_environ, passable_folder, running_up
 
 from soundmark.embedded import backup, dumps
 from soundmark.embedded.postgres import RunningCluster

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from up_process import passable_folder, refused_up
+from support.up_process import passable_folder, refused_up
 
 from soundmark.embedded import data_dir
 from soundmark.embedded.data_dir import DataDirRefused

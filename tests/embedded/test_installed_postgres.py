@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from up_process import passable_folder, refused_up, remember, remembered, running_up
+from support.up_process import passable_folder, read_notes, refused_up, running_up, write_note
 
 from soundmark.embedded import installation
 from soundmark.embedded.installation import NoPostgres, chosen_programs, version_of
@@ -133,7 +133,7 @@ def test_up_runs_on_the_postgres_that_is_named_and_on_no_other_afterwards(second
     with passable_folder() as directory:
         data_dir = directory / "data"
         with running_up(data_dir, environ=chosen) as up:
-            remember(up.until_ready(), "on another")
+            write_note(up.until_ready(), "on another")
             with psycopg.connect(up.where["core_database_url"]) as connection:
                 assert connection.info.server_version == version
             warnings = [line.split(maxsplit=1)[1] for line in up.printed.splitlines() if "  Warning " in line]
@@ -145,4 +145,4 @@ def test_up_runs_on_the_postgres_that_is_named_and_on_no_other_afterwards(second
         assert f"was made by PostgreSQL {major_of(version)}, and " in line
         assert f" holds {bundled}; name the folder of an installed PostgreSQL {major_of(version)} in " in line
         with running_up(data_dir, environ=chosen) as again:
-            assert remembered(again.until_ready()) == ["on another"]
+            assert read_notes(again.until_ready()) == ["on another"]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import psycopg
 import pytest
 from procrastinate import App
-from up_process import clean_environ, until
+from support.up_process import clean_environ, until
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit import jobs

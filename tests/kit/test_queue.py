@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from core_app import Rival
 from procrastinate import App
+from support.rival import Rival
 
 from soundmark.kit.jobs import UNTIL_DONE, Later, Queue, jobs_app
 from soundmark.kit.postgres import Database

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from core_app import Rival
+from support.rival import Rival
 
 from soundmark.kit.postgres import Database, Tx
 from soundmark.kit.problems import DatabaseUnavailable

@@ -4,26 +4,26 @@ import asyncio
 import json
 from collections import Counter
 
-from audience_app import AudienceApi
-from core_app import Rival
-from measuring import end_ingestion, publisher
+from support.audience_client import AudienceApi
+from support.event_publisher import cut_ingestion_connection, make_publisher
+from support.rival import Rival
 
 LOCK_MONTHS = "SELECT * FROM event_months FOR UPDATE"
 
 
 async def test_a_connection_that_died_idle_is_replaced(audience: AudienceApi, audience_rival: Rival) -> None:
     """After a restart of the server it looks alive until it is used; nothing was written on it."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     await source.deliver()
 
-    assert await end_ingestion(audience_rival) >= 1
+    assert await cut_ingestion_connection(audience_rival) >= 1
     assert (await source.deliver()).status == 201
 
 
 async def test_a_connection_that_dies_under_a_group_is_replaced_before_anything_is_written(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     await source.deliver()
 
     async with audience_rival.holding(LOCK_MONTHS):
@@ -37,7 +37,7 @@ async def test_a_connection_that_dies_under_a_group_is_replaced_before_anything_
 
 
 async def test_who_loses_two_connections_is_told_so(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     await source.deliver()
     body = json.dumps(source.event()).encode()
 
@@ -54,7 +54,7 @@ async def test_who_loses_two_connections_is_told_so(audience: AudienceApi, audie
 
 
 async def test_a_lock_that_nobody_lets_go_ends_in_an_answer(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     await source.deliver()
 
     async with audience_rival.holding(LOCK_MONTHS):
@@ -66,7 +66,7 @@ async def test_a_lock_that_nobody_lets_go_ends_in_an_answer(audience: AudienceAp
 
 async def test_a_group_that_fails_is_wholly_undone(audience: AudienceApi, audience_rival: Rival) -> None:
     """A constraint that the last statement breaks: everybody is told, and no row of the group is there."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     await source.deliver()
     await audience_rival.run("ALTER TABLE spent_proofs ADD CONSTRAINT broken CHECK (false) NOT VALID")
     bodies = [json.dumps(source.event()).encode() for _ in range(20)]
@@ -84,7 +84,7 @@ async def test_a_group_that_fails_is_wholly_undone(audience: AudienceApi, audien
 
 
 async def test_a_month_that_was_purged_is_begun_again(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     await source.deliver()
     await audience_rival.run("DELETE FROM event_months")
 
@@ -94,7 +94,7 @@ async def test_a_month_that_was_purged_is_begun_again(audience: AudienceApi, aud
 
 
 async def test_an_integration_that_was_purged_is_a_strangers(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     await source.deliver()
     await audience_rival.run("TRUNCATE integrations, measured_codes")
 
@@ -104,12 +104,12 @@ async def test_an_integration_that_was_purged_is_a_strangers(audience: AudienceA
 async def test_a_revocation_that_commits_while_a_group_waits_is_seen(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     await source.deliver()
 
     async with audience_rival.holding(LOCK_MONTHS):
         delivering = await audience_rival.while_waiting(source.deliver())
-        assert (await source.given.change("revoke")).status == 200
+        assert (await source.integration.change("revoke")).status == 200
 
     answer = await delivering
     assert (answer.status, answer.json["code"]) == (409, "integration_revoked")
@@ -118,18 +118,18 @@ async def test_a_revocation_that_commits_while_a_group_waits_is_seen(
 async def test_a_rotation_that_commits_while_a_group_waits_is_seen(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     await source.deliver()
 
     async with audience_rival.holding(LOCK_MONTHS):
         delivering = await audience_rival.while_waiting(source.deliver())
-        assert (await source.given.change("secret")).status == 200
+        assert (await source.integration.change("secret")).status == 200
 
     assert (await delivering).status == 401
 
 
 async def test_time_that_passes_while_a_group_waits_is_seen(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience, retention_days=1)
+    source = await make_publisher(audience, retention_days=1)
     await source.deliver()
 
     async with audience_rival.holding(LOCK_MONTHS):
@@ -141,8 +141,10 @@ async def test_time_that_passes_while_a_group_waits_is_seen(audience: AudienceAp
 
 async def test_a_secret_that_does_not_open_is_ours_to_mend(audience: AudienceApi, audience_rival: Rival) -> None:
     """And nobody else's events are held up by it."""
-    broken, sound = await publisher(audience), await publisher(audience)
-    await audience_rival.run("UPDATE integrations SET sealed_secret = %s WHERE id = %s", b"broken", broken.given.id)
+    broken, sound = await make_publisher(audience), await make_publisher(audience)
+    await audience_rival.run(
+        "UPDATE integrations SET sealed_secret = %s WHERE id = %s", b"broken", broken.integration.id
+    )
 
     answers = await asyncio.gather(broken.deliver(), sound.deliver())
 
@@ -151,7 +153,7 @@ async def test_a_secret_that_does_not_open_is_ours_to_mend(audience: AudienceApi
 
 async def test_strangers_do_not_wait_for_locks(audience: AudienceApi, audience_rival: Rival) -> None:
     """Whom no integration vouches for never reaches a transaction."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     await source.deliver()
 
     async with audience_rival.holding(LOCK_MONTHS):

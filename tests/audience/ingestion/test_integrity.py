@@ -5,9 +5,10 @@ import json
 from collections import Counter
 from typing import Any
 
-from audience_app import AudienceApi, entitled
-from core_app import Answer, Rival
-from measuring import Publisher, fresh, publisher
+from support.audience_client import AudienceApi, entitlement_body
+from support.core_client import Answer
+from support.event_publisher import Publisher, make_publisher, new_id
+from support.rival import Rival
 
 STORM = 60
 NO_SIGNALS: list[Any] = []
@@ -37,7 +38,7 @@ def said(answer: Answer) -> tuple[int, str]:
 
 
 async def test_an_exact_replay_is_a_duplicate_and_counted(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     body = json.dumps(source.event()).encode()
 
     first, second = await source.deliver(body), await source.deliver(body)
@@ -50,7 +51,7 @@ async def test_an_exact_replay_is_a_duplicate_and_counted(audience: AudienceApi,
 
 async def test_the_same_event_id_with_other_bytes_is_a_conflict(audience: AudienceApi, audience_rival: Rival) -> None:
     """And no signal: somebody's mistake, not a replay. White space is enough to make other bytes."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     event = source.event()
     await source.deliver(event)
 
@@ -67,7 +68,7 @@ async def test_the_same_event_id_with_other_bytes_is_a_conflict(audience: Audien
 
 
 async def test_a_conflict_spends_nothing(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     event = source.event()
     await source.deliver(event)
     other = source.event(event_id=event["event_id"])
@@ -78,7 +79,7 @@ async def test_a_conflict_spends_nothing(audience: AudienceApi) -> None:
 
 
 async def test_a_spent_proof_is_refused_and_counted(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     proof = source.proof()
     await source.deliver(source.event(proof=proof))
     other = source.event(proof=proof)
@@ -91,7 +92,7 @@ async def test_a_spent_proof_is_refused_and_counted(audience: AudienceApi, audie
 
 async def test_a_proof_before_proof_ids_is_spent_by_its_content(audience: AudienceApi, audience_rival: Rival) -> None:
     """Another signature over the same content would be another proof otherwise."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     await audience_rival.run("UPDATE proof_transition SET began_at = %s", audience.clock.now())
     proof = source.proof(without="proof_id")
 
@@ -100,7 +101,7 @@ async def test_a_proof_before_proof_ids_is_spent_by_its_content(audience: Audien
 
 
 async def test_a_code_and_a_token_count_once_a_day(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     event = source.event()
     await source.deliver(event)
     pair = source.event(measurement_token=event["measurement_token"])
@@ -118,11 +119,11 @@ async def test_a_code_and_a_token_count_once_a_day(audience: AudienceApi, audien
 async def test_the_same_token_counts_for_another_code_and_on_another_day(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    source = await publisher(audience)
-    token = fresh("mt_", 32)
+    source = await make_publisher(audience)
+    token = new_id("mt_", 32)
     await source.deliver(source.event(measurement_token=token))
 
-    source.xr_id = fresh("xr_")
+    source.xr_id = new_id("xr_")
     assert (await source.deliver(source.event(measurement_token=token))).status == 201
     audience.clock.advance(days=1)
     assert (await source.deliver(source.event(measurement_token=token))).status == 201
@@ -131,7 +132,7 @@ async def test_the_same_token_counts_for_another_code_and_on_another_day(
 
 
 async def test_signals_belong_to_the_day_of_receipt(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     body = json.dumps(source.event()).encode()
     happened = audience.clock.now().date()
     await source.deliver(body)
@@ -146,7 +147,7 @@ async def test_signals_belong_to_the_day_of_receipt(audience: AudienceApi, audie
 
 async def test_nothing_is_counted_of_what_was_not_verified(audience: AudienceApi, audience_rival: Rival) -> None:
     """Neither without the publisher's signature nor without Core's."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     event = source.event()
     await source.deliver(event)
 
@@ -157,7 +158,7 @@ async def test_nothing_is_counted_of_what_was_not_verified(audience: AudienceApi
 
 
 async def test_a_storm_of_exact_replays_is_counted_exactly(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     body = json.dumps(source.event()).encode()
 
     answers = await storm(source, [body] * STORM)
@@ -168,8 +169,8 @@ async def test_a_storm_of_exact_replays_is_counted_exactly(audience: AudienceApi
 
 
 async def test_a_storm_of_pairs_is_counted_exactly(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
-    token = fresh("mt_", 32)
+    source = await make_publisher(audience)
+    token = new_id("mt_", 32)
 
     answers = await storm(source, [source.event(measurement_token=token) for _ in range(STORM)])
 
@@ -179,7 +180,7 @@ async def test_a_storm_of_pairs_is_counted_exactly(audience: AudienceApi, audien
 
 
 async def test_a_storm_of_one_proof_is_counted_exactly(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     proof = source.proof()
 
     answers = await storm(source, [source.event(proof=proof) for _ in range(STORM)])
@@ -192,8 +193,8 @@ async def test_a_storm_of_one_proof_is_counted_exactly(audience: AudienceApi, au
 async def test_a_storm_of_one_event_id_with_many_bodies_records_one(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    source = await publisher(audience)
-    event_id = fresh("evt_")
+    source = await make_publisher(audience)
+    event_id = new_id("evt_")
 
     answers = await storm(source, [source.event(event_id=event_id) for _ in range(STORM)])
 
@@ -202,8 +203,8 @@ async def test_a_storm_of_one_event_id_with_many_bodies_records_one(
 
 
 async def test_all_storms_at_once_and_honest_events_among_them(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience, mode="contract", entitlement=entitled())
-    body, token, proof = json.dumps(source.event()).encode(), fresh("mt_", 32), source.proof()
+    source = await make_publisher(audience, mode="contract", entitlement=entitlement_body())
+    body, token, proof = json.dumps(source.event()).encode(), new_id("mt_", 32), source.proof()
     events: list[Any] = []
     for _ in range(STORM):
         events += [body, source.event(measurement_token=token), source.event(proof=proof), source.event()]

@@ -5,10 +5,10 @@ import json
 from collections import Counter
 
 import pytest
-from audience_app import AudienceApi, entitled
-from core_app import Rival
-from measuring import publisher
 from prometheus_client import REGISTRY, generate_latest
+from support.audience_client import AudienceApi, entitlement_body
+from support.event_publisher import make_publisher
+from support.rival import Rival
 
 from soundmark.audience.hot import group
 
@@ -16,7 +16,7 @@ LOCK_MONTHS = "SELECT * FROM event_months FOR UPDATE"
 
 
 async def test_more_than_a_group_holds_is_recorded_in_several(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience, mode="contract", entitlement=entitled())
+    source = await make_publisher(audience, mode="contract", entitlement=entitlement_body())
     await source.deliver()
     count = group._GROUP_MAX * 2 + 10
 
@@ -37,7 +37,7 @@ async def test_more_than_may_wait_are_sent_away(
 ) -> None:
     """Memory is bounded before patience is."""
     monkeypatch.setattr(group, "_WAITING_MAX", 10)
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     await source.deliver()
 
     async with audience_rival.holding(LOCK_MONTHS):
@@ -51,7 +51,7 @@ async def test_more_than_may_wait_are_sent_away(
 
 
 async def test_the_metrics_count_outcomes_and_know_nobody(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
 
     def counted(outcome: str) -> float:
         return REGISTRY.get_sample_value("soundmark_events_total", {"outcome": outcome}) or 0.0
@@ -68,7 +68,7 @@ async def test_the_metrics_count_outcomes_and_know_nobody(audience: AudienceApi)
 
     assert {outcome: counted(outcome) - before[outcome] for outcome in outcomes} == dict.fromkeys(outcomes, 1)
     told = generate_latest().decode()
-    for secret in (event["event_id"], event["measurement_token"], event["proof"]["proof_id"], source.given.id):
+    for secret in (event["event_id"], event["measurement_token"], event["proof"]["proof_id"], source.integration.id):
         assert secret not in told
 
 
@@ -76,7 +76,7 @@ async def test_a_log_tells_of_a_fault_and_of_nobody(
     audience: AudienceApi, audience_rival: Rival, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What PostgreSQL says of a broken constraint holds the row: digests, and whose."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     await source.deliver()
     await audience_rival.run("ALTER TABLE event_ids ADD CONSTRAINT broken CHECK (false) NOT VALID")
     try:

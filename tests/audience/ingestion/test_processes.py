@@ -13,9 +13,17 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from audience_app import CREDENTIAL, MASTER_KEY, AudienceApi, audience_settings, entitled, running_audience
-from core_app import FakeClock, Rival
-from measuring import Publisher, publisher
+from support.audience_client import (
+    CREDENTIAL,
+    MASTER_KEY,
+    AudienceApi,
+    audience_settings,
+    entitlement_body,
+    running_audience,
+)
+from support.event_publisher import Publisher, make_publisher
+from support.fake_clock import FakeClock
+from support.rival import Rival
 
 from soundmark.kit.secret import Secret
 from soundmark.kit.sockets import reserve_port
@@ -36,7 +44,7 @@ async def second(audience_url: Secret, audience: AudienceApi) -> AsyncIterator[A
 async def test_the_same_event_in_two_processes_is_recorded_once(
     audience: AudienceApi, second: AudienceApi, audience_rival: Rival
 ) -> None:
-    source = await publisher(audience, mode="contract", entitlement=entitled())
+    source = await make_publisher(audience, mode="contract", entitlement=entitlement_body())
     bodies = [json.dumps(source.event()).encode() for _ in range(40)]
 
     answers = await asyncio.gather(*(source.deliver(body, api=api) for body in bodies for api in (audience, second)))
@@ -52,7 +60,7 @@ async def test_two_processes_that_wait_for_one_lock_record_an_event_once(
     audience: AudienceApi, second: AudienceApi, audience_rival: Rival
 ) -> None:
     """Both are in the middle of their group when the other one commits."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     await source.deliver()
     await source.deliver(api=second)
     body = json.dumps(source.event()).encode()
@@ -66,7 +74,7 @@ async def test_two_processes_that_wait_for_one_lock_record_an_event_once(
 
 
 async def test_two_processes_share_a_quota(audience: AudienceApi, second: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience, mode="contract", entitlement=entitled(monthly_event_quota=30))
+    source = await make_publisher(audience, mode="contract", entitlement=entitlement_body(monthly_event_quota=30))
 
     answers = await asyncio.gather(*(source.deliver(api=api) for _ in range(25) for api in (audience, second)))
 
@@ -82,7 +90,7 @@ async def test_at_the_turn_of_a_month_an_event_is_recorded_once(audience_url: Se
     early.advance(milliseconds=-1)
     settings = audience_settings(audience_url)
     async with running_audience(settings, early) as before, running_audience(settings, late) as after:
-        source = await publisher(before, mode="contract", entitlement=entitled())
+        source = await make_publisher(before, mode="contract", entitlement=entitlement_body())
         await source.deliver(api=before)
         await source.deliver(api=after)
         body = json.dumps(source.event()).encode()
@@ -98,11 +106,11 @@ async def test_at_the_turn_of_a_month_an_event_is_recorded_once(audience_url: Se
 
 
 async def test_a_rotation_holds_in_the_other_process_at_once(audience: AudienceApi, second: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     assert (await source.deliver(api=second)).status == 201
     body = json.dumps(source.event()).encode()
 
-    await source.given.change("secret")
+    await source.integration.change("secret")
 
     assert (await source.deliver(body, api=second)).status == 401
 
@@ -116,7 +124,7 @@ def _process(url: Secret, port: int) -> Iterator[subprocess.Popen[bytes]]:
         "SOUNDMARK_MASTER_KEY": MASTER_KEY,
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
-    process = subprocess.Popen([sys.executable, TESTS / "serve_audience.py", str(port)], env=environ)
+    process = subprocess.Popen([sys.executable, TESTS / "support" / "serve_audience.py", str(port)], env=environ)
     try:
         yield process
     finally:
@@ -181,7 +189,9 @@ async def test_what_a_killed_process_answered_is_stored_and_nothing_twice(
     audience: AudienceApi, audience_url: Secret, audience_rival: Rival
 ) -> None:
     """kill -9, twice, amid thousands of events; their publisher delivers again what was not answered."""
-    source = await publisher(audience, mode="contract", entitlement=entitled(monthly_event_quota=1_000_000))
+    source = await make_publisher(
+        audience, mode="contract", entitlement=entitlement_body(monthly_event_quota=1_000_000)
+    )
     source.api.clock.reset()
     bodies = [json.dumps(source.event()).encode() for _ in range(EVENTS)]
     limits = httpx2.Limits(max_connections=CONNECTIONS + 4)

@@ -5,9 +5,19 @@ from typing import Any
 
 import pytest
 import rfc8785
-from audience_app import AudienceApi
-from core_app import Rival
-from measuring import CORE, NEXT_CORE, STRANGER, Publisher, end_ingestion, fresh, publisher, signed_proof, trusted
+from support.audience_client import AudienceApi
+from support.event_publisher import (
+    CORE,
+    NEXT_CORE,
+    STRANGER,
+    Publisher,
+    core_key_body,
+    cut_ingestion_connection,
+    make_publisher,
+    new_id,
+    sign_proof,
+)
+from support.rival import Rival
 
 from soundmark.audience.hot.event import Event, parse_body, read_event
 from soundmark.kit import base64url
@@ -29,13 +39,13 @@ async def recorded(source: Publisher, event: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["proof_id", "xr_id", "integration_id", "campaign_id", "issued_at", "expires_at"])
 async def test_a_proof_altered_in_one_member_does_not_hold(audience: AudienceApi, name: str) -> None:
-    source = await publisher(audience)
-    other = await publisher(audience)
+    source = await make_publisher(audience)
+    other = await make_publisher(audience)
     altered = {
-        "proof_id": fresh("prf_"),
-        "xr_id": fresh("xr_"),
-        "integration_id": other.given.id,
-        "campaign_id": fresh("cmp_"),
+        "proof_id": new_id("prf_"),
+        "xr_id": new_id("xr_"),
+        "integration_id": other.integration.id,
+        "campaign_id": new_id("cmp_"),
         "issued_at": format_timestamp(source.now() - timedelta(seconds=1)),
         "expires_at": format_timestamp(source.now() + timedelta(minutes=4)),
     }
@@ -44,7 +54,7 @@ async def test_a_proof_altered_in_one_member_does_not_hold(audience: AudienceApi
 
 
 async def test_a_proof_without_the_id_that_was_signed_does_not_hold(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     proof = source.proof()
     del proof["proof_id"]
 
@@ -53,7 +63,7 @@ async def test_a_proof_without_the_id_that_was_signed_does_not_hold(audience: Au
 
 @pytest.mark.parametrize("change", [lambda text: text[:-2] + ("AA" if text[-2:] != "AA" else "QA"), lambda _: "A" * 86])
 async def test_an_altered_signature_does_not_hold(audience: AudienceApi, change: Any) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     proof = source.proof()
 
     await invalid(source, source.event(proof={**proof, "signature": change(proof["signature"])}))
@@ -61,7 +71,7 @@ async def test_an_altered_signature_does_not_hold(audience: AudienceApi, change:
 
 @pytest.mark.parametrize("chars_count", [43, 85, 87, 128])
 async def test_a_signature_of_another_length_does_not_hold(audience: AudienceApi, chars_count: int) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     proof = source.proof()
 
     await invalid(source, source.event(proof={**proof, "signature": (proof["signature"] * 2)[:chars_count]}))
@@ -69,7 +79,7 @@ async def test_a_signature_of_another_length_does_not_hold(audience: AudienceApi
 
 async def test_a_signature_has_one_form(audience: AudienceApi) -> None:
     """S and S + L verify alike where nobody looks; then a proof that is spent would have a second life."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     proof = source.proof()
     await recorded(source, source.event(proof=proof))
     raw = base64url.decode(proof["signature"])
@@ -84,7 +94,7 @@ async def test_a_signature_has_one_form(audience: AudienceApi) -> None:
 )
 async def test_a_time_is_signed_as_it_is_spelled(audience: AudienceApi, name: str, respelled: Any) -> None:
     """The same moment in another spelling is another proof, or one could be spent twice."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     proof = source.proof()
 
     await invalid(source, source.event(proof={**proof, name: respelled(proof[name])}))
@@ -92,7 +102,7 @@ async def test_a_time_is_signed_as_it_is_spelled(audience: AudienceApi, name: st
 
 async def test_a_signature_of_something_else_is_no_proof(audience: AudienceApi) -> None:
     """Core signs Codes and envelopes with the same key."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     proof = source.proof()
     said = {name: value for name, value in proof.items() if name != "signature"}
     code = {"version": 1, "xr_id": source.xr_id, "key_id": CORE.key_id, "issued_at": said["issued_at"]}
@@ -102,7 +112,7 @@ async def test_a_signature_of_something_else_is_no_proof(audience: AudienceApi) 
 
 
 async def test_a_proof_by_another_key_does_not_hold(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
 
     await invalid(source, source.event(proof=source.proof(key=STRANGER)))
     await invalid(source, source.event(proof=source.proof(key=STRANGER, key_id=CORE.key_id)))
@@ -111,14 +121,14 @@ async def test_a_proof_by_another_key_does_not_hold(audience: AudienceApi) -> No
 
 async def test_what_core_signed_for_another_purpose_is_no_proof(audience: AudienceApi) -> None:
     """A Code and the payload of an answer are signed with the same key, and both are public."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     proof = source.proof()
     said = {name: proof[name] for name in ("xr_id", "issued_at", "expires_at", "key_id")}
     of_answer = {"version": 1, "intent": {}, "policy": {}, "token_digest": "A" * 43, **said}
-    of_code = {**of_answer, "organization_id": fresh("org_"), "campaign_id": None, "issuer": "Radio Nordlicht"}
+    of_code = {**of_answer, "organization_id": new_id("org_"), "campaign_id": None, "issuer": "Radio Nordlicht"}
 
     for other in (of_answer, of_code):
-        signed = signed_proof(CORE, other)
+        signed = sign_proof(CORE, other)
         await invalid(source, source.event(proof={**proof, "signature": signed["signature"]}))
         refused = await source.deliver(source.event(proof=signed))
         assert refused.status == 422, refused.body
@@ -126,7 +136,7 @@ async def test_what_core_signed_for_another_purpose_is_no_proof(audience: Audien
 
 async def test_a_signature_of_a_proof_has_one_spelling(audience: AudienceApi) -> None:
     """A scalar beyond the group's order would satisfy the same equation, and count as another proof."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     proof = source.proof()
     signature = base64url.decode(proof["signature"])
     scalar = int.from_bytes(signature[32:], "little") + 2**252 + 27742317777372353535851937790883648493
@@ -137,25 +147,25 @@ async def test_a_signature_of_a_proof_has_one_spelling(audience: AudienceApi) ->
 
 
 async def test_a_proof_of_another_code_does_not_hold(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
 
-    await invalid(source, source.event(proof=source.proof(xr_id=fresh("xr_"))))
+    await invalid(source, source.event(proof=source.proof(xr_id=new_id("xr_"))))
 
 
 async def test_a_proof_of_another_integration_does_not_hold(audience: AudienceApi) -> None:
     """Neither one of the same project nor one of another tenant, under the same key of Core's."""
-    source = await publisher(audience)
-    neighbour = await publisher(audience)
-    foreign = await publisher(
+    source = await make_publisher(audience)
+    neighbour = await make_publisher(audience)
+    foreign = await make_publisher(
         audience, organization_id="org_YW5vdGhlci1yYWRpby1leG", project_id="prj_YW5vdGhlci1zaG93LWV4YW"
     )
 
     for other in (neighbour, foreign):
-        await invalid(source, source.event(proof=source.proof(integration_id=other.given.id)))
+        await invalid(source, source.event(proof=source.proof(integration_id=other.integration.id)))
 
 
 async def test_an_event_of_another_integration_with_its_proof_is_a_strangers(audience: AudienceApi) -> None:
-    source, other = await publisher(audience), await publisher(audience)
+    source, other = await make_publisher(audience), await make_publisher(audience)
 
     answer = await source.deliver(other.event())
 
@@ -174,7 +184,7 @@ async def test_an_event_of_another_integration_with_its_proof_is_a_strangers(aud
     ],
 )
 async def test_a_proof_lives_for_five_minutes_at_most(audience: AudienceApi, life: timedelta, *, holds: bool) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     now = audience.clock.freeze()
     event = source.event(proof=source.proof(expires_at=format_timestamp(now + life)))
 
@@ -185,7 +195,7 @@ async def test_a_proof_lives_for_five_minutes_at_most(audience: AudienceApi, lif
     ("ahead", "holds"), [(timedelta(minutes=2), True), (timedelta(minutes=2) + MS, False), (timedelta(days=1), False)]
 )
 async def test_a_proof_may_come_from_two_minutes_ahead(audience: AudienceApi, ahead: timedelta, *, holds: bool) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     issued_at = audience.clock.freeze() + ahead
     proof = source.proof(
         issued_at=format_timestamp(issued_at), expires_at=format_timestamp(issued_at + timedelta(minutes=5))
@@ -209,7 +219,7 @@ async def test_an_event_happens_while_its_proof_lives_give_or_take_two_minutes(
     audience: AudienceApi, after_issue: timedelta, *, holds: bool
 ) -> None:
     """Judged much later, so that nothing but the window decides."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     now = audience.clock.freeze()
     event = source.event(occurred_at=format_timestamp(now + after_issue))
     audience.clock.advance(days=2)
@@ -220,17 +230,17 @@ async def test_an_event_happens_while_its_proof_lives_give_or_take_two_minutes(
 @pytest.mark.parametrize(("ahead", "holds"), [(timedelta(minutes=2), True), (timedelta(minutes=2) + MS, False)])
 async def test_an_event_is_not_postdated(audience: AudienceApi, ahead: timedelta, *, holds: bool) -> None:
     """It lies in its proof's window, and still cannot have happened yet."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     now = audience.clock.freeze()
 
     await (recorded if holds else invalid)(source, source.event(occurred_at=format_timestamp(now + ahead)))
 
 
 async def test_the_key_before_is_trusted_for_seven_minutes(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     audience.clock.freeze()
     events = [source.event() for _ in range(2)]
-    await source.given.change("core-key", trusted(NEXT_CORE))
+    await source.integration.change("core-key", core_key_body(NEXT_CORE))
 
     audience.clock.advance(minutes=7, milliseconds=-1)
     await recorded(source, events[0])
@@ -243,10 +253,10 @@ async def test_the_key_before_is_trusted_for_seven_minutes(audience: AudienceApi
 
 
 async def test_a_key_before_the_one_before_is_not_trusted(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     event = source.event()
-    await source.given.change("core-key", trusted(NEXT_CORE))
-    await source.given.change("core-key", trusted(STRANGER))
+    await source.integration.change("core-key", core_key_body(NEXT_CORE))
+    await source.integration.change("core-key", core_key_body(STRANGER))
 
     await invalid(source, event)
     await recorded(source, source.event(proof=source.proof(key=NEXT_CORE)))
@@ -254,8 +264,8 @@ async def test_a_key_before_the_one_before_is_not_trusted(audience: AudienceApi)
 
 
 async def test_another_integrations_key_is_not_trusted(audience: AudienceApi) -> None:
-    source = await publisher(audience)
-    await publisher(audience, core_key=trusted(NEXT_CORE))
+    source = await make_publisher(audience)
+    await make_publisher(audience, core_key=core_key_body(NEXT_CORE))
 
     await invalid(source, source.event(proof=source.proof(key=NEXT_CORE)))
 
@@ -264,27 +274,27 @@ async def test_another_integrations_key_is_not_trusted(audience: AudienceApi) ->
 async def test_a_proof_without_an_id_is_believed_for_five_minutes_after_the_migration(
     audience: AudienceApi, audience_rival: Rival, after: timedelta, *, holds: bool
 ) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     now = audience.clock.freeze()
     [(before,)] = await audience_rival.rows("SELECT began_at FROM proof_transition")
     await audience_rival.run("UPDATE proof_transition SET began_at = %s", now - after)
     # Read once for a connection: a process that runs for five minutes has forgotten nothing.
-    await end_ingestion(audience_rival)
+    await cut_ingestion_connection(audience_rival)
     try:
         await (recorded if holds else invalid)(source, source.event(proof=source.proof(without="proof_id")))
     finally:
         await audience_rival.run("UPDATE proof_transition SET began_at = %s", before)
-        await end_ingestion(audience_rival)
+        await cut_ingestion_connection(audience_rival)
 
 
-@pytest.mark.parametrize("campaign_id", [None, fresh("cmp_")], ids=["without a campaign", "of a campaign"])
+@pytest.mark.parametrize("campaign_id", [None, new_id("cmp_")], ids=["without a campaign", "of a campaign"])
 @pytest.mark.parametrize("without", ["", "proof_id"])
 def test_what_is_verified_is_the_canonical_form(campaign_id: str | None, without: str) -> None:
     """The server puts the bytes together itself; the library says what they must be."""
     said = {
-        "proof_id": fresh("prf_"),
-        "xr_id": fresh("xr_"),
-        "integration_id": fresh("int_"),
+        "proof_id": new_id("prf_"),
+        "xr_id": new_id("xr_"),
+        "integration_id": new_id("int_"),
         "campaign_id": campaign_id,
         "issued_at": "2026-11-20T10:00:00.000Z",
         "expires_at": "2026-11-20T10:05:00.000Z",
@@ -292,13 +302,13 @@ def test_what_is_verified_is_the_canonical_form(campaign_id: str | None, without
     }
     said.pop(without, None)
     event = {
-        "event_id": fresh("evt_"),
+        "event_id": new_id("evt_"),
         "integration_id": said["integration_id"],
         "xr_id": said["xr_id"],
         "occurred_at": "2026-11-20T10:00:00.000Z",
         "receiver_class": "phone",
-        "measurement_token": fresh("mt_", 32),
-        "proof": signed_proof(CORE, said),
+        "measurement_token": new_id("mt_", 32),
+        "proof": sign_proof(CORE, said),
     }
 
     read = read_event(parse_body(rfc8785.dumps(event)))

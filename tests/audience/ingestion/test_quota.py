@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from audience_app import AudienceApi, entitled
-from core_app import Rival
-from measuring import Publisher, publisher
+from support.audience_client import AudienceApi, entitlement_body
+from support.event_publisher import Publisher, make_publisher
+from support.rival import Rival
 
 from soundmark.kit.timestamps import format_timestamp
 
@@ -17,25 +17,27 @@ DEMO_QUOTA = 100
 OTHER_ORGANIZATION = {"organization_id": "org_YW5vdGhlci1yYWRpby1leG", "project_id": "prj_YW5vdGhlci1zaG93LWV4YW"}
 
 
-async def given_used(rival: Rival, source: Publisher, events: int) -> None:
+async def make_used(rival: Rival, source: Publisher, events: int) -> None:
     """So many events are recorded in this month."""
     await rival.run(
         "INSERT INTO event_months VALUES (%s, %s, %s, %s)"
         " ON CONFLICT (organization_id, mode, first_day) DO UPDATE SET events = excluded.events",
-        source.given.view["organization_id"],
-        source.given.view["mode"],
+        source.integration.view["organization_id"],
+        source.integration.view["mode"],
         source.now().date().replace(day=1),
         events,
     )
 
 
 async def contract(audience: AudienceApi, quota: int, **changes: Any) -> Publisher:
-    return await publisher(audience, mode="contract", entitlement=entitled(monthly_event_quota=quota), **changes)
+    return await make_publisher(
+        audience, mode="contract", entitlement=entitlement_body(monthly_event_quota=quota), **changes
+    )
 
 
 async def test_a_demo_records_a_hundred_events_a_month(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
-    await given_used(audience_rival, source, DEMO_QUOTA - 1)
+    source = await make_publisher(audience)
+    await make_used(audience_rival, source, DEMO_QUOTA - 1)
 
     last, refused = await source.deliver(), await source.deliver()
 
@@ -113,8 +115,10 @@ async def test_a_new_month_begins_at_midnight_of_utc(audience: AudienceApi, audi
 
 async def test_modes_and_organisations_have_quotas_of_their_own(audience: AudienceApi) -> None:
     used_up = await contract(audience, 0)
-    demo = await publisher(audience)
-    self_service = await publisher(audience, mode="self_service", entitlement=entitled(monthly_event_quota=1))
+    demo = await make_publisher(audience)
+    self_service = await make_publisher(
+        audience, mode="self_service", entitlement=entitlement_body(monthly_event_quota=1)
+    )
     foreign = await contract(audience, 1, **OTHER_ORGANIZATION)
 
     answers = await asyncio.gather(*(source.deliver() for source in (used_up, demo, self_service, foreign)))
@@ -134,7 +138,7 @@ async def test_an_organisations_projects_share_a_quota(audience: AudienceApi) ->
 async def test_without_an_entitlement_nothing_is_recorded(
     audience: AudienceApi, audience_rival: Rival, mode: str
 ) -> None:
-    source = await publisher(audience, mode=mode, entitlement=entitled())
+    source = await make_publisher(audience, mode=mode, entitlement=entitlement_body())
     await audience_rival.run("DELETE FROM entitlements")
 
     answer = await source.deliver()
@@ -146,8 +150,8 @@ async def test_an_entitlement_ends_by_itself(audience: AudienceApi, audience_riv
     """Audience needs no word of Core's for that; whoever is a demo needs none at all."""
     now = audience.clock.freeze()
     ends_at = format_timestamp(now + timedelta(minutes=1))
-    source = await publisher(audience, mode="contract", entitlement=entitled(ends_at=ends_at))
-    demo = await publisher(audience)
+    source = await make_publisher(audience, mode="contract", entitlement=entitlement_body(ends_at=ends_at))
+    demo = await make_publisher(audience)
 
     audience.clock.advance(minutes=1, milliseconds=-1)
     assert (await source.deliver()).status == 201
@@ -164,9 +168,9 @@ async def test_a_larger_entitlement_holds_at_once(audience: AudienceApi) -> None
     await source.deliver()
     assert (await source.deliver()).status == 429
 
-    organization_id = source.given.view["organization_id"]
+    organization_id = source.integration.view["organization_id"]
     told = await audience.call(
-        "PUT", f"/v1/entitlements/{organization_id}/contract", json=entitled(monthly_event_quota=2, revision=2)
+        "PUT", f"/v1/entitlements/{organization_id}/contract", json=entitlement_body(monthly_event_quota=2, revision=2)
     )
 
     assert told.status in {200, 204}, told.body
@@ -174,10 +178,10 @@ async def test_a_larger_entitlement_holds_at_once(audience: AudienceApi) -> None
 
 
 async def test_a_revoked_integration_records_nothing_more(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     body = json.dumps(source.event()).encode()
     await source.deliver(body)
-    await source.given.change("revoke")
+    await source.integration.change("revoke")
 
     for event in (body, source.event()):
         answer = await source.deliver(event)
@@ -188,8 +192,8 @@ async def test_a_revoked_integration_records_nothing_more(audience: AudienceApi,
 
 
 async def test_an_invalid_proof_is_told_before_the_revocation(audience: AudienceApi) -> None:
-    source = await publisher(audience)
-    await source.given.change("revoke")
+    source = await make_publisher(audience)
+    await source.integration.change("revoke")
     event = source.event()
 
     answer = await source.deliver({**event, "proof": {**event["proof"], "signature": "A" * 86}})

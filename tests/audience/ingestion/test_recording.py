@@ -3,16 +3,16 @@
 import hashlib
 from datetime import timedelta
 
-from audience_app import AudienceApi, entitled
-from core_app import Rival
-from measuring import fresh, publisher
+from support.audience_client import AudienceApi, entitlement_body
+from support.event_publisher import make_publisher, new_id
+from support.rival import Rival
 
 from soundmark.audience.domain.packing import country_number
 from soundmark.kit.timestamps import format_timestamp
 
 
 async def test_an_event_is_recorded(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     event = source.event()
 
     answer = await source.deliver(event)
@@ -24,8 +24,8 @@ async def test_an_event_is_recorded(audience: AudienceApi) -> None:
 
 
 async def test_a_row_holds_what_is_counted_and_nothing_of_anybody(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
-    source.campaign_id = fresh("cmp_")
+    source = await make_publisher(audience)
+    source.campaign_id = new_id("cmp_")
     now = audience.clock.freeze()
     event = source.event(receiver_class="vehicle", country="DE")
 
@@ -49,7 +49,7 @@ async def test_a_row_holds_what_is_counted_and_nothing_of_anybody(audience: Audi
 
 
 async def test_a_country_may_be_unknown(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     absent = source.event()
     del absent["country"]
 
@@ -61,10 +61,10 @@ async def test_a_country_may_be_unknown(audience: AudienceApi, audience_rival: R
 
 async def test_the_campaign_is_that_of_the_proof(audience: AudienceApi, audience_rival: Rival) -> None:
     """An event has no room for a campaign: only what Core signed counts."""
-    source = await publisher(audience)
-    source.campaign_id = fresh("cmp_")
+    source = await make_publisher(audience)
+    source.campaign_id = new_id("cmp_")
 
-    answer = await source.deliver(source.event(campaign_id=fresh("cmp_")))
+    answer = await source.deliver(source.event(campaign_id=new_id("cmp_")))
     await source.deliver()
 
     assert (answer.status, answer.json["code"]) == (422, "validation_failed")
@@ -73,8 +73,8 @@ async def test_the_campaign_is_that_of_the_proof(audience: AudienceApi, audience
 
 async def test_one_token_is_nobody_to_another_integration(audience: AudienceApi, audience_rival: Rival) -> None:
     """The same receiver under two integrations has two digests: nobody can be followed across them."""
-    one, other = await publisher(audience), await publisher(audience)
-    token = fresh("mt_", 32)
+    one, other = await make_publisher(audience), await make_publisher(audience)
+    token = new_id("mt_", 32)
 
     await one.deliver(one.event(measurement_token=token))
     await other.deliver(other.event(measurement_token=token))
@@ -84,7 +84,7 @@ async def test_one_token_is_nobody_to_another_integration(audience: AudienceApi,
 
 async def test_a_late_delivery_counts_where_it_happened(audience: AudienceApi, audience_rival: Rival) -> None:
     """What counts is that the event lay in its proof's window; the proof may be over for days."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     event = source.event()
     happened = audience.clock.now().date()
     audience.clock.advance(days=3)
@@ -96,7 +96,7 @@ async def test_a_late_delivery_counts_where_it_happened(audience: AudienceApi, a
 
 
 async def test_an_offset_names_the_same_moment(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     now = audience.clock.freeze()
     text = (now + timedelta(hours=5, minutes=30)).strftime("%Y-%m-%dT%H:%M:%S+05:30")
 
@@ -111,7 +111,7 @@ async def test_an_offset_names_the_same_moment(audience: AudienceApi, audience_r
 async def test_the_oldest_kept_day_is_recorded_and_the_day_before_is_not(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    source = await publisher(audience, retention_days=2)
+    source = await make_publisher(audience, retention_days=2)
     event, later_event = source.event(), source.event()
     day = audience.clock.now().date()
     audience.clock.advance(days=2)
@@ -125,15 +125,15 @@ async def test_the_oldest_kept_day_is_recorded_and_the_day_before_is_not(
 
 
 async def test_an_integration_that_was_made_after_the_start_is_known(audience: AudienceApi) -> None:
-    first = await publisher(audience)
+    first = await make_publisher(audience)
     assert (await first.deliver()).status == 201
-    second = await publisher(audience, mode="contract", entitlement=entitled())
+    second = await make_publisher(audience, mode="contract", entitlement=entitlement_body())
 
     assert (await second.deliver()).status == 201
 
 
 async def test_what_was_recorded_is_counted_by_month_of_receipt(audience: AudienceApi, audience_rival: Rival) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     await source.deliver()
     await source.deliver()
 
@@ -149,7 +149,7 @@ async def test_a_method_that_is_not_post_is_told_so(audience: AudienceApi) -> No
 
 async def test_a_time_of_the_proof_in_another_spelling_is_what_was_signed(audience: AudienceApi) -> None:
     """The signature covers the text, so every spelling that Core signed is verified as it stands."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     now = audience.clock.now()
     issued_at = format_timestamp(now).replace("Z", "+00:00")
 

@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 import structlog
-from audience_app import CREDENTIAL, AudienceApi, audience_settings, running_audience
-from core_app import Answer
-from measuring import Publisher, publisher
+from support.audience_client import CREDENTIAL, AudienceApi, audience_settings, running_audience
+from support.core_client import Answer
+from support.event_publisher import Publisher, make_publisher
 
 from soundmark.kit.secret import Secret
 
@@ -54,7 +54,7 @@ async def limited(audience_url: Secret) -> AsyncIterator[AudienceApi]:
 
 async def test_one_refusal_too_many_and_the_sender_has_to_wait(limited: AudienceApi) -> None:
     """The publisher at this address too, until the window ends; nobody elsewhere."""
-    source = await publisher(limited)
+    source = await make_publisher(limited)
     sender = Sender(source)
     assert (await sender.deliver()).status == 201
 
@@ -69,14 +69,14 @@ async def test_one_refusal_too_many_and_the_sender_has_to_wait(limited: Audience
 
 
 async def test_what_is_no_json_counts_like_what_nobody_signed(limited: AudienceApi) -> None:
-    sender = Sender(await publisher(limited))
+    sender = Sender(await make_publisher(limited))
 
     assert await sender.statuses(LIMIT + 1, b"{") == [400] * LIMIT + [429]
 
 
 async def test_what_its_publisher_signed_is_not_counted(limited: AudienceApi) -> None:
     """However wrong it is: a publisher who is known is limited by its quota."""
-    source = await publisher(limited)
+    source = await make_publisher(limited)
     sender = Sender(source)
 
     for _ in range(2 * LIMIT):
@@ -86,7 +86,7 @@ async def test_what_its_publisher_signed_is_not_counted(limited: AudienceApi) ->
 
 async def test_what_core_hands_on_is_not_counted_here(limited: AudienceApi) -> None:
     """All of it comes from Core's address: one who guesses would shut out every publisher that reaches Core only."""
-    source = await publisher(limited)
+    source = await make_publisher(limited)
     core = Sender(source, credential=CREDENTIAL)
 
     assert await core.statuses(3 * LIMIT) == [401] * 3 * LIMIT
@@ -96,7 +96,7 @@ async def test_what_core_hands_on_is_not_counted_here(limited: AudienceApi) -> N
 
 
 async def test_addresses_are_read_as_everywhere(limited: AudienceApi) -> None:
-    source = await publisher(limited)
+    source = await make_publisher(limited)
     forwarded = {**NO_SIGNATURE, "X-Forwarded-For": "198.51.100.1, 203.0.113.9"}
     await Sender(source, "10.0.0.1").statuses(LIMIT + 1, **forwarded)
 
@@ -110,7 +110,7 @@ async def test_addresses_are_read_as_everywhere(limited: AudienceApi) -> None:
 async def test_a_refusal_is_logged_with_the_digest_of_the_address_and_never_with_the_address(
     limited: AudienceApi,
 ) -> None:
-    sender = Sender(await publisher(limited))
+    sender = Sender(await make_publisher(limited))
     with structlog.testing.capture_logs() as logged:
         await sender.statuses(2 * LIMIT)
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from audience_app import AudienceApi
-from core_app import Rival
-from measuring import Publisher, publisher
+from support.audience_client import AudienceApi
+from support.event_publisher import Publisher, make_publisher
+from support.rival import Rival
 
 from soundmark.kit.timestamps import format_timestamp
 from soundmark.wire.audience_event import EVENT_MAX_BYTES
@@ -54,7 +54,7 @@ def _each_wrong() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("name", "value"), list(_each_wrong()))
 async def test_a_member_that_is_wrong_is_named(audience: AudienceApi, name: str, value: Any) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     event = {**source.event(), name: value}
 
     answer = await source.deliver(event)
@@ -65,7 +65,7 @@ async def test_a_member_that_is_wrong_is_named(audience: AudienceApi, name: str,
 
 @pytest.mark.parametrize("name", [name for name in [*FREE, "proof"] if name not in {"country", "integration_id"}])
 async def test_a_member_that_is_missing_is_named(audience: AudienceApi, name: str) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     event = source.event()
     del event[name]
 
@@ -77,7 +77,7 @@ async def test_a_member_that_is_missing_is_named(audience: AudienceApi, name: st
     ["ip", "device_id", "account", "email", "latitude", "user_agent", "campaign_id", "organization_id", "Country"],
 )
 async def test_a_member_that_nobody_knows_is_refused(audience: AudienceApi, audience_rival: Rival, name: str) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
 
     await refused(source, {**source.event(), name: "203.0.113.9"}, f"/{name}")
 
@@ -86,7 +86,7 @@ async def test_a_member_that_nobody_knows_is_refused(audience: AudienceApi, audi
 
 @pytest.mark.parametrize("name", ["ip", "campaign", "Signature", "version"])
 async def test_a_member_of_the_proof_that_nobody_knows_is_refused(audience: AudienceApi, name: str) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
 
     await refused(source, source.event(proof={**source.proof(), name: "x"}), f"/proof/{name}")
 
@@ -97,7 +97,7 @@ async def test_nothing_that_finds_somebody_fits(
     audience: AudienceApi, audience_rival: Rival, name: str, kind: str
 ) -> None:
     """Neither as it is, nor behind the member's own prefix, nor filled up to its length."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     text, prefix = PERSONAL[kind], PREFIXES.get(name, "")
 
     for value in {text, prefix + text}:
@@ -109,7 +109,7 @@ async def test_nothing_that_finds_somebody_fits(
 @pytest.mark.parametrize("name", ["proof_id", "xr_id", "campaign_id", "issued_at", "expires_at", "key_id", "signature"])
 @pytest.mark.parametrize("value", ["", 7, ["x"], "ada@example.org"])
 async def test_a_member_of_the_proof_that_is_wrong_is_refused(audience: AudienceApi, name: str, value: Any) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
 
     answer = await source.deliver(source.event(proof={**source.proof(), name: value}))
 
@@ -120,7 +120,7 @@ async def test_a_member_of_the_proof_that_is_wrong_is_refused(audience: Audience
 
 @pytest.mark.parametrize("name", ["xr_id", "integration_id", "campaign_id", "issued_at", "key_id", "signature"])
 async def test_a_member_of_the_proof_that_is_missing_is_named(audience: AudienceApi, name: str) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     proof = source.proof()
     del proof[name]
 
@@ -128,13 +128,13 @@ async def test_a_member_of_the_proof_that_is_missing_is_named(audience: Audience
 
 
 async def test_a_proof_id_is_there_or_absent_and_never_null(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
 
     await refused(source, source.event(proof={**source.proof(without="proof_id"), "proof_id": None}), "/proof/proof_id")
 
 
 async def test_no_error_repeats_what_was_sent(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     event = {**source.event(), "measurement_token": "mt_ada@example.org", "country": "ZZ"}
 
     answer = await source.deliver(event)
@@ -147,7 +147,7 @@ async def test_no_error_repeats_what_was_sent(audience: AudienceApi) -> None:
     "body", [b"", b"{", b"nope", b'{"a":1}}', b"\xff\xfe", b'{"a":NaN}', b'"\\ud800"', b"\xef\xbb\xbf{}"]
 )
 async def test_what_is_no_json_is_told_so_before_anything_else(audience: AudienceApi, body: bytes) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
 
     answer = await source.deliver(body)
 
@@ -157,7 +157,7 @@ async def test_what_is_no_json_is_told_so_before_anything_else(audience: Audienc
 @pytest.mark.parametrize("name", ["event_id", "country", "measurement_token"])
 async def test_a_member_that_stands_twice_is_no_json(audience: AudienceApi, name: str) -> None:
     """Two parsers would read two events, and only one of them was signed in good faith."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     event = source.event()
     body = json.dumps(event)[:-1] + f', "{name}": {json.dumps(event[name])}}}'
 
@@ -167,7 +167,7 @@ async def test_a_member_that_stands_twice_is_no_json(audience: AudienceApi, name
 
 
 async def test_a_member_of_the_proof_that_stands_twice_is_no_json(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     event = source.event()
     proof = json.dumps(event["proof"])
     body = json.dumps({**event, "proof": 0}).replace('"proof": 0', f'"proof": {proof[:-1]}, "campaign_id": null}}')
@@ -179,7 +179,7 @@ async def test_a_member_of_the_proof_that_stands_twice_is_no_json(audience: Audi
 
 async def test_another_spelling_of_the_same_json_is_an_event(audience: AudienceApi) -> None:
     """White space, the order of members and escapes are the publisher's own."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     turned = dict(reversed(source.event().items()))
     escaped = json.dumps(source.event()).replace("evt_", "\\u0065vt_")
 
@@ -188,7 +188,7 @@ async def test_another_spelling_of_the_same_json_is_an_event(audience: AudienceA
 
 
 async def test_an_event_may_have_sixteen_kibibytes_and_not_one_more(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     body = json.dumps(source.event()).encode()
     largest = body + b" " * (EVENT_MAX_BYTES - len(body))
 
@@ -201,7 +201,7 @@ async def test_an_event_may_have_sixteen_kibibytes_and_not_one_more(audience: Au
 
 @pytest.mark.parametrize("media_type", ["text/plain", "application/xml", "application/jsonp", ""])
 async def test_another_media_type_is_refused(audience: AudienceApi, media_type: str) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
 
     answer = await source.deliver(source.event(), **{"Content-Type": media_type})
 
@@ -209,7 +209,7 @@ async def test_another_media_type_is_refused(audience: AudienceApi, media_type: 
 
 
 async def test_a_media_type_may_name_its_charset(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
 
     answer = await source.deliver(source.event(), **{"Content-Type": "Application/JSON; charset=utf-8"})
 
@@ -217,21 +217,21 @@ async def test_a_media_type_may_name_its_charset(audience: AudienceApi) -> None:
 
 
 async def test_an_occurrence_in_nanoseconds_is_cut(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     text = format_timestamp(audience.clock.now() - timedelta(seconds=1)).replace("Z", "999999Z")
 
     assert (await source.deliver(source.event(occurred_at=text))).status == 201
 
 
 async def test_an_integer_beyond_a_double_is_a_wrong_member(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     body = json.dumps({**source.event(), "country": 0}).replace('"country": 0', f'"country": {2**60}')
 
     await refused(source, body.encode())
 
 
 async def test_a_deep_body_is_refused_like_any_other(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     body = json.dumps({**source.event(), "country": 0}).replace('"country": 0', '"country": ' + "[" * 5000 + "]" * 5000)
 
     answer = await source.deliver(body.encode())
@@ -242,7 +242,7 @@ async def test_a_deep_body_is_refused_like_any_other(audience: AudienceApi) -> N
 @pytest.mark.parametrize("inside", [False, True], ids=["event", "proof"])
 async def test_an_event_full_of_unknown_members_gets_a_short_answer(audience: AudienceApi, *, inside: bool) -> None:
     """2,280 of them cost 10 ms; now the object is refused as a whole."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     event, crowd = source.event(), {f"m{number}": 1 for number in range(1400)}
     event = {**event, "proof": {**event["proof"], **crowd}} if inside else {**event, **crowd}
 
@@ -253,6 +253,6 @@ async def test_an_event_full_of_unknown_members_gets_a_short_answer(audience: Au
 
 
 async def test_twenty_faults_of_an_event_are_named_and_no_more(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     answer = await source.deliver({**source.event(), **{f"m{number}": 1 for number in range(40)}})
     assert (answer.status, len(answer.json["errors"])) == (422, 20)

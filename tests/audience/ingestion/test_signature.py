@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from audience_app import AudienceApi, audience_settings, running_audience
-from core_app import Answer, Rival
-from measuring import Publisher, fresh, publisher
+from support.audience_client import AudienceApi, audience_settings, running_audience
+from support.core_client import Answer
+from support.event_publisher import Publisher, make_publisher, new_id
+from support.rival import Rival
 
 from soundmark.audience.hot import delivery
 from soundmark.kit.secret import Secret
@@ -41,7 +42,7 @@ async def unauthenticated(source: Publisher, body: Any, **headers: str) -> Answe
     ],
 )
 async def test_a_wrong_signature_is_refused(audience: AudienceApi, audience_rival: Rival, signature: str) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
 
     await unauthenticated(source, source.event(), **{"X-Svc-Signature": signature})
 
@@ -49,7 +50,7 @@ async def test_a_wrong_signature_is_refused(audience: AudienceApi, audience_riva
 
 
 async def test_a_missing_signature_is_refused(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     stranger = AudienceApi(audience.app, audience.clock, credential=None)
     body = json.dumps(source.event()).encode()
 
@@ -59,7 +60,7 @@ async def test_a_missing_signature_is_refused(audience: AudienceApi) -> None:
 
 
 async def test_the_internal_credential_is_no_signature(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     body = json.dumps(source.event()).encode()
 
     answer = await audience.call("POST", "/v1/events", content=body, headers={"Content-Type": "application/json"})
@@ -68,7 +69,7 @@ async def test_the_internal_credential_is_no_signature(audience: AudienceApi) ->
 
 
 async def test_two_signatures_are_none(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     body = json.dumps(source.event()).encode()
     signature = ("X-Svc-Signature", source.signature(body))
     sent = [("Content-Type", "application/json"), signature, signature]
@@ -79,7 +80,7 @@ async def test_two_signatures_are_none(audience: AudienceApi) -> None:
 
 
 async def test_hexadecimal_digits_may_be_large(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     body = json.dumps(source.event()).encode()
     digits = source.signature(body).removeprefix("sha256=").upper()
 
@@ -88,22 +89,22 @@ async def test_hexadecimal_digits_may_be_large(audience: AudienceApi) -> None:
 
 async def test_every_byte_is_signed(audience: AudienceApi) -> None:
     """The same JSON with one space more is another text."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     body = json.dumps(source.event()).encode()
 
     await unauthenticated(source, body + b" ", **{"X-Svc-Signature": source.signature(body)})
 
 
 async def test_the_prefix_belongs_to_the_key(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     body = json.dumps(source.event()).encode()
-    signature = source.signature(body, source.given.hmac_secret.removeprefix("xhm_"))
+    signature = source.signature(body, source.integration.hmac_secret.removeprefix("xhm_"))
 
     await unauthenticated(source, body, **{"X-Svc-Signature": signature})
 
 
 async def test_another_integrations_secret_is_none(audience: AudienceApi) -> None:
-    source, other = await publisher(audience), await publisher(audience)
+    source, other = await make_publisher(audience), await make_publisher(audience)
     body = json.dumps(source.event()).encode()
 
     await unauthenticated(source, body, **{"X-Svc-Signature": other.signature(body)})
@@ -111,16 +112,16 @@ async def test_another_integrations_secret_is_none(audience: AudienceApi) -> Non
 
 async def test_unknown_malformed_and_missing_integrations_are_one_answer(audience: AudienceApi) -> None:
     """Nobody learns which integrations there are; and a wrong event of theirs is no different."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     event = source.event()
     without = {name: value for name, value in event.items() if name != "integration_id"}
     bodies: list[Any] = [
-        {**event, "integration_id": fresh("int_")},
+        {**event, "integration_id": new_id("int_")},
         {**event, "integration_id": "int_'; --"},
         {**event, "integration_id": 7},
         {**event, "integration_id": None},
         {**event, "integration_id": "int_" + "a" * 15_000},
-        {**event, "integration_id": fresh("int_"), "country": "nowhere"},
+        {**event, "integration_id": new_id("int_"), "country": "nowhere"},
         without,
         b"[]",
         b"7",
@@ -135,7 +136,7 @@ async def test_unknown_malformed_and_missing_integrations_are_one_answer(audienc
 
 
 async def test_who_is_not_its_publisher_does_not_learn_what_is_wrong_with_it(audience: AudienceApi) -> None:
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     body = json.dumps({**source.event(), "country": "nowhere"}).encode()
 
     await unauthenticated(source, body, **{"X-Svc-Signature": "sha256=" + "0" * 64})
@@ -148,14 +149,14 @@ async def test_without_its_signature_nothing_else_of_an_event_is_looked_at(
     audience: AudienceApi, monkeypatch: pytest.MonkeyPatch, integration: str, shape: str
 ) -> None:
     """Reading a shape costs more than a signature, and an answer about it would be for nobody to see."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     assert (await source.deliver()).status == 201, "this process knows the integration"
     event: Any = {"usual": source.event(), "another": {**source.event(), "é": 1}, "none": {"integration_id": 7}}[shape]
     match integration:
         case "its own":
-            event["integration_id"] = source.given.id
+            event["integration_id"] = source.integration.id
         case "unknown":
-            event["integration_id"] = fresh("int_")
+            event["integration_id"] = new_id("int_")
         case "missing":
             event.pop("integration_id", None)
     read: list[object] = []
@@ -170,12 +171,12 @@ async def test_without_its_signature_nothing_else_of_an_event_is_looked_at(
 
 async def test_a_rotated_secret_is_refused_at_once(audience: AudienceApi) -> None:
     """Although this process has verified with it a moment ago."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     assert (await source.deliver()).status == 201
     body = json.dumps(source.event()).encode()
     old = source.signature(body)
 
-    rotated = await source.given.change("secret")
+    rotated = await source.integration.change("secret")
 
     await unauthenticated(source, body, **{"X-Svc-Signature": old})
     new = source.signature(body, rotated.json["hmac_secret"])
@@ -185,7 +186,7 @@ async def test_a_rotated_secret_is_refused_at_once(audience: AudienceApi) -> Non
 async def test_a_refusal_says_where_it_is_explained(audience_url: Secret) -> None:
     """By Core: that of an event, whose publisher anybody may be, and that of whoever is not Core."""
     async with running_audience(audience_settings(audience_url, base_url="https://core.example")) as audience:
-        source = await publisher(audience)
+        source = await make_publisher(audience)
         stranger = AudienceApi(audience.app, audience.clock, None)
         answers = [await source.deliver({}), await stranger.call("GET", "/v1/integrations")]
     assert [answer.status for answer in answers] == [401, 401]

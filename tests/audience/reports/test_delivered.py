@@ -4,11 +4,11 @@ import hashlib
 import json
 from typing import Any
 
-from audience_app import AudienceApi
-from core_app import Answer
-from leaks import leaked
-from measuring import Publisher, fresh, publisher
-from recorded import assert_reconciles, report
+from support.audience_client import AudienceApi
+from support.core_client import Answer
+from support.event_publisher import Publisher, make_publisher, new_id
+from support.recorded_events import assert_reconciles, read_report
+from support.secret_leaks import find_leaks
 
 CAMPAIGN = "cmp_" + "d" * 22
 
@@ -22,9 +22,9 @@ async def delivered(source: Publisher, event: dict[str, Any]) -> Answer:
 async def test_what_was_delivered_is_counted_once(audience: AudienceApi) -> None:
     """Two measurements of one token, one of another; each kind of replay changes its counter and no count."""
     audience.clock.freeze()
-    source = await publisher(audience)
-    in_campaign = Publisher(source.given, campaign_id=CAMPAIGN)
-    token = fresh("mt_", 32)
+    source = await make_publisher(audience)
+    in_campaign = Publisher(source.integration, campaign_id=CAMPAIGN)
+    token = new_id("mt_", 32)
     first = source.event(measurement_token=token, country=None)
     second = in_campaign.event(measurement_token=token, receiver_class="kiosk")
     third = source.event(country="FR")
@@ -35,7 +35,7 @@ async def test_what_was_delivered_is_counted_once(audience: AudienceApi) -> None
     await delivered(source, source.event(proof=first["proof"]))  # Another event with a proof that is spent.
     audience.clock.advance(seconds=1)
 
-    said = (await report(source.given)).json
+    said = (await read_report(source.integration)).json
 
     assert_reconciles(said)
     assert (said["events"], said["estimated_reach"], said["average_frequency"]) == (3, 2, 1.5)
@@ -55,21 +55,24 @@ async def test_what_was_delivered_is_counted_once(audience: AudienceApi) -> None
 
 async def test_no_report_holds_anything_of_an_event(audience: AudienceApi) -> None:
     """Neither its token, its id, its proof nor the publisher's secret, as they are or as a digest of them."""
-    source = await publisher(audience)
+    source = await make_publisher(audience)
     events = [source.event() for _ in range(3)]
     for event in events:
         await delivered(source, event)
     audience.clock.advance(seconds=1)
 
-    said = [(await report(source.given, accept=accept)).body.decode() for accept in ("application/json", "text/csv")]
+    said = [
+        (await read_report(source.integration, accept=accept)).body.decode()
+        for accept in ("application/json", "text/csv")
+    ]
 
     assert json.loads(said[0])["events"] == len(events)
-    hidden = [source.given.hmac_secret]
+    hidden = [source.integration.hmac_secret]
     for event in events:
         proof = event["proof"]
         hidden += [event["event_id"], event["measurement_token"], proof["proof_id"], proof["signature"]]
     for text in said:
-        assert not leaked(text)
+        assert not find_leaks(text)
         for secret in hidden:
             assert secret not in text
             assert secret[4:] not in text

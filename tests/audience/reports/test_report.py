@@ -9,11 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from audience_app import ORGANIZATION, AudienceApi, Given, entitled
-from core_app import Answer, Rival
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from recorded import Recorded, assert_reconciles, cells, midnight, modelled, report, store, store_integrity
+from support.audience_client import ORGANIZATION, AudienceApi, AudienceIntegration, entitlement_body
+from support.core_client import Answer
+from support.recorded_events import (
+    RecordedEvent,
+    assert_reconciles,
+    cells,
+    expected_report,
+    midnight,
+    read_report,
+    store_events,
+    store_integrity_days,
+)
+from support.rival import Rival
 
 from soundmark.audience.domain.aggregation import Codes, tally
 from soundmark.audience.features.reports import service
@@ -36,13 +46,15 @@ def refused(answer: Answer) -> tuple[int, str]:
     return answer.status, answer.json["code"]
 
 
-def event(at: datetime, token: int = 1, xr_id: str = XR[0], **changes: Any) -> Recorded:
-    return Recorded(at=at, token=token, xr_id=xr_id, campaign_id=CAMPAIGN_OF[xr_id], **changes)
+def event(at: datetime, token: int = 1, xr_id: str = XR[0], **changes: Any) -> RecordedEvent:
+    return RecordedEvent(at=at, token=token, xr_id=xr_id, campaign_id=CAMPAIGN_OF[xr_id], **changes)
 
 
 @pytest.fixture
-async def integration(audience: AudienceApi) -> Given:
-    return await audience.given_integration(mode="contract", retention_days=RETENTION_DAYS, entitlement=entitled())
+async def integration(audience: AudienceApi) -> AudienceIntegration:
+    return await audience.make_integration(
+        mode="contract", retention_days=RETENTION_DAYS, entitlement=entitlement_body()
+    )
 
 
 @pytest.fixture
@@ -53,10 +65,10 @@ def now(audience: AudienceApi) -> datetime:
     return frozen
 
 
-def some_events(chance: Random, now: datetime) -> list[Recorded]:
+def some_events(chance: Random, now: datetime) -> list[RecordedEvent]:
     """Events of few tokens, so that many are seen again, on the same days and on others."""
     tokens = [chance.choice([-(2**63), 2**63 - 1, 0, chance.getrandbits(64) - 2**63]) for _ in range(12)]
-    made: dict[tuple[date, int, str], Recorded] = {}
+    made: dict[tuple[date, int, str], RecordedEvent] = {}
     for _ in range(chance.choice([0, 1, 20, 150])):
         at = now - timedelta(milliseconds=chance.randrange(RETENTION_DAYS * 2 * 86_400_000))
         if chance.random() < 0.3:
@@ -72,7 +84,7 @@ def some_events(chance: Random, now: datetime) -> list[Recorded]:
     return list(made.values())
 
 
-def some_query(chance: Random, now: datetime, events: list[Recorded]) -> dict[str, str]:
+def some_query(chance: Random, now: datetime, events: list[RecordedEvent]) -> dict[str, str]:
     """Any filters together; bounds often exactly at an event."""
     edges = [now - timedelta(days=days) for days in range(RETENTION_DAYS * 2)] + [one.at for one in events]
     edges += [midnight(edge.date()) for edge in edges]
@@ -95,8 +107,8 @@ async def test_a_report_says_what_the_model_says(
     audience: AudienceApi, audience_url: Secret, now: datetime, chance: Random, at_once: int
 ) -> None:
     """Whatever was recorded, is asked, and however few events are counted at once, on one connection or two."""
-    integration = await audience.given_integration(
-        mode="contract", retention_days=RETENTION_DAYS, entitlement=entitled()
+    integration = await audience.make_integration(
+        mode="contract", retention_days=RETENTION_DAYS, entitlement=entitlement_body()
     )
     events = some_events(chance, now)
     integrity = {
@@ -104,8 +116,8 @@ async def test_a_report_says_what_the_model_says(
         for days in range(RETENTION_DAYS * 2)
         if chance.random() < 0.5
     }
-    await asyncio.to_thread(store, audience_url, integration.id, events)
-    await asyncio.to_thread(store_integrity, audience_url, integration.id, integrity)
+    await asyncio.to_thread(store_events, audience_url, integration.id, events)
+    await asyncio.to_thread(store_integrity_days, audience_url, integration.id, integrity)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(service, "_AT_ONCE", at_once)
         patched.setattr(service, "_RANGES_MAX", 40)
@@ -118,32 +130,34 @@ async def test_a_report_says_what_the_model_says(
             ):
                 continue  # A rule of its own, below.
             if query.get("from", "") >= query.get("to", format_timestamp(now)):
-                assert refused(await report(integration, **query)) == (422, "validation_failed")
+                assert refused(await read_report(integration, **query)) == (422, "validation_failed")
                 continue
-            answer = await report(integration, **query)
+            answer = await read_report(integration, **query)
             assert answer.status == 200, answer.body
-            assert answer.json == modelled(integration, events, query, integrity=integrity, now=now), query
+            assert answer.json == expected_report(integration, events, query, integrity=integrity, now=now), query
             assert_reconciles(answer.json)
 
 
-async def test_an_integration_without_events_has_an_empty_report(integration: Given, now: datetime) -> None:
-    answer = await report(integration)
+async def test_an_integration_without_events_has_an_empty_report(
+    integration: AudienceIntegration, now: datetime
+) -> None:
+    answer = await read_report(integration)
 
     assert answer.status == 200
-    assert answer.json == modelled(integration, [], {}, integrity={}, now=now)
+    assert answer.json == expected_report(integration, [], {}, integrity={}, now=now)
     assert {name: answer.json[name] for name in EMPTY} == EMPTY
 
 
 async def test_a_report_begins_where_retention_begins_and_ends_now(
-    integration: Given, audience_url: Secret, now: datetime
+    integration: AudienceIntegration, audience_url: Secret, now: datetime
 ) -> None:
     """What has aged out is not told even while it still lies there; what happens now is not told yet."""
     start = midnight(now.date() - timedelta(days=RETENTION_DAYS))
     moments = [start - timedelta(milliseconds=1), start, now - timedelta(milliseconds=1), now]
-    store(audience_url, integration.id, [event(at, token) for token, at in enumerate(moments)])
+    store_events(audience_url, integration.id, [event(at, token) for token, at in enumerate(moments)])
 
-    said = (await report(integration)).json
-    asked_for_more = (await report(integration, **{"from": "2020-01-01T00:00:00Z"})).json
+    said = (await read_report(integration)).json
+    asked_for_more = (await read_report(integration, **{"from": "2020-01-01T00:00:00Z"})).json
 
     assert said["period"] == {"from": format_timestamp(start), "to": format_timestamp(now)}
     assert said["events"] == asked_for_more["events"] == 2
@@ -151,13 +165,13 @@ async def test_a_report_begins_where_retention_begins_and_ends_now(
 
 
 async def test_a_period_that_ended_before_retention_begins_is_empty(
-    integration: Given, audience_url: Secret, now: datetime
+    integration: AudienceIntegration, audience_url: Secret, now: datetime
 ) -> None:
     """Without a beginning it begins where retention began at its end."""
     end = now - timedelta(days=RETENTION_DAYS * 3)
-    store(audience_url, integration.id, [event(end - timedelta(hours=1))])
+    store_events(audience_url, integration.id, [event(end - timedelta(hours=1))])
 
-    said = (await report(integration, to=format_timestamp(end))).json
+    said = (await read_report(integration, to=format_timestamp(end))).json
 
     assert said["period"]["from"] == format_timestamp(midnight(end.date() - timedelta(days=RETENTION_DAYS)))
     assert (said["events"], said["integrity_signals"]["by_day"]) == (0, [])
@@ -173,35 +187,35 @@ async def test_a_period_that_ended_before_retention_begins_is_empty(
     ],
 )
 async def test_a_period_of_thousands_of_years_is_as_quick_as_any(
-    integration: Given, audience_url: Secret, now: datetime, query: dict[str, str]
+    integration: AudienceIntegration, audience_url: Secret, now: datetime, query: dict[str, str]
 ) -> None:
     """Only days that may have events are looked at: for a receiver whose clock is ahead, that may be tomorrow."""
     events = [event(now - timedelta(hours=1)), event(now + timedelta(hours=12, minutes=1), 2)]
-    store(audience_url, integration.id, events)
+    store_events(audience_url, integration.id, events)
 
     async with asyncio.timeout(5):  # Core's deadline. Going through every day of them took ten seconds and more.
-        answer = await report(integration, **query)
+        answer = await read_report(integration, **query)
 
-    assert answer.json == modelled(integration, events, query, integrity={}, now=now)
+    assert answer.json == expected_report(integration, events, query, integrity={}, now=now)
 
 
-async def test_a_period_at_the_beginning_of_the_calendar_is_a_period(integration: Given) -> None:
-    early = (await report(integration, to="0001-01-03T00:00:00Z")).json
-    nothing = await report(integration, to="0001-01-01T00:00:00Z")
+async def test_a_period_at_the_beginning_of_the_calendar_is_a_period(integration: AudienceIntegration) -> None:
+    early = (await read_report(integration, to="0001-01-03T00:00:00Z")).json
+    nothing = await read_report(integration, to="0001-01-01T00:00:00Z")
 
     assert (early["period"]["from"], early["events"]) == ("0001-01-01T00:00:00.000Z", 0)
     assert refused(nothing) == (422, "validation_failed")
 
 
-async def test_bounds_are_moments(integration: Given, audience_url: Secret, now: datetime) -> None:
+async def test_bounds_are_moments(integration: AudienceIntegration, audience_url: Secret, now: datetime) -> None:
     """`occurred_at >= from` and `occurred_at < to`, to the millisecond, on one day and on two."""
     begin, end = now - timedelta(days=1, hours=3), now - timedelta(days=1, hours=1)
     step = timedelta(milliseconds=1)
     moments = [begin - step, begin, end - step, end]
-    store(audience_url, integration.id, [event(at, token) for token, at in enumerate(moments)])
+    store_events(audience_url, integration.id, [event(at, token) for token, at in enumerate(moments)])
 
-    of_a_day = await report(integration, **{"from": format_timestamp(begin), "to": format_timestamp(end)})
-    with_an_offset = await report(integration, **{"from": begin.astimezone(None).isoformat()})
+    of_a_day = await read_report(integration, **{"from": format_timestamp(begin), "to": format_timestamp(end)})
+    with_an_offset = await read_report(integration, **{"from": begin.astimezone(None).isoformat()})
 
     assert of_a_day.json["events"] == 2
     assert with_an_offset.json["events"] == 3
@@ -220,38 +234,40 @@ async def test_bounds_are_moments(integration: Given, audience_url: Secret, now:
         {"project_id": "no project"},
     ],
 )
-async def test_a_malformed_question_is_refused(integration: Given, query: dict[str, str]) -> None:
-    assert refused(await report(integration, **query)) == (422, "validation_failed")
+async def test_a_malformed_question_is_refused(integration: AudienceIntegration, query: dict[str, str]) -> None:
+    assert refused(await read_report(integration, **query)) == (422, "validation_failed")
 
 
-async def test_filters_combine_as_an_intersection(integration: Given, audience_url: Secret, now: datetime) -> None:
+async def test_filters_combine_as_an_intersection(
+    integration: AudienceIntegration, audience_url: Secret, now: datetime
+) -> None:
     """A Code of another campaign than the one asked for leaves nothing."""
     at = now - timedelta(hours=1)
-    store(audience_url, integration.id, [event(at, token, xr_id) for token, xr_id in enumerate(XR)])
+    store_events(audience_url, integration.id, [event(at, token, xr_id) for token, xr_id in enumerate(XR)])
 
-    both = (await report(integration, campaign_id=CAMPAIGNS[0], xr_id=XR[1])).json
-    neither = (await report(integration, campaign_id=CAMPAIGNS[1], xr_id=XR[1])).json
+    both = (await read_report(integration, campaign_id=CAMPAIGNS[0], xr_id=XR[1])).json
+    neither = (await read_report(integration, campaign_id=CAMPAIGNS[1], xr_id=XR[1])).json
 
     assert (both["events"], both["filters"]) == (1, {"campaign_id": CAMPAIGNS[0], "xr_id": XR[1]})
     assert neither["events"] == 0
 
 
 async def test_integrity_signals_are_of_whole_days_and_of_the_whole_integration(
-    integration: Given, audience_url: Secret, now: datetime
+    integration: AudienceIntegration, audience_url: Secret, now: datetime
 ) -> None:
     """They know no campaign and no Code, and a day is not divided."""
     yesterday = now.date() - timedelta(days=1)
     days = {now.date(): (1, 2, 3), yesterday: (10, 20, 30), yesterday - timedelta(days=1): (100, 200, 300)}
-    store_integrity(audience_url, integration.id, days)
+    store_integrity_days(audience_url, integration.id, days)
     begin, end = midnight(yesterday) + timedelta(hours=23), midnight(now.date())
 
-    narrowed = await report(
+    narrowed = await read_report(
         integration,
         **{"from": format_timestamp(begin), "to": format_timestamp(end)},
         xr_id=XR[0],
         campaign_id=CAMPAIGNS[0],
     )
-    a_moment_more = await report(
+    a_moment_more = await read_report(
         integration, **{"from": format_timestamp(begin), "to": format_timestamp(end + timedelta(milliseconds=1))}
     )
 
@@ -272,29 +288,33 @@ async def test_integrity_signals_are_of_whole_days_and_of_the_whole_integration(
     assert a_moment_more.json["integrity_signals"]["event_replays"] == 11
 
 
-async def test_a_revoked_integration_stays_reportable(integration: Given, audience_url: Secret, now: datetime) -> None:
-    store(audience_url, integration.id, [event(now - timedelta(hours=1))])
+async def test_a_revoked_integration_stays_reportable(
+    integration: AudienceIntegration, audience_url: Secret, now: datetime
+) -> None:
+    store_events(audience_url, integration.id, [event(now - timedelta(hours=1))])
     assert (await integration.change("revoke")).status == 200
 
-    assert (await report(integration)).json["events"] == 1
+    assert (await read_report(integration)).json["events"] == 1
 
 
 @pytest.mark.parametrize(
     "query", [{"organization_id": "org_" + "x" * 22}, {"project_id": "prj_" + "x" * 22}], ids=["tenant", "project"]
 )
-async def test_another_workspace_has_no_such_integration(integration: Given, query: dict[str, str]) -> None:
-    assert refused(await report(integration, **query)) == (404, "integration_not_found")
+async def test_another_workspace_has_no_such_integration(
+    integration: AudienceIntegration, query: dict[str, str]
+) -> None:
+    assert refused(await read_report(integration, **query)) == (404, "integration_not_found")
 
 
 async def test_the_administration_need_not_know_whose_an_integration_is(
-    integration: Given, audience_url: Secret, now: datetime
+    integration: AudienceIntegration, audience_url: Secret, now: datetime
 ) -> None:
-    store(audience_url, integration.id, [event(now - timedelta(hours=1), 7)])
+    store_events(audience_url, integration.id, [event(now - timedelta(hours=1), 7)])
     bounds = {"to": format_timestamp(now)}
 
     answer = await integration.api.call("GET", f"/v1/reports/{integration.id}", params=bounds)
 
-    assert (answer.status, answer.json) == (200, (await report(integration, **bounds)).json)
+    assert (answer.status, answer.json) == (200, (await read_report(integration, **bounds)).json)
     assert answer.json["events"] == 1
     for params, missing in (
         ({"organization_id": ORGANIZATION}, "/project_id"),
@@ -304,7 +324,7 @@ async def test_the_administration_need_not_know_whose_an_integration_is(
         assert (half.status, half.json["errors"][0]["pointer"]) == (422, missing)
 
 
-async def test_an_unknown_integration_has_no_report(audience: AudienceApi, integration: Given) -> None:
+async def test_an_unknown_integration_has_no_report(audience: AudienceApi, integration: AudienceIntegration) -> None:
     for name in ("int_" + "x" * 22, "int_%00", "int_short", "%C3%A4"):
         for params in (integration.query, {}):
             unknown = await audience.call("GET", f"/v1/reports/{name}", params=params)
@@ -314,19 +334,19 @@ async def test_an_unknown_integration_has_no_report(audience: AudienceApi, integ
 async def test_integrations_do_not_mix(audience: AudienceApi, audience_url: Secret, now: datetime) -> None:
     """The same tokens, Codes and days, of one tenant and of two."""
     at = now - timedelta(hours=1)
-    mine = await audience.given_integration()
-    beside = await audience.given_integration()
-    foreign = await audience.given_integration(organization_id="org_" + "f" * 22)
+    mine = await audience.make_integration()
+    beside = await audience.make_integration()
+    foreign = await audience.make_integration(organization_id="org_" + "f" * 22)
     for place, one in enumerate((mine, beside, foreign)):
-        store(audience_url, one.id, [event(at, token) for token in range(place + 1)])
+        store_events(audience_url, one.id, [event(at, token) for token in range(place + 1)])
 
-    reports = [(await report(one)).json["events"] for one in (mine, beside, foreign)]
+    reports = [(await read_report(one)).json["events"] for one in (mine, beside, foreign)]
 
     assert reports == [1, 2, 3]
     assert foreign.view["organization_id"] != mine.view["organization_id"] == ORGANIZATION
 
 
-async def test_nobody_else_reads_a_report(audience: AudienceApi, integration: Given) -> None:
+async def test_nobody_else_reads_a_report(audience: AudienceApi, integration: AudienceIntegration) -> None:
     """It is Audience's own administration route, for the holder of its credential."""
     for credential in (None, "audience-credential-of-others", integration.hmac_secret):
         stranger = AudienceApi(audience.app, audience.clock, credential)
@@ -334,14 +354,14 @@ async def test_nobody_else_reads_a_report(audience: AudienceApi, integration: Gi
         assert refused(answer) == (401, "unauthenticated")
 
 
-async def test_the_csv_says_the_same(integration: Given, audience_url: Secret, now: datetime) -> None:
+async def test_the_csv_says_the_same(integration: AudienceIntegration, audience_url: Secret, now: datetime) -> None:
     at = now - timedelta(hours=5)
     events = [event(at, 99, XR[3], country=None), *[event(at, token % 7, XR[token % 3]) for token in range(21)]]
-    store(audience_url, integration.id, events)
-    store_integrity(audience_url, integration.id, {now.date(): (1, 2, 3)})
-    said = (await report(integration)).json
+    store_events(audience_url, integration.id, events)
+    store_integrity_days(audience_url, integration.id, {now.date(): (1, 2, 3)})
+    said = (await read_report(integration)).json
 
-    answer = await report(integration, accept="text/csv")
+    answer = await read_report(integration, accept="text/csv")
 
     assert (answer.status, answer.headers["content-type"].partition(";")[0]) == (200, "text/csv")
     assert answer.headers["vary"] == "Accept"
@@ -372,25 +392,25 @@ async def test_the_csv_says_the_same(integration: Given, audience_url: Secret, n
 @pytest.mark.parametrize(
     ("accept", "status"), [("text/html", 406), ("*/*", 200), ("text/csv;q=0, application/json", 200)]
 )
-async def test_what_is_accepted_is_answered(integration: Given, accept: str, status: int) -> None:
-    answer = await report(integration, accept=accept)
+async def test_what_is_accepted_is_answered(integration: AudienceIntegration, accept: str, status: int) -> None:
+    answer = await read_report(integration, accept=accept)
 
     assert answer.status == status
     assert status != 200 or answer.headers["content-type"] == "application/json"
 
 
 async def test_a_dimension_holds_ten_thousand_and_no_more(
-    integration: Given, audience_url: Secret, now: datetime
+    integration: AudienceIntegration, audience_url: Secret, now: datetime
 ) -> None:
     """A filter that leaves fewer makes it a report again."""
     at = now - timedelta(hours=1)
-    codes = [Recorded(at, token=7, xr_id=f"xr_{number:022d}") for number in range(DIMENSION_MAX)]
-    await asyncio.to_thread(store, audience_url, integration.id, codes)
+    codes = [RecordedEvent(at, token=7, xr_id=f"xr_{number:022d}") for number in range(DIMENSION_MAX)]
+    await asyncio.to_thread(store_events, audience_url, integration.id, codes)
 
-    full = await report(integration)
-    store(audience_url, integration.id, [event(at)])
-    over = await report(integration)
-    narrowed = await report(integration, xr_id=XR[0])
+    full = await read_report(integration)
+    store_events(audience_url, integration.id, [event(at)])
+    over = await read_report(integration)
+    narrowed = await read_report(integration, xr_id=XR[0])
 
     assert (full.status, len(full.json["by_xr_code"])) == (200, DIMENSION_MAX)
     assert refused(over) == (422, "report_too_large")
@@ -412,36 +432,38 @@ def test_the_distribution_of_frequencies_is_a_dimension_too(count: int) -> None:
 
 
 async def test_a_report_is_of_one_moment(
-    integration: Given, audience_url: Secret, audience_rival: Rival, now: datetime
+    integration: AudienceIntegration, audience_url: Secret, audience_rival: Rival, now: datetime
 ) -> None:
     """What is recorded while it is read is not in any part of it."""
-    store(audience_url, integration.id, [event(now - timedelta(hours=1))])
+    store_events(audience_url, integration.id, [event(now - timedelta(hours=1))])
     async with audience_rival.holding("LOCK TABLE measured_codes IN ACCESS EXCLUSIVE MODE"):
-        reading = await audience_rival.while_waiting(report(integration))
+        reading = await audience_rival.while_waiting(read_report(integration))
         await audience_rival.run(
             "INSERT INTO events (token, integration, day, code, occurred_ms, receiver)"
             " SELECT 9, integration, day, code, occurred_ms, receiver FROM events"
         )
-        store_integrity(audience_url, integration.id, {now.date(): (1, 1, 1)})
+        store_integrity_days(audience_url, integration.id, {now.date(): (1, 1, 1)})
     said = (await reading).json
 
     assert (said["events"], said["integrity_signals"]["by_day"]) == (1, [])
-    assert (await report(integration)).json["events"] == 2
+    assert (await read_report(integration)).json["events"] == 2
 
 
 async def test_both_connections_read_as_of_the_same_moment(
-    integration: Given, audience_url: Secret, now: datetime, monkeypatch: pytest.MonkeyPatch
+    integration: AudienceIntegration, audience_url: Secret, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second one begins later, and sees what the first one sees."""
     at = now - timedelta(hours=1)
     tokens = [-(2**63) + 1, *range(40)]
-    store(audience_url, integration.id, [event(at, token) for token in tokens])
+    store_events(audience_url, integration.id, [event(at, token) for token in tokens])
     begun: list[Tx] = []
     beside = Database.beside
 
     @contextlib.asynccontextmanager
     async def later(self: Database, tx: Tx) -> AsyncIterator[Tx]:
-        await asyncio.to_thread(store, audience_url, integration.id, [event(at, token, XR[4]) for token in tokens])
+        await asyncio.to_thread(
+            store_events, audience_url, integration.id, [event(at, token, XR[4]) for token in tokens]
+        )
         async with beside(self, tx) as second:
             begun.append(second)
             yield second
@@ -449,14 +471,14 @@ async def test_both_connections_read_as_of_the_same_moment(
     monkeypatch.setattr(Database, "beside", later)
     monkeypatch.setattr(service, "_AT_ONCE", 1)
 
-    assert ((await report(integration)).json["events"], len(begun)) == (len(tokens), 1)
+    assert ((await read_report(integration)).json["events"], len(begun)) == (len(tokens), 1)
 
 
 async def test_without_a_second_connection_it_is_counted_on_one(
-    integration: Given, audience_url: Secret, now: datetime, monkeypatch: pytest.MonkeyPatch
+    integration: AudienceIntegration, audience_url: Secret, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = now - timedelta(hours=1)
-    store(audience_url, integration.id, [event(at, token) for token in [-(2**63) + 1, *range(40)]])
+    store_events(audience_url, integration.id, [event(at, token) for token in [-(2**63) + 1, *range(40)]])
 
     @contextlib.asynccontextmanager
     async def none_free(_: Database, tx: Tx) -> AsyncIterator[Tx]:
@@ -466,31 +488,31 @@ async def test_without_a_second_connection_it_is_counted_on_one(
     monkeypatch.setattr(Database, "beside", none_free)
     monkeypatch.setattr(service, "_AT_ONCE", 1)
 
-    assert (await report(integration)).json["events"] == 41
+    assert (await read_report(integration)).json["events"] == 41
 
 
 async def test_who_nobody_waits_for_any_more_is_not_counted_to_its_end(
-    integration: Given, audience_rival: Rival, now: datetime, monkeypatch: pytest.MonkeyPatch
+    integration: AudienceIntegration, audience_rival: Rival, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else those who gave up and asked again would stand in line behind their own questions, for ever."""
     monkeypatch.setattr(service, "_NOBODY_WAITS_AFTER_S", 0.3)
     async with audience_rival.holding("LOCK TABLE measured_codes IN ACCESS EXCLUSIVE MODE"):
-        given_up = await asyncio.gather(*(report(integration) for _ in range(4)))
+        make_up = await asyncio.gather(*(read_report(integration) for _ in range(4)))
 
-    assert [refused(answer) for answer in given_up] == [(503, "database_unavailable")] * 4
+    assert [refused(answer) for answer in make_up] == [(503, "database_unavailable")] * 4
     monkeypatch.undo()
-    assert (await report(integration)).json["period"]["to"] == format_timestamp(now)
+    assert (await read_report(integration)).json["period"]["to"] == format_timestamp(now)
 
 
 async def test_one_organisation_leaves_a_turn_to_the_others(
-    audience: AudienceApi, integration: Given, audience_rival: Rival
+    audience: AudienceApi, integration: AudienceIntegration, audience_rival: Rival
 ) -> None:
     """However many reports it asks for, and however long each of them takes."""
-    other = await audience.given_integration(organization_id="org_of_somebody_else")
+    other = await audience.make_integration(organization_id="org_of_somebody_else")
     async with audience_rival.holding("LOCK TABLE measured_codes IN ACCESS EXCLUSIVE MODE"):
-        asking = [asyncio.create_task(report(integration)) for _ in range(3)]
+        asking = [asyncio.create_task(read_report(integration)) for _ in range(3)]
         await audience_rival.until_someone_waits()
-        theirs = asyncio.create_task(report(other))
+        theirs = asyncio.create_task(read_report(other))
         await audience_rival.until_someone_waits(2)
         await audience_rival.end_whoever_waits()
         ended = await theirs
@@ -499,11 +521,13 @@ async def test_one_organisation_leaves_a_turn_to_the_others(
     assert sorted([(await one).status for one in asking]) == [200, 200, 503]
 
 
-async def test_a_database_that_goes_away_is_said_so(integration: Given, audience_rival: Rival, now: datetime) -> None:
+async def test_a_database_that_goes_away_is_said_so(
+    integration: AudienceIntegration, audience_rival: Rival, now: datetime
+) -> None:
     async with audience_rival.holding("LOCK TABLE measured_codes IN ACCESS EXCLUSIVE MODE"):
-        reading = await audience_rival.while_waiting(report(integration))
+        reading = await audience_rival.while_waiting(read_report(integration))
         await audience_rival.end_whoever_waits()
         answer = await reading
 
     assert refused(answer) == (503, "database_unavailable")
-    assert (await report(integration)).json["period"]["to"] == format_timestamp(now)
+    assert (await read_report(integration)).json["period"]["to"] == format_timestamp(now)

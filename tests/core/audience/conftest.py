@@ -4,16 +4,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from core_app import Api, FakeClock, Rival, Tenant, jobs_settings
+from support.core_settings import jobs_settings
+from support.fake_clock import FakeClock
+from support.rival import Rival
 
 from soundmark.core.context import WorkContext
 from soundmark.core.worker import work_context
 from soundmark.kit.secret import Secret
-
-
-@pytest.fixture
-async def tenant(api: Api) -> Tenant:
-    return await api.given_tenant()
 
 
 @pytest.fixture

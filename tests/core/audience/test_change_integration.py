@@ -6,8 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from audience_faults import FAULTS, core_beside, failing_audience
-from core_app import Answer, Api, FakeClock, Rival, Tenant
+from support.audience_faults import FAULTS, core_beside, failing_audience
+from support.core_client import Answer, Api
+from support.fake_clock import FakeClock
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp
@@ -34,7 +37,7 @@ async def everything(measuring: Rival) -> list[Any]:
 
 @pytest.fixture
 async def integration(tenant: Tenant) -> dict[str, Any]:
-    made = await tenant.given_integration()
+    made = await tenant.make_integration()
     del made["hmac_secret"]
     return made
 
@@ -118,8 +121,8 @@ async def test_a_retention_beyond_a_demos_needs_an_entitlement_that_holds(
 ) -> None:
     """Core revalidates it, also where it was there when the integration was made."""
     now = api.clock.freeze()
-    await tenant.given_entitlement(rival, ends_at=now + timedelta(hours=1))
-    made = await tenant.given_integration(mode="contract", retention_days=90)
+    await tenant.make_entitlement(rival, ends_at=now + timedelta(hours=1))
+    made = await tenant.make_integration(mode="contract", retention_days=90)
     assert (await do(tenant, "retention", made["id"], retention_days=730)).status == 200
     api.clock.advance(hours=1)
     answer = await do(tenant, "retention", made["id"], retention_days=30)
@@ -173,7 +176,7 @@ async def test_an_integration_of_another_organisation_is_not_there(
     api: Api, tenant: Tenant, integration: dict[str, Any], measuring: Rival, change: str
 ) -> None:
     """Both organisations are the caller's own."""
-    other, before = await api.given_tenant(), await everything(measuring)
+    other, before = await make_tenant(api), await everything(measuring)
     answer = await do(other, change, integration["id"])
     assert (answer.status, answer.code) == (404, "integration_not_found")
     mixed = Tenant(api, tenant.organization_id, other.project_id)
@@ -186,7 +189,7 @@ async def test_an_integration_of_another_organisation_is_not_there(
 async def test_an_integration_of_another_project_is_not_there(
     api: Api, tenant: Tenant, integration: dict[str, Any], measuring: Rival, change: str
 ) -> None:
-    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
+    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
     before = await everything(measuring)
     answer = await do(other, change, integration["id"])
     assert (answer.status, answer.code) == (404, "integration_not_found")
@@ -197,14 +200,14 @@ async def test_an_integration_of_another_project_is_not_there(
 async def test_a_key_acts_on_its_own_project_alone_and_with_the_scope(
     api: Api, tenant: Tenant, integration: dict[str, Any], change: str
 ) -> None:
-    reading = tenant.with_key(await tenant.given_key(scopes=["audience:read", "codes:write"]))
+    reading = tenant.with_key(await tenant.make_key(scopes=["audience:read", "codes:write"]))
     assert (await do(reading, change, integration["id"])).code == "insufficient_scope"
-    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
-    foreign = other.with_key(await other.given_key(scopes=["audience:write"]))
+    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
+    foreign = other.with_key(await other.make_key(scopes=["audience:write"]))
     assert (await do(foreign, change, integration["id"])).code == "integration_not_found"
     named = Tenant(foreign.api, tenant.organization_id, tenant.project_id)
     assert (await do(named, change, integration["id"])).code == "project_not_found"
-    own = tenant.with_key(await tenant.given_key(scopes=["audience:write"]))
+    own = tenant.with_key(await tenant.make_key(scopes=["audience:write"]))
     assert (await do(own, change, integration["id"])).status == 200
 
 
@@ -282,7 +285,7 @@ async def test_while_audience_fails_it_is_not_known_what_was_done(
 ) -> None:
     """Of another retention it is: Audience is asked for the mode first, and nothing was asked that would change it."""
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as api, asyncio.timeout(30):
-        tenant = await api.given_tenant()
+        tenant = await make_tenant(api)
         answers = await asyncio.gather(*(do(tenant, change, "int_" + "A" * 22) for change in BODIES))
         assert {(answer.status, answer.code) for answer in answers} == {(503, "audience_unavailable")}
         assert set(await outcomes()) == {

@@ -7,9 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from audience_faults import FAULTS, core_beside, failing_audience
-from core_app import Answer, Api, FakeClock, Rival, Tenant
-from people import People
+from support.audience_faults import FAULTS, core_beside, failing_audience
+from support.core_client import Answer, Api
+from support.fake_clock import FakeClock
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.context import WorkContext
 from soundmark.core.features.audience_control import jobs
@@ -20,7 +23,7 @@ Outcomes = Callable[[], Awaitable[list[tuple[str, str]]]]
 
 
 async def create(tenant: Tenant, **changes: Any) -> Answer:
-    return await tenant.api.post("/v1/audience/integrations", json=tenant.wanted_integration(**changes))
+    return await tenant.api.post("/v1/audience/integrations", json=tenant.integration_body(**changes))
 
 
 async def stored(measuring: Rival) -> list[Any]:
@@ -91,12 +94,12 @@ async def test_the_other_modes_need_an_entitlement_of_their_own(
     tenant: Tenant, rival: Rival, measuring: Rival, mode: str
 ) -> None:
     other = {"contract": "self_service", "self_service": "contract"}[mode]
-    await tenant.given_entitlement(rival, other)
+    await tenant.make_entitlement(rival, other)
     answer = await create(tenant, mode=mode, retention_days=730)
     assert (answer.status, answer.code) == (409, "entitlement_required")
     assert (await stored(measuring), await rival.audited("audience.integration_provisioning")) == ([], [])
 
-    await tenant.given_entitlement(rival, mode, monthly_events=70)
+    await tenant.make_entitlement(rival, mode, monthly_events=70)
     assert (await create(tenant, mode=mode, retention_days=730)).status == 201
     rows = await measuring.rows(
         "SELECT organization_id, mode, monthly_event_quota, ends_at, revision FROM entitlements"
@@ -109,7 +112,7 @@ async def test_an_entitlement_holds_until_its_end_and_audience_is_told_of_it(
 ) -> None:
     now = api.clock.freeze()
     ends_at = now + timedelta(hours=1)
-    await tenant.given_entitlement(rival, ends_at=ends_at)
+    await tenant.make_entitlement(rival, ends_at=ends_at)
     api.clock.advance(seconds=3599)
     assert (await create(tenant, mode="contract")).status == 201
     assert await measuring.rows("SELECT ends_at FROM entitlements") == [(ends_at,)]
@@ -120,8 +123,8 @@ async def test_an_entitlement_holds_until_its_end_and_audience_is_told_of_it(
 
 
 async def test_the_entitlement_of_another_organisation_entitles_nobody_else(api: Api, rival: Rival) -> None:
-    entitled, other = await api.given_tenant(), await api.given_tenant()
-    await entitled.given_entitlement(rival)
+    entitled, other = await make_tenant(api), await make_tenant(api)
+    await entitled.make_entitlement(rival)
     assert (await create(other, mode="contract")).code == "entitlement_required"
 
 
@@ -152,7 +155,7 @@ async def test_a_body_that_is_wrong_is_refused(
 
 @pytest.mark.parametrize("missing", ["mode", "retention_days", "project_id", "organization_id"])
 async def test_nothing_has_a_default(tenant: Tenant, missing: str) -> None:
-    body = tenant.wanted_integration()
+    body = tenant.integration_body()
     del body[missing]
     answer = await tenant.api.post("/v1/audience/integrations", json=body)
     assert (answer.status, answer.code) == (422, "validation_failed")
@@ -166,17 +169,17 @@ async def test_an_unknown_project_is_not_found(tenant: Tenant, outcomes: Outcome
 
 
 async def test_a_project_of_another_organisation_is_not_found(api: Api, tenant: Tenant, measuring: Rival) -> None:
-    other = await api.given_tenant()
+    other = await make_tenant(api)
     answer = await create(tenant, project_id=other.project_id)
     assert (answer.status, answer.code) == (404, "project_not_found")
     assert await stored(measuring) == []
 
 
 async def test_a_server_key_creates_in_its_own_project_only(api: Api, tenant: Tenant, rival: Rival) -> None:
-    key = await tenant.given_key(scopes=["audience:write"])
+    key = await tenant.make_key(scopes=["audience:write"])
     server = tenant.with_key(key)
     assert (await create(server)).status == 201
-    other = await api.given_project(tenant.organization_id, "Evening show")
+    other = await api.make_project(tenant.organization_id, "Evening show")
     assert (await create(server, project_id=other)).code == "project_not_found"
     ((actor, project_id, _),) = await rival.audited("audience.integration_provisioning")
     assert (actor, project_id) == (f"api_key {key['id']}", tenant.project_id)
@@ -185,7 +188,7 @@ async def test_a_server_key_creates_in_its_own_project_only(api: Api, tenant: Te
 async def test_owners_and_administrators_may_and_need_no_second_factor(people: People, rival: Rival) -> None:
     tenant = await people.tenant_of("alice")
     for role in ("admin", "member", "billing"):
-        await tenant.given_member(rival, role, role)
+        await tenant.make_member(rival, role, role)
     seen = {}
     for subject_id in ("alice", "admin", "member", "billing", "mallory"):
         caller = Tenant(people.person(subject_id, acr="1"), tenant.organization_id, tenant.project_id)
@@ -277,11 +280,11 @@ async def test_while_audience_fails_nothing_else_does(
 ) -> None:
     """Within the deadline of a second. It is not known what was done, so the intent waits for whoever finds out."""
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as api, asyncio.timeout(30):
-        tenant = await api.given_tenant()
-        code = await tenant.given_code()
+        tenant = await make_tenant(api)
+        code = await tenant.make_code()
         failed, issued, resolved, listed = await asyncio.gather(
             create(tenant),
-            tenant.given_code(),
+            tenant.make_code(),
             api.resolve(code["broadcast_token"]),
             api.get("/v1/audience/integrations", params=tenant.in_project),
         )

@@ -8,11 +8,15 @@ import time
 from typing import Any
 
 import pytest
-from audience_faults import FAULTS, core_beside, failing_audience
-from core_app import AUDIENCE_CREDENTIAL, Answer, Api, FakeClock, Rival, Tenant
-from leaks import remember
-from measuring import fresh
-from misbehaving import answer, misbehaving
+from support.audience_faults import FAULTS, core_beside, failing_audience
+from support.core_client import Answer, Api
+from support.core_settings import AUDIENCE_CREDENTIAL
+from support.event_publisher import new_id
+from support.fake_clock import FakeClock
+from support.misbehaving_server import answer, misbehaving_server
+from support.rival import Rival
+from support.secret_leaks import remember_secret
+from support.tenant import Tenant
 
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp
@@ -34,27 +38,27 @@ async def deliver(api: Api, event: Any, secret: str, **headers: str) -> Answer:
 
 async def heard(tenant: Tenant, integration: dict[str, Any]) -> dict[str, Any]:
     """An event of somebody who heard a Code and resolved it."""
-    code = await tenant.given_code(audience={"enabled": True, "integration_id": integration["id"]})
+    code = await tenant.make_code(audience={"enabled": True, "integration_id": integration["id"]})
     resolution = (await tenant.api.resolve(code["broadcast_token"])).json
-    remember(resolution["measurement_proof"]["signature"])
+    remember_secret(resolution["measurement_proof"]["signature"])
     event = {
-        "event_id": fresh("evt_"),
+        "event_id": new_id("evt_"),
         "integration_id": integration["id"],
         "xr_id": resolution["xr_id"],
         "occurred_at": format_timestamp(tenant.api.clock.now()),
         "receiver_class": "phone",
-        "measurement_token": fresh("mt_", 32),
+        "measurement_token": new_id("mt_", 32),
         "country": "TN",
         "proof": resolution["measurement_proof"],
     }
-    remember(event["measurement_token"])
-    remember(event["event_id"])
+    remember_secret(event["measurement_token"])
+    remember_secret(event["event_id"])
     return event
 
 
 async def test_what_was_heard_and_resolved_is_recorded(tenant: Tenant, measuring: Rival) -> None:
     """The whole way, with the proof that the resolution carried."""
-    integration = await tenant.given_integration()
+    integration = await tenant.make_integration()
     event = await heard(tenant, integration)
 
     first = await deliver(tenant.api, event, integration["hmac_secret"])
@@ -66,7 +70,7 @@ async def test_what_was_heard_and_resolved_is_recorded(tenant: Tenant, measuring
 
 
 async def test_audiences_refusals_are_cores_words(tenant: Tenant) -> None:
-    integration = await tenant.given_integration()
+    integration = await tenant.make_integration()
     secret = integration["hmac_secret"]
     event = await heard(tenant, integration)
 
@@ -79,11 +83,11 @@ async def test_audiences_refusals_are_cores_words(tenant: Tenant) -> None:
     assert await code_of({**event, "proof": {**event["proof"], "signature": "A" * 86}}) == (422, "proof_invalid")
     await deliver(tenant.api, event, secret)
     assert await code_of({**event, "country": None}) == (409, "event_conflict")
-    assert await code_of({**event, "event_id": fresh("evt_")}) == (409, "proof_replayed")
+    assert await code_of({**event, "event_id": new_id("evt_")}) == (409, "proof_replayed")
 
 
 async def test_a_wrong_member_is_named(tenant: Tenant) -> None:
-    integration = await tenant.given_integration()
+    integration = await tenant.make_integration()
     event = {**await heard(tenant, integration), "country": "nowhere", "device": "x"}
 
     refused = await deliver(tenant.api, event, integration["hmac_secret"])
@@ -94,7 +98,7 @@ async def test_a_wrong_member_is_named(tenant: Tenant) -> None:
 
 async def test_a_parameter_is_refused_once_the_signature_was_judged(tenant: Tenant, measuring: Rival) -> None:
     """At Core and at Audience alike; nothing is recorded then."""
-    integration = await tenant.given_integration()
+    integration = await tenant.make_integration()
     event = await heard(tenant, integration)
     body = json.dumps(event).encode()
     path = "/v1/events?dry_run=true&%C3%A4=1"
@@ -116,7 +120,7 @@ async def test_a_parameter_is_refused_once_the_signature_was_judged(tenant: Tena
 
 
 async def test_a_quota_that_is_used_up_says_when_to_come_again(tenant: Tenant, measuring: Rival) -> None:
-    integration = await tenant.given_integration()
+    integration = await tenant.make_integration()
     await deliver(tenant.api, await heard(tenant, integration), integration["hmac_secret"])
     await measuring.run("UPDATE event_months SET events = 100")
 
@@ -129,7 +133,7 @@ async def test_a_quota_that_is_used_up_says_when_to_come_again(tenant: Tenant, m
 @pytest.mark.parametrize("signature", [b"sha256=\xe9", b"sha256=\x7f", b"sha256=\t" + b"0" * 64, b"\xff", b""])
 async def test_what_is_no_signature_at_all_is_nobodys(tenant: Tenant, signature: bytes) -> None:
     """Also where no HTTP client would send on what this one sent."""
-    integration = await tenant.given_integration()
+    integration = await tenant.make_integration()
     body = json.dumps(await heard(tenant, integration)).encode()
     stranger = tenant.api.other(token=None, peer="203.0.113.7")
 
@@ -140,7 +144,7 @@ async def test_what_is_no_signature_at_all_is_nobodys(tenant: Tenant, signature:
 
 
 async def test_the_parameters_of_the_content_type_do_not_matter(tenant: Tenant) -> None:
-    integration = await tenant.given_integration()
+    integration = await tenant.make_integration()
     body = json.dumps(await heard(tenant, integration)).encode()
     signature = "sha256=" + hmac.new(integration["hmac_secret"].encode(), body, hashlib.sha256).hexdigest()
     stranger = tenant.api.other(token=None, peer="203.0.113.7")
@@ -152,7 +156,10 @@ async def test_the_parameters_of_the_content_type_do_not_matter(tenant: Tenant) 
 
 
 async def test_what_is_larger_than_an_event_is_not_handed_on(database_url: Secret, clock: FakeClock) -> None:
-    async with misbehaving(answer(b"{}")) as server, core_beside(server.url, database_url, clock) as core:
+    async with (
+        misbehaving_server(answer(b"{}")) as server,
+        core_beside(server.url, database_url, clock) as core,
+    ):
         refused = await deliver(core, b" " * (16 * 1024 + 1), "secret")
         other_type = await deliver(core, b"{}", "secret", **{"Content-Type": "text/plain"})
 
@@ -165,7 +172,7 @@ async def test_bytes_and_signature_arrive_as_they_were_sent(database_url: Secret
     """Not parsed, not written anew: the signature covers every byte. Our credential says who hands it on."""
     body = b' {"b" : 1,\n"a":"\xc3\xa4\\u00e4" } '
     behave = answer(json.dumps(RECORDED).encode(), status="201 Created")
-    async with misbehaving(behave) as server, core_beside(server.url, database_url, clock) as core:
+    async with misbehaving_server(behave) as server, core_beside(server.url, database_url, clock) as core:
         done = await deliver(core, body, "secret", **{"X-Request-Id": "of-the-publisher"})
 
         assert (done.status, done.json) == (201, RECORDED)
@@ -213,7 +220,7 @@ async def test_an_answer_that_is_none_of_the_agreed_ones_is_not_passed_on(
     database_url: Secret, clock: FakeClock, status: str, media_type: str, said: dict[str, Any]
 ) -> None:
     behave = answer(json.dumps(said).encode(), status=status, media_type=media_type)
-    async with misbehaving(behave) as server, core_beside(server.url, database_url, clock) as core:
+    async with misbehaving_server(behave) as server, core_beside(server.url, database_url, clock) as core:
         refused = await deliver(core, b"{}", "secret")
 
     assert (refused.status, refused.code) == (503, "audience_unavailable")
@@ -222,7 +229,7 @@ async def test_an_answer_that_is_none_of_the_agreed_ones_is_not_passed_on(
 async def test_errors_that_are_none_are_left_out(database_url: Secret, clock: FakeClock) -> None:
     said = {"code": "validation_failed", "errors": ["x", {"pointer": 7}, {"pointer": "/a", "message": "wrong"}]}
     behave = answer(json.dumps(said).encode(), status="422 No", media_type=PROBLEM)
-    async with misbehaving(behave) as server, core_beside(server.url, database_url, clock) as core:
+    async with misbehaving_server(behave) as server, core_beside(server.url, database_url, clock) as core:
         refused = await deliver(core, b"{}", "secret")
 
     assert refused.json["errors"] == [{"location": "body", "pointer": "/a", "message": "wrong"}]

@@ -8,9 +8,11 @@ from typing import Any
 
 import httpx2
 import pytest
-from audience_app import CREDENTIAL
-from core_app import AUDIO_CREDENTIAL, MASTER_KEY, OPERATOR_TOKEN, Rival, Tenant
-from up_process import SOUNDMARK, clean_environ, until
+from support.audience_client import CREDENTIAL
+from support.core_settings import AUDIO_CREDENTIAL, MASTER_KEY, OPERATOR_TOKEN
+from support.rival import Rival
+from support.tenant import Tenant
+from support.up_process import SOUNDMARK, clean_environ, until
 
 from soundmark.core.context import WorkContext
 from soundmark.core.features.audience_control import jobs
@@ -64,7 +66,7 @@ async def test_what_a_killed_core_had_done_is_settled_and_done_once(  # noqa: PL
         httpx2.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {OPERATOR_TOKEN}"}, timeout=60) as client,
         contextlib.AsyncExitStack() as held,
     ):
-        asking = client.post("/v1/audience/integrations", json=tenant.wanted_integration())
+        asking = client.post("/v1/audience/integrations", json=tenant.integration_body())
         async with measuring.holding("LOCK TABLE entitlements, integrations IN EXCLUSIVE MODE"):
             creating = await measuring.while_waiting(asking)
             # Whoever finalises the entry waits here.

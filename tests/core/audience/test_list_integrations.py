@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from core_app import Api, Tenant
+from support.core_client import Api
+from support.tenant import Tenant, make_tenant
 
 
 async def listed(tenant: Tenant, **query: Any) -> Any:
@@ -18,7 +19,7 @@ async def test_pages_join_into_all_of_them_newest_first(api: Api, tenant: Tenant
     made = []
     for number in range(5):
         api.clock.advance(seconds=number % 2)
-        integration = await tenant.given_integration()
+        integration = await tenant.make_integration()
         del integration["hmac_secret"]
         made.append(integration)
     await tenant.change_integration("revoke", made[0]["id"])
@@ -46,16 +47,16 @@ async def test_a_page_holds_as_many_as_a_page_may(tenant: Tenant) -> None:
 
 
 async def test_only_the_projects_own_are_listed(api: Api, tenant: Tenant) -> None:
-    await tenant.given_integration()
-    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
+    await tenant.make_integration()
+    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
     assert (await listed(other))["data"] == []
-    assert (await listed(await api.given_tenant()))["data"] == []
+    assert (await listed(await make_tenant(api)))["data"] == []
 
 
 async def test_a_cursor_belongs_to_its_project(api: Api, tenant: Tenant) -> None:
-    other = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
+    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
     for _ in range(2):
-        await tenant.given_integration()
+        await tenant.make_integration()
     cursor = (await listed(tenant, limit=1))["next_cursor"]
     for params in ({**other.in_project, "cursor": cursor}, {**tenant.in_project, "cursor": cursor[:-1] + "A"}):
         answer = await api.get("/v1/audience/integrations", params=params)

@@ -9,9 +9,12 @@ from typing import Any
 
 import httpx2
 import pytest
-from audience_faults import FAULTS, core_beside, failing_audience
-from core_app import Answer, Api, FakeClock, Rival, Tenant
 from soundmark_sdk import read_key_set, verify_answer
+from support.audience_faults import FAULTS, core_beside, failing_audience
+from support.core_client import Answer, Api
+from support.fake_clock import FakeClock
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp
@@ -24,13 +27,13 @@ def measured_by(integration_id: str) -> dict[str, Any]:
 
 
 async def issue(tenant: Tenant, integration_id: str, **options: Any) -> Answer:
-    body = tenant.wanted_code(**measured_by(integration_id), **options.pop("changes", {}))
+    body = tenant.code_body(**measured_by(integration_id), **options.pop("changes", {}))
     return await tenant.api.post("/v1/codes", json=body, **options)
 
 
 @pytest.fixture
 async def integration_id(tenant: Tenant) -> str:
-    return str((await tenant.given_integration())["id"])
+    return str((await tenant.make_integration())["id"])
 
 
 async def verified(api: Api, answer: Answer, token: str) -> Any:
@@ -57,8 +60,8 @@ async def test_a_resolution_carries_a_measurement_proof(
     api: Api, tenant: Tenant, integration_id: str, proof: bool
 ) -> None:
     now = api.clock.freeze()
-    campaign = await tenant.given_campaign()
-    code = await tenant.given_code(campaign_id=campaign["id"], **measured_by(integration_id))
+    campaign = await tenant.make_campaign()
+    code = await tenant.make_code(campaign_id=campaign["id"], **measured_by(integration_id))
     answer = await api.other(token=None).resolve(code["broadcast_token"], proof=proof)
     assert answer.status == 200
     measurement = answer.json["measurement_proof"]
@@ -80,14 +83,14 @@ async def test_a_resolution_carries_a_measurement_proof(
 
 
 async def test_a_code_without_a_campaign_says_so(api: Api, tenant: Tenant, integration_id: str) -> None:
-    code = await tenant.given_code(**measured_by(integration_id))
+    code = await tenant.make_code(**measured_by(integration_id))
     answer = await api.resolve(code["broadcast_token"])
     assert answer.json["measurement_proof"]["campaign_id"] is None
     assert (await verified(api, answer, code["broadcast_token"])).measurement_proof is not None
 
 
 async def test_a_code_that_is_not_measured_carries_none(api: Api, tenant: Tenant) -> None:
-    code = await tenant.given_code()
+    code = await tenant.make_code()
     answer = await api.resolve(code["broadcast_token"])
     assert "measurement_proof" not in answer.json
     assert (await verified(api, answer, code["broadcast_token"])).measurement_proof is None
@@ -97,8 +100,8 @@ async def test_each_of_those_who_resolve_at_once_has_a_proof_of_his_own(
     api: Api, tenant: Tenant, integration_id: str
 ) -> None:
     """A proof counts once, so it cannot be shared as an envelope may be; nor with who asks for no envelope."""
-    measured = await tenant.given_code(**measured_by(integration_id))
-    other = await tenant.given_code()
+    measured = await tenant.make_code(**measured_by(integration_id))
+    other = await tenant.make_code()
     tokens = [measured["broadcast_token"]] * 40 + [other["broadcast_token"]] * 5
     answers = await asyncio.gather(*(api.resolve(token, proof=bool(at % 3)) for at, token in enumerate(tokens)))
     assert {answer.status for answer in answers} == {200}
@@ -111,8 +114,8 @@ async def test_each_of_those_who_resolve_at_once_has_a_proof_of_his_own(
 
 
 async def test_revocation_and_expiry_hold_for_measured_codes(api: Api, tenant: Tenant, integration_id: str) -> None:
-    revoked = await tenant.given_code(**measured_by(integration_id))
-    expired = await tenant.given_code(lifetime_s=60, **measured_by(integration_id))
+    revoked = await tenant.make_code(**measured_by(integration_id))
+    expired = await tenant.make_code(lifetime_s=60, **measured_by(integration_id))
     await tenant.revoke(revoked["xr_id"])
     api.clock.advance(seconds=61)
     assert (await api.resolve(revoked["broadcast_token"])).code == "code_unavailable"
@@ -120,7 +123,7 @@ async def test_revocation_and_expiry_hold_for_measured_codes(api: Api, tenant: T
 
 
 async def test_a_batch_is_measured_alike(api: Api, tenant: Tenant, integration_id: str) -> None:
-    body = {**tenant.wanted_code(**measured_by(integration_id)), "count": 3}
+    body = {**tenant.code_body(**measured_by(integration_id)), "count": 3}
     answer = await api.post("/v1/codes/batch", json=body)
     assert {code["audience_integration_id"] for code in answer.json["data"]} == {integration_id}
     tokens = [code["broadcast_token"] for code in answer.json["data"]]
@@ -134,18 +137,18 @@ async def test_an_integration_that_may_not_measure_issues_nothing(
     api: Api, tenant: Tenant, rival: Rival, path: str, dry_run: bool
 ) -> None:
     """Unknown, of another project, of another organisation: alike. Revoked: told, to its own project."""
-    revoked = (await tenant.given_integration())["id"]
+    revoked = (await tenant.make_integration())["id"]
     await tenant.change_integration("revoke", revoked)
-    sibling = Tenant(api, tenant.organization_id, await api.given_project(tenant.organization_id, "Evening show"))
-    stranger = await api.given_tenant()
+    sibling = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
+    stranger = await make_tenant(api)
     expected = {
         "int_" + "A" * 22: (404, "integration_not_found"),
-        (await sibling.given_integration())["id"]: (404, "integration_not_found"),
-        (await stranger.given_integration())["id"]: (404, "integration_not_found"),
+        (await sibling.make_integration())["id"]: (404, "integration_not_found"),
+        (await stranger.make_integration())["id"]: (404, "integration_not_found"),
         revoked: (409, "integration_revoked"),
     }
     for integration_id, (status, code) in expected.items():
-        body = tenant.wanted_code(**measured_by(integration_id)) | ({"count": 2} if "batch" in path else {})
+        body = tenant.code_body(**measured_by(integration_id)) | ({"count": 2} if "batch" in path else {})
         answer = await api.post(path, json=body, params={"dry_run": "true"} if dry_run else {})
         if dry_run:
             assert (answer.status, answer.json["would_issue"], answer.json["code"]) == (200, False, code)
@@ -168,7 +171,7 @@ async def test_what_else_is_wrong_with_a_request_is_said_first(tenant: Tenant) -
 
 async def test_a_revocation_of_the_integration_leaves_its_codes(api: Api, tenant: Tenant, integration_id: str) -> None:
     """They stay what was signed; Audience refuses their events."""
-    code = await tenant.given_code(**measured_by(integration_id))
+    code = await tenant.make_code(**measured_by(integration_id))
     await tenant.change_integration("revoke", integration_id)
     answer = await api.resolve(code["broadcast_token"])
     assert answer.json["measurement_proof"]["integration_id"] == integration_id
@@ -179,11 +182,11 @@ async def test_while_audience_fails_no_measured_code_is_issued_and_every_other_i
     database_url: Secret, clock: FakeClock, rival: Rival, fault: str
 ) -> None:
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as api, asyncio.timeout(30):
-        tenant = await api.given_tenant()
+        tenant = await make_tenant(api)
         refused, verdict, other = await asyncio.gather(
             issue(tenant, "int_" + "A" * 22, headers=KEY),
             issue(tenant, "int_" + "A" * 22, params={"dry_run": "true"}),
-            api.post("/v1/codes", json=tenant.wanted_code()),
+            api.post("/v1/codes", json=tenant.code_body()),
         )
         assert (refused.status, refused.code) == (503, "audience_unavailable")
         assert (verdict.status, verdict.json["code"]) == (200, "audience_unavailable")
@@ -197,9 +200,9 @@ async def test_what_was_issued_is_answered_again_without_asking_audience(
 ) -> None:
     """Also after the integration was revoked, or while Audience is silent."""
     async with core_beside(measuring_url, database_url, clock) as api:
-        tenant = await api.given_tenant()
-        integration = await tenant.given_integration()
-        body = tenant.wanted_code(**measured_by(integration["id"]))
+        tenant = await make_tenant(api)
+        integration = await tenant.make_integration()
+        body = tenant.code_body(**measured_by(integration["id"]))
         first = await api.post("/v1/codes", json=body, headers=KEY)
         assert first.status == 201
     async with failing_audience("slow") as url, core_beside(url, database_url, clock) as api:
@@ -212,9 +215,9 @@ async def test_what_was_issued_is_answered_again_without_asking_audience(
 
 
 async def test_the_summary_counts_measured_codes(tenant: Tenant, integration_id: str) -> None:
-    campaign = await tenant.given_campaign()
-    await tenant.given_code(campaign_id=campaign["id"])
-    await tenant.given_code(campaign_id=campaign["id"], **measured_by(integration_id))
+    campaign = await tenant.make_campaign()
+    await tenant.make_code(campaign_id=campaign["id"])
+    await tenant.make_code(campaign_id=campaign["id"], **measured_by(integration_id))
     summary = await tenant.api.get(f"/v1/campaigns/{campaign['id']}/summary", params=tenant.query)
     assert summary.json["counts"]["audience_enabled"] == 1
 
@@ -223,8 +226,8 @@ async def test_an_event_made_from_a_resolution_is_recorded_once(
     api: Api, tenant: Tenant, measuring_url: str, measuring: Rival
 ) -> None:
     """From issuance to the database of Audience, over both components."""
-    integration = await tenant.given_integration()
-    code = await tenant.given_code(**measured_by(integration["id"]))
+    integration = await tenant.make_integration()
+    code = await tenant.make_code(**measured_by(integration["id"]))
     resolution = (await api.resolve(code["broadcast_token"])).json
     event = {
         "event_id": "evt_" + "A" * 22,

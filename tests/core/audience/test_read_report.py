@@ -8,10 +8,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from audience_faults import FAULTS, core_beside, failing_audience
-from core_app import Answer, Api, FakeClock, Rival, Tenant
-from misbehaving import answer, misbehaving
-from recorded import Recorded, assert_reconciles, cells, store, store_integrity
+from support.audience_faults import FAULTS, core_beside, failing_audience
+from support.core_client import Answer, Api
+from support.fake_clock import FakeClock
+from support.misbehaving_server import answer, misbehaving_server
+from support.recorded_events import RecordedEvent, assert_reconciles, cells, store_events, store_integrity_days
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp
@@ -47,19 +50,19 @@ def refused(answered: Answer) -> tuple[int, str | None]:
 
 @pytest.fixture
 async def measured(tenant: Tenant, beside_core_url: Secret) -> Measured:
-    integration = await tenant.given_integration()
-    campaign = await tenant.given_campaign()
+    integration = await tenant.make_integration()
+    campaign = await tenant.make_campaign()
     audience = {"enabled": True, "integration_id": integration["id"]}
-    in_campaign = await tenant.given_code(audience=audience, campaign_id=campaign["id"])
-    alone = await tenant.given_code(audience=audience)
+    in_campaign = await tenant.make_code(audience=audience, campaign_id=campaign["id"])
+    alone = await tenant.make_code(audience=audience)
     hour_ago = tenant.api.clock.now() - timedelta(hours=1)
     events = [
-        Recorded(hour_ago, 1, in_campaign["xr_id"], campaign["id"]),
-        Recorded(hour_ago, 2, in_campaign["xr_id"], campaign["id"], country=None),
-        Recorded(hour_ago - timedelta(days=1), 1, alone["xr_id"], receiver_class="kiosk"),
+        RecordedEvent(hour_ago, 1, in_campaign["xr_id"], campaign["id"]),
+        RecordedEvent(hour_ago, 2, in_campaign["xr_id"], campaign["id"], country=None),
+        RecordedEvent(hour_ago - timedelta(days=1), 1, alone["xr_id"], receiver_class="kiosk"),
     ]
-    await asyncio.to_thread(store, beside_core_url, integration["id"], events)
-    await asyncio.to_thread(store_integrity, beside_core_url, integration["id"], {hour_ago.date(): (3, 2, 1)})
+    await asyncio.to_thread(store_events, beside_core_url, integration["id"], events)
+    await asyncio.to_thread(store_integrity_days, beside_core_url, integration["id"], {hour_ago.date(): (3, 2, 1)})
     return Measured(tenant, integration, campaign, in_campaign, alone)
 
 
@@ -142,7 +145,10 @@ async def unasked(
     """A report of a Core beside an Audience that counts how often it was asked."""
 
     async def ask(path: str | None = None, **query: str) -> tuple[Answer, int]:
-        async with misbehaving(answer(b"{}")) as server, core_beside(server.url, database_url, clock) as core:
+        async with (
+            misbehaving_server(answer(b"{}")) as server,
+            core_beside(server.url, database_url, clock) as core,
+        ):
             asked = len(server.requests)
             params = {**measured.tenant.in_project, **query}
             answered = await core.get(path or measured.path, params=params)
@@ -156,19 +162,19 @@ async def test_what_is_not_of_the_project_is_not_found_without_asking(
 ) -> None:
     """Unknown, malformed, another tenant's, another project's, and a Code that another integration measures."""
     tenant = measured.tenant
-    foreign = await api.given_tenant()
+    foreign = await make_tenant(api)
     project = await api.post("/v1/projects", json={**tenant.query, "name": "Evening show"})
     neighbour = replace(tenant, project_id=project.json["id"])
-    other = await tenant.given_integration()
+    other = await tenant.make_integration()
     wrong: list[tuple[str, str]] = []
     for owner in (foreign, neighbour):
         wrong += [
-            ("campaign_id", (await owner.given_campaign(name="Elsewhere"))["id"]),
-            ("xr_id", (await owner.given_code())["xr_id"]),
+            ("campaign_id", (await owner.make_campaign(name="Elsewhere"))["id"]),
+            ("xr_id", (await owner.make_code())["xr_id"]),
         ]
     wrong += [
-        ("xr_id", (await tenant.given_code())["xr_id"]),
-        ("xr_id", (await tenant.given_code(audience={"enabled": True, "integration_id": other["id"]}))["xr_id"]),
+        ("xr_id", (await tenant.make_code())["xr_id"]),
+        ("xr_id", (await tenant.make_code(audience={"enabled": True, "integration_id": other["id"]}))["xr_id"]),
         *UNKNOWN.items(),
         ("campaign_id", "summer"),
         ("xr_id", "xr_\x00"),
@@ -217,15 +223,15 @@ async def test_audiences_own_route_is_not_reachable_through_core(measured: Measu
 
 
 async def test_an_unknown_and_a_foreign_integration_are_not_found(api: Api, measured: Measured) -> None:
-    foreign = await api.given_tenant()
-    theirs = await foreign.given_integration()
+    foreign = await make_tenant(api)
+    theirs = await foreign.make_integration()
     for integration_id in ("int_" + "u" * 22, theirs["id"]):
         answered = await api.get(f"/v1/audience/reports/{integration_id}", params=measured.tenant.in_project)
         assert refused(answered) == (404, "integration_not_found")
 
 
 async def test_a_foreign_project_is_not_found(api: Api, measured: Measured) -> None:
-    foreign = await api.given_tenant()
+    foreign = await make_tenant(api)
     for project_id in (foreign.project_id, "prj_" + "u" * 22, "prj_\x00"):
         for path in (measured.path, "/v1/audience/legacy-report"):
             answered = await api.get(path, params={**measured.tenant.query, "project_id": project_id})
@@ -236,7 +242,7 @@ async def test_a_foreign_project_is_not_found(api: Api, measured: Measured) -> N
     ("scopes", "expected"), [(["audience:read"], 200), (["audience:write", "codes:read", "codes:write"], 403)]
 )
 async def test_a_key_needs_to_read_audience(measured: Measured, scopes: list[str], expected: int) -> None:
-    keyed = measured.tenant.with_key(await measured.tenant.given_key(scopes=scopes))
+    keyed = measured.tenant.with_key(await measured.tenant.make_key(scopes=scopes))
 
     answers = [
         await measured.report(by=keyed),
@@ -251,15 +257,15 @@ async def test_a_key_of_another_project_finds_nothing(api: Api, measured: Measur
     tenant = measured.tenant
     project = await api.post("/v1/projects", json={**tenant.query, "name": "Evening show"})
     neighbour = replace(tenant, project_id=project.json["id"])
-    keyed = neighbour.with_key(await neighbour.given_key(scopes=["audience:read"]))
+    keyed = neighbour.with_key(await neighbour.make_key(scopes=["audience:read"]))
 
     assert refused(await measured.report(by=keyed)) == (404, "project_not_found")
 
 
 async def test_a_report_that_is_too_large_is_said_so(measured: Measured, beside_core_url: Secret) -> None:
     at = measured.tenant.api.clock.now() - timedelta(hours=1)
-    events = [Recorded(at, 7, f"xr_{number:022d}") for number in range(10_000)]
-    await asyncio.to_thread(store, beside_core_url, measured.integration["id"], events)
+    events = [RecordedEvent(at, 7, f"xr_{number:022d}") for number in range(10_000)]
+    await asyncio.to_thread(store_events, beside_core_url, measured.integration["id"], events)
 
     assert refused(await measured.report()) == (422, "report_too_large")
     assert (await measured.report(xr_id=measured.alone["xr_id"])).json["events"] == 1
@@ -303,7 +309,7 @@ async def test_another_report_than_the_one_asked_for_is_no_answer(
     ]
     for body in [genuine, *wrong]:
         async with (
-            misbehaving(answer(json.dumps(body).encode())) as server,
+            misbehaving_server(answer(json.dumps(body).encode())) as server,
             core_beside(server.url, database_url, clock) as core,
         ):
             answered = await core.get(measured.path, params=measured.tenant.in_project)

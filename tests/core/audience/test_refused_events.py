@@ -7,8 +7,10 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from core_app import Answer, Api, core_settings, running_core
-from misbehaving import answer, misbehaving
+from support.core_client import Answer, Api
+from support.core_settings import core_settings
+from support.misbehaving_server import answer, misbehaving_server
+from support.running_apps import running_core
 
 from soundmark.kit.secret import Secret
 
@@ -22,7 +24,7 @@ NO_EVENT = answer(b'{"code": "validation_failed"}', status="422 No", media_type=
 @contextlib.asynccontextmanager
 async def beside(behave: Any, database_url: Secret) -> AsyncIterator[tuple[Api, Any]]:
     """A Core that has patience with three refusals in ten seconds, and the Audience beside it."""
-    async with misbehaving(behave) as server:
+    async with misbehaving_server(behave) as server:
         changes = {"refusal_rate_limit": LIMIT, "refusal_rate_window_s": WINDOW_S, "trusted_proxies": "10.0.0.0/8"}
         async with running_core(core_settings(database_url, audience_url=server.url, **changes)) as api:
             yield api, server

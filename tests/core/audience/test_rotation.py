@@ -6,8 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from audience_faults import FAULTS, failing_audience
-from core_app import Api, Rival, Tenant
+from support.audience_faults import FAULTS, failing_audience
+from support.core_client import Api
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.channel.audience import PUSHED_AT_ONCE, AudienceChannel
 from soundmark.core.context import WorkContext
@@ -58,8 +60,8 @@ async def trusted(measuring: Rival) -> list[tuple[str, str | None]]:
 async def test_every_integration_is_told_before_the_key_signs(
     api: Api, tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival
 ) -> None:
-    other = await api.given_tenant()
-    integrations = [await each.given_integration() for each in (tenant, other, tenant)]
+    other = await make_tenant(api)
+    integrations = [await each.make_integration() for each in (tenant, other, tenant)]
     await tenant.change_integration("revoke", integrations[2]["id"])
     old = (await keys.by_status())["active"]
     staged = await keys.stage()
@@ -77,7 +79,7 @@ async def test_every_integration_is_told_before_the_key_signs(
 
 
 async def test_many_integrations_are_told_in_steps(tenant: Tenant, keys: Keys, measuring: Rival) -> None:
-    await tenant.given_integration()
+    await tenant.make_integration()
     await measuring.run(
         "INSERT INTO integrations (id, organization_id, project_id, mode, retention_days, sealed_secret, core_key_id,"
         " core_public_key, created_at)"
@@ -96,7 +98,7 @@ async def test_many_integrations_are_told_in_steps(tenant: Tenant, keys: Keys, m
 async def test_while_audience_fails_the_key_does_not_sign_and_the_worker_goes_on(
     tenant: Tenant, keys: Keys, measuring: Rival, failing: AudienceChannel
 ) -> None:
-    await tenant.given_integration()
+    await tenant.make_integration()
     old = (await keys.by_status())["active"]
     staged = await keys.stage()
     with pytest.raises(KeyRefused, match="Audience does not answer"):
@@ -111,7 +113,7 @@ async def test_while_audience_fails_the_key_does_not_sign_and_the_worker_goes_on
 async def test_in_an_emergency_the_key_signs_and_audience_is_told_later(
     tenant: Tenant, keys: Keys, measuring: Rival, failing: AudienceChannel
 ) -> None:
-    await tenant.given_integration()
+    await tenant.make_integration()
     old = (await keys.by_status())["active"]
     staged = await keys.stage()
     assert await keys.put_in_place(staged, failing, must_be_told=False) is False
@@ -127,7 +129,7 @@ async def test_a_staged_key_is_nobodys_business_until_it_is_put_in_place(
     """It may wait for a week, and Audience would forget the one that signs after seven minutes."""
     active = (await keys.by_status())["active"]
     await keys.stage()
-    integration = await tenant.given_integration()
+    integration = await tenant.make_integration()
     assert integration["core_key_id"] == active
     assert (await tenant.change_integration("core-key", integration["id"])).json["core_key_id"] == active
     await jobs.keep_told_of_keys(keys.work)
@@ -141,9 +143,9 @@ async def test_what_is_created_while_a_rotation_tells_trusts_the_coming_key_and_
     old = (await keys.by_status())["active"]
     staged = await keys.stage()
     await rival.run("UPDATE signing_keys SET push_began_at = now() WHERE status = 'next'")
-    assert (await tenant.given_integration())["core_key_id"] == staged
+    assert (await tenant.make_integration())["core_key_id"] == staged
     assert await trusted(measuring) == [(staged, old)]
-    integration = await tenant.given_integration()
+    integration = await tenant.make_integration()
     assert (await tenant.change_integration("core-key", integration["id"])).json["core_key_id"] == staged
 
 
@@ -154,7 +156,7 @@ async def test_what_was_being_created_when_a_rotation_passed_by_is_told_after(
     old = (await keys.by_status())["active"]
     staged = await keys.stage()
     async with measuring.holding("LOCK TABLE entitlements, integrations IN EXCLUSIVE MODE"):
-        creating = await measuring.while_waiting(tenant.given_integration())
+        creating = await measuring.while_waiting(tenant.make_integration())
         await rival.run("UPDATE signing_keys SET push_began_at = now(), pushed_at = now() WHERE status = 'next'")
     assert (await creating)["core_key_id"] == staged
     assert await trusted(measuring) == [(staged, old)]
@@ -166,7 +168,7 @@ async def test_an_update_of_the_key_that_a_rotation_overtook_ends_with_the_new_k
 ) -> None:
     """It chose the key before, and arrived after: the integration would refuse every event in seven minutes."""
     old = (await keys.by_status())["active"]
-    integration = await tenant.given_integration()
+    integration = await tenant.make_integration()
     staged = await keys.stage()
     async with rival.holding("SELECT FROM projects FOR UPDATE"):
         updating = await rival.while_waiting(tenant.change_integration("core-key", integration["id"]))
@@ -180,7 +182,7 @@ async def test_an_update_of_the_key_that_a_rotation_overtook_ends_with_the_new_k
 async def test_a_rotation_that_dies_is_finished_by_running_it_again(
     tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival, phase: str
 ) -> None:
-    await tenant.given_integration()
+    await tenant.make_integration()
     old = (await keys.by_status())["active"]
     staged = await keys.stage()
     condition = {
@@ -212,7 +214,7 @@ async def test_what_is_finished_late_leaves_the_key_that_signed_until_then_its_s
     """Those who were told first would have forgotten it, and would refuse every event that is on its way."""
     clock = tenant.api.clock
     clock.freeze()
-    await tenant.given_integration()
+    await tenant.make_integration()
     await rival.run("UPDATE signing_keys SET pushed_at = now()")
     old = (await keys.by_status())["active"]
     staged = await keys.stage()
@@ -235,7 +237,7 @@ async def _dying(*_: Any) -> None:
 
 
 async def test_two_rotations_at_once_do_it_once(tenant: Tenant, keys: Keys, measuring: Rival) -> None:
-    await tenant.given_integration()
+    await tenant.make_integration()
     old = (await keys.by_status())["active"]
     staged = await keys.stage()
     await asyncio.gather(keys.put_in_place(staged), keys.put_in_place(staged))
@@ -256,7 +258,7 @@ async def test_a_key_that_core_did_not_make_is_pushed_to_nobody(
     tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival
 ) -> None:
     """What is pushed is made from the sealed half: whoever can write the table cannot have Audience trust his own."""
-    await tenant.given_integration()
+    await tenant.make_integration()
     staged = await keys.stage()
     (genuine,) = await rival.rows("SELECT public_key FROM signing_keys WHERE status = 'next'")
     await rival.run("UPDATE signing_keys SET public_key = %s WHERE status = 'next'", bytes(32))
@@ -268,7 +270,7 @@ async def test_a_rotation_waits_until_the_last_one_is_over(
     api: Api, tenant: Tenant, keys: Keys, measuring: Rival
 ) -> None:
     """Audience trusts one key and the one before: proofs of a third would be refused. In an emergency they are."""
-    await tenant.given_integration()
+    await tenant.make_integration()
     first = (await keys.by_status())["active"]
     second = await keys.stage()
     await keys.put_in_place(second)

@@ -7,9 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from audience_faults import FAULTS, failing_audience
-from core_app import FakeClock, Rival, Tenant, jobs_settings
-from misbehaving import answer, misbehaving
+from support.audience_faults import FAULTS, failing_audience
+from support.core_settings import jobs_settings
+from support.fake_clock import FakeClock
+from support.misbehaving_server import answer, misbehaving_server
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.context import WorkContext
 from soundmark.core.domain.audit import FinalOutcome, Intent, IntentAction
@@ -22,7 +25,7 @@ Outcomes = Callable[[], Awaitable[list[tuple[str, str]]]]
 REVOCATION = "audience.integration_revocation"
 
 
-async def given_intent(tenant: Tenant, rival: Rival, identity: str = "aud_" + "A" * 22, **facts: Any) -> Intent:
+async def make_intent(tenant: Tenant, rival: Rival, identity: str = "aud_" + "A" * 22, **facts: Any) -> Intent:
     """An entry that was requested just now."""
     now = tenant.api.clock.now()
     intent = Intent(tenant.organization_id, identity, tenant.project_id, facts.get("action", REVOCATION), now)
@@ -37,9 +40,9 @@ async def given_intent(tenant: Tenant, rival: Rival, identity: str = "aud_" + "A
     return intent
 
 
-async def given_operation(measuring: Rival, tenant: Tenant, identity: str) -> None:
+async def make_operation(measuring: Rival, tenant: Tenant, identity: str) -> None:
     """Audience did it."""
-    integration = await tenant.given_integration()
+    integration = await tenant.make_integration()
     await measuring.run("UPDATE operations SET id = %s WHERE answer LIKE %s", identity, "%" + integration["id"] + "%")
 
 
@@ -51,8 +54,8 @@ async def outcome_of(rival: Rival, identity: str) -> str:
 async def test_what_audience_did_is_completed(
     tenant: Tenant, rival: Rival, measuring: Rival, work: WorkContext
 ) -> None:
-    intent = await given_intent(tenant, rival)
-    await given_operation(measuring, tenant, intent.id)
+    intent = await make_intent(tenant, rival)
+    await make_operation(measuring, tenant, intent.id)
     tenant.api.clock.advance(seconds=61)
     assert await jobs.settle_intents(work) == 1
     assert await outcome_of(rival, intent.id) == "completed"
@@ -64,7 +67,7 @@ async def test_what_may_be_under_way_is_left_alone(
 ) -> None:
     """For a minute whoever asked settles it; for five it may be done yet, though nothing is known of it."""
     now = tenant.api.clock.freeze()
-    intent = await given_intent(tenant, rival)
+    intent = await make_intent(tenant, rival)
     for seconds in (0, 60, 240):
         tenant.api.clock.frozen_at = now + timedelta(seconds=seconds)
         assert await jobs.settle_intents(work) == 0
@@ -73,15 +76,15 @@ async def test_what_may_be_under_way_is_left_alone(
     assert await jobs.settle_intents(work) == 1
     assert await outcome_of(rival, intent.id) == "failed"
     # What is settled stays so, whatever Audience says later.
-    await given_operation(measuring, tenant, intent.id)
+    await make_operation(measuring, tenant, intent.id)
     assert await jobs.settle_intents(work) == 0
     assert await outcome_of(rival, intent.id) == "failed"
 
 
 async def test_many_are_settled_at_once_and_of_every_tenant(tenant: Tenant, rival: Rival, work: WorkContext) -> None:
-    other = await tenant.api.given_tenant()
+    other = await make_tenant(tenant.api)
     for number in range(205):
-        await given_intent(tenant if number % 2 else other, rival, f"aud_{number:022d}")
+        await make_intent(tenant if number % 2 else other, rival, f"aud_{number:022d}")
     tenant.api.clock.advance(minutes=6)
     assert await jobs.settle_intents(work) == 205
     assert await rival.rows("SELECT FROM audit_entries WHERE outcome = 'requested'") == []
@@ -94,7 +97,7 @@ async def test_while_audience_fails_nothing_is_settled(
     tenant: Tenant, rival: Rival, database_url: Secret, clock: FakeClock, fault: str
 ) -> None:
     """Nor taken for failed: an answer that is none says nothing about what was done."""
-    intent = await given_intent(tenant, rival)
+    intent = await make_intent(tenant, rival)
     clock.advance(hours=1)
     async with failing_audience(fault) as url:
         ctx = work_context(jobs_settings(database_url, AUDIENCE_URL=url, PRIVATE_TIMEOUT_S="1"), clock=clock)
@@ -113,8 +116,8 @@ async def test_one_that_audience_fails_on_keeps_no_other_waiting(
     """Three in a row are no accident any more."""
     names = [f"aud_{number:022}" for number in range(8)]
     for name in names:
-        await given_intent(tenant, rival, name)
-        await given_operation(measuring, tenant, name)
+        await make_intent(tenant, rival, name)
+        await make_operation(measuring, tenant, name)
     broken = {names[0], names[2], names[3], names[5], names[6], names[7]}
     await measuring.run("UPDATE operations SET answer = 'no JSON' WHERE id = ANY(%s)", list(broken))
     tenant.api.clock.advance(minutes=2)
@@ -126,9 +129,9 @@ async def test_one_that_audience_fails_on_keeps_no_other_waiting(
 async def test_an_answer_about_another_operation_settles_nothing(
     tenant: Tenant, rival: Rival, database_url: Secret, clock: FakeClock
 ) -> None:
-    intent = await given_intent(tenant, rival)
+    intent = await make_intent(tenant, rival)
     clock.advance(hours=1)
-    async with misbehaving(answer(json.dumps({"id": "aud_other"}).encode())) as server:
+    async with misbehaving_server(answer(json.dumps({"id": "aud_other"}).encode())) as server:
         ctx = work_context(jobs_settings(database_url, AUDIENCE_URL=server.url), clock=clock)
         await ctx.db.open()
         try:
@@ -154,8 +157,8 @@ async def test_only_the_exact_entry_is_finalised(
     tenant: Tenant, rival: Rival, work: WorkContext, changes: dict[str, Any]
 ) -> None:
     """API v1, "Lifecycle audit intents"."""
-    other = await tenant.api.given_tenant()
-    intent = await given_intent(tenant, rival)
+    other = await make_tenant(tenant.api)
+    intent = await make_intent(tenant, rival)
     facts = {name: getattr(intent, name) for name in Intent.__dataclass_fields__} | changes
     if facts["organization_id"] == "another":
         facts["organization_id"] = other.organization_id
@@ -169,7 +172,7 @@ async def test_of_two_who_finalise_the_first_is_told(
     tenant: Tenant, rival: Rival, work: WorkContext, first: FinalOutcome
 ) -> None:
     """Whoever asked and the job, at once: a terminal entry is never rewritten, and sealed once."""
-    intent = await given_intent(tenant, rival)
+    intent = await make_intent(tenant, rival)
     second: FinalOutcome = "failed" if first == "completed" else "completed"
 
     async def finalise(outcome: FinalOutcome) -> bool:
@@ -186,13 +189,13 @@ async def test_of_two_who_finalise_the_first_is_told(
 
 async def test_two_workers_settle_each_once(tenant: Tenant, rival: Rival, work: WorkContext) -> None:
     for number in range(20):
-        await given_intent(tenant, rival, f"aud_{number:022d}")
+        await make_intent(tenant, rival, f"aud_{number:022d}")
     tenant.api.clock.advance(minutes=6)
     assert sum(await asyncio.gather(jobs.settle_intents(work), jobs.settle_intents(work))) == 20
 
 
 async def test_a_worker_that_dies_leaves_the_rest_to_the_next(tenant: Tenant, rival: Rival, work: WorkContext) -> None:
-    intent = await given_intent(tenant, rival)
+    intent = await make_intent(tenant, rival)
     tenant.api.clock.advance(minutes=6)
     async with rival.holding("SELECT FROM audit_entries WHERE id = %s FOR UPDATE", intent.id):
         settling = await rival.while_waiting(jobs.settle_intents(work))
@@ -209,8 +212,8 @@ async def test_an_integration_that_was_left_behind_is_told_of_the_key_again(
 ) -> None:
     """Nobody looked whether a rotation had passed it by, since whoever gave it a key died."""
     await rival.run("UPDATE signing_keys SET pushed_at = now()")
-    intent = await given_intent(tenant, rival, action=action)
-    await given_operation(measuring, tenant, intent.id)
+    intent = await make_intent(tenant, rival, action=action)
+    await make_operation(measuring, tenant, intent.id)
     tenant.api.clock.advance(seconds=61)
     await jobs.settle_intents(work)
     assert await rival.rows("SELECT pushed_at FROM signing_keys WHERE status = 'active'") == [(None,)]

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from audit_chaining import given_organization, opened_chain
-from core_app import Rival
+from support.audit_entries import make_organization, open_chain
+from support.rival import Rival
 
 from soundmark.core.audit_chain import AuditChain
 from soundmark.embedded.postgres import RunningCluster
@@ -22,7 +22,7 @@ async def db(spare_database_url: Secret) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def chain(db: Database) -> AuditChain:
-    return await opened_chain(db)
+    return await open_chain(db)
 
 
 @pytest.fixture
@@ -33,4 +33,4 @@ def rival(spare_database_url: Secret, cluster: RunningCluster) -> Rival:
 
 @pytest.fixture
 async def organization_id(db: Database) -> str:
-    return await given_organization(db)
+    return await make_organization(db)

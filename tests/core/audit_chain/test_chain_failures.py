@@ -5,16 +5,11 @@ import contextlib
 from typing import Any
 
 import pytest
-from audit_chaining import (
-    broken,
-    given_organization,
-    good,
-    opened_chain,
-    verified,
-    write,
-)
-from core_app import Rival, core_settings, running_core
 from structlog.testing import capture_logs
+from support.audit_entries import broken_at, intact, make_organization, open_chain, verify_chain, write_entry
+from support.core_settings import core_settings
+from support.rival import Rival
+from support.running_apps import running_core
 
 from soundmark.core import audit_chain as audit_chain_module
 from soundmark.core.audit_chain import AuditChain, ChainBroken
@@ -27,9 +22,9 @@ from soundmark.kit.tasks import ended
 async def test_a_sealer_that_dies_in_the_middle_has_done_nothing(
     db: Database, chain: AuditChain, organization_id: str, rival: Rival
 ) -> None:
-    await write(db, organization_id)
+    await write_entry(db, organization_id)
     await chain.seal_waiting()
-    second = await write(db, organization_id)
+    second = await write_entry(db, organization_id)
     state = "SELECT (SELECT count(*) FROM audit_seals), (SELECT max(position) FROM audit_heads)"
     async with rival.holding("SELECT FROM audit_unsealed FOR UPDATE"):
         # Its seals are inserted, and it is about to take the entry off the list.
@@ -38,9 +33,9 @@ async def test_a_sealer_that_dies_in_the_middle_has_done_nothing(
         with pytest.raises(DatabaseUnavailable):
             await sealing
         assert await rival.rows(state) == [(1, 1)]
-        assert await verified(db, chain, organization_id) == good(2, unsealed=1)
+        assert await verify_chain(db, chain, organization_id) == intact(2, unsealed=1)
     await chain.seal_waiting()
-    assert await verified(db, chain, organization_id) == good(2)
+    assert await verify_chain(db, chain, organization_id) == intact(2)
     assert await rival.rows("SELECT position FROM audit_seals WHERE entry_id = %s", second) == [(2,)]
 
 
@@ -48,12 +43,12 @@ async def test_a_note_that_stayed_behind_is_removed(
     db: Database, chain: AuditChain, organization_id: str, rival: Rival
 ) -> None:
     """An entry is sealed once at each stage, whoever asks again."""
-    entry_id = await write(db, organization_id)
+    entry_id = await write_entry(db, organization_id)
     await chain.seal_waiting()
     await rival.run("INSERT INTO audit_unsealed VALUES (%s, %s, 'final', now())", organization_id, entry_id)
-    await write(db, organization_id)
+    await write_entry(db, organization_id)
     await chain.seal_waiting()
-    assert await verified(db, chain, organization_id) == good(2)
+    assert await verify_chain(db, chain, organization_id) == intact(2)
 
 
 async def test_nothing_is_sealed_on_top_of_a_broken_end(
@@ -61,23 +56,23 @@ async def test_nothing_is_sealed_on_top_of_a_broken_end(
 ) -> None:
     """Another organisation's entries are, and the trouble is logged once, not with every round."""
     monkeypatch.setattr(audit_chain_module, "SEAL_EVERY_S", 0.0)
-    first = await write(db, organization_id)
+    first = await write_entry(db, organization_id)
     await chain.seal_waiting()
     await rival.run("UPDATE audit_heads SET seal = decode(repeat('00', 32), 'hex')")
-    await write(db, organization_id)
-    other = await given_organization(db)
+    await write_entry(db, organization_id)
+    other = await make_organization(db)
     with capture_logs() as logged:
         sealing = asyncio.create_task(chain.keep_sealing())
         for _ in range(3):
-            await write(db, other)
+            await write_entry(db, other)
             async with asyncio.timeout(60):
-                while (await verified(db, chain, other)).unsealed:
+                while (await verify_chain(db, chain, other)).unsealed:
                     pass
         await ended(sealing)
     assert [(line["event"], line["organization_id"], line["error"]) for line in logged] == [
         ("audit_entries_not_sealed", organization_id, ChainBroken.__name__)
     ]
-    assert await verified(db, chain, organization_id) == broken(first, entries=2, unsealed=1)
+    assert await verify_chain(db, chain, organization_id) == broken_at(first, entries=2, unsealed=1)
 
 
 @pytest.mark.parametrize("failure", [RuntimeError("a mistake of ours"), DatabaseUnavailable()], ids=repr)
@@ -103,12 +98,12 @@ async def test_no_failure_ends_the_sealing(
         return await genuine(*arguments, **options)
 
     monkeypatch.setattr(audit_chain_module.audit_chain, "list_waiting_tenants", list_waiting_tenants)
-    await write(db, organization_id)
+    await write_entry(db, organization_id)
     with capture_logs() as logged:
         sealing = asyncio.create_task(chain.keep_sealing())
         async with asyncio.timeout(60):
             await failed.wait()
-            while (await verified(db, chain, organization_id)).unsealed:
+            while (await verify_chain(db, chain, organization_id)).unsealed:
                 pass
         await ended(sealing)
     expected = [] if isinstance(failure, DatabaseUnavailable) else ["RuntimeError"]
@@ -122,10 +117,10 @@ async def test_the_sealing_is_over_when_the_app_has_stopped(
     before = asyncio.all_tasks()
     async with contextlib.AsyncExitStack() as held:
         async with running_core(core_settings(spare_database_url)):
-            organization_id = await given_organization(db)
-            await write(db, organization_id)
+            organization_id = await make_organization(db)
+            await write_entry(db, organization_id)
             await held.enter_async_context(rival.holding("SELECT FROM audit_unsealed FOR UPDATE"))
             await rival.until_someone_waits()
-            chain = await opened_chain(db)
+            chain = await open_chain(db)
         assert "audit-chain" not in {task.get_name() for task in asyncio.all_tasks() - before}
-        assert await verified(db, chain, organization_id) == good(1, unsealed=1)
+        assert await verify_chain(db, chain, organization_id) == intact(1, unsealed=1)

@@ -4,15 +4,10 @@ import asyncio
 import json
 
 import pytest
-from audit_chaining import (
-    ENTROPY,
-    SEALER,
-    TEXTS,
-    opened_chain,
-)
-from core_app import Rival
 from hypothesis import given
 from hypothesis import strategies as st
+from support.audit_entries import ENTROPY, SEALER, TEXTS, open_chain
+from support.rival import Rival
 
 from soundmark.core.audit_chain import AuditChain
 from soundmark.core.domain.audit_chain import ChainKey, Content, _canonical
@@ -22,7 +17,7 @@ from soundmark.kit.sealing import SealBroken, Sealer
 
 
 async def test_several_first_starts_at_once_agree_on_one_key(db: Database, rival: Rival) -> None:
-    chains = await asyncio.gather(*[opened_chain(db) for _ in range(8)])
+    chains = await asyncio.gather(*[open_chain(db) for _ in range(8)])
     assert len({chain.key.genesis("org_1") for chain in chains}) == 1
     ((sealed,),) = await rival.rows("SELECT sealed FROM instance_secrets")
     key = SEALER.unseal(sealed, table="instance_secrets", column="sealed", row="audit_chain_key")
@@ -31,14 +26,14 @@ async def test_several_first_starts_at_once_agree_on_one_key(db: Database, rival
 
 
 async def test_a_later_start_has_the_same_key(db: Database, chain: AuditChain) -> None:
-    assert (await opened_chain(db)).key.genesis("org_1") == chain.key.genesis("org_1")
+    assert (await open_chain(db)).key.genesis("org_1") == chain.key.genesis("org_1")
 
 
 @pytest.mark.usefixtures("chain")
 async def test_another_master_key_does_not_open_the_chain(db: Database) -> None:
     """Core does not start with it: what it would seal nobody could verify."""
     with pytest.raises(SealBroken):
-        await opened_chain(db, Sealer(bytes(32), ENTROPY))
+        await open_chain(db, Sealer(bytes(32), ENTROPY))
 
 
 async def test_who_has_the_database_alone_can_make_no_seal(chain: AuditChain) -> None:

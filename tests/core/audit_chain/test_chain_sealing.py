@@ -4,17 +4,21 @@ import asyncio
 import contextlib
 
 import pytest
-from audit_chaining import (
-    broken,
-    finalise,
-    given_organization,
-    good,
-    opened_chain,
-    request,
-    verified,
-    write,
+from support.audit_entries import (
+    broken_at,
+    finalise_entry,
+    intact,
+    make_organization,
+    open_chain,
+    verify_chain,
+    write_entry,
+    write_requested_entry,
 )
-from core_app import Api, Rival, core_settings, running_core
+from support.core_client import Api
+from support.core_settings import core_settings
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import make_tenant
 
 from soundmark.core import audit_chain as audit_chain_module
 from soundmark.core.audit_chain import AuditChain
@@ -25,16 +29,16 @@ from soundmark.kit.tasks import ended
 
 
 async def test_entries_are_sealed_after_their_commit(db: Database, chain: AuditChain, organization_id: str) -> None:
-    assert await verified(db, chain, organization_id) == good(0)
+    assert await verify_chain(db, chain, organization_id) == intact(0)
     for _ in range(3):
-        await write(db, organization_id)
-    assert await verified(db, chain, organization_id) == good(3, unsealed=3)
+        await write_entry(db, organization_id)
+    assert await verify_chain(db, chain, organization_id) == intact(3, unsealed=3)
     await chain.seal_waiting()
-    assert await verified(db, chain, organization_id) == good(3)
-    await write(db, organization_id)
-    assert await verified(db, chain, organization_id) == good(4, unsealed=1)
+    assert await verify_chain(db, chain, organization_id) == intact(3)
+    await write_entry(db, organization_id)
+    assert await verify_chain(db, chain, organization_id) == intact(4, unsealed=1)
     await chain.seal_waiting()
-    assert await verified(db, chain, organization_id) == good(4)
+    assert await verify_chain(db, chain, organization_id) == intact(4)
 
 
 async def test_more_than_is_sealed_at_once_is_sealed(
@@ -44,27 +48,27 @@ async def test_more_than_is_sealed_at_once_is_sealed(
     monkeypatch.setattr(audit_chain_module, "SEALED_AT_ONCE", 2)
     monkeypatch.setattr(audit_chain_module, "_TENANTS_AT_ONCE", 1)
     monkeypatch.setattr(verification, "_LINKS_AT_ONCE", 2)
-    others = [await given_organization(db) for _ in range(3)]
+    others = [await make_organization(db) for _ in range(3)]
     for number in range(4):
         for each in (organization_id, *others[: number + 1]):
-            await write(db, each)
+            await write_entry(db, each)
     await chain.seal_waiting()
-    assert await verified(db, chain, organization_id) == good(4)
-    assert [(await verified(db, chain, other)).unsealed for other in others] == [0, 0, 0]
+    assert await verify_chain(db, chain, organization_id) == intact(4)
+    assert [(await verify_chain(db, chain, other)).unsealed for other in others] == [0, 0, 0]
 
 
 async def test_an_entry_is_sealed_when_it_is_written_and_when_it_is_finalised(
     db: Database, chain: AuditChain, organization_id: str, rival: Rival
 ) -> None:
     """Whether or not the first of these happened before the second."""
-    early = await request(db, organization_id)
+    early = await write_requested_entry(db, organization_id)
     await chain.seal_waiting()
-    late = await request(db, organization_id)
-    await finalise(db, organization_id, late)
-    await finalise(db, organization_id, early, "completed")
-    assert await verified(db, chain, organization_id) == good(2, unsealed=2)
+    late = await write_requested_entry(db, organization_id)
+    await finalise_entry(db, organization_id, late)
+    await finalise_entry(db, organization_id, early, "completed")
+    assert await verify_chain(db, chain, organization_id) == intact(2, unsealed=2)
     await chain.seal_waiting()
-    assert await verified(db, chain, organization_id) == good(2)
+    assert await verify_chain(db, chain, organization_id) == intact(2)
     rows = await rival.rows("SELECT position, entry_id, stage FROM audit_seals ORDER BY position")
     assert rows[0] == (1, early, "requested")
     assert [stage for _, entry_id, stage in rows if entry_id == late] == ["requested", "final"]
@@ -72,12 +76,12 @@ async def test_an_entry_is_sealed_when_it_is_written_and_when_it_is_finalised(
 
 
 async def test_what_was_finalised_is_not_rewritten(db: Database, chain: AuditChain, organization_id: str) -> None:
-    entry_id = await request(db, organization_id)
-    await finalise(db, organization_id, entry_id)
+    entry_id = await write_requested_entry(db, organization_id)
+    await finalise_entry(db, organization_id, entry_id)
     await chain.seal_waiting()
     async with db.transaction(tenant=organization_id) as tx:
         await tx.run("UPDATE audit_entries SET outcome = 'completed'")
-    assert await verified(db, chain, organization_id) == broken(entry_id, entries=1)
+    assert await verify_chain(db, chain, organization_id) == broken_at(entry_id, entries=1)
 
 
 async def test_many_writers_and_several_sealers_make_one_unbroken_chain(
@@ -89,7 +93,7 @@ async def test_many_writers_and_several_sealers_make_one_unbroken_chain(
 
     async def writer() -> None:
         for number in range(20):
-            await write(db, organization_id, number=number)
+            await write_entry(db, organization_id, number=number)
 
     async with contextlib.AsyncExitStack() as stack:
         chains = []
@@ -97,13 +101,13 @@ async def test_many_writers_and_several_sealers_make_one_unbroken_chain(
             process = Database(spare_database_url, pool_size=2, application_name="tests")
             await process.open()
             stack.push_async_callback(process.close)
-            chains.append(await opened_chain(process))
+            chains.append(await open_chain(process))
             stack.push_async_callback(ended, asyncio.create_task(chains[-1].keep_sealing()))
         await asyncio.gather(*[writer() for _ in range(10)])
         async with asyncio.timeout(60):
-            while (found := await verified(db, chains[0], organization_id)).unsealed:
+            while (found := await verify_chain(db, chains[0], organization_id)).unsealed:
                 assert found.is_verified
-        assert found == good(200)
+        assert found == intact(200)
     rows = await rival.rows("SELECT position FROM audit_seals ORDER BY position")
     assert [position for (position,) in rows] == list(range(1, 201))
     assert await rival.rows("SELECT position FROM audit_heads") == [(200,)]
@@ -112,10 +116,10 @@ async def test_many_writers_and_several_sealers_make_one_unbroken_chain(
 async def test_two_cores_seal_what_either_wrote(database_url: Secret, api: Api, audio_url: str) -> None:
     """As they are in production, through their public API."""
     async with running_core(core_settings(database_url, audio_url=audio_url), api.clock) as other:
-        tenant = await api.given_tenant()
+        tenant = await make_tenant(api)
         names = [f"Project {number}" for number in range(24)]
         await asyncio.gather(
-            *[(api, other)[number % 2].given_project(tenant.organization_id, name) for number, name in enumerate(names)]
+            *[(api, other)[number % 2].make_project(tenant.organization_id, name) for number, name in enumerate(names)]
         )
         async with asyncio.timeout(60):
             while True:
@@ -137,7 +141,7 @@ def test_an_entry_is_sealed_within_a_second() -> None:
 async def test_a_writer_waits_for_no_other_and_for_no_sealer(
     db: Database, chain: AuditChain, organization_id: str, rival: Rival
 ) -> None:
-    first = await write(db, organization_id)
+    first = await write_entry(db, organization_id)
     await chain.seal_waiting()
     async with (
         rival.holding("SELECT FROM audit_heads FOR UPDATE"),
@@ -148,12 +152,12 @@ async def test_a_writer_waits_for_no_other_and_for_no_sealer(
             " INSERT INTO audit_unsealed SELECT organization_id, id, 'final', now() FROM e"
         ),
     ):
-        second = await asyncio.wait_for(write(db, organization_id), 20)
+        second = await asyncio.wait_for(write_entry(db, organization_id), 20)
         # Neither does a sealer wait; the head is another's, so there is nothing to do.
         await asyncio.wait_for(chain.seal_waiting(), 20)
-        assert await verified(db, chain, organization_id) == good(2, unsealed=1)
+        assert await verify_chain(db, chain, organization_id) == intact(2, unsealed=1)
     await chain.seal_waiting()
-    assert await verified(db, chain, organization_id) == good(3)
+    assert await verify_chain(db, chain, organization_id) == intact(3)
     rows = await rival.rows("SELECT entry_id FROM audit_seals ORDER BY position")
     assert rows[0] == (first,)
     assert {entry_id for (entry_id,) in rows[1:]} == {second, "aud_slow"}
@@ -162,12 +166,12 @@ async def test_a_writer_waits_for_no_other_and_for_no_sealer(
 async def test_a_sealer_passes_over_an_organisation_that_is_being_deleted(
     db: Database, chain: AuditChain, organization_id: str, rival: Rival
 ) -> None:
-    other = await given_organization(db)
+    other = await make_organization(db)
     for each in (organization_id, other):
-        await write(db, each)
+        await write_entry(db, each)
     async with rival.committing("DELETE FROM organizations WHERE id = %s", organization_id):
         await asyncio.wait_for(chain.seal_waiting(), 20)
-        assert await verified(db, chain, other) == good(1)
+        assert await verify_chain(db, chain, other) == intact(1)
     for table in ("audit_entries", "audit_unsealed", "audit_seals", "audit_heads"):
         assert await rival.rows(f"SELECT FROM {table} WHERE organization_id = %s", organization_id) == []
     await chain.seal_waiting()

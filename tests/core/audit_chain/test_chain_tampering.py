@@ -10,9 +10,17 @@ from typing import Any
 
 import psycopg
 import pytest
-from audit_chaining import TEXTS, broken, finalise, given_organization, good, request, write
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from support.audit_entries import (
+    TEXTS,
+    broken_at,
+    finalise_entry,
+    intact,
+    make_organization,
+    write_entry,
+    write_requested_entry,
+)
 
 from soundmark.core.audit_chain import AuditChain
 from soundmark.core.domain.audit_chain import ChainKey, Verification
@@ -54,23 +62,23 @@ class Tampering:
 async def tampering(
     db: Database, chain: AuditChain, organization_id: str, cluster: RunningCluster
 ) -> AsyncIterator[Tampering]:
-    await write(db, organization_id, name="one")
-    requested = await request(db, organization_id)
-    await write(db, organization_id, name="three")
+    await write_entry(db, organization_id, name="one")
+    requested = await write_requested_entry(db, organization_id)
+    await write_entry(db, organization_id, name="three")
     await chain.seal_waiting()
-    await finalise(db, organization_id, requested)
-    await request(db, organization_id)
+    await finalise_entry(db, organization_id, requested)
+    await write_requested_entry(db, organization_id)
     await chain.seal_waiting()
-    await write(db, organization_id, name="last")
+    await write_entry(db, organization_id, name="last")
     await chain.seal_waiting()
-    await write(db, organization_id, name="waiting")
+    await write_entry(db, organization_id, name="waiting")
     url = cluster.superuser_url_of("core_spare").reveal()
     async with await psycopg.AsyncConnection.connect(url, autocommit=True, options="-c timezone=UTC") as connection:
         await connection.execute("SET session_replication_role = replica")  # Foreign keys are no defence.
         made = Tampering(connection, chain.key, organization_id)
         cursor = await connection.execute("SELECT position, entry_id, stage FROM audit_seals ORDER BY position")
         made.links = await cursor.fetchall()
-        assert await made.after() == good(6, unsealed=1)
+        assert await made.after() == intact(6, unsealed=1)
         assert len(made.links) == 6
         yield made
 
@@ -138,14 +146,14 @@ async def test_whatever_is_altered_is_found_and_named(tampering: Tampering, tabl
 async def test_every_deleted_entry_is_found_and_named(tampering: Tampering) -> None:
     for entry_id in tampering.sealed:
         found = await tampering.after(("DELETE FROM audit_entries WHERE id = %(id)s", {"id": entry_id}))
-        assert found == broken(entry_id, entries=5, unsealed=1)
+        assert found == broken_at(entry_id, entries=5, unsealed=1)
 
 
 async def test_every_removed_seal_is_found_and_named(tampering: Tampering) -> None:
     """Where an entry keeps its last seal, only that something is missing can be told, and before which one."""
     for position, _, _ in tampering.links:
         found = await tampering.after(("DELETE FROM audit_seals WHERE position = %(p)s", {"p": position}))
-        assert found == broken(tampering.named_without(position), entries=6, unsealed=1)
+        assert found == broken_at(tampering.named_without(position), entries=6, unsealed=1)
 
 
 async def test_every_two_that_changed_places_are_found(tampering: Tampering) -> None:
@@ -157,7 +165,7 @@ async def test_every_two_that_changed_places_are_found(tampering: Tampering) -> 
     for a, b in combinations(range(1, 7), 2):
         found = await tampering.after((swap, {"a": a, "b": b}), (back, {}))
         # The first place that does not hold is where the later one stands now.
-        assert found == broken(tampering.links[b - 1][1], entries=6, unsealed=1)
+        assert found == broken_at(tampering.links[b - 1][1], entries=6, unsealed=1)
 
 
 INSERTED = """
@@ -168,7 +176,7 @@ INSERTED = """
 
 @pytest.mark.parametrize("at", ["2020-01-01Z", "2026-11-20 10:00Z", "2999-01-01Z"])
 async def test_an_inserted_entry_is_found_and_named(tampering: Tampering, at: str) -> None:
-    assert await tampering.after((INSERTED, {"at": at})) == broken("aud_forged", entries=7, unsealed=1)
+    assert await tampering.after((INSERTED, {"at": at})) == broken_at("aud_forged", entries=7, unsealed=1)
 
 
 @pytest.mark.parametrize("position", [7, 8, 2**63 - 1])
@@ -177,7 +185,7 @@ async def test_a_forged_seal_does_not_hide_an_inserted_entry(tampering: Tamperin
     head = "UPDATE audit_heads SET position = %(position)s, entry_id = 'aud_forged', seal = %(seal)s"
     params = {"position": position, "seal": bytes(32)}
     found = await tampering.after((INSERTED, {"at": "2026-11-20Z"}), (seal, params), (head, params))
-    assert found == broken("aud_forged", entries=7, unsealed=1)
+    assert found == broken_at("aud_forged", entries=7, unsealed=1)
 
 
 async def test_no_seal_stands_before_the_beginning(tampering: Tampering) -> None:
@@ -187,7 +195,7 @@ async def test_no_seal_stands_before_the_beginning(tampering: Tampering) -> None
         await tampering.after((seal, {}))
     allow = "ALTER TABLE audit_seals DROP CONSTRAINT audit_seals_position_check"
     found = await tampering.after((INSERTED, {"at": "2026-11-20Z"}), (allow, {}), (seal, {}))
-    assert found == broken("aud_forged", entries=7, unsealed=1)
+    assert found == broken_at("aud_forged", entries=7, unsealed=1)
 
 
 async def test_a_tail_that_was_cut_off_is_found(tampering: Tampering) -> None:
@@ -203,7 +211,7 @@ async def test_a_tail_that_was_cut_off_is_found(tampering: Tampering) -> None:
         assert found.first_broken == last or found.first_broken in kept_ids
         assert not found.is_verified
     removed = await tampering.after(("DELETE FROM audit_heads", {}))
-    assert removed == broken(last, entries=6, unsealed=1)
+    assert removed == broken_at(last, entries=6, unsealed=1)
 
 
 async def test_everything_gone_but_the_entries_is_found(tampering: Tampering) -> None:
@@ -221,10 +229,10 @@ async def test_a_waiting_entry_that_lost_its_note_is_found(tampering: Tampering)
 
 async def test_one_organisation_s_chain_is_none_of_another(tampering: Tampering, db: Database) -> None:
     """All of it moved, seals and head and all."""
-    other = await given_organization(db)
+    other = await make_organization(db)
     moved = [
         (f"UPDATE {table} SET organization_id = %(other)s", {"other": other})
         for table in ("audit_entries", "audit_seals", "audit_heads", "audit_unsealed")
     ]
     tampering.organization_id = other
-    assert await tampering.after(*moved) == broken(tampering.links[0][1], entries=6, unsealed=1)
+    assert await tampering.after(*moved) == broken_at(tampering.links[0][1], entries=6, unsealed=1)

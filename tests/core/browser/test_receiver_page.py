@@ -15,7 +15,9 @@ from typing import Any, Final
 
 import httpx2
 import pytest
-from core_app import INTENT, OPERATOR_TOKEN, core_settings, served_in_thread
+from support.core_settings import OPERATOR_TOKEN, core_settings
+from support.running_apps import served_in_thread
+from support.tenant import INTENT
 
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster

@@ -14,12 +14,14 @@ import httpx2
 import pytest
 import requests
 import schemathesis
-from audience_app import audience_settings
-from core_app import INTENT, OPERATOR_TOKEN, core_settings, served_in_thread
 from golden_files import golden_files
-from leaks import remember
 from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi.checks import missing_required_header, positive_data_acceptance
+from support.audience_client import audience_settings
+from support.core_settings import OPERATOR_TOKEN, core_settings
+from support.running_apps import served_in_thread
+from support.secret_leaks import remember_secret
+from support.tenant import INTENT
 
 from soundmark.audience.app import create_app as create_audience_app
 from soundmark.core.app import create_app
@@ -162,7 +164,7 @@ class Target:
         if label not in self._integrations:
             wanted = {name: self.ids[name] for name in ("organization_id", "project_id")}
             made = make(self.client, "/v1/audience/integrations", **wanted, mode="demo", retention_days=14)
-            remember(made["hmac_secret"])
+            remember_secret(made["hmac_secret"])
             self._integrations[label] = made
         return self._integrations[label]
 

@@ -3,9 +3,10 @@
 import difflib
 
 import pytest
-from core_app import BASE_URL, Api
 from golden_files import BASE_URL as GOLDEN_BASE_URL
 from golden_files import RENEW, golden_files, published_files
+from support.core_client import Api
+from support.core_settings import BASE_URL
 
 GOLDEN = golden_files()
 

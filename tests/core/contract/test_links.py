@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
-from core_app import Answer, Rival, Tenant
 from golden_files import golden_files
-from people import People
+from support.core_client import Answer
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant
 
 # Held by test_golden.py to what Core serves.
 DOCUMENT: Final[dict[str, Any]] = json.loads(golden_files()["openapi.json"])
@@ -135,13 +137,13 @@ async def the_organization(world: World) -> Ask:
 
 
 async def two_organizations(world: World) -> Ask:
-    await world.tenant.api.given_organization()
+    await world.tenant.api.make_organization()
     return Ask(query={"limit": "1"})
 
 
 async def an_accepted_invitation(world: World) -> Ask:
     host = await world.people.tenant_of("host")
-    invitation = await host.given_invitation(email="owner@example.org", role="admin")
+    invitation = await host.make_invitation(email="owner@example.org", role="admin")
     return Ask({"token": invitation["secret"]})
 
 
@@ -154,56 +156,56 @@ async def the_project(world: World) -> Ask:
 
 
 async def two_projects(world: World) -> Ask:
-    await world.tenant.api.given_project(world.tenant.organization_id, "Evening show")
+    await world.tenant.api.make_project(world.tenant.organization_id, "Evening show")
     return page(world)
 
 
 async def two_members(world: World) -> Ask:
-    await world.tenant.given_member(world.rival, "ada", "member")
+    await world.tenant.make_member(world.rival, "ada", "member")
     return page(world)
 
 
 async def a_member(world: World) -> Ask:
-    await world.tenant.given_member(world.rival, "ada", "member")
+    await world.tenant.make_member(world.rival, "ada", "member")
     return Ask({"role": "admin"}, path={"subject_id": "ada"}, query=world.tenant.query)
 
 
 async def a_new_invitation(world: World) -> Ask:
-    return Ask(world.tenant.wanted_invitation())
+    return Ask(world.tenant.invitation_body())
 
 
 async def two_invitations(world: World) -> Ask:
     for name in ("ada", "bea"):
-        await world.tenant.given_invitation(email=f"{name}@example.org")
+        await world.tenant.make_invitation(email=f"{name}@example.org")
     return page(world)
 
 
 async def a_new_key(world: World) -> Ask:
-    return Ask(world.tenant.wanted_key())
+    return Ask(world.tenant.key_body())
 
 
 async def a_key(world: World) -> Ask:
-    key = await world.tenant.given_key()
+    key = await world.tenant.make_key()
     return Ask(path={"api_key_id": key["id"]}, query=world.tenant.query)
 
 
 async def two_keys(world: World) -> Ask:
     for _ in range(2):
-        await world.tenant.given_key()
+        await world.tenant.make_key()
     return page(world, project_id=world.tenant.project_id)
 
 
 async def some_entries(world: World) -> Ask:
-    await world.tenant.given_key()
+    await world.tenant.make_key()
     return page(world)
 
 
 async def a_new_campaign(world: World) -> Ask:
-    return Ask(world.tenant.wanted_campaign())
+    return Ask(world.tenant.campaign_body())
 
 
 async def a_campaign(world: World) -> Ask:
-    campaign = await world.tenant.given_campaign()
+    campaign = await world.tenant.make_campaign()
     return Ask(path={"campaign_id": campaign["id"]}, query=world.tenant.query)
 
 
@@ -213,16 +215,16 @@ async def a_changed_campaign(world: World) -> Ask:
 
 async def two_campaigns(world: World) -> Ask:
     for name in ("One", "Two"):
-        await world.tenant.given_campaign(name)
+        await world.tenant.make_campaign(name)
     return page(world, project_id=world.tenant.project_id)
 
 
 async def a_new_code(world: World) -> Ask:
-    return Ask(world.tenant.wanted_code())
+    return Ask(world.tenant.code_body())
 
 
 async def new_codes(world: World) -> Ask:
-    return Ask(world.tenant.wanted_code(count=2))
+    return Ask(world.tenant.code_body(count=2))
 
 
 async def a_recovered_code(world: World) -> Ask:
@@ -240,21 +242,21 @@ async def recovered(world: World, issue: str, ask: Ask) -> Ask:
 
 
 async def a_code(world: World) -> Ask:
-    return Ask(path={"xr_id": (await world.tenant.given_code())["xr_id"]}, query=world.tenant.query)
+    return Ask(path={"xr_id": (await world.tenant.make_code())["xr_id"]}, query=world.tenant.query)
 
 
 async def two_codes(world: World) -> Ask:
     for _ in range(2):
-        await world.tenant.given_code()
+        await world.tenant.make_code()
     return page(world, status="active", issuer="Radio Nordlicht")
 
 
 async def a_new_integration(world: World) -> Ask:
-    return Ask(world.tenant.wanted_integration())
+    return Ask(world.tenant.integration_body())
 
 
 async def an_integration(world: World) -> Ask:
-    integration = await world.tenant.given_integration()
+    integration = await world.tenant.make_integration()
     return Ask(path={"integration_id": integration["id"]}, query=world.tenant.in_project)
 
 
@@ -264,7 +266,7 @@ async def another_retention(world: World) -> Ask:
 
 async def two_integrations(world: World) -> Ask:
     for _ in range(2):
-        await world.tenant.given_integration()
+        await world.tenant.make_integration()
     return page(world, project_id=world.tenant.project_id)
 
 

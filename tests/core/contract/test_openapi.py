@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from core_app import Api
 from golden_files import golden_files
 from openapi_spec_validator import OpenAPIV31SpecValidator
-from published import PROBLEM_TYPE, Published
+from support.core_client import Api
+from support.published_contract import PROBLEM_TYPE, PublishedContract
 
 import soundmark
 import soundmark.audience.features
@@ -99,7 +99,7 @@ def test_the_document_is_valid_openapi_3_1() -> None:
 
 
 def test_every_example_validates_against_its_own_schema() -> None:
-    published = Published(DOCUMENT)
+    published = PublishedContract(DOCUMENT)
     examples = list(schemas_with_examples(DOCUMENT, "#"))
     assert len(examples) > 100
     wrong = {
@@ -294,7 +294,7 @@ def test_no_parameter_is_published_as_null() -> None:
 )
 def test_an_integration_is_named_exactly_where_an_audience_is_measured(choice: Any, *, is_valid: bool) -> None:
     schema = DOCUMENT["components"]["schemas"]["AudienceChoice"]
-    assert Published(DOCUMENT).validator(schema).is_valid(choice) == is_valid
+    assert PublishedContract(DOCUMENT).validator(schema).is_valid(choice) == is_valid
 
 
 @pytest.mark.parametrize(
@@ -314,4 +314,4 @@ def test_an_integration_is_named_exactly_where_an_audience_is_measured(choice: A
 )
 def test_a_name_has_its_length_without_the_spaces_around_it(name: str, *, is_valid: bool) -> None:
     schema = DOCUMENT["components"]["schemas"]["CreateOrganization"]
-    assert Published(DOCUMENT).validator(schema).is_valid({"name": name}) == is_valid
+    assert PublishedContract(DOCUMENT).validator(schema).is_valid({"name": name}) == is_valid

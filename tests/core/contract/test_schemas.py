@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from core_app import BASE_URL, Api
 from jsonschema import Draft202012Validator
+from support.core_client import Api
+from support.core_settings import BASE_URL
+from support.tenant import make_tenant
 
 NAMES = ["xr-code-v1", "xr-code-issued-v1", "xr-code-detail-v1", "xr-resolution-v1"]
 OPEN = {"resource"}  # The intent's resource is the issuer's: any members.
@@ -26,8 +28,8 @@ async def validator(api: Api, name: str) -> Draft202012Validator:
 
 async def sent(api: Api) -> list[tuple[str, Any]]:
     """What the server sends that a schema is published for: the schema's name and the value."""
-    tenant = await api.given_tenant()
-    code, revoked = await tenant.given_code(), await tenant.given_code()
+    tenant = await make_tenant(api)
+    code, revoked = await tenant.make_code(), await tenant.make_code()
     token, path = code["broadcast_token"], f"/v1/codes/{code['xr_id']}"
     active = (await api.get(path, params=tenant.query)).json
     return [

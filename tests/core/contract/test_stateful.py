@@ -7,13 +7,14 @@ from typing import Any, Final
 import hypothesis
 import pytest
 import schemathesis
-from core_app import OPERATOR_TOKEN, core_settings, served_in_thread
 from golden_files import golden_files
 from hypothesis import HealthCheck
 from schemathesis.checks import not_a_server_error
 from schemathesis.config import SchemathesisConfig
 from schemathesis.generation.stateful.state_machine import StepInput, StepOutput
 from schemathesis.specs.openapi import checks
+from support.core_settings import OPERATOR_TOKEN, core_settings
+from support.running_apps import served_in_thread
 
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster

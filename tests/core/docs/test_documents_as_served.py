@@ -1,7 +1,8 @@
 """How Core serves its documents: compressed, cached by tag, and pages that nobody can frame; answers of the API not."""
 
 import pytest
-from core_app import Answer, Api
+from support.core_client import Answer, Api
+from support.tenant import make_tenant
 
 DOCUMENTS = ["/openapi.json", "/docs", "/schemas/xr-code-v1.json", "/problems/code_expired"]
 PAGES = ["/docs", "/problems/code_expired"]
@@ -58,8 +59,8 @@ async def test_a_page_asks_for_nothing_sends_nothing_and_stands_in_no_frame(api:
 
 async def test_answers_of_the_api_are_neither_compressed_nor_tagged(api: Api) -> None:
     """An answer may hold a secret beside what a caller chose, which compression could betray."""
-    tenant = await api.given_tenant()
-    code = await tenant.given_code()
+    tenant = await make_tenant(api)
+    code = await tenant.make_code()
     for path, params in (
         ("/v1/keys", {}),
         ("/v1/organizations", {}),

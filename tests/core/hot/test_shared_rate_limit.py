@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import structlog
-from core_app import FakeClock, core_settings, running_core
-from redis_server import RedisServer, running_redis
+from support.core_settings import core_settings
+from support.fake_clock import FakeClock
+from support.redis_server import RedisServer, running_redis
+from support.running_apps import running_core
 
 from soundmark.kit import rate_limit
 from soundmark.kit.client_address import AddressDigest

@@ -3,20 +3,20 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from core_app import FakeClock
-from issuer import Issuer, running_issuer
-from oidc_access import access_to
+from support.fake_clock import FakeClock
+from support.oidc_access import reading_tokens_of
+from support.oidc_issuer import OidcIssuer, running_issuer
 
 from soundmark.core.access.oidc import OidcAccess
 
 
 @pytest.fixture
-async def issuer(clock: FakeClock) -> AsyncIterator[Issuer]:
+async def issuer(clock: FakeClock) -> AsyncIterator[OidcIssuer]:
     async with running_issuer(clock) as running:
         yield running
 
 
 @pytest.fixture
-async def access(issuer: Issuer, clock: FakeClock) -> AsyncIterator[OidcAccess]:
-    async with access_to(issuer, clock) as made:
+async def access(issuer: OidcIssuer, clock: FakeClock) -> AsyncIterator[OidcAccess]:
+    async with reading_tokens_of(issuer, clock) as made:
         yield made

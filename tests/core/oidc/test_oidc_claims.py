@@ -3,23 +3,23 @@
 from typing import Any
 
 import pytest
-from core_app import FakeClock
-from issuer import CLIENT_ID, Issuer, key
-from oidc_access import is_accepted
+from support.fake_clock import FakeClock
+from support.oidc_access import is_accepted
+from support.oidc_issuer import CLIENT_ID, OidcIssuer, make_issuer_key
 
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.domain.scope import User
 from soundmark.core.problems import EmailNotVerified
 
 
-async def test_a_token_names_a_person(access: OidcAccess, issuer: Issuer) -> None:
+async def test_a_token_names_a_person(access: OidcAccess, issuer: OidcIssuer) -> None:
     user = await access.user_of(issuer.token("alice"))
     assert user == User("alice", "alice@example.org", has_mfa=True, is_platform_admin=False)
 
 
 @pytest.mark.parametrize("alg", ["RS256", "PS256", "ES256", "EdDSA"])
-async def test_every_algorithm_of_the_list_is_accepted(access: OidcAccess, issuer: Issuer, alg: str) -> None:
-    issuer.keys = [key("only", alg)]
+async def test_every_algorithm_of_the_list_is_accepted(access: OidcAccess, issuer: OidcIssuer, alg: str) -> None:
+    issuer.keys = [make_issuer_key("only", alg)]
     assert await is_accepted(access, issuer.token())
 
 
@@ -54,7 +54,7 @@ async def test_every_algorithm_of_the_list_is_accepted(access: OidcAccess, issue
     ids=str,
 )
 async def test_a_second_factor_is_told_by_acr_or_amr(
-    access: OidcAccess, issuer: Issuer, changes: dict[str, Any], has_mfa: bool
+    access: OidcAccess, issuer: OidcIssuer, changes: dict[str, Any], has_mfa: bool
 ) -> None:
     assert (await access.user_of(issuer.token(**changes))).has_mfa is has_mfa
 
@@ -82,7 +82,7 @@ async def test_a_second_factor_is_told_by_acr_or_amr(
     ids=str,
 )
 async def test_the_platform_is_administered_by_a_role_of_the_realm(
-    access: OidcAccess, issuer: Issuer, realm_access: Any, is_admin: bool
+    access: OidcAccess, issuer: OidcIssuer, realm_access: Any, is_admin: bool
 ) -> None:
     assert (await access.user_of(issuer.token(realm_access=realm_access))).is_platform_admin is is_admin
 
@@ -101,7 +101,7 @@ async def test_the_platform_is_administered_by_a_role_of_the_realm(
     ],
     ids=str,
 )
-async def test_the_role_elsewhere_is_none(access: OidcAccess, issuer: Issuer, claims: dict[str, Any]) -> None:
+async def test_the_role_elsewhere_is_none(access: OidcAccess, issuer: OidcIssuer, claims: dict[str, Any]) -> None:
     assert not (await access.user_of(issuer.token(**claims))).is_platform_admin
 
 
@@ -131,13 +131,13 @@ async def test_the_role_elsewhere_is_none(access: OidcAccess, issuer: Issuer, cl
     ids=str,
 )
 async def test_an_address_that_is_not_verified_is_said_to_be_so(
-    access: OidcAccess, issuer: Issuer, changes: dict[str, Any]
+    access: OidcAccess, issuer: OidcIssuer, changes: dict[str, Any]
 ) -> None:
     with pytest.raises(EmailNotVerified):
         await access.user_of(issuer.token(**changes))
 
 
-async def test_an_unverified_address_is_not_told_of_a_bad_token(access: OidcAccess, issuer: Issuer) -> None:
+async def test_an_unverified_address_is_not_told_of_a_bad_token(access: OidcAccess, issuer: OidcIssuer) -> None:
     assert not await is_accepted(access, issuer.token(email_verified=False, azp="other"))
 
 
@@ -177,7 +177,7 @@ async def test_an_unverified_address_is_not_told_of_a_bad_token(access: OidcAcce
     ids=str,
 )
 async def test_a_token_of_another_issuer_or_without_a_subject_or_an_end_is_none(
-    access: OidcAccess, issuer: Issuer, changes: dict[str, Any]
+    access: OidcAccess, issuer: OidcIssuer, changes: dict[str, Any]
 ) -> None:
     assert not await is_accepted(access, issuer.token(**changes))
 
@@ -193,11 +193,11 @@ async def test_a_token_of_another_issuer_or_without_a_subject_or_an_end_is_none(
     ],
     ids=str,
 )
-async def test_what_a_token_need_not_say(access: OidcAccess, issuer: Issuer, changes: dict[str, Any]) -> None:
+async def test_what_a_token_need_not_say(access: OidcAccess, issuer: OidcIssuer, changes: dict[str, Any]) -> None:
     assert await is_accepted(access, issuer.token(**changes))
 
 
-async def test_a_null_is_something_said(access: OidcAccess, issuer: Issuer) -> None:
+async def test_a_null_is_something_said(access: OidcAccess, issuer: OidcIssuer) -> None:
     """The client is in `aud`, but the token has an `azp`, and it is not the client's."""
     for name in ("azp", "typ", "exp", "nbf", "iat"):
         assert not await is_accepted(access, issuer.signed({**issuer.claims(aud=CLIENT_ID), name: None}))
@@ -216,13 +216,13 @@ async def test_a_null_is_something_said(access: OidcAccess, issuer: Issuer) -> N
     ],
 )
 async def test_the_times_hold_to_the_minute(  # noqa: PLR0913, PLR0917 - a row of a table
-    access: OidcAccess, issuer: Issuer, clock: FakeClock, claim: str, offset_s: int, is_good: bool
+    access: OidcAccess, issuer: OidcIssuer, clock: FakeClock, claim: str, offset_s: int, is_good: bool
 ) -> None:
     now = int(clock.freeze().timestamp())
     assert await is_accepted(access, issuer.token(**{claim: now + offset_s})) is is_good
 
 
-async def test_a_token_ends_while_the_process_runs(access: OidcAccess, issuer: Issuer, clock: FakeClock) -> None:
+async def test_a_token_ends_while_the_process_runs(access: OidcAccess, issuer: OidcIssuer, clock: FakeClock) -> None:
     token = issuer.token()
     assert await is_accepted(access, token)
     clock.advance(seconds=301 + 60)

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 import structlog
-from core_app import OPERATOR_TOKEN, Api, FakeClock, core_settings, running_core
-from issuer import CLIENT_ID, Issuer, key
-from token_forgeries import forgeries
+from support.core_client import Api
+from support.core_settings import OPERATOR_TOKEN, core_settings
+from support.fake_clock import FakeClock
+from support.oidc_issuer import CLIENT_ID, OidcIssuer, make_issuer_key
+from support.running_apps import running_core
+from support.token_forgeries import make_forgeries
 
 from soundmark.kit.guarded_url import is_guarded_url
 from soundmark.kit.secret import Secret
@@ -17,20 +20,20 @@ from soundmark.kit.settings import SettingsInvalid
 
 
 @pytest.fixture
-async def people(database_url: Secret, issuer: Issuer, clock: FakeClock) -> AsyncIterator[Api]:
+async def people(database_url: Secret, issuer: OidcIssuer, clock: FakeClock) -> AsyncIterator[Api]:
     """A Core whose people sign in with the issuer."""
     async with signing_in(database_url, issuer, clock) as api:
         yield api
 
 
-def signing_in(database_url: Secret, issuer: Issuer, clock: FakeClock) -> AbstractAsyncContextManager[Api]:
+def signing_in(database_url: Secret, issuer: OidcIssuer, clock: FakeClock) -> AbstractAsyncContextManager[Api]:
     settings = core_settings(database_url, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID)
     return running_core(settings, clock)
 
 
-async def test_a_person_signs_in_and_owns_what_they_make(people: Api, issuer: Issuer) -> None:
+async def test_a_person_signs_in_and_owns_what_they_make(people: Api, issuer: OidcIssuer) -> None:
     alice, bob = people.other(token=issuer.token("alice")), people.other(token=issuer.token("bob"))
-    organization_id = await alice.given_organization()
+    organization_id = await alice.make_organization()
     (found,) = (await alice.get("/v1/organizations")).json["data"]
     assert (found["id"], found["role"]) == (organization_id, "owner")
     assert (await bob.get("/v1/organizations")).json["data"] == []
@@ -41,7 +44,7 @@ async def test_the_operator_token_is_nothing_where_people_sign_in(people: Api) -
     assert (answer.status, answer.code) == (401, "unauthenticated")
 
 
-async def test_a_token_of_10_kib_and_two_headers_are_no_credential(people: Api, issuer: Issuer) -> None:
+async def test_a_token_of_10_kib_and_two_headers_are_no_credential(people: Api, issuer: OidcIssuer) -> None:
     nobody, token = people.other(token=None), issuer.token()
     long = issuer.token(padding="x" * 10 * 1024)
     for headers in (
@@ -56,7 +59,7 @@ async def test_a_token_of_10_kib_and_two_headers_are_no_credential(people: Api, 
     assert (await nobody.get("/v1/organizations", headers={"Authorization": f"Bearer {token}"})).status == 200
 
 
-async def test_core_says_which_token_it_cannot_take(people: Api, issuer: Issuer) -> None:
+async def test_core_says_which_token_it_cannot_take(people: Api, issuer: OidcIssuer) -> None:
     unverified = await people.other(token=issuer.token(email_verified=False)).get("/v1/organizations")
     assert (unverified.status, unverified.code) == (403, "email_not_verified")
     weak = await people.other(token=issuer.token(acr="1")).post("/v1/organizations", json={"name": "x"})
@@ -64,7 +67,7 @@ async def test_core_says_which_token_it_cannot_take(people: Api, issuer: Issuer)
 
 
 async def test_core_starts_and_is_ready_without_its_issuer(
-    database_url: Secret, issuer: Issuer, clock: FakeClock
+    database_url: Secret, issuer: OidcIssuer, clock: FakeClock
 ) -> None:
     async with issuer.down(), signing_in(database_url, issuer, clock) as people:
         answer = await people.other(token=issuer.token()).get("/v1/organizations")
@@ -76,7 +79,7 @@ async def test_core_starts_and_is_ready_without_its_issuer(
 
 
 async def test_core_starts_with_another_issuer_and_says_so(
-    database_url: Secret, issuer: Issuer, clock: FakeClock
+    database_url: Secret, issuer: OidcIssuer, clock: FakeClock
 ) -> None:
     issuer.discovery = {"issuer": "https://other.example/realms/x"}
     with structlog.testing.capture_logs() as events:
@@ -86,20 +89,20 @@ async def test_core_starts_with_another_issuer_and_says_so(
     assert (told[0]["configured"], told[0]["named"]) == (issuer.url, "https://other.example/realms/x")
 
 
-async def test_an_unknown_key_is_no_refusal_while_the_issuer_is_down(people: Api, issuer: Issuer) -> None:
+async def test_an_unknown_key_is_no_refusal_while_the_issuer_is_down(people: Api, issuer: OidcIssuer) -> None:
     assert (await people.other(token=issuer.token()).get("/v1/organizations")).status == 200
     async with issuer.down():
-        answer = await people.other(token=issuer.token(by=key("second", number=1))).get("/v1/organizations")
+        answer = await people.other(token=issuer.token(by=make_issuer_key("second", number=1))).get("/v1/organizations")
         assert (answer.status, answer.code) == (503, "identity_provider_unavailable")
         assert (await people.other(token=issuer.token()).get("/v1/organizations")).status == 200
 
 
 async def test_a_forgery_is_no_credential_and_no_token_reaches_the_log(
-    people: Api, issuer: Issuer, capfd: pytest.CaptureFixture[str]
+    people: Api, issuer: OidcIssuer, capfd: pytest.CaptureFixture[str]
 ) -> None:
     good = issuer.token()
     assert (await people.other(token=good).get("/v1/organizations")).status == 200
-    for name, token in forgeries(issuer).items():
+    for name, token in make_forgeries(issuer).items():
         if token.isascii() and token.isprintable():
             answer = await people.other(token=token).get("/v1/organizations")
             assert (answer.status, answer.code, name) == (401, "unauthenticated", name)

@@ -5,13 +5,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import misbehaving
 import pytest
 import structlog
-from core_app import FakeClock
-from issuer import CLIENT_ID, DISCOVERY, JWKS, Issuer, key
-from misbehaving import Behaviour, answer
-from oidc_access import AGAIN_S, FRESH_S, impatient, is_accepted
+from support import misbehaving_server
+from support.fake_clock import FakeClock
+from support.misbehaving_server import Behaviour, answer
+from support.oidc_access import AGAIN_S, FRESH_S, impatient, is_accepted
+from support.oidc_issuer import CLIENT_ID, DISCOVERY, JWKS, OidcIssuer, make_issuer_key
 
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.problems import IdentityProviderUnavailable
@@ -22,23 +22,23 @@ def key_set(*keys: Any) -> bytes:
 
 
 FAULTS: dict[str, Callable[[], Behaviour]] = {
-    "silent": lambda: misbehaving.silent,
-    "slow headers": lambda: misbehaving.slow_headers,
-    "slow body": lambda: misbehaving.dripping,
-    "without an end": lambda: misbehaving.endless,
-    "10 MB": lambda: answer(b'{"keys": [' + b" " * 10_000_000 + key_set(key("first").jwk)[10:]),
+    "silent": lambda: misbehaving_server.silent,
+    "slow headers": lambda: misbehaving_server.slow_headers,
+    "slow body": lambda: misbehaving_server.dripping,
+    "without an end": lambda: misbehaving_server.endless,
+    "10 MB": lambda: answer(b'{"keys": [' + b" " * 10_000_000 + key_set(make_issuer_key("first").jwk)[10:]),
     "empty": lambda: answer(b""),
     "malformed": lambda: answer(b'{"keys": ['),
     "not an object": lambda: answer(b"[]"),
     "an empty object": lambda: answer(b"{}"),
     "an empty set": lambda: answer(key_set()),
     "a broken set": lambda: answer(key_set({"kty": "RSA", "kid": "first"})),
-    "keys for encryption": lambda: answer(key_set({**key("first").jwk, "use": "enc"})),
-    "error": lambda: answer(key_set(key("first").jwk), status="500 Internal Server Error"),
-    "elsewhere": lambda: misbehaving.raw(b"HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n"),
-    "garbage": lambda: misbehaving.raw(b"\0\1\2\r\n\r\n"),
-    "hangs up": lambda: misbehaving.raw(b""),
-    "compressed": lambda: misbehaving.raw(
+    "keys for encryption": lambda: answer(key_set({**make_issuer_key("first").jwk, "use": "enc"})),
+    "error": lambda: answer(key_set(make_issuer_key("first").jwk), status="500 Internal Server Error"),
+    "elsewhere": lambda: misbehaving_server.raw(b"HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n"),
+    "garbage": lambda: misbehaving_server.raw(b"\0\1\2\r\n\r\n"),
+    "hangs up": lambda: misbehaving_server.raw(b""),
+    "compressed": lambda: misbehaving_server.raw(
         b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 3\r\n\r\n\x1f\x8b\x08"
     ),
 }
@@ -47,12 +47,12 @@ FAULTS: dict[str, Callable[[], Behaviour]] = {
 @pytest.mark.parametrize("path", [DISCOVERY, JWKS], ids=["discovery", "jwks"])
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_the_last_good_set_stays_whatever_the_issuer_answers(
-    access: OidcAccess, issuer: Issuer, clock: FakeClock, fault: str, path: str
+    access: OidcAccess, issuer: OidcIssuer, clock: FakeClock, fault: str, path: str
 ) -> None:
     token = issuer.token(exp=9e9)
     assert await is_accepted(access, token)
     issuer.behaviour[path] = FAULTS[fault]()
-    unknown = issuer.token(by=key("second", number=1), exp=9e9)
+    unknown = issuer.token(by=make_issuer_key("second", number=1), exp=9e9)
     with impatient(access):
         for _ in range(2):
             with pytest.raises(IdentityProviderUnavailable):
@@ -63,7 +63,7 @@ async def test_the_last_good_set_stays_whatever_the_issuer_answers(
         if access._keys._reading is not None:
             await access._keys._reading
     issuer.behaviour.clear()
-    issuer.keys = [key("second", number=1)]
+    issuer.keys = [make_issuer_key("second", number=1)]
     clock.advance(seconds=AGAIN_S + 1)
     assert await is_accepted(access, unknown), "it is asked again"
     assert not await is_accepted(access, token)
@@ -72,7 +72,7 @@ async def test_the_last_good_set_stays_whatever_the_issuer_answers(
 @pytest.mark.parametrize("path", [DISCOVERY, JWKS], ids=["discovery", "jwks"])
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_without_any_set_nothing_can_be_judged(
-    access: OidcAccess, issuer: Issuer, clock: FakeClock, fault: str, path: str
+    access: OidcAccess, issuer: OidcIssuer, clock: FakeClock, fault: str, path: str
 ) -> None:
     issuer.behaviour[path] = FAULTS[fault]()
     for _ in range(2):
@@ -84,7 +84,7 @@ async def test_without_any_set_nothing_can_be_judged(
 
 
 async def test_an_issuer_that_is_down_is_missed_only_without_keys(
-    access: OidcAccess, issuer: Issuer, clock: FakeClock
+    access: OidcAccess, issuer: OidcIssuer, clock: FakeClock
 ) -> None:
     token = issuer.token(exp=9e9)
     async with issuer.down():
@@ -96,15 +96,15 @@ async def test_an_issuer_that_is_down_is_missed_only_without_keys(
         clock.advance(hours=1)
         assert await is_accepted(access, token)
         with pytest.raises(IdentityProviderUnavailable):
-            await access.user_of(issuer.token(by=key("second", number=1)))
+            await access.user_of(issuer.token(by=make_issuer_key("second", number=1)))
 
 
 async def test_a_key_that_is_unknown_while_the_issuer_is_down_is_no_refusal(
-    access: OidcAccess, issuer: Issuer, clock: FakeClock
+    access: OidcAccess, issuer: OidcIssuer, clock: FakeClock
 ) -> None:
     """It may be that of a new key: a person who has just signed in is not signed out for an outage."""
     assert await is_accepted(access, issuer.token())
-    new = key("second", number=1)
+    new = make_issuer_key("second", number=1)
     async with issuer.down():
         for _ in range(3):
             with pytest.raises(IdentityProviderUnavailable):
@@ -116,26 +116,26 @@ async def test_a_key_that_is_unknown_while_the_issuer_is_down_is_no_refusal(
     issuer.keys.append(new)
     clock.advance(seconds=AGAIN_S)
     assert await is_accepted(access, issuer.token(by=new))
-    assert not await is_accepted(access, issuer.token(by=key("third", number=1)))
+    assert not await is_accepted(access, issuer.token(by=make_issuer_key("third", number=1)))
 
 
-async def test_a_caller_waits_for_one_reading_only(access: OidcAccess, issuer: Issuer, clock: FakeClock) -> None:
+async def test_a_caller_waits_for_one_reading_only(access: OidcAccess, issuer: OidcIssuer, clock: FakeClock) -> None:
     """The set is old and the `kid` unknown: either has it read, and one reading answers both."""
     assert await is_accepted(access, issuer.token())
-    issuer.behaviour[DISCOVERY] = misbehaving.raw(b"")
+    issuer.behaviour[DISCOVERY] = misbehaving_server.raw(b"")
     clock.advance(seconds=FRESH_S)
     asked = len(issuer.asked)
     with pytest.raises(IdentityProviderUnavailable):
-        await access.user_of(issuer.token(by=key("second", number=1)))
+        await access.user_of(issuer.token(by=make_issuer_key("second", number=1)))
     assert issuer.asked[asked:] == [DISCOVERY]
 
 
 async def test_nobody_waits_twice_for_an_issuer_that_is_slow(
-    access: OidcAccess, issuer: Issuer, clock: FakeClock
+    access: OidcAccess, issuer: OidcIssuer, clock: FakeClock
 ) -> None:
     token = issuer.token(exp=9e9)
     assert await is_accepted(access, token)
-    issuer.behaviour[JWKS] = misbehaving.silent
+    issuer.behaviour[JWKS] = misbehaving_server.silent
     clock.advance(seconds=FRESH_S)
     with impatient(access):
         assert await is_accepted(access, token)  # This one waited, to the deadline.
@@ -159,7 +159,7 @@ async def test_nobody_waits_twice_for_an_issuer_that_is_slow(
     ids=str,
 )
 async def test_a_discovery_document_of_another_is_none(
-    access: OidcAccess, issuer: Issuer, discovery: dict[str, Any]
+    access: OidcAccess, issuer: OidcIssuer, discovery: dict[str, Any]
 ) -> None:
     issuer.discovery = discovery
     with pytest.raises(IdentityProviderUnavailable):
@@ -183,7 +183,7 @@ async def test_a_discovery_document_of_another_is_none(
     ids=str,
 )
 async def test_the_log_names_both_issuers_where_they_differ(
-    access: OidcAccess, issuer: Issuer, named: Any, logged: str | None
+    access: OidcAccess, issuer: OidcIssuer, named: Any, logged: str | None
 ) -> None:
     issuer.discovery = {"issuer": named}
     with structlog.testing.capture_logs() as events, pytest.raises(IdentityProviderUnavailable):
@@ -198,7 +198,7 @@ async def test_the_log_names_both_issuers_where_they_differ(
     }
 
 
-async def test_an_issuer_with_a_slash_at_its_end(issuer: Issuer, clock: FakeClock) -> None:
+async def test_an_issuer_with_a_slash_at_its_end(issuer: OidcIssuer, clock: FakeClock) -> None:
     """Tokens name it so; its discovery document stands below it all the same."""
     named = issuer.url + "/"
     issuer.discovery = {"issuer": named}
@@ -208,8 +208,8 @@ async def test_an_issuer_with_a_slash_at_its_end(issuer: Issuer, clock: FakeCloc
     await access.aclose()
 
 
-async def test_it_stops_while_it_reads(issuer: Issuer, clock: FakeClock) -> None:
-    issuer.behaviour[DISCOVERY] = misbehaving.silent
+async def test_it_stops_while_it_reads(issuer: OidcIssuer, clock: FakeClock) -> None:
+    issuer.behaviour[DISCOVERY] = misbehaving_server.silent
     access = OidcAccess(issuer.url, CLIENT_ID, clock, timeout_s=60)
     waiting = asyncio.create_task(access.user_of(issuer.token()))
     while not issuer.asked:  # noqa: ASYNC110 - the event happens in the server

@@ -2,20 +2,20 @@
 
 import asyncio
 
-from core_app import FakeClock
-from issuer import DISCOVERY, JWKS, Issuer, key
-from oidc_access import AGAIN_S, FRESH_S, is_accepted
+from support.fake_clock import FakeClock
+from support.oidc_access import AGAIN_S, FRESH_S, is_accepted
+from support.oidc_issuer import DISCOVERY, JWKS, OidcIssuer, make_issuer_key
 
 from soundmark.core.access.oidc import OidcAccess
 
 
-async def test_keys_are_read_once_for_all_who_wait(access: OidcAccess, issuer: Issuer) -> None:
+async def test_keys_are_read_once_for_all_who_wait(access: OidcAccess, issuer: OidcIssuer) -> None:
     token = issuer.token()
     assert all(await asyncio.gather(*(is_accepted(access, token) for _ in range(50))))
     assert issuer.asked == [DISCOVERY, JWKS]
 
 
-async def test_a_caller_who_leaves_takes_nothing_from_the_others(access: OidcAccess, issuer: Issuer) -> None:
+async def test_a_caller_who_leaves_takes_nothing_from_the_others(access: OidcAccess, issuer: OidcIssuer) -> None:
     token = issuer.token()
     leaving = asyncio.create_task(is_accepted(access, token))
     staying = asyncio.create_task(is_accepted(access, token))
@@ -26,10 +26,10 @@ async def test_a_caller_who_leaves_takes_nothing_from_the_others(access: OidcAcc
     assert issuer.readings_count == 1
 
 
-async def test_a_new_key_is_found_at_once(access: OidcAccess, issuer: Issuer) -> None:
+async def test_a_new_key_is_found_at_once(access: OidcAccess, issuer: OidcIssuer) -> None:
     old = issuer.token()
     assert await is_accepted(access, old)
-    issuer.keys.append(key("second", number=1))
+    issuer.keys.append(make_issuer_key("second", number=1))
     new = issuer.token()
     assert all(await asyncio.gather(*(is_accepted(access, new) for _ in range(20))))
     assert issuer.readings_count == 2
@@ -37,7 +37,7 @@ async def test_a_new_key_is_found_at_once(access: OidcAccess, issuer: Issuer) ->
 
 
 async def test_a_flood_of_forged_names_asks_once_in_ten_seconds(
-    access: OidcAccess, issuer: Issuer, clock: FakeClock
+    access: OidcAccess, issuer: OidcIssuer, clock: FakeClock
 ) -> None:
     token = issuer.token()
     assert await is_accepted(access, token)
@@ -54,11 +54,11 @@ async def test_a_flood_of_forged_names_asks_once_in_ten_seconds(
 
 
 async def test_a_withdrawn_key_fails_once_the_set_is_read_again(
-    access: OidcAccess, issuer: Issuer, clock: FakeClock
+    access: OidcAccess, issuer: OidcIssuer, clock: FakeClock
 ) -> None:
     token = issuer.token(exp=9e9)
     assert await is_accepted(access, token)
-    issuer.keys = [key("second", number=1)]
+    issuer.keys = [make_issuer_key("second", number=1)]
     clock.advance(seconds=FRESH_S - 1)
     assert await is_accepted(access, token)
     clock.advance(seconds=1)
@@ -66,15 +66,17 @@ async def test_a_withdrawn_key_fails_once_the_set_is_read_again(
     assert issuer.readings_count == 2, "for its age; that the kid is unknown now is the same reading's answer"
 
 
-async def test_a_withdrawn_key_fails_when_another_token_had_the_set_read(access: OidcAccess, issuer: Issuer) -> None:
+async def test_a_withdrawn_key_fails_when_another_token_had_the_set_read(
+    access: OidcAccess, issuer: OidcIssuer
+) -> None:
     old = issuer.token()
     assert await is_accepted(access, old)
-    issuer.keys = [key("second", number=1)]
+    issuer.keys = [make_issuer_key("second", number=1)]
     assert await is_accepted(access, issuer.token())
     assert not await is_accepted(access, old)
 
 
-async def test_a_start_has_the_keys_read_before_anybody_comes(access: OidcAccess, issuer: Issuer) -> None:
+async def test_a_start_has_the_keys_read_before_anybody_comes(access: OidcAccess, issuer: OidcIssuer) -> None:
     access.start()
     assert access._keys._reading is not None
     await access._keys._reading

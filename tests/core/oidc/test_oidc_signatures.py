@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
-from issuer import DISCOVERY, JWKS, Issuer, IssuerKey, encoded, key
-from oidc_access import is_accepted
-from token_forgeries import forgeries
+from support.oidc_access import is_accepted
+from support.oidc_issuer import DISCOVERY, JWKS, IssuerKey, OidcIssuer, encode_part, make_issuer_key
+from support.token_forgeries import make_forgeries
 
 from soundmark.core.access.issuer_keys import verification_keys
 from soundmark.core.access.oidc import OidcAccess
@@ -18,25 +18,25 @@ _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 _ED25519_ORDER = 2**252 + 27742317777372353535851937790883648493
 
 
-async def test_a_forgery_is_no_token(access: OidcAccess, issuer: Issuer) -> None:
-    accepted = {name for name, token in forgeries(issuer).items() if await is_accepted(access, token)}
+async def test_a_forgery_is_no_token(access: OidcAccess, issuer: OidcIssuer) -> None:
+    accepted = {name for name, token in make_forgeries(issuer).items() if await is_accepted(access, token)}
     assert accepted == set()
     assert await is_accepted(access, issuer.token())
     assert set(issuer.asked) == {DISCOVERY, JWKS}, "no address that a token names is asked for anything"
 
 
-async def test_what_cannot_be_a_token_asks_the_issuer_nothing(access: OidcAccess, issuer: Issuer) -> None:
+async def test_what_cannot_be_a_token_asks_the_issuer_nothing(access: OidcAccess, issuer: OidcIssuer) -> None:
     hopeless = re.compile(
         r"alg |HS|no alg|no kid|kid (None|0|True|\[|\{)|dots|text|\w+ parts|the JSON form|.* nested deeply"
     )
-    tokens = {name: token for name, token in forgeries(issuer).items() if hopeless.match(name)}
+    tokens = {name: token for name, token in make_forgeries(issuer).items() if hopeless.match(name)}
     assert len(tokens) > 45
     for token in (*tokens.values(), issuer.token(padding="x" * 10 * 1024), "x" * 9 * 1024, ""):
         assert not await is_accepted(access, token)
     assert issuer.asked == []
 
 
-async def test_a_token_has_at_most_8_kib(access: OidcAccess, issuer: Issuer) -> None:
+async def test_a_token_has_at_most_8_kib(access: OidcAccess, issuer: OidcIssuer) -> None:
     def of(size: int) -> str:
         # Three bytes of claims are four characters: from a token that is too short by little to one that is not.
         padding = size * 3 // 4
@@ -51,9 +51,11 @@ async def test_a_token_has_at_most_8_kib(access: OidcAccess, issuer: Issuer) -> 
 
 
 @pytest.mark.parametrize("alg", ["RS256", "PS256", "ES256", "EdDSA"])
-async def test_nothing_that_everybody_can_write_is_a_signature(access: OidcAccess, issuer: Issuer, alg: str) -> None:
+async def test_nothing_that_everybody_can_write_is_a_signature(
+    access: OidcAccess, issuer: OidcIssuer, alg: str
+) -> None:
     """Zeros verify under every key where a library forgets to look; so did they for years in one of them."""
-    issuer.keys = [key("only", alg)]
+    issuer.keys = [make_issuer_key("only", alg)]
     text, _, genuine = issuer.token().rpartition(".")
     length = len(genuine) * 3 // 4
     order = _P256_ORDER.to_bytes(32, "big")
@@ -69,14 +71,14 @@ async def test_nothing_that_everybody_can_write_is_a_signature(access: OidcAcces
         bytes(length - 1),
     ]
     for signature in written:
-        assert not await is_accepted(access, f"{text}.{encoded(signature)}")
+        assert not await is_accepted(access, f"{text}.{encode_part(signature)}")
     assert await is_accepted(access, f"{text}.{genuine}")
 
 
-async def test_a_signature_has_one_spelling(access: OidcAccess, issuer: Issuer) -> None:
+async def test_a_signature_has_one_spelling(access: OidcAccess, issuer: OidcIssuer) -> None:
     """Ed25519: a scalar beyond the group's order is none. ES256: two numbers of one length, and no DER."""
     for alg in ("EdDSA", "ES256"):
-        issuer.keys = [key(f"of {alg}", alg)]
+        issuer.keys = [make_issuer_key(f"of {alg}", alg)]
         token = issuer.token()
         text, _, genuine = token.rpartition(".")
         signature = base64.urlsafe_b64decode(genuine + "==")
@@ -87,8 +89,8 @@ async def test_a_signature_has_one_spelling(access: OidcAccess, issuer: Issuer) 
         else:
             respelt = encode_dss_signature(int.from_bytes(one, "big"), int.from_bytes(other, "big"))
         assert await is_accepted(access, token)
-        assert not await is_accepted(access, f"{text}.{encoded(respelt)}")
-        assert not await is_accepted(access, f"{text}.{encoded(other + one)}")
+        assert not await is_accepted(access, f"{text}.{encode_part(respelt)}")
+        assert not await is_accepted(access, f"{text}.{encode_part(other + one)}")
 
 
 @pytest.mark.parametrize(
@@ -96,17 +98,17 @@ async def test_a_signature_has_one_spelling(access: OidcAccess, issuer: Issuer) 
     [("RS256", "PS256"), ("PS256", "RS256"), ("ES256", "EdDSA"), ("EdDSA", "ES256"), ("RS256", "ES256")],
 )
 async def test_a_key_is_used_with_its_own_algorithm_only(
-    access: OidcAccess, issuer: Issuer, alg: str, used: str
+    access: OidcAccess, issuer: OidcIssuer, alg: str, used: str
 ) -> None:
-    published = key("only", alg)
+    published = make_issuer_key("only", alg)
     issuer.keys = [published]
     same = {alg, used} == {"RS256", "PS256"}
-    by = IssuerKey("only", used, published.private) if same else key("only", used)
+    by = IssuerKey("only", used, published.private) if same else make_issuer_key("only", used)
     assert not await is_accepted(access, issuer.token(by=by))
     assert await is_accepted(access, issuer.token())
 
 
-async def test_a_key_without_an_algorithm_is_used_as_its_type_allows(access: OidcAccess, issuer: Issuer) -> None:
+async def test_a_key_without_an_algorithm_is_used_as_its_type_allows(access: OidcAccess, issuer: OidcIssuer) -> None:
     (only,) = issuer.keys
     issuer.jwks = {"keys": [{name: value for name, value in only.jwk.items() if name != "alg"}]}
     for alg in ("RS256", "PS256"):
@@ -114,7 +116,7 @@ async def test_a_key_without_an_algorithm_is_used_as_its_type_allows(access: Oid
 
 
 def test_keys_for_other_purposes_are_passed_over() -> None:
-    good = key("good").jwk
+    good = make_issuer_key("good").jwk
     weak = rsa.generate_private_key(65537, 1024)  # noqa: S505 - what is refused
     passed_over: list[Any] = [
         {**good, "kid": "encryption", "use": "enc"},
@@ -129,9 +131,9 @@ def test_keys_for_other_purposes_are_passed_over() -> None:
         {**good, "kid": "broken modulus", "n": "!"},
         {**good, "kid": "broken exponent", "e": "AQ"},
         {**IssuerKey("weak", "RS256", weak).jwk},
-        {**key("curve", "ES256").jwk, "crv": "P-384"},
-        {**key("point", "ES256").jwk, "x": "AAAA"},
-        {**key("okp", "EdDSA").jwk, "crv": "X25519"},
+        {**make_issuer_key("curve", "ES256").jwk, "crv": "P-384"},
+        {**make_issuer_key("point", "ES256").jwk, "x": "AAAA"},
+        {**make_issuer_key("okp", "EdDSA").jwk, "crv": "X25519"},
         {"kid": "nothing"},
         "text",
         None,
@@ -140,7 +142,7 @@ def test_keys_for_other_purposes_are_passed_over() -> None:
 
 
 def test_a_key_that_says_no_purpose_may_sign() -> None:
-    plain = {name: value for name, value in key("plain").jwk.items() if name != "use"}
+    plain = {name: value for name, value in make_issuer_key("plain").jwk.items() if name != "use"}
     assert set(verification_keys({"keys": [plain]})) == {("plain", "RS256")}
 
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from issuer import CLIENT_ID, Issuer
-from oidc_access import is_accepted
+from support.oidc_access import is_accepted
+from support.oidc_issuer import CLIENT_ID, OidcIssuer
 
 from soundmark.core.access.oidc import OidcAccess
 
@@ -58,7 +58,7 @@ MARKS: list[tuple[Any, Any, bool]] = [
 ]
 
 
-def marked(issuer: Issuer, header: Any, claim: Any) -> str:
+def marked(issuer: OidcIssuer, header: Any, claim: Any) -> str:
     """A token of our client that says this of its kind, and everything else that lets one in."""
     claims = {name: value for name, value in issuer.claims().items() if name != "typ"}
     if claim is not ABSENT:
@@ -68,7 +68,7 @@ def marked(issuer: Issuer, header: Any, claim: Any) -> str:
 
 @pytest.mark.parametrize(("header", "claim", "is_access"), MARKS, ids=str)
 async def test_a_token_is_what_its_issuer_marked_it_as(
-    access: OidcAccess, issuer: Issuer, header: Any, claim: Any, *, is_access: bool
+    access: OidcAccess, issuer: OidcIssuer, header: Any, claim: Any, *, is_access: bool
 ) -> None:
     assert await is_accepted(access, marked(issuer, header, claim)) is is_access
 
@@ -76,7 +76,7 @@ async def test_a_token_is_what_its_issuer_marked_it_as(
 @pytest.mark.parametrize("left_out", [(), ("at_hash",), ("nonce",), ("auth_time",), ("at_hash", "nonce", "auth_time")])
 @pytest.mark.parametrize("typ", [None, "ID"])
 async def test_an_id_token_lets_nobody_in_whatever_it_leaves_out(
-    access: OidcAccess, issuer: Issuer, typ: str | None, left_out: tuple[str, ...]
+    access: OidcAccess, issuer: OidcIssuer, typ: str | None, left_out: tuple[str, ...]
 ) -> None:
     """Its `aud` is our client; with a second factor and a verified address it would be a whole login."""
     own = {"at_hash": "x", "nonce": "n", "auth_time": int(issuer.clock.unix_s())}
@@ -85,7 +85,7 @@ async def test_an_id_token_lets_nobody_in_whatever_it_leaves_out(
         assert not await is_accepted(access, issuer.token(typ=typ, aud=CLIENT_ID, azp=azp, **of_id))
 
 
-async def test_a_signed_userinfo_lets_nobody_in(access: OidcAccess, issuer: Issuer) -> None:
+async def test_a_signed_userinfo_lets_nobody_in(access: OidcAccess, issuer: OidcIssuer) -> None:
     """OpenID Connect Core, section 5.3.2: it is signed, with issuer and audience, and may carry times."""
     for changes in ({}, {"exp": None, "iat": None}, {"acr": None}):
         userinfo = issuer.claims(typ=None, azp=None, aud=CLIENT_ID, **changes)
@@ -93,7 +93,7 @@ async def test_a_signed_userinfo_lets_nobody_in(access: OidcAccess, issuer: Issu
 
 
 @pytest.mark.parametrize("typ", ["Refresh", "Offline"])
-async def test_a_refresh_token_lets_nobody_in(access: OidcAccess, issuer: Issuer, typ: str) -> None:
+async def test_a_refresh_token_lets_nobody_in(access: OidcAccess, issuer: OidcIssuer, typ: str) -> None:
     assert not await is_accepted(access, issuer.token(typ=typ, aud=issuer.url))
     assert not await is_accepted(access, issuer.token(typ=None, aud=issuer.url))
 
@@ -136,7 +136,7 @@ CLIENTS: list[tuple[dict[str, Any], bool]] = [
 @pytest.mark.parametrize("header", [ACCESS, "JWT"])
 @pytest.mark.parametrize(("clients", "is_ours"), CLIENTS, ids=str)
 async def test_a_token_of_another_client_lets_nobody_in(
-    access: OidcAccess, issuer: Issuer, clients: dict[str, Any], header: str, *, is_ours: bool
+    access: OidcAccess, issuer: OidcIssuer, clients: dict[str, Any], header: str, *, is_ours: bool
 ) -> None:
     said = {name: value for name, value in issuer.claims().items() if name not in {"azp", "aud", "typ"}}
     claims = {**said, **clients, **({} if header == ACCESS else {"typ": "Bearer"})}

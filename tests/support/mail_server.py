@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
-from core_app import Api
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from support.core_client import Api
 
 USERNAME, PASSWORD = "mailer", "swordfish-of-the-mail-server"
 

@@ -9,18 +9,18 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, TypeVar
 
 import psycopg
-from audience_app import Given
-from core_app import Answer
 
 from soundmark.audience.domain.packing import RECEIVER_NUMBERS, country_number
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp, parse_timestamp
+from support.audience_client import AudienceIntegration
+from support.core_client import Answer
 
 K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedEvent:
     """An event, as far as anything is kept of it."""
 
     at: datetime
@@ -31,7 +31,7 @@ class Recorded:
     country: str | None = "TN"
 
 
-def store(url: Secret, integration_id: str, events: Sequence[Recorded]) -> None:
+def store_events(url: Secret, integration_id: str, events: Sequence[RecordedEvent]) -> None:
     """Put events into the database as ingestion does, in one transaction."""
     with psycopg.connect(url.reveal()) as connection:
         found = connection.execute("SELECT number FROM integrations WHERE id = %s", [integration_id]).fetchone()
@@ -54,7 +54,7 @@ def store(url: Secret, integration_id: str, events: Sequence[Recorded]) -> None:
                 copy.write_row((event.token, found[0], day, numbers[event.xr_id], ms, receiver, country))
 
 
-def store_integrity(url: Secret, integration_id: str, days: dict[date, tuple[int, int, int]]) -> None:
+def store_integrity_days(url: Secret, integration_id: str, days: dict[date, tuple[int, int, int]]) -> None:
     """Put counters of integrity into the database."""
     with psycopg.connect(url.reveal()) as connection, connection.cursor() as cursor:
         cursor.executemany(
@@ -72,16 +72,16 @@ def midnight(day: date) -> datetime:
     return datetime.combine(day, time(), tzinfo=UTC)
 
 
-async def report(given: Given, *, accept: str = "application/json", **query: str) -> Answer:
+async def read_report(given: AudienceIntegration, *, accept: str = "application/json", **query: str) -> Answer:
     """What Core is answered when it asks for a report."""
     return await given.api.call(
         "GET", f"/v1/reports/{given.id}", params={**given.query, **query}, headers={"Accept": accept}
     )
 
 
-def modelled(
-    given: Given,
-    events: Sequence[Recorded],
+def expected_report(
+    given: AudienceIntegration,
+    events: Sequence[RecordedEvent],
     query: dict[str, str],
     *,
     integrity: dict[date, tuple[int, int, int]],
@@ -117,16 +117,17 @@ def modelled(
         "estimated_reach": len(tokens),
         "average_frequency": round(len(left) / len(tokens), 4) if tokens else 0,
         "by_day": sorted(
-            by(left, "day", lambda event: event.at.date().isoformat(), has_reach=True), key=lambda row: row["day"]
+            expected_rows(left, "day", lambda event: event.at.date().isoformat(), has_reach=True),
+            key=lambda row: row["day"],
         ),
-        "by_receiver": by(left, "receiver_class", lambda event: event.receiver_class),
+        "by_receiver": expected_rows(left, "receiver_class", lambda event: event.receiver_class),
         "by_frequency": [
             {"frequency": frequency, "tokens": count}
             for frequency, count in sorted(frequencies.items(), key=lambda item: (-item[0] * item[1], item[0]))
         ],
-        "by_campaign": by(left, "campaign_id", lambda event: event.campaign_id, has_reach=True),
-        "by_xr_code": by(left, "xr_id", lambda event: event.xr_id, has_reach=True),
-        "by_country": by(left, "country", lambda event: event.country),
+        "by_campaign": expected_rows(left, "campaign_id", lambda event: event.campaign_id, has_reach=True),
+        "by_xr_code": expected_rows(left, "xr_id", lambda event: event.xr_id, has_reach=True),
+        "by_country": expected_rows(left, "country", lambda event: event.country),
         "integrity_signals": {
             "scope": "integration_period",
             **dict(zip(names, sums, strict=True)),
@@ -137,8 +138,8 @@ def modelled(
     }
 
 
-def by(
-    events: Iterable[Recorded], name: str, key_of: Callable[[Recorded], K], *, has_reach: bool = False
+def expected_rows(
+    events: Iterable[RecordedEvent], name: str, key_of: Callable[[RecordedEvent], K], *, has_reach: bool = False
 ) -> list[dict[str, Any]]:
     """One dimension."""
     grouped: dict[K, list[int]] = {}

@@ -9,7 +9,7 @@ Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Non
 
 
 @dataclass
-class Misbehaving:
+class MisbehavingServer:
     """Answers every request of one server; what it was sent is kept."""
 
     url: str
@@ -65,10 +65,10 @@ async def _without_end(writer: asyncio.StreamWriter, head: bytes, piece: bytes, 
 
 
 @contextlib.asynccontextmanager
-async def misbehaving(behave: Behaviour) -> AsyncIterator[Misbehaving]:
+async def misbehaving_server(behave: Behaviour) -> AsyncIterator[MisbehavingServer]:
     """A real loopback server that does `behave` to every request."""
     server_side: set[asyncio.Task[None]] = set()
-    told = Misbehaving("")
+    told = MisbehavingServer("")
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -3,11 +3,13 @@
 import contextlib
 from collections.abc import AsyncIterator
 
-from core_app import Api, FakeClock, core_settings, running_core
-from misbehaving import Behaviour, answer, dripping, endless, misbehaving, raw, silent
-
 from soundmark.kit import sockets
 from soundmark.kit.secret import Secret
+from support.core_client import Api
+from support.core_settings import core_settings
+from support.fake_clock import FakeClock
+from support.misbehaving_server import Behaviour, answer, dripping, endless, misbehaving_server, raw, silent
+from support.running_apps import running_core
 
 PROBLEM = "application/problem+json"
 _LARGE = b'{"data": "' + b"x" * (9 * 1024 * 1024) + b'"}'
@@ -44,7 +46,7 @@ async def failing_audience(fault: str) -> AsyncIterator[str]:
         with sockets.reserve_port("127.0.0.1", 0) as sock:
             yield f"http://127.0.0.1:{sock.getsockname()[1]}"
     else:
-        async with misbehaving(behaviour) as server:
+        async with misbehaving_server(behaviour) as server:
             yield server.url
 
 

@@ -12,30 +12,31 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import rfc8785
-from audience_app import AudienceApi, Given
-from core_app import Answer, Rival
-from leaks import remember
 
 from soundmark.kit import base64url
 from soundmark.kit.signing import SigningKey
 from soundmark.kit.timestamps import format_timestamp
+from support.audience_client import AudienceApi, AudienceIntegration
+from support.core_client import Answer
+from support.rival import Rival
+from support.secret_leaks import remember_secret
 
 CORE = SigningKey.from_seed("sig_Y29yZS1rZXktb2YtdGVzdH", bytes(range(7, 39)))
 NEXT_CORE = SigningKey.from_seed("sig_bmV4dC1jb3JlLWtleS1vZi", bytes(range(8, 40)))
 STRANGER = SigningKey.from_seed("sig_c3RyYW5nZXItb2YtdGVzdH", bytes(range(9, 41)))
 
 
-def trusted(key: SigningKey) -> dict[str, str]:
+def core_key_body(key: SigningKey) -> dict[str, str]:
     """A key as Core tells Audience of it."""
     return {"key_id": key.key_id, "public_key": base64url.encode(key.public_key)}
 
 
-def fresh(prefix: str, size: int = 16) -> str:
+def new_id(prefix: str, size: int = 16) -> str:
     """An id that nobody had before; 16 bytes make 22 characters."""
     return prefix + secrets.token_urlsafe(size)
 
 
-def signed_proof(key: SigningKey, said: dict[str, Any]) -> dict[str, Any]:
+def sign_proof(key: SigningKey, said: dict[str, Any]) -> dict[str, Any]:
     """`said` as a proof that `key` signed."""
     return {**said, "signature": base64url.encode(key.sign(rfc8785.dumps(said)))}
 
@@ -44,14 +45,14 @@ def signed_proof(key: SigningKey, said: dict[str, Any]) -> dict[str, Any]:
 class Publisher:
     """A publisher's backend with one integration, and a receiver that resolves one Code."""
 
-    given: Given
+    integration: AudienceIntegration
     key: SigningKey = CORE
-    xr_id: str = field(default_factory=lambda: fresh("xr_"))
+    xr_id: str = field(default_factory=lambda: new_id("xr_"))
     campaign_id: str | None = None
 
     @property
     def api(self) -> AudienceApi:
-        return self.given.api
+        return self.integration.api
 
     def now(self) -> datetime:
         return self.api.clock.now()
@@ -60,9 +61,9 @@ class Publisher:
         """A genuine proof of this moment, but for `changes`, which are signed like the rest."""
         key, now = key or self.key, self.now()
         said: dict[str, Any] = {
-            "proof_id": fresh("prf_"),
+            "proof_id": new_id("prf_"),
             "xr_id": self.xr_id,
-            "integration_id": self.given.id,
+            "integration_id": self.integration.id,
             "campaign_id": self.campaign_id,
             "issued_at": format_timestamp(now),
             "expires_at": format_timestamp(now + timedelta(minutes=5)),
@@ -70,17 +71,17 @@ class Publisher:
             **changes,
         }
         said.pop(without, None)
-        return signed_proof(key, said)
+        return sign_proof(key, said)
 
     def event(self, **changes: Any) -> dict[str, Any]:
         """A genuine event of this moment, but for `changes`."""
         event = {
-            "event_id": fresh("evt_"),
-            "integration_id": self.given.id,
+            "event_id": new_id("evt_"),
+            "integration_id": self.integration.id,
             "xr_id": self.xr_id,
             "occurred_at": format_timestamp(self.now()),
             "receiver_class": "phone",
-            "measurement_token": fresh("mt_", 32),
+            "measurement_token": new_id("mt_", 32),
             "country": "TN",
             "proof": changes.get("proof") or self.proof(),
             **changes,
@@ -88,14 +89,14 @@ class Publisher:
         # No token, event id or proof may stand in any log.
         for secret in (event["event_id"], event["measurement_token"], event["proof"]):
             if isinstance(secret, str):
-                remember(secret)
+                remember_secret(secret)
         if isinstance(event["proof"], dict):
-            remember(str(event["proof"].get("signature", "")))
-            remember(str(event["proof"].get("proof_id", "")))
+            remember_secret(str(event["proof"].get("signature", "")))
+            remember_secret(str(event["proof"].get("proof_id", "")))
         return event
 
     def signature(self, body: bytes, secret: str | None = None) -> str:
-        key = (secret or self.given.hmac_secret).encode()
+        key = (secret or self.integration.hmac_secret).encode()
         return "sha256=" + hmac.new(key, body, hashlib.sha256).hexdigest()
 
     async def deliver(self, event: Any = None, *, api: AudienceApi | None = None, **headers: str) -> Answer:
@@ -106,14 +107,14 @@ class Publisher:
         return await stranger.call("POST", "/v1/events", content=body, headers=sent)
 
 
-async def publisher(api: AudienceApi, **changes: Any) -> Publisher:
+async def make_publisher(api: AudienceApi, **changes: Any) -> Publisher:
     """A publisher with a demo integration, but for `changes`, that trusts `CORE`."""
-    given = await api.given_integration(**{"core_key": trusted(CORE), **changes})
-    remember(given.hmac_secret)
+    given = await api.make_integration(**{"core_key": core_key_body(CORE), **changes})
+    remember_secret(given.hmac_secret)
     return Publisher(given)
 
 
-async def end_ingestion(rival: Rival) -> int:
+async def cut_ingestion_connection(rival: Rival) -> int:
     """Cut the connection that Audience stores events on, as a restart of the server would; how many there were."""
     return await rival.run(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

@@ -8,7 +8,7 @@ import pytest
 from soundmark.kit.groups import Groups
 
 
-class Lines:
+class IssuanceQueue:
     """Counts who has joined a line to be issued something, in whatever thread Core runs."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,12 +11,12 @@ _CHARS_MIN = 8  # A shorter value would stand in a log by chance.
 _made: set[str] = set()
 
 
-def remember(secret: str) -> None:
+def remember_secret(secret: str) -> None:
     """From now on this value may stand in no log either: one that no shape tells from other text."""
     if len(secret) >= _CHARS_MIN:
         _made.add(secret)
 
 
-def leaked(log: str) -> set[str]:
+def find_leaks(log: str) -> set[str]:
     """The secrets in `log`: whatever looks like one, and every one that was remembered."""
     return set(SHAPES.findall(log)) | {secret for secret in _made if secret in log}

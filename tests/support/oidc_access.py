@@ -3,18 +3,17 @@
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 
-from core_app import FakeClock
-from issuer import CLIENT_ID, Issuer
-
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.kit.problems import Unauthenticated
+from support.fake_clock import FakeClock
+from support.oidc_issuer import CLIENT_ID, OidcIssuer
 
 PATIENCE_S, IMPATIENCE_S = 30, 0.3
 FRESH_S, AGAIN_S = 180, 10
 
 
 @contextlib.asynccontextmanager
-async def access_to(issuer: Issuer, clock: FakeClock) -> AsyncIterator[OidcAccess]:
+async def reading_tokens_of(issuer: OidcIssuer, clock: FakeClock) -> AsyncIterator[OidcAccess]:
     access = OidcAccess(issuer.url, CLIENT_ID, clock, timeout_s=PATIENCE_S)
     try:
         yield access

@@ -6,13 +6,13 @@ import uuid
 from collections.abc import Mapping
 from datetime import date
 
-from audience_app import Given
-from core_app import Rival
+from support.audience_client import AudienceIntegration
+from support.rival import Rival
 
 _numbers = itertools.count(1)
 
 
-async def given_aged_rows(rival: Rival, given: Given, events: Mapping[date, int]) -> None:
+async def make_aged_events(rival: Rival, given: AudienceIntegration, events: Mapping[date, int]) -> None:
     """So many events of each day, with their ids and proofs, and the counters of the day."""
     ((integration,),) = await rival.rows("SELECT number FROM integrations WHERE id = %s", given.id)
     await rival.run(
@@ -54,7 +54,7 @@ async def given_aged_rows(rival: Rival, given: Given, events: Mapping[date, int]
     )
 
 
-async def kept_days(rival: Rival, given: Given, table: str) -> list[date]:
+async def list_kept_days(rival: Rival, given: AudienceIntegration, table: str) -> list[date]:
     """The days of which the integration has rows in `table`, ascending."""
     rows = await rival.rows(
         f"SELECT DISTINCT day FROM {table} WHERE integration = (SELECT number FROM integrations WHERE id = %s)"

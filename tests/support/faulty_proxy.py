@@ -13,7 +13,7 @@ Fault = Literal["none", "request lost", "answer lost", "half an answer"]
 
 
 @dataclass(frozen=True)
-class Passed:
+class ProxiedRequest:
     """One request that came by."""
 
     method: str
@@ -22,7 +22,7 @@ class Passed:
     body: bytes
 
 
-class Cutting(socketserver.ThreadingTCPServer):
+class FaultyProxy(socketserver.ThreadingTCPServer):
     """Passes everything on; `faults` befall the requests whose path contains `where`, one after the other."""
 
     daemon_threads = True
@@ -33,7 +33,7 @@ class Cutting(socketserver.ThreadingTCPServer):
         self.target = (parts.hostname or "", parts.port or 80)
         self.where = where
         self.faults = list(faults)
-        self.passed: list[Passed] = []
+        self.passed: list[ProxiedRequest] = []
         self.arrived = threading.Event()
         self._open = threading.Event()
         self._open.set()
@@ -61,7 +61,7 @@ class Cutting(socketserver.ThreadingTCPServer):
         yield
         self._open.set()
 
-    def fault_of(self, passed: Passed) -> Fault:
+    def fault_of(self, passed: ProxiedRequest) -> Fault:
         with self._turn:
             self.passed.append(passed)
         self.arrived.set()
@@ -71,7 +71,7 @@ class Cutting(socketserver.ThreadingTCPServer):
 
 
 class _Handler(socketserver.StreamRequestHandler):
-    server: Cutting
+    server: FaultyProxy
 
     def handle(self) -> None:
         begin = self.rfile.readline()
@@ -82,7 +82,7 @@ class _Handler(socketserver.StreamRequestHandler):
         headers = {name.lower(): value.strip() for name, _, value in pairs}
         body = self.rfile.read(int(headers.get("content-length", "0")))
         method, path, _ = begin.decode().split()
-        fault = self.server.fault_of(Passed(method, path, headers, body))
+        fault = self.server.fault_of(ProxiedRequest(method, path, headers, body))
         if fault == "request lost":
             return
         kept = [line for line in lines if not line.lower().startswith(b"connection:")]

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jwt
-from core_app import FakeClock
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
-from misbehaving import Behaviour, answer
+
+from support.fake_clock import FakeClock
+from support.misbehaving_server import Behaviour, answer
 
 CLIENT_ID = "console"
 REALM = "/realms/soundmark"
@@ -45,7 +46,7 @@ def _rsa(number: int, bits: int = 2048) -> rsa.RSAPrivateKey:
     return rsa.generate_private_key(65537, bits)
 
 
-def key(kid: str, alg: str = "RS256", number: int = 0) -> IssuerKey:
+def make_issuer_key(kid: str, alg: str = "RS256", number: int = 0) -> IssuerKey:
     """A key pair; RSA ones are made once for each `number`, because that takes long."""
     if alg in {"RS256", "PS256"}:
         return IssuerKey(kid, alg, _rsa(number))
@@ -53,13 +54,13 @@ def key(kid: str, alg: str = "RS256", number: int = 0) -> IssuerKey:
     return IssuerKey(kid, alg, private)
 
 
-class Issuer:
+class OidcIssuer:
     """What it publishes, what it signs with, and how it behaves, all to be changed while it runs."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.clock = clock
         self.url = ""
-        self.keys = [key("first")]
+        self.keys = [make_issuer_key("first")]
         self.jwks: dict[str, Any] | None = None  # Published in place of what `keys` say.
         self.discovery: dict[str, Any] = {}  # Published beside, or in place of, what is right.
         self.behaviour: dict[str, Behaviour] = {}  # By path, in place of an answer.
@@ -69,7 +70,7 @@ class Issuer:
 
     def reset(self) -> None:
         """Behave well, with the key that there was first."""
-        self.keys, self.jwks, self.discovery, self.behaviour = [key("first")], None, {}, {}
+        self.keys, self.jwks, self.discovery, self.behaviour = [make_issuer_key("first")], None, {}, {}
         self.asked.clear()
 
     def claims(self, subject_id: str = "alice", **changes: Any) -> dict[str, Any]:
@@ -111,9 +112,9 @@ class Issuer:
         """Whatever stands for a header and for claims, with a signature that is genuine."""
         by = by or self.keys[-1]
         payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
-        text = f"{encoded(header)}.{encoded(payload)}"
+        text = f"{encode_part(header)}.{encode_part(payload)}"
         algorithm = jwt.get_algorithm_by_name(by.alg)
-        return f"{text}.{encoded(algorithm.sign(text.encode(), by.private))}"
+        return f"{text}.{encode_part(algorithm.sign(text.encode(), by.private))}"
 
     @property
     def readings_count(self) -> int:
@@ -162,20 +163,20 @@ class Issuer:
         return answer(json.dumps(documents[path]).encode())
 
 
-def unsigned(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"") -> str:
+def make_unsigned_token(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"") -> str:
     """A token put together by hand."""
-    return ".".join(map(encoded, (json.dumps(header).encode(), json.dumps(claims).encode(), signature)))
+    return ".".join(map(encode_part, (json.dumps(header).encode(), json.dumps(claims).encode(), signature)))
 
 
-def encoded(part: bytes) -> str:
+def encode_part(part: bytes) -> str:
     """A part of a token: base64url without padding."""
     return base64.urlsafe_b64encode(part).decode().rstrip("=")
 
 
 @contextlib.asynccontextmanager
-async def running_issuer(clock: FakeClock) -> AsyncIterator[Issuer]:
+async def running_issuer(clock: FakeClock) -> AsyncIterator[OidcIssuer]:
     """An issuer that answers."""
-    issuer = Issuer(clock)
+    issuer = OidcIssuer(clock)
     await issuer.start()
     try:
         yield issuer

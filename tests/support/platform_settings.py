@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from core_app import Answer, Api
+from support.core_client import Answer, Api
 
 SETTINGS = "/v1/platform/settings"
 PASSWORD = "correct horse battery staple, 42 ü"
@@ -27,12 +27,12 @@ DEFAULTS = {
 }
 
 
-async def put(api: Api, name: str, value: Any) -> Answer:
+async def put_setting(api: Api, name: str, value: Any) -> Answer:
     kind = "secrets" if name in NAMED_SECRETS else "configuration"
     return await api.call("PUT", f"{SETTINGS}/{kind}/{name}", json={"value": value})
 
 
-async def settings_of(api: Api) -> dict[str, Any]:
+async def read_settings(api: Api) -> dict[str, Any]:
     answer = await api.get(SETTINGS)
     assert answer.status == 200, answer.body
     return dict(answer.json)

@@ -10,7 +10,7 @@ import psycopg.errors
 _DELETED_MAX_BYTES: Final = 512 * 1024
 
 
-def empty(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:
+def empty_tables(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:
     """No row is in any table but those of `kept` and the queue's; numbers begin anew.
 
     `connection` is of somebody who may everything, in autocommit mode.

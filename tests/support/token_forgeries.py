@@ -6,12 +6,13 @@ import json
 import string
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from issuer import Issuer, IssuerKey, encoded, key, unsigned
+
+from support.oidc_issuer import IssuerKey, OidcIssuer, encode_part, make_issuer_key, make_unsigned_token
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
 
 
-def forgeries(issuer: Issuer) -> dict[str, str]:
+def make_forgeries(issuer: OidcIssuer) -> dict[str, str]:
     """Every kind of token that the issuer never gave out so, by what is wrong with it."""
     return {
         **_of_another_algorithm(issuer),
@@ -23,7 +24,7 @@ def forgeries(issuer: Issuer) -> dict[str, str]:
     }
 
 
-def _of_another_algorithm(issuer: Issuer) -> dict[str, str]:
+def _of_another_algorithm(issuer: OidcIssuer) -> dict[str, str]:
     first, claims = issuer.keys[0], issuer.claims()
     public = first.private.public_key()
     secrets = {
@@ -39,7 +40,9 @@ def _of_another_algorithm(issuer: Issuer) -> dict[str, str]:
         "nothing": b"",
     }
     unsigned_ones = {
-        f"alg {alg!r}{', signed' if signature else ''}": unsigned({"alg": alg, "kid": "first"}, claims, signature)
+        f"alg {alg!r}{', signed' if signature else ''}": make_unsigned_token(
+            {"alg": alg, "kid": "first"}, claims, signature
+        )
         for alg in (
             "none",
             "None",
@@ -60,14 +63,14 @@ def _of_another_algorithm(issuer: Issuer) -> dict[str, str]:
         **unsigned_ones,
         **{f"HS256 with {name}": _signed_with_secret(issuer, secret) for name, secret in secrets.items()},
         "HS512 with the PEM": _signed_with_secret(issuer, secrets["the PEM"], "HS512"),
-        "no alg": unsigned({"kid": "first"}, claims, b"x" * 256),
+        "no alg": make_unsigned_token({"kid": "first"}, claims, b"x" * 256),
         "an algorithm that is not on the list": issuer.signed(claims, by=IssuerKey("first", "RS384", first.private)),
         "an algorithm that its key has not": issuer.signed(claims, by=IssuerKey("first", "PS256", first.private)),
     }
 
 
-def _of_another_key(issuer: Issuer) -> dict[str, str]:
-    claims, foreign = issuer.claims(), key("first", number=1)
+def _of_another_key(issuer: OidcIssuer) -> dict[str, str]:
+    claims, foreign = issuer.claims(), make_issuer_key("first", number=1)
     there = "https://evil.example/keys"
     certificate = base64.b64encode(foreign.private.public_key().public_bytes(Encoding.DER, PublicFormat.PKCS1)).decode()
     named = {
@@ -82,7 +85,7 @@ def _of_another_key(issuer: Issuer) -> dict[str, str]:
     kids = ["../../dev/null", "/dev/null", there, "first' OR '1'='1", "first\0", "First", "", " first", "k" * 4000, "*"]
     return {
         "another's key under our kid": issuer.signed(claims, by=foreign),
-        "another's key under its own kid": issuer.signed(claims, by=key("theirs", number=1)),
+        "another's key under its own kid": issuer.signed(claims, by=make_issuer_key("theirs", number=1)),
         **{
             f"another's key, with {name}": issuer.signed(claims, by=foreign, **header) for name, header in named.items()
         },
@@ -95,19 +98,19 @@ def _of_another_key(issuer: Issuer) -> dict[str, str]:
     }
 
 
-def _altered(issuer: Issuer) -> dict[str, str]:
+def _altered(issuer: OidcIssuer) -> dict[str, str]:
     good = issuer.token()
     head, body, signature = good.split(".")
-    other_body = encoded(json.dumps(issuer.claims("mallory")).encode())
-    other_head = encoded(json.dumps({"alg": "RS256", "kid": "first", "typ": "at+jwt"}).encode())
+    other_body = encode_part(json.dumps(issuer.claims("mallory")).encode())
+    other_head = encode_part(json.dumps({"alg": "RS256", "kid": "first", "typ": "at+jwt"}).encode())
     return {
         "edited claims": f"{head}.{body[:-2]}AA.{signature}",
         "another's claims": f"{head}.{other_body}.{signature}",
         "an edited header": f"{other_head}.{body}.{signature}",
         "no signature": f"{head}.{body}.",
         "half a signature": f"{head}.{body}.{signature[:170]}",
-        "a signature of zeros": f"{head}.{body}.{encoded(bytes(256))}",
-        "a signature of one": f"{head}.{body}.{encoded(bytes(255) + bytes([1]))}",
+        "a signature of zeros": f"{head}.{body}.{encode_part(bytes(256))}",
+        "a signature of one": f"{head}.{body}.{encode_part(bytes(255) + bytes([1]))}",
         "a longer signature": f"{head}.{body}.{signature}AAAA",
         "two parts": f"{head}.{body}",
         "four parts": good + ".x",
@@ -121,7 +124,7 @@ def _altered(issuer: Issuer) -> dict[str, str]:
     }
 
 
-def _spelt_otherwise(issuer: Issuer) -> dict[str, str]:
+def _spelt_otherwise(issuer: OidcIssuer) -> dict[str, str]:
     """The bytes that were signed, or that sign, in base64url that nobody writes."""
     parts = issuer.token().split(".")
     respelt = {}
@@ -149,8 +152,8 @@ def _spelt_otherwise(issuer: Issuer) -> dict[str, str]:
     return respelt
 
 
-def _nested(issuer: Issuer) -> dict[str, str]:
-    good, foreign = issuer.token(), key("theirs", number=1)
+def _nested(issuer: OidcIssuer) -> dict[str, str]:
+    good, foreign = issuer.token(), make_issuer_key("theirs", number=1)
     rest = good.partition(".")[2]
     deep = b'{"alg":' * 500 + b"1" + b"}" * 500
     encrypted = {"alg": "dir", "enc": "A256GCM", "kid": "first", "cty": "JWT"}
@@ -158,9 +161,11 @@ def _nested(issuer: Issuer) -> dict[str, str]:
         "a token for claims": issuer.signed(good.encode(), cty="JWT"),
         "a token as a text for claims": issuer.signed(json.dumps(good).encode(), cty="JWT"),
         "a token in another's token": issuer.signed(good.encode(), by=foreign, cty="JWT"),
-        "a token in an unsigned one": unsigned({"alg": "none", "kid": "first", "cty": "JWT"}, {"token": good}),
-        "a token in the header": unsigned({"alg": "RS256", "kid": "first", "jwt": good}, {}, b"x" * 256),
-        "an encrypted token": encoded(json.dumps(encrypted).encode()) + "..AAAA.AAAA.AAAA",
+        "a token in an unsigned one": make_unsigned_token(
+            {"alg": "none", "kid": "first", "cty": "JWT"}, {"token": good}
+        ),
+        "a token in the header": make_unsigned_token({"alg": "RS256", "kid": "first", "jwt": good}, {}, b"x" * 256),
+        "an encrypted token": encode_part(json.dumps(encrypted).encode()) + "..AAAA.AAAA.AAAA",
         "the JSON form": json.dumps(dict(zip(("protected", "payload", "signature"), good.split("."), strict=True))),
         "a list for claims": issuer.signed(b"[]"),
         "a text for claims": issuer.signed(b'"alice"'),
@@ -170,12 +175,12 @@ def _nested(issuer: Issuer) -> dict[str, str]:
         "claims in UTF-16": issuer.signed(json.dumps(issuer.claims()).encode("utf-16")),
         "claims with a mark of byte order": issuer.signed(json.dumps(issuer.claims()).encode("utf-8-sig")),
         "claims nested without end": issuer.signed_bytes(b'{"alg": "RS256", "kid": "first"}', b"[" * 4000),
-        "a header nested without end": f"{encoded(b'[' * 4000)}.{rest}",
-        "a header nested deeply": f"{encoded(deep)}.{rest}",
+        "a header nested without end": f"{encode_part(b'[' * 4000)}.{rest}",
+        "a header nested deeply": f"{encode_part(deep)}.{rest}",
     }
 
 
-def _ambiguous(issuer: Issuer) -> dict[str, str]:
+def _ambiguous(issuer: OidcIssuer) -> dict[str, str]:
     """What two parsers could understand differently, under a signature that is genuine."""
     claims = json.dumps(issuer.claims()).encode()
     beginning = b'{"alg": "RS256", "kid": "first", "typ": "JWT"'
@@ -221,8 +226,10 @@ def _decoded(part: str) -> bytes:
     return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
 
 
-def _signed_with_secret(issuer: Issuer, secret: bytes, alg: str = "HS256") -> str:
+def _signed_with_secret(issuer: OidcIssuer, secret: bytes, alg: str = "HS256") -> str:
     """An HMAC under what everybody can read."""
-    text = unsigned({"alg": alg, "typ": "JWT", "kid": issuer.keys[0].kid}, issuer.claims()).rpartition(".")[0]
+    text = make_unsigned_token({"alg": alg, "typ": "JWT", "kid": issuer.keys[0].kid}, issuer.claims()).rpartition(".")[
+        0
+    ]
     digest = hmac.digest(secret, text.encode(), {"HS256": "sha256", "HS512": "sha512"}[alg])
-    return f"{text}.{encoded(digest)}"
+    return f"{text}.{encode_part(digest)}"

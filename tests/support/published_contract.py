@@ -12,7 +12,7 @@ PROBLEM_TYPE: Final = "application/problem+json"
 LINES_TYPE: Final = "application/x-ndjson"
 
 
-class Published:
+class PublishedContract:
     """An OpenAPI document that every answer of a test is compared with."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:

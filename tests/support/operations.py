@@ -1,10 +1,10 @@
-"""Every operation that Core's routes carry out, also what the published document leaves out."""
+"""Every operation of the public API, including those that the published document leaves out."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastapi.routing import iter_route_contexts
+from fastapi.routing import APIRoute, iter_route_contexts
 
 from soundmark.core.app import bare_app
 from soundmark.core.contract.openapi import build_openapi
@@ -13,7 +13,7 @@ from soundmark.kit.http import ACCESS
 
 @dataclass(frozen=True)
 class Operation:
-    """One method on one path, and what it says it needs of its caller."""
+    """One method on one path, and the access that it declares."""
 
     id: str
     method: str
@@ -24,8 +24,8 @@ class Operation:
         return f"{self.method} {self.path}"
 
 
-def every_operation() -> list[Operation]:
-    """In the order of their paths."""
+def list_operations() -> list[Operation]:
+    """Return every operation, in the order of their paths."""
     app = bare_app()
     document = build_openapi(app, "http://core.test")
     found = {
@@ -37,6 +37,12 @@ def every_operation() -> list[Operation]:
         **{(operation.path, operation.method): operation for operation in _routed(app)},
     }
     return [found[place] for place in sorted(found)]
+
+
+def list_routes() -> list[APIRoute]:
+    """Return each route that FastAPI serves, with its response model; the hot operations are not among them."""
+    routers = [getattr(included, "original_router", None) for included in bare_app().routes]
+    return [route for router in routers if router is not None for route in router.routes if isinstance(route, APIRoute)]
 
 
 def _routed(app: Any) -> Iterator[Operation]:

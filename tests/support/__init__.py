@@ -1,0 +1,1 @@
+"""What the tests make: tenants, callers, servers that misbehave, and rows that no route writes."""
