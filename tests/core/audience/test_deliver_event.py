@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 from support.audience_faults import FAULTS, core_beside, failing_audience
-from support.core_client import Answer, Api
+from support.core_client import Answer
 from support.core_settings import AUDIENCE_CREDENTIAL
+from support.event_delivery import deliver_event, make_event, sign_body
 from support.event_publisher import new_id
 from support.fake_clock import FakeClock
 from support.misbehaving_server import answer, misbehaving_server
 from support.rival import Rival
-from support.secret_leaks import remember_secret
 from support.tenant import Tenant
 
 from soundmark.kit.secret import Secret
-from soundmark.kit.timestamps import format_timestamp
 
 # That nobody is known is an answer to an event, as it is not to Core.
 EVENT_FAULTS = sorted(FAULTS.keys() - {"our credential unknown"})
@@ -28,32 +27,10 @@ JSON = {"Content-Type": "application/json"}
 PROBLEM = "application/problem+json"
 
 
-async def deliver(api: Api, event: Any, secret: str, **headers: str) -> Answer:
-    """Deliver an event as a publisher does, which has no credential."""
-    body = event if isinstance(event, bytes) else json.dumps(event).encode()
-    signature = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    stranger = api.other(token=None, peer="203.0.113.7")
-    return await stranger.post("/v1/events", content=body, headers={**JSON, "X-Svc-Signature": signature, **headers})
-
-
 async def heard(tenant: Tenant, integration: dict[str, Any]) -> dict[str, Any]:
-    """An event of somebody who heard a Code and resolved it."""
+    """Return the event of somebody who heard a Code and resolved it."""
     code = await tenant.make_code(audience={"enabled": True, "integration_id": integration["id"]})
-    resolution = (await tenant.api.resolve(code["broadcast_token"])).json
-    remember_secret(resolution["measurement_proof"]["signature"])
-    event = {
-        "event_id": new_id("evt_"),
-        "integration_id": integration["id"],
-        "xr_id": resolution["xr_id"],
-        "occurred_at": format_timestamp(tenant.api.clock.now()),
-        "receiver_class": "phone",
-        "measurement_token": new_id("mt_", 32),
-        "country": "TN",
-        "proof": resolution["measurement_proof"],
-    }
-    remember_secret(event["measurement_token"])
-    remember_secret(event["event_id"])
-    return event
+    return await make_event(tenant, code)
 
 
 async def test_what_was_heard_and_resolved_is_recorded(tenant: Tenant, measuring: Rival) -> None:
@@ -61,8 +38,8 @@ async def test_what_was_heard_and_resolved_is_recorded(tenant: Tenant, measuring
     integration = await tenant.make_integration()
     event = await heard(tenant, integration)
 
-    first = await deliver(tenant.api, event, integration["hmac_secret"])
-    retry = await deliver(tenant.api, event, integration["hmac_secret"])
+    first = await deliver_event(tenant.api, event, integration["hmac_secret"])
+    retry = await deliver_event(tenant.api, event, integration["hmac_secret"])
 
     assert (first.status, first.json) == (201, {"event_id": event["event_id"], "status": "recorded"})
     assert (retry.status, retry.json) == (200, {"event_id": event["event_id"], "status": "duplicate"})
@@ -75,13 +52,13 @@ async def test_audiences_refusals_are_cores_words(tenant: Tenant) -> None:
     event = await heard(tenant, integration)
 
     async def code_of(body: Any, **headers: str) -> tuple[int, str]:
-        refused = await deliver(tenant.api, body, secret, **headers)
+        refused = await deliver_event(tenant.api, body, secret, **headers)
         return refused.status, refused.code
 
     assert await code_of(event, **{"X-Svc-Signature": "sha256=" + "0" * 64}) == (401, "unauthenticated")
     assert await code_of(b"{") == (400, "malformed_json")
     assert await code_of({**event, "proof": {**event["proof"], "signature": "A" * 86}}) == (422, "proof_invalid")
-    await deliver(tenant.api, event, secret)
+    await deliver_event(tenant.api, event, secret)
     assert await code_of({**event, "country": None}) == (409, "event_conflict")
     assert await code_of({**event, "event_id": new_id("evt_")}) == (409, "proof_replayed")
 
@@ -90,7 +67,7 @@ async def test_a_wrong_member_is_named(tenant: Tenant) -> None:
     integration = await tenant.make_integration()
     event = {**await heard(tenant, integration), "country": "nowhere", "device": "x"}
 
-    refused = await deliver(tenant.api, event, integration["hmac_secret"])
+    refused = await deliver_event(tenant.api, event, integration["hmac_secret"])
 
     assert (refused.status, refused.code) == (422, "validation_failed")
     assert {error["pointer"] for error in refused.json["errors"]} == {"/country", "/device"}
@@ -104,8 +81,7 @@ async def test_a_parameter_is_refused_once_the_signature_was_judged(tenant: Tena
     path = "/v1/events?dry_run=true&%C3%A4=1"
 
     async def sent(secret: str) -> Answer:
-        signature = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-        headers = {**JSON, "X-Svc-Signature": signature, "X-Svc-Organization-Id": "org_of_nobody"}
+        headers = {**JSON, "X-Svc-Signature": sign_body(body, secret), "X-Svc-Organization-Id": "org_of_nobody"}
         return await tenant.api.other(token=None).post(path, content=body, headers=headers)
 
     assert (await sent("of somebody else")).code == "unauthenticated"
@@ -116,15 +92,15 @@ async def test_a_parameter_is_refused_once_the_signature_was_judged(tenant: Tena
         ("query", "/ä"),
     ]
     assert await measuring.rows("SELECT count(*) FROM events") == [(0,)]
-    assert (await deliver(tenant.api, event, integration["hmac_secret"])).status == 201
+    assert (await deliver_event(tenant.api, event, integration["hmac_secret"])).status == 201
 
 
 async def test_a_quota_that_is_used_up_says_when_to_come_again(tenant: Tenant, measuring: Rival) -> None:
     integration = await tenant.make_integration()
-    await deliver(tenant.api, await heard(tenant, integration), integration["hmac_secret"])
+    await deliver_event(tenant.api, await heard(tenant, integration), integration["hmac_secret"])
     await measuring.run("UPDATE event_months SET events = 100")
 
-    refused = await deliver(tenant.api, await heard(tenant, integration), integration["hmac_secret"])
+    refused = await deliver_event(tenant.api, await heard(tenant, integration), integration["hmac_secret"])
 
     assert (refused.status, refused.code) == (429, "event_quota_exceeded")
     assert int(refused.headers["retry-after"]) > 0
@@ -146,7 +122,7 @@ async def test_what_is_no_signature_at_all_is_nobodys(tenant: Tenant, signature:
 async def test_the_parameters_of_the_content_type_do_not_matter(tenant: Tenant) -> None:
     integration = await tenant.make_integration()
     body = json.dumps(await heard(tenant, integration)).encode()
-    signature = "sha256=" + hmac.new(integration["hmac_secret"].encode(), body, hashlib.sha256).hexdigest()
+    signature = sign_body(body, integration["hmac_secret"])
     stranger = tenant.api.other(token=None, peer="203.0.113.7")
 
     headers = [(b"Content-Type", b"application/json; charset=\xe9"), (b"X-Svc-Signature", signature.encode())]
@@ -160,8 +136,8 @@ async def test_what_is_larger_than_an_event_is_not_handed_on(database_url: Secre
         misbehaving_server(answer(b"{}")) as server,
         core_beside(server.url, database_url, clock) as core,
     ):
-        refused = await deliver(core, b" " * (16 * 1024 + 1), "secret")
-        other_type = await deliver(core, b"{}", "secret", **{"Content-Type": "text/plain"})
+        refused = await deliver_event(core, b" " * (16 * 1024 + 1), "secret")
+        other_type = await deliver_event(core, b"{}", "secret", **{"Content-Type": "text/plain"})
 
         assert (refused.status, refused.code) == (413, "payload_too_large")
         assert (other_type.status, other_type.code) == (415, "unsupported_media_type")
@@ -173,7 +149,7 @@ async def test_bytes_and_signature_arrive_as_they_were_sent(database_url: Secret
     body = b' {"b" : 1,\n"a":"\xc3\xa4\\u00e4" } '
     behave = answer(json.dumps(RECORDED).encode(), status="201 Created")
     async with misbehaving_server(behave) as server, core_beside(server.url, database_url, clock) as core:
-        done = await deliver(core, body, "secret", **{"X-Request-Id": "of-the-publisher"})
+        done = await deliver_event(core, body, "secret", **{"X-Request-Id": "of-the-publisher"})
 
         assert (done.status, done.json) == (201, RECORDED)
         head, _, sent = server.requests[0].partition(b"\r\n\r\n")
@@ -194,7 +170,7 @@ async def test_an_audience_that_is_not_as_it_should_be_is_unavailable(
     """Within the deadline, whatever it does; and Core's other routes do not notice."""
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as core:
         began_s = time.monotonic()
-        delivering = asyncio.create_task(deliver(core, b"{}", "secret"))
+        delivering = asyncio.create_task(deliver_event(core, b"{}", "secret"))
         others = await asyncio.gather(*(core.get("/v1/organizations") for _ in range(3)))
         refused = await delivering
 
@@ -221,7 +197,7 @@ async def test_an_answer_that_is_none_of_the_agreed_ones_is_not_passed_on(
 ) -> None:
     behave = answer(json.dumps(said).encode(), status=status, media_type=media_type)
     async with misbehaving_server(behave) as server, core_beside(server.url, database_url, clock) as core:
-        refused = await deliver(core, b"{}", "secret")
+        refused = await deliver_event(core, b"{}", "secret")
 
     assert (refused.status, refused.code) == (503, "audience_unavailable")
 
@@ -230,6 +206,6 @@ async def test_errors_that_are_none_are_left_out(database_url: Secret, clock: Fa
     said = {"code": "validation_failed", "errors": ["x", {"pointer": 7}, {"pointer": "/a", "message": "wrong"}]}
     behave = answer(json.dumps(said).encode(), status="422 No", media_type=PROBLEM)
     async with misbehaving_server(behave) as server, core_beside(server.url, database_url, clock) as core:
-        refused = await deliver(core, b"{}", "secret")
+        refused = await deliver_event(core, b"{}", "secret")
 
     assert refused.json["errors"] == [{"location": "body", "pointer": "/a", "message": "wrong"}]

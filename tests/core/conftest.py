@@ -1,0 +1,12 @@
+"""What the tests of Core share."""
+
+import pytest
+from support.calls import World
+from support.people import People
+from support.rival import Rival
+
+
+@pytest.fixture
+async def world(people: People, rival: Rival) -> World:
+    """An organisation that the person "owner" owns, for the calls of `support.calls`."""
+    return World(people, rival, await people.tenant_of("owner"))

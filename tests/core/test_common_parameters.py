@@ -1,0 +1,123 @@
+"""What every operation shares: unknown parameters, the places that name the organisation, and HEAD."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.callers import Caller, find_able_caller, find_stranger
+from support.calls import CALLS, OPERATIONS, Call, World, send
+from support.core_client import Answer
+from support.database_content import read_content
+from support.people import People
+
+HEADER = "X-Svc-Organization-Id"
+# Contract, section 4: these take the header in place of the query.
+EITHER = {"list_codes", "revoke_code"}
+# Audience judges what a publisher signs, after the signature: test_deliver_event.py.
+SIGNED = {"deliver_event"}
+
+
+def refusal_of(answer: Answer) -> tuple[int, str | None, list[tuple[str, str]]]:
+    """Return the status, the problem's code, and the place of each error."""
+    if answer.status < 400:
+        return answer.status, None, []
+    errors = answer.json.get("errors", ())
+    return answer.status, answer.code, [(error["location"], error["pointer"]) for error in errors]
+
+
+@pytest.mark.parametrize(
+    "query", ["&dryrun=true", "&limit=1&limit=2", "&=", "&Organization_id=x"], ids=["unknown", "twice", "", "misspelt"]
+)
+async def test_a_query_string_that_nobody_understands_does_nothing(world: World, query: str) -> None:
+    """`?dryrun=true` once issued a Code. Every operation, as a caller with the right to it."""
+    wrong = {}
+    for operation_id, operation in OPERATIONS.items():
+        call = await CALLS[operation_id](world)
+        before = await read_content(world.rival)
+        answer = await send(find_able_caller(world, operation).api(world), operation, call, query=query)
+        names = {part.partition("=")[0] for part in query[1:].split("&")}
+        expected = (422, "validation_failed", [("query", f"/{name}") for name in names])
+        if refusal_of(answer) != expected or await read_content(world.rival) != before:
+            wrong[operation_id] = refusal_of(answer)
+    assert wrong == {}
+
+
+async def test_the_caller_is_judged_before_the_query(world: World) -> None:
+    """First the credential, then the tenant, then the parameters."""
+    callers = (Caller("anonymous", None), find_stranger(world))
+    wrong = {}
+    for operation_id, operation in OPERATIONS.items():
+        if operation.access["roles"]:
+            call = await CALLS[operation_id](world)
+            answers = [await send(caller.api(world), operation, call, query="&x=1") for caller in callers]
+            if [answer.code for answer in answers] != ["unauthenticated", "organization_not_found"]:
+                wrong[operation_id] = [answer.code for answer in answers]
+    assert wrong == {}
+
+
+async def test_every_place_that_names_the_organisation_names_the_same(people: People, world: World) -> None:
+    """Inside an organisation, query and header may always name it; elsewhere one is unknown and the other unread."""
+    own, other = world.tenant.organization_id, (await people.tenant_of("stranger")).organization_id
+    wrong: dict[str, Any] = {}
+    for operation_id in OPERATIONS.keys() - SIGNED:
+        operation = OPERATIONS[operation_id]
+        api, is_tenants = find_able_caller(world, operation).api(world), bool(operation.access["roles"])
+        call = await CALLS[operation_id](world)
+        is_alone = is_tenants and "organization_id" in call.params  # Only the query names it.
+        before = await read_content(world.rival)
+        in_query = await send(api, operation, call.with_query(organization_id=other))
+        in_header = await send(api, operation, call.with_headers({HEADER: other})) if is_tenants else None
+        seen = [refusal_of(in_query)[1], refusal_of(in_header)[2] if in_header is not None else []]
+        place = ("query", "/organization_id") if operation_id in EITHER else ("header", f"/{HEADER}")
+        expected = ["organization_not_found" if is_alone else "validation_failed", [place] if is_tenants else []]
+        if seen != expected or await read_content(world.rival) != before:
+            wrong[operation_id] = seen
+            continue
+        everywhere = call.with_query(organization_id=own) if is_tenants else call
+        answer = await send(api, operation, everywhere.with_headers({HEADER: own if is_tenants else other}))
+        if answer.status >= 300:
+            wrong[operation_id] = answer.body
+    assert wrong == {}
+
+
+async def test_without_an_organisation_nothing_inside_one_is_done(world: World) -> None:
+    """The header alone is enough for two operations; the answer names a misspelt parameter besides the missing one."""
+    missing = (422, "validation_failed", [("query", "/organization_id")])
+    wrong = {}
+    for operation_id, operation in OPERATIONS.items():
+        call = await CALLS[operation_id](world)
+        if not operation.access["roles"] or "organization_id" not in call.params:
+            continue
+        bare = _without_organization(call)
+        api = find_able_caller(world, operation).api(world)
+        none = await send(api, operation, bare)
+        misspelt = await send(api, operation, bare, query="&organisation_id=x")
+        header = await send(api, operation, bare.with_headers({HEADER: world.tenant.organization_id}))
+        if refusal_of(none) != missing or ("query", "/organisation_id") not in refusal_of(misspelt)[2]:
+            wrong[operation_id] = [refusal_of(none), refusal_of(misspelt)]
+        elif (header.status < 300) if operation_id not in EITHER else refusal_of(header) == missing:
+            wrong[operation_id] = [header.status]
+    assert wrong == {}
+
+
+async def test_head_is_answered_wherever_get_is(world: World) -> None:
+    """With the head that GET has, except for the request id."""
+    wrong = {}
+    for operation_id, operation in OPERATIONS.items():
+        if operation.method == "GET" and operation_id != "resolve":
+            api = find_able_caller(world, operation).api(world)
+            call = await CALLS[operation_id](world)
+            got = await send(api, operation, call)
+            head = await send(api, replace(operation, method="HEAD"), call)
+            expected, seen = _headers_of(got), _headers_of(head)
+            if (head.status, seen, head.body) != (200, expected, b"") or int(seen["content-length"]) != len(got.body):
+                wrong[operation_id] = (head.status, seen, expected)
+    assert wrong == {}
+
+
+def _without_organization(call: Call) -> Call:
+    return replace(call, params={name: value for name, value in call.params.items() if name != "organization_id"})
+
+
+def _headers_of(answer: Answer) -> dict[str, str]:
+    return {name: value for name, value in answer.headers.items() if name != "x-request-id"}

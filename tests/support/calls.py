@@ -1,0 +1,286 @@
+"""One valid call per operation, for every test of a rule that all operations share."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx2
+
+from support.core_client import Answer, Api
+from support.event_delivery import make_event, sign_body
+from support.operations import Operation, list_operations
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant
+
+OPERATIONS: Final = {operation.id: operation for operation in list_operations()}
+
+
+@dataclass(frozen=True)
+class World:
+    """An organisation that the person "owner" owns, and who makes the next call in it."""
+
+    people: People
+    rival: Rival
+    tenant: Tenant
+    caller_id: str = "owner"
+    caller_role: str | None = "owner"
+
+    async def make_member(self, subject_id: str, role: str) -> str:
+        """Give somebody this role, in place of any that they have."""
+        await self.rival.run(
+            "DELETE FROM members WHERE organization_id = %s AND subject_id = %s",
+            self.tenant.organization_id,
+            subject_id,
+        )
+        await self.tenant.make_member(self.rival, subject_id, role)
+        return subject_id
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request that succeeds for a caller with the right to make it; `path` holds the values of path parameters."""
+
+    path: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
+    json: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def with_query(self, **params: str) -> "Call":
+        return replace(self, params={**self.params, **params})
+
+    def with_headers(self, headers: Mapping[str, str]) -> "Call":
+        return replace(self, headers={**self.headers, **headers})
+
+    def replacing(self, old: str, new: str) -> "Call":
+        """Return the call with `new` wherever a parameter, header or member of the body is `old`."""
+
+        def swap(part: Any) -> Any:
+            return {name: new if value == old else value for name, value in part.items()} if part else part
+
+        return Call(swap(self.path), swap(self.params), swap(self.json), swap(self.headers))
+
+
+Prepare = Callable[[World], Awaitable[Call]]
+
+
+async def send(api: Api, operation: Operation, call: Call, *, query: str = "") -> Answer:
+    """Make the call as `api`; `query` is appended to the query string as it stands."""
+    values = {name: quote(value, safe="") for name, value in call.path.items()}
+    url = httpx2.URL(operation.path.format(**values), params=call.params)
+    if query:
+        url = url.copy_with(query=(url.query + query.encode()).removeprefix(b"&"))
+    body = {} if call.json is None else {"json": call.json}
+    return await api.call(operation.method, str(url), headers=call.headers, **body)
+
+
+def plain(**call: Any) -> Prepare:
+    """Prepare a call that needs nothing to exist."""
+
+    async def prepare(_: World) -> Call:
+        return Call(**call)
+
+    return prepare
+
+
+async def name_organization(world: World) -> Call:
+    return Call(params=world.tenant.query)
+
+
+async def name_project(world: World) -> Call:
+    return Call(params=world.tenant.in_project)
+
+
+async def rename_organization(world: World) -> Call:
+    return Call(path={"organization_id": world.tenant.organization_id}, json={"name": "Radio Südlicht"})
+
+
+async def rename_project(world: World) -> Call:
+    return Call(path={"project_id": world.tenant.project_id}, params=world.tenant.query, json={"name": "Night show"})
+
+
+async def fill_project(world: World) -> Call:
+    return Call(json={**world.tenant.query, "name": f"Show {await _count(world, 'projects')}"})
+
+
+async def fill_campaign(world: World) -> Call:
+    return Call(json=world.tenant.campaign_body(name=f"Campaign {await _count(world, 'campaigns')}"))
+
+
+async def fill_code(world: World) -> Call:
+    return Call(json=world.tenant.code_body())
+
+
+async def fill_codes(world: World) -> Call:
+    return Call(json=world.tenant.code_body(count=2))
+
+
+async def fill_integration(world: World) -> Call:
+    return Call(json=world.tenant.integration_body())
+
+
+async def fill_key(world: World) -> Call:
+    return Call(json=world.tenant.key_body())
+
+
+async def fill_invitation(world: World) -> Call:
+    return Call(json=world.tenant.invitation_body(email=f"{world.caller_id}-friend@example.org"))
+
+
+async def make_campaign(world: World) -> Call:
+    campaign = await world.tenant.make_campaign(f"Campaign {await _count(world, 'campaigns')}")
+    return Call(path={"campaign_id": campaign["id"]}, params=world.tenant.query)
+
+
+async def change_campaign(world: World) -> Call:
+    return replace(await make_campaign(world), json={"ends_at": "2099-01-01T00:00:00.000Z"})
+
+
+async def issue_one_before(world: World) -> Call:
+    return await _issue(world, "/v1/codes", world.tenant.code_body())
+
+
+async def issue_two_before(world: World) -> Call:
+    return await _issue(world, "/v1/codes/batch", world.tenant.code_body(count=2))
+
+
+async def make_code(world: World) -> Call:
+    code = await world.tenant.make_code()
+    return Call(path={"xr_id": code["xr_id"]}, params=world.tenant.query)
+
+
+async def select_code(world: World) -> Call:
+    code = await world.tenant.make_code()
+    return Call(params=world.tenant.query, json={"project_id": world.tenant.project_id, "xr_ids": [code["xr_id"]]})
+
+
+async def select_code_of_project(world: World) -> Call:
+    code = await world.tenant.make_code()
+    return Call(params=world.tenant.in_project, json={"xr_ids": [code["xr_id"]]})
+
+
+async def make_token(world: World) -> Call:
+    code = await world.tenant.make_code()
+    return Call(path={"broadcast_token": code["broadcast_token"]})
+
+
+async def make_integration(world: World) -> Call:
+    integration = await world.tenant.make_integration()
+    return Call(path={"integration_id": integration["id"]}, params=world.tenant.in_project)
+
+
+async def change_retention(world: World) -> Call:
+    return replace(await make_integration(world), json={"retention_days": 7})
+
+
+async def sign_event(world: World) -> Call:
+    """Prepare an event that its publisher signed; no other credential is needed to deliver it."""
+    tenant = world.tenant
+    integration = await tenant.make_integration()
+    code = await tenant.make_code(audience={"enabled": True, "integration_id": integration["id"]})
+    event = await make_event(tenant, code)
+    body = httpx2.Request("POST", "http://core.test", json=event).content
+    return Call(json=event, headers={"X-Svc-Signature": sign_body(body, integration["hmac_secret"])})
+
+
+async def make_key(world: World) -> Call:
+    key = await world.tenant.make_key()
+    return Call(path={"api_key_id": key["id"]}, params=world.tenant.query)
+
+
+async def change_member(world: World) -> Call:
+    subject_id = await world.make_member("changed", "member")
+    return Call(path={"subject_id": subject_id}, params=world.tenant.query, json={"role": "billing"})
+
+
+async def remove_member(world: World) -> Call:
+    """Prepare the removal of another member, or of the caller where their role removes nobody else."""
+    if world.caller_role in {"member", "billing"}:
+        subject_id = await world.make_member(world.caller_id, world.caller_role)
+    else:
+        subject_id = await world.make_member("leaving", "member")
+    return Call(path={"subject_id": subject_id}, params=world.tenant.query)
+
+
+async def make_invitation(world: World) -> Call:
+    invitation = await world.tenant.make_invitation()
+    return Call(path={"invitation_id": invitation["id"]}, params=world.tenant.query)
+
+
+async def invite_caller(world: World, role: str = "member") -> Call:
+    """Prepare an invitation of the caller into an organisation that they are not in."""
+    host = await world.people.tenant_of("host")
+    invitation = await host.make_invitation(email=f"{world.caller_id}@example.org", role=role)
+    return Call(json={"token": invitation["secret"]})
+
+
+async def _count(world: World, table: str) -> int:
+    """Return how many rows there are: what a call makes has a name of its own each time."""
+    ((count,),) = await world.rival.rows(f"SELECT count(*) FROM {table}")
+    return int(count)
+
+
+async def _issue(world: World, path: str, body: dict[str, Any]) -> Call:
+    """Issue Codes under an idempotency key, by which the call then recovers them."""
+    headers = {"Idempotency-Key": f"issuance-before-{await _count(world, 'issuance_receipts')}"}
+    answer = await world.tenant.api.post(path, json=body, headers=headers)
+    assert answer.status == 201, answer.body
+    return Call(json=body, headers=headers)
+
+
+CALLS: Final[Mapping[str, Prepare]] = {
+    "accept_invitation": invite_caller,
+    "archive_campaign": make_campaign,
+    "bundle_codes": select_code_of_project,
+    "change_integration_retention": change_retention,
+    "change_member": change_member,
+    "create_api_key": fill_key,
+    "create_campaign": fill_campaign,
+    "create_integration": fill_integration,
+    "create_invitation": fill_invitation,
+    "create_organization": plain(json={"name": "Radio Westwind"}),
+    "create_project": fill_project,
+    "deliver_event": sign_event,
+    "get_caller": plain(),
+    "get_code": make_code,
+    "get_platform_settings": plain(),
+    "get_usage": name_organization,
+    "issue_code": fill_code,
+    "issue_codes": fill_codes,
+    "list_api_keys": name_organization,
+    "list_audit_entries": name_organization,
+    "list_campaigns": name_project,
+    "list_codes": name_organization,
+    "list_integrations": name_project,
+    "list_invitations": name_organization,
+    "list_key_history": plain(),
+    "list_keys": plain(),
+    "list_members": name_organization,
+    "list_organizations": plain(),
+    "list_projects": name_organization,
+    # Null changes nothing: every test shares the Core under test.
+    "put_platform_configuration": plain(path={"name": "smtp_host"}, json={"value": None}),
+    "put_platform_secret": plain(path={"name": "smtp_password"}, json={"value": "a secret of the sweep"}),
+    "read_audience_report": make_integration,
+    "read_legacy_report": name_project,
+    "recover_code": issue_one_before,
+    "recover_codes": issue_two_before,
+    "remove_member": remove_member,
+    "rename_organization": rename_organization,
+    "rename_project": rename_project,
+    "render_code": make_code,
+    "replace_integration_core_key": make_integration,
+    "resolve": make_token,
+    "revoke_api_key": make_key,
+    "revoke_code": make_code,
+    "revoke_codes": select_code,
+    "revoke_integration": make_integration,
+    "revoke_invitation": make_invitation,
+    "rotate_api_key_secret": make_key,
+    "rotate_integration_secret": make_integration,
+    "stop_campaign": make_campaign,
+    "summarise_campaign": make_campaign,
+    "update_campaign": change_campaign,
+    "verify_audit_log": name_organization,
+}
