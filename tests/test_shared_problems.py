@@ -1,12 +1,11 @@
-"""No failure is shared: an exception keeps every frame that it passed through, and what was asked in each of them."""
+"""No exception is shared: it would keep every frame that it passed through, with the request in each of them."""
 
 import importlib
 import pkgutil
 
-import pytest
 import soundmark_sdk
 from support.core_client import Api
-from support.tenant import Tenant, make_tenant
+from support.tenant import Tenant
 
 import soundmark
 
@@ -19,15 +18,19 @@ MODULES = sorted(
 )
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_no_module_holds_an_exception_to_be_raised_again_and_again(name: str) -> None:
+def test_no_module_holds_an_exception_to_be_raised_again_and_again() -> None:
     """One did: each refusal of a past expiry stayed in memory, with its whole request, as long as the process ran."""
-    module = importlib.import_module(name)
-    assert [member for member, value in vars(module).items() if isinstance(value, BaseException)] == []
+    held = [
+        f"{name}.{member}"
+        for name in MODULES
+        for member, value in vars(importlib.import_module(name)).items()
+        if isinstance(value, BaseException)
+    ]
+    assert len(MODULES) > 300
+    assert held == []
 
 
-async def test_a_refusal_is_the_same_each_time(api: Api) -> None:
-    tenant: Tenant = await make_tenant(api)
+async def test_a_refusal_is_the_same_each_time(api: Api, tenant: Tenant) -> None:
     body = tenant.code_body(expires_at="2000-01-01T00:00:00Z")
     refused = [await api.post("/v1/codes", json=body) for _ in range(3)]
     assert [answer.json["errors"] for answer in refused] == [

@@ -1,10 +1,8 @@
-"""docs/threat-model.md claims nothing that no test shows: every test that it names exists."""
+"""docs/threat-model.md claims only what tests show: every test that it names exists."""
 
 import re
 from pathlib import Path
 from typing import Final
-
-import pytest
 
 ROOT: Final = Path(__file__).parent.parent
 PAGE: Final = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
@@ -13,7 +11,7 @@ _NAMED: Final = re.compile(r"`((?:tests|sdk/python/tests)/[\w/]+\.py)(?:::(\w+))
 
 
 def requirements() -> dict[str, list[str]]:
-    """The rows of the table by their requirement: state, reason, tests."""
+    """Return the state, reason and tests of each row of the table, by its requirement."""
     section = PAGE[PAGE.index("## OWASP ASVS 5.0") : PAGE.index("### Cryptography")]
     lines = [line for line in section.splitlines() if re.match(r"\| \d", line)]
     rows = [[cell.strip() for cell in line.strip().strip("|").split(" | ")] for line in lines]
@@ -35,12 +33,12 @@ def test_every_test_that_is_named_exists() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("requirement", ROWS)
-def test_a_requirement_is_met_by_a_test_or_says_what_is_missing(requirement: str) -> None:
-    state, reason, tests = ROWS[requirement]
-    assert state in STATES
-    assert reason
-    assert bool(_NAMED.findall(tests)) or state != "met"
+def test_a_requirement_is_met_by_a_test_or_says_what_is_missing() -> None:
+    assert len(ROWS) > 50
+    for requirement, (state, reason, tests) in ROWS.items():
+        assert state in STATES, requirement
+        assert reason, requirement
+        assert bool(_NAMED.findall(tests)) or state != "met", requirement
 
 
 def test_requirements_stand_once_and_in_order() -> None:
