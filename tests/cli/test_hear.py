@@ -128,7 +128,7 @@ def test_an_explanation_says_how_well_a_code_was_heard(service: Service, code: d
         r"15 to 19\.5 kHz  -1[78] dBFS in its loudest second; "
         r"then the band below has -\d+ dBFS, the band above -\d+ dBFS\n"
         r"frames          1 begun, 1 ended, 1 heard\n"
-        r"- A frame was heard\. Its marker tones stand [23]\d dB above what lies between them\.\n"
+        r"- A frame was heard\. Its marker tones are [23]\d dB above the sound between them\.\n"
     )
     assert re.fullmatch(expected, explained), explained
     assert json.loads(heard[heard.index("{") :]) == INTENT

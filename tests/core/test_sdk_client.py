@@ -34,9 +34,9 @@ from soundmark_sdk.client import (
     CodeFilters,
     FileRecoveryStore,
     Intent,
+    IssueRequest,
     ReportFilters,
     TenantNotGiven,
-    Wish,
 )
 from soundmark_sdk.client.records import Code
 from soundmark_sdk.publisher import AsyncPublisher, Backend, ReportingTokens
@@ -100,7 +100,7 @@ class Tenant:
     organization_id: str
     project_id: str
 
-    def wish(self, **changes: Any) -> Wish:
+    def issue_request(self, **changes: Any) -> IssueRequest:
         wanted: dict[str, Any] = {
             "organization_id": self.organization_id,
             "project_id": self.project_id,
@@ -109,7 +109,7 @@ class Tenant:
             "intent": Intent("link", "open", {"url": "https://example.org/é", "n": [1, 2.5, None, True]}),
             **changes,
         }
-        return Wish(**wanted)
+        return IssueRequest(**wanted)
 
 
 @pytest.fixture
@@ -219,12 +219,12 @@ async def walk_keys(tenant: Tenant) -> None:
 
 async def walk_codes(world: World, tenant: Tenant) -> None:
     codes, organization_id = tenant.client.codes, tenant.organization_id
-    wish = tenant.wish()
-    assert (await codes.dry_run(wish)).document == {"would_issue": True, "code": None, "quota_remaining": 100}
-    assert (await codes.dry_run_batch(wish, 100)).would_issue
-    code = await codes.issue(wish)
-    batch = await codes.issue_batch(wish, 3)
-    assert (code.intent, code.status) == (wish.intent, "active")
+    request = tenant.issue_request()
+    assert (await codes.dry_run(request)).document == {"would_issue": True, "code": None, "quota_remaining": 100}
+    assert (await codes.dry_run_batch(request, 100)).would_issue
+    code = await codes.issue(request)
+    batch = await codes.issue_batch(request, 3)
+    assert (code.intent, code.status) == (request.intent, "active")
     verified = verify_signed_code(
         dict(code.signed_code), read_key_set(await world.keys()), token=code.broadcast_token, now=datetime.now(UTC)
     )
@@ -264,11 +264,11 @@ async def recover_both(world: World, tenant: Tenant) -> None:
         with FaultyProxy(world.url, "answer lost") as proxy:
             token = world.issuer.token("owner")
             async with AsyncClient(proxy.url, token, transport=Recording(world.asked)) as client:
-                wish = tenant.wish()
+                request = tenant.issue_request()
                 if count is None:
-                    await client.codes.issue(wish)
+                    await client.codes.issue(request)
                 else:
-                    await client.codes.issue_batch(wish, count)
+                    await client.codes.issue_batch(request, count)
         assert [passed.path.endswith("/recover") for passed in proxy.passed] == [False, True]
 
 
@@ -279,7 +279,7 @@ async def walk_campaigns(tenant: Tenant) -> None:
     assert (campaign.starts_at, campaign.ends_at, campaign.status) == (None, ends_at, "active")
     changed = await campaigns.update(campaign.id, name="Autumn", ends_at=None, organization_id=organization_id)
     assert (changed.name, changed.ends_at) == ("Autumn", None)
-    code = await tenant.client.codes.issue(tenant.wish(campaign_id=campaign.id))
+    code = await tenant.client.codes.issue(tenant.issue_request(campaign_id=campaign.id))
     assert code.campaign_id == campaign.id
     summary = await campaigns.summary(campaign.id, organization_id=organization_id)
     assert (summary.counts.issued, summary.counts.active, summary.first_issued_at) == (1, 1, code.issued_at)
@@ -293,7 +293,7 @@ async def walk_campaigns(tenant: Tenant) -> None:
     ]
     assert len((await campaigns.page(organization_id=organization_id, project_id=project_id)).data) == 2
     with pytest.raises(ApiProblem) as archived:
-        await tenant.client.codes.issue(tenant.wish(campaign_id=campaign.id))
+        await tenant.client.codes.issue(tenant.issue_request(campaign_id=campaign.id))
     assert (archived.value.code, archived.value.unsettled) == ("campaign_archived", None)
 
 
@@ -311,7 +311,7 @@ async def walk_audience(world: World, tenant: Tenant) -> None:
     changed = await integrations.change_retention(made.id, 7, **ids)
     assert (changed.previous_retention_days, changed.retention_days, changed.deleted_events) == (14, 7, 0)
     assert (await integrations.replace_core_key(made.id, **ids)).core_key_id == made.core_key_id
-    code = await tenant.client.codes.issue(tenant.wish(audience_integration_id=made.id))
+    code = await tenant.client.codes.issue(tenant.issue_request(audience_integration_id=made.id))
     assert (code.audience_enabled, code.audience_integration_id) == (True, made.id)
 
     outcomes, resolution = await measure_through(world, rotated.hmac_secret, code)
@@ -409,8 +409,8 @@ async def test_a_code_is_issued_once_over_a_connection_that_breaks(
     )
     with FaultyProxy(world.url, fault, fault) as proxy, FileRecoveryStore(tmp_path / "recovery") as store:
         async with AsyncClient(proxy.url, key.secret, recovery=store) as client:
-            code = await client.codes.issue(tenant.wish())
-            assert store.unsettled() == ()
+            code = await client.codes.issue(tenant.issue_request())
+            assert store.list_unsettled() == ()
     usage = await tenant.client.usage(organization_id=tenant.organization_id)
     assert usage.codes.issued == 1
     assert await tenant.client.codes.show(code.xr_id, organization_id=tenant.organization_id) == code
@@ -425,26 +425,26 @@ async def test_a_repeat_while_the_first_is_still_running_gets_its_answer(
     """The client gave up waiting, asked what became of it, heard of nothing, and sent it again."""
     lines = IssuanceQueue(monkeypatch)
     rival = Rival(cluster.superuser_url_of("core_spare"))
-    wish = tenant.wish()
+    request = tenant.issue_request()
     async with AsyncClient(world.url, world.issuer.token("owner"), timeout_s=2) as client:
         async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
-            issuing = asyncio.create_task(client.codes.issue(wish))
+            issuing = asyncio.create_task(client.codes.issue(request))
             await rival.until_someone_waits()
             await lines.until_joined(2)
         code = await issuing
-        assert await client.codes.unsettled() == ()
+        assert await client.codes.list_unsettled() == ()
     assert [one.xr_id async for one in tenant.client.codes.list(organization_id=tenant.organization_id)] == [code.xr_id]
     assert (await tenant.client.usage(organization_id=tenant.organization_id)).codes.issued == 1
 
 
 async def test_a_quota_that_is_used_up_says_when_to_come_back(tenant: Tenant) -> None:
-    await tenant.client.codes.issue_batch(tenant.wish(), 100)
+    await tenant.client.codes.issue_batch(tenant.issue_request(), 100)
     with pytest.raises(ApiProblem) as failure:
-        await tenant.client.codes.issue(tenant.wish())
+        await tenant.client.codes.issue(tenant.issue_request())
     assert (failure.value.status, failure.value.code) == (429, "quota_exceeded")
     assert failure.value.retry_after_s is not None
     assert failure.value.retry_after_s > 0
-    verdict = await tenant.client.codes.dry_run(tenant.wish())
+    verdict = await tenant.client.codes.dry_run(tenant.issue_request())
     assert (verdict.would_issue, verdict.code, verdict.quota_remaining) == (False, "quota_exceeded", 0)
 
 
@@ -452,9 +452,9 @@ async def test_a_server_key_needs_no_ids(world: World, tenant: Tenant) -> None:
     """The service says where it belongs; a person has to say it."""
     ids = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
     key = await tenant.client.api_keys.create({"codes:read", "codes:write"}, **ids)
-    wish = tenant.wish(organization_id=None, project_id=None)
+    request = tenant.issue_request(organization_id=None, project_id=None)
     async with AsyncClient(world.url, key.secret) as client:
-        code = await client.codes.issue(wish)
+        code = await client.codes.issue(request)
         assert (code.organization_id, code.project_id) == tuple(ids.values())
         assert [one.xr_id async for one in client.codes.list()] == [code.xr_id]
         assert [one async for one in client.campaigns.list()] == []
@@ -463,7 +463,7 @@ async def test_a_server_key_needs_no_ids(world: World, tenant: Tenant) -> None:
             await client.codes.page(organization_id="org_" + "0" * 22)
         assert elsewhere.value.code == "organization_not_found"
     with pytest.raises(TenantNotGiven):
-        await tenant.client.codes.issue(wish)
+        await tenant.client.codes.issue(request)
 
 
 async def test_a_refused_credential_is_a_problem_that_does_not_repeat_it(world: World) -> None:

@@ -8,7 +8,7 @@ from .issuer import Issuer
 from .issuing_service import IssuingService
 from .stand_ins import FakeClock, Service
 
-# Started in the background of a shell, a run ignores Ctrl-C, and one test presses it.
+# A run in the background of a shell ignores Ctrl-C, which one test presses.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -1,17 +1,17 @@
-"""A stand-in for whoever takes events: counts each once, by its id and its bytes, and misbehaves on command."""
+"""A fake service that accepts events: it counts each once, by its id and its bytes, and misbehaves on command."""
 
 import json
 from typing import Final
 
 from .issuer import compact
-from .issuing_service import IssuingService, Request, problem
-from .stand_ins import http
+from .issuing_service import IssuingService, Request, make_problem
+from .stand_ins import make_response
 
 HMAC_SECRET: Final = "xhm_" + "h" * 43
 
 
 class EventService(IssuingService):
-    """Genuine but for `faults`, which befall one delivery after the other."""
+    """Correct except for `faults`, each of which affects one delivery."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -21,10 +21,10 @@ class EventService(IssuingService):
         event_id = json.loads(request.body)["event_id"]
         if event_id not in self.stored:
             self.stored[event_id] = request.body
-            return http(201, compact({"event_id": event_id, "status": "recorded"}))
+            return make_response(201, compact({"event_id": event_id, "status": "recorded"}))
         if self.stored[event_id] != request.body:
-            return problem(409, "event_conflict")
-        return http(200, compact({"event_id": event_id, "status": "duplicate"}))
+            return make_problem(409, "event_conflict")
+        return make_response(200, compact({"event_id": event_id, "status": "duplicate"}))
 
     @property
     def bodies(self) -> list[bytes]:

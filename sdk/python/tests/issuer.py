@@ -1,4 +1,4 @@
-"""Genuine answers, made independently of the package under test: PyNaCl, rfc8785 and the wire contract."""
+"""Genuine answers, made from the wire contract with PyNaCl and rfc8785 and without the package under test."""
 
 import base64
 import hashlib
@@ -41,7 +41,7 @@ def compact(value: Any) -> bytes:
 
 
 class Issuer:
-    """Core's part of the wire, with one signing key."""
+    """The answers of Core, with one signing key."""
 
     def __init__(self, seed: bytes = b"soundmark-sdk-tests-signing-seed", key_id: str = "key-2026-11") -> None:
         self.signing_key = SigningKey(seed)
@@ -95,7 +95,7 @@ class Issuer:
         return {**envelope, "payload": base64url(signed), "signature": self.sign(signed), **changes}
 
     def answer_to(self, payload: Json, **changes: Any) -> Json:
-        """Return the outer answer around a payload, equal to it unless changed; `...` leaves a member out."""
+        """Return the outer answer for a payload, equal to it except for the changes; `...` removes a member."""
         mirrored = {
             name: payload[name] for name in ("xr_id", "intent", "policy", "measurement_proof") if name in payload
         }

@@ -1,4 +1,4 @@
-"""A stand-in for Core's issuance that keeps receipts, counts what it issues, and loses answers on command."""
+"""A fake of Core's issuance: it keeps receipts, counts the Codes, and loses answers on command."""
 
 import json
 import socketserver
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
-from soundmark_sdk.client import Intent, Wish
+from soundmark_sdk.client import Intent, IssueRequest
 
 from .issuer import INTENT, compact
-from .stand_ins import http
+from .stand_ins import make_response
 
 CREDENTIAL: Final = "xak_" + "s" * 43
 ORGANIZATION: Final = "org_0123456789abcdefABCDEF"
 PROJECT: Final = "prj_0123456789abcdefABCDEF"
-WISH: Final = Wish(
+ISSUE_REQUEST: Final = IssueRequest(
     organization_id=ORGANIZATION,
     project_id=PROJECT,
     issuer="Radio Nordlicht",
@@ -29,7 +29,7 @@ RECOVER, BATCH_RECOVER = "/v1/codes/recover", "/v1/codes/batch/recover"
 
 @dataclass(frozen=True)
 class Request:
-    """One request as it arrived."""
+    """A request that arrived."""
 
     method: str
     path: str
@@ -45,41 +45,41 @@ class Request:
         return self.path.partition("?")[0]
 
 
-# What becomes of one request: bytes that are sent before the connection is closed, none for an answer that is lost.
+# The fate of one request: the bytes to send before the connection is closed, and none for a lost answer.
 Fault = Callable[["IssuingService", Request], bytes]
 
 
-def honest(service: "IssuingService", request: Request) -> bytes:
+def answer_honestly(service: "IssuingService", request: Request) -> bytes:
     return service.answer(request)
 
 
-def lost_before(_: "IssuingService", __: Request) -> bytes:
+def lose_request(_: "IssuingService", __: Request) -> bytes:
     return b""
 
 
-def lost_after(service: "IssuingService", request: Request) -> bytes:
+def lose_answer(service: "IssuingService", request: Request) -> bytes:
     service.answer(request)
     return b""
 
 
-def half(service: "IssuingService", request: Request) -> bytes:
+def answer_half(service: "IssuingService", request: Request) -> bytes:
     answer = service.answer(request)
     return answer[: len(answer) - 40]
 
 
-def silent(service: "IssuingService", request: Request) -> bytes:
+def stay_silent(service: "IssuingService", request: Request) -> bytes:
     service.answer(request)
     service.stopping.wait()
     return b""
 
 
-def says(response: bytes) -> Fault:
-    """Answers with these bytes, and does nothing."""
+def answer_with(response: bytes) -> Fault:
+    """Return a fault that answers with these bytes and does nothing else."""
     return lambda _, __: response
 
 
-def says_after(response: bytes) -> Fault:
-    """Does what it was asked, and answers with these bytes."""
+def perform_and_answer_with(response: bytes) -> Fault:
+    """Return a fault that performs the request and then answers with these bytes."""
 
     def behave(service: "IssuingService", request: Request) -> bytes:
         service.answer(request)
@@ -88,13 +88,13 @@ def says_after(response: bytes) -> Fault:
     return behave
 
 
-def problem(status: int, code: str, **headers: str) -> bytes:
+def make_problem(status: int, code: str, **headers: str) -> bytes:
     document = {"type": f"/problems/{code}", "title": "T", "status": status, "detail": "server text", "code": code}
     typed = {"Content_Type": "application/problem+json", **headers}
-    return http(status, compact({**document, "request_id": "req-1"}), **typed)
+    return make_response(status, compact({**document, "request_id": "req-1"}), **typed)
 
 
-def code_document(number: int) -> dict[str, Any]:
+def make_code_document(number: int) -> dict[str, Any]:
     return {
         "xr_id": f"xr_{number:022d}",
         "organization_id": ORGANIZATION,
@@ -130,7 +130,7 @@ class _State:
 
 
 class IssuingService(socketserver.ThreadingTCPServer):
-    """Genuine but for `faults`, which befall one request after the other."""
+    """Correct except for `faults`, each of which affects one request."""
 
     daemon_threads = True
 
@@ -163,13 +163,13 @@ class IssuingService(socketserver.ThreadingTCPServer):
     def keys(self) -> set[str | None]:
         return {request.key for request in self.state.requests}
 
-    def befall(self, *faults: Fault) -> None:
+    def add_faults(self, *faults: Fault) -> None:
         self.state.faults.extend(faults)
 
     def respond(self, request: Request) -> bytes:
         with self._turn:
             self.state.requests.append(request)
-            fault = self.state.faults.pop(0) if self.state.faults else honest
+            fault = self.state.faults.pop(0) if self.state.faults else answer_honestly
         return fault(self, request)
 
     def answer(self, request: Request) -> bytes:
@@ -178,18 +178,18 @@ class IssuingService(socketserver.ThreadingTCPServer):
             route = request.route.removesuffix("/recover")
             receipt = self.state.receipts.get(request.key or "")
             if receipt is not None and (receipt.route, receipt.body) != (route, request.body):
-                return problem(409, "idempotency_conflict")
+                return make_problem(409, "idempotency_conflict")
             if receipt is None and recovers:
-                return problem(404, "code_issue_not_found")
+                return make_problem(404, "code_issue_not_found")
             if receipt is None:
                 receipt = Receipt(route, request.body, self._issue(route, json.loads(request.body)))
                 if request.key is not None:
                     self.state.receipts[request.key] = receipt
-            return http(200 if recovers else 201, receipt.answer)
+            return make_response(200 if recovers else 201, receipt.answer)
 
     def _issue(self, route: str, body: dict[str, Any]) -> bytes:
         count = body.get("count", 1)
-        codes = [code_document(self.state.issued + number) for number in range(count)]
+        codes = [make_code_document(self.state.issued + number) for number in range(count)]
         self.state.issued += count
         return compact({"data": codes} if route == BATCH else codes[0])
 
@@ -207,5 +207,5 @@ class _Handler(socketserver.StreamRequestHandler):
         try:
             self.wfile.write(self.server.respond(Request(line[0], line[1], headers, body)))
         except ConnectionError:
-            # The client gave up on us, as some tests want it to.
+            # The client hung up, as some tests expect.
             return

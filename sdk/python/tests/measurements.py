@@ -1,4 +1,4 @@
-"""Resolutions, consents and measurements of the tests' one Code."""
+"""The resolution, consent and measurement of the Code that the tests use."""
 
 from datetime import timedelta
 from typing import Any, Final
@@ -12,12 +12,12 @@ SECRET: Final = DeviceSecret(bytes(range(32)))
 CONSENT: Final = Consent(INTEGRATION_ID, NOW - timedelta(days=3))
 
 
-def resolution_of(issuer: Issuer, **proof_changes: Any) -> Resolution:
+def make_resolution(issuer: Issuer, **proof_changes: Any) -> Resolution:
     keys = read_key_set(issuer.key_set())
     return verify_answer(compact(issuer.measured_answer(**proof_changes)), TOKEN, keys, NOW)
 
 
-def measured(issuer: Issuer, clock: FakeClock, **changes: Any) -> Measurement:
+def make_measurement(issuer: Issuer, clock: FakeClock, **changes: Any) -> Measurement:
     given: dict[str, Any] = {
         "consent": CONSENT,
         "device_secret": SECRET,
@@ -25,4 +25,4 @@ def measured(issuer: Issuer, clock: FakeClock, **changes: Any) -> Measurement:
         "clock": clock,
         **changes,
     }
-    return measure(given.pop("resolution", None) or resolution_of(issuer), **given)
+    return measure(given.pop("resolution", None) or make_resolution(issuer), **given)

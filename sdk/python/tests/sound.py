@@ -1,4 +1,4 @@
-"""Frames as sound, and what happens to sound on its way."""
+"""Frames as sound, and the damage that sound suffers on its way."""
 
 from typing import Any, Final
 
@@ -18,14 +18,14 @@ def frame(token: str) -> str:
 
 
 def play(text: str, protocol: int = 4) -> Sound:
-    """Return the waveform of a text as Core's audio component renders it, with a little silence around it."""
+    """Return the waveform that Core's audio component renders for a text, with a little silence around it."""
     ggwave.disableLog()
     wave = np.frombuffer(ggwave.encode(text, protocolId=protocol, volume=25), np.float32).astype(np.float64)
     return np.concatenate([np.zeros(1234), wave, np.zeros(4321)])
 
 
 def play_16_bits(text: str, protocol: int) -> NDArray[np.int16]:
-    """Return the very samples of Core's audio component: 16 bits at half of full scale, and no silence around them."""
+    """Return exactly the samples of Core's audio component: 16 bits at half of full scale, without silence."""
     ggwave.disableLog()
     instance = ggwave.init(ggwave.getDefaultParameters() | {"sampleFormatOut": 4})
     try:
@@ -35,7 +35,7 @@ def play_16_bits(text: str, protocol: int) -> NDArray[np.int16]:
 
 
 def resample(sound: Sound, rate_hz: int) -> Sound:
-    """Convert from 48 kHz in the frequency domain: another method than the one under test."""
+    """Convert from 48 kHz in the frequency domain, which is not the method under test."""
     count = round(len(sound) * rate_hz / RATE_HZ)
     spectrum = np.fft.rfft(sound)
     kept = np.zeros(count // 2 + 1, complex)
@@ -45,7 +45,7 @@ def resample(sound: Sound, rate_hz: int) -> Sound:
 
 
 def add_white_noise(sound: Sound, snr_db: float, seed: int) -> Sound:
-    """Add noise of the whole band, measured against the power while the frame sounds."""
+    """Add noise over the whole band, relative to the power of the sound itself."""
     power = np.mean(sound[np.flatnonzero(sound)[0] : np.flatnonzero(sound)[-1]] ** 2)
     noise: Any = np.random.default_rng(seed).normal(0, np.sqrt(power / 10 ** (snr_db / 10)), len(sound))
     return sound + noise

@@ -1,4 +1,4 @@
-"""A service that misbehaves on command, and a clock that moves on command."""
+"""A fake service that misbehaves on command, and a clock that moves on command."""
 
 import socketserver
 import threading
@@ -9,11 +9,11 @@ from typing import Any, Self
 
 from .issuer import NOW, TOKEN, Issuer, compact
 
-# What a route answers: raw bytes off the wire, or pieces of them, sent as they come.
+# The answer of a route: raw bytes, or pieces of them that are sent one by one.
 Response = bytes | Iterable[bytes]
 
 
-def http(status: int, body: bytes = b"", **headers: str) -> bytes:
+def make_response(status: int, body: bytes = b"", **headers: str) -> bytes:
     """Return a raw HTTP response; header names are written with underscores."""
     fields = {"Content-Length": str(len(body)), "Connection": "close"} | {
         name.replace("_", "-"): value for name, value in headers.items()
@@ -23,26 +23,26 @@ def http(status: int, body: bytes = b"", **headers: str) -> bytes:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One request as it arrived."""
+class ReceivedRequest:
+    """A request that arrived."""
 
     path: str
     headers: dict[str, str]
 
 
 class Service(socketserver.ThreadingTCPServer):
-    """A service on a free loopback port, genuine until a route is replaced."""
+    """A service on a free loopback port, correct until a route is replaced."""
 
     daemon_threads = True
-    # Connections waiting to be accepted; beyond it the kernel drops them and the client tries again a second later.
+    # The connections that may wait; the kernel drops any others, and the client tries again a second later.
     request_queue_size = 64
 
     def __init__(self, issuer: Issuer) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.asked: list[Asked] = []
-        # A route is one response for ever, or a list that is used up one by one and stays at its last.
-        self.resolve: Response | list[Response] = http(200, compact(issuer.answer()))
-        self.keys: Response | list[Response] = http(200, issuer.key_set(), Cache_Control="public, max-age=60")
+        self.received: list[ReceivedRequest] = []
+        # A route is one response, or a list whose responses are used in turn; the last one is used for ever.
+        self.resolve: Response | list[Response] = make_response(200, compact(issuer.answer()))
+        self.keys: Response | list[Response] = make_response(200, issuer.key_set(), Cache_Control="public, max-age=60")
         self.stopping = threading.Event()
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
 
@@ -61,10 +61,10 @@ class Service(socketserver.ThreadingTCPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def paths(self) -> list[str]:
-        return [asked.path for asked in self.asked]
+        return [request.path for request in self.received]
 
     def respond(self, path: str) -> Response:
-        route = {f"/v1/resolve/{TOKEN}": self.resolve, "/v1/keys": self.keys}.get(path, http(418))
+        route = {f"/v1/resolve/{TOKEN}": self.resolve, "/v1/keys": self.keys}.get(path, make_response(418))
         if isinstance(route, list):
             return route.pop(0) if len(route) > 1 else route[0]
         return route
@@ -77,19 +77,19 @@ class _Handler(socketserver.StreamRequestHandler):
         request = self.rfile.readline().decode().split()
         lines = iter(lambda: self.rfile.readline().decode().strip(), "")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        self.server.asked.append(Asked(request[1], headers))
+        self.server.received.append(ReceivedRequest(request[1], headers))
         response = self.server.respond(request[1])
         try:
             for piece in [response] if isinstance(response, bytes) else response:
                 self.wfile.write(piece)
         except ConnectionError:
-            # The receiver gave up on us, as some tests want it to.
+            # The receiver hung up, as some tests expect.
             return
 
 
 @dataclass
 class FakeClock:
-    """Time that stands still until it is moved; sleeping moves it and takes no time."""
+    """A clock that stands still until it is moved; sleeping moves it at once."""
 
     at: datetime = NOW
     elapsed_s: float = 0.0

@@ -1,11 +1,9 @@
-"""The client, apart from issuing: whom it talks to, what it believes, what it repeats, and what it says of failures."""
+"""The client apart from issuing: addresses, credentials, answers, retries and failures."""
 
 import io
 import json
-import runpy
 from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -23,18 +21,18 @@ from soundmark_sdk.client import (
 from .issuer import compact
 from .issuing_service import (
     CREDENTIAL,
+    ISSUE_REQUEST,
     ORGANIZATION,
     PROJECT,
-    WISH,
     Fault,
     IssuingService,
-    code_document,
-    lost_before,
-    problem,
-    says,
-    silent,
+    answer_with,
+    lose_request,
+    make_code_document,
+    make_problem,
+    stay_silent,
 )
-from .stand_ins import FakeClock, http
+from .stand_ins import FakeClock, make_response
 
 CAMPAIGN: Final = {
     "id": "cmp_0123456789abcdefABCDEF",
@@ -49,33 +47,33 @@ CAMPAIGN: Final = {
 }
 
 
-def answer(document: Any, status: int = 200) -> Fault:
-    return says(http(status, compact(document)))
+def make_answer(document: Any, status: int = 200) -> Fault:
+    return answer_with(make_response(status, compact(document)))
 
 
-def page(*data: Any, cursor: str | None = None) -> Fault:
-    return answer({"data": list(data), "next_cursor": cursor})
+def make_page(*data: Any, cursor: str | None = None) -> Fault:
+    return make_answer({"data": list(data), "next_cursor": cursor})
 
 
-def client_of(service: IssuingService, clock: FakeClock, **settings: Any) -> AsyncClient:
+def make_client(service: IssuingService, clock: FakeClock, **settings: Any) -> AsyncClient:
     tenant = {"organization_id": ORGANIZATION, "project_id": PROJECT}
     return AsyncClient(service.url, CREDENTIAL, clock=clock, **{"timeout_s": 5, **tenant, **settings})
 
 
 @pytest.mark.parametrize("base_url", ["http://api.example.org", "ftp://127.0.0.1", "https://u:p@example.org", ""])
-def test_a_credential_goes_over_https_or_to_this_machine_only(base_url: str) -> None:
+def test_a_credential_is_sent_over_https_or_to_this_machine_only(base_url: str) -> None:
     for kind in (Client, AsyncClient):
         with pytest.raises(ValueError, match="base URL") as failure:
             kind(base_url, CREDENTIAL)
         assert CREDENTIAL not in str(failure.value)
 
 
-async def test_plain_http_elsewhere_is_for_those_who_say_so() -> None:
+async def test_plain_http_to_other_machines_must_be_allowed() -> None:
     await AsyncClient("http://192.168.1.5", CREDENTIAL, allow_insecure_http=True).aclose()
 
 
 @pytest.mark.parametrize("credential", ["", "two words", "line\nbreak", "é", "x" * 8193])
-def test_what_can_be_no_credential_is_refused_and_not_repeated(credential: str) -> None:
+def test_an_impossible_credential_is_refused_and_not_shown(credential: str) -> None:
     with pytest.raises(ValueError, match="credential") as failure:
         Client("https://api.example.org", credential)
     assert not credential or credential not in str(failure.value)
@@ -84,56 +82,50 @@ def test_what_can_be_no_credential_is_refused_and_not_repeated(credential: str) 
 @pytest.mark.parametrize(
     "limits", [{"timeout_s": 0}, {"download_timeout_s": 0}, {"attempts_max": 0}, {"retry_wait_max_s": -1}]
 )
-def test_a_senseless_limit_is_refused(limits: dict[str, Any]) -> None:
+def test_an_impossible_limit_is_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="above 0"):
         Client("https://api.example.org", CREDENTIAL, **limits)
 
 
-def test_nothing_that_can_be_shown_shows_the_credential() -> None:
+def test_no_repr_shows_the_credential() -> None:
     with Client("https://api.example.org", CREDENTIAL) as client:
         assert repr(client) == "Client('https://api.example.org')"
-        shown = [repr(client), repr(client._client), *map(repr, vars(client).values())]
-        shown += [repr(client._client._sender._target)]
+        dispatcher = client._sender._dispatcher
+        shown = [repr(part) for holder in (client, client._sender, dispatcher) for part in vars(holder).values()]
     assert all(CREDENTIAL not in text for text in shown)
 
 
 async def test_a_credential_may_change_from_call_to_call(issuing: IssuingService) -> None:
     """An access token lives for minutes."""
     tokens = iter(["first", "second"])
-    issuing.befall(page(), page())
+    issuing.add_faults(make_page(), make_page())
     async with AsyncClient(issuing.url, lambda: next(tokens)) as client:
         for _ in range(2):
             assert [one async for one in client.organizations.list()] == []
     assert [request.headers["authorization"] for request in issuing.state.requests] == ["Bearer first", "Bearer second"]
 
 
-def test_the_blocking_groups_are_those_for_asyncio() -> None:
-    maker = runpy.run_path(str(Path(__file__).parents[1] / "make_blocking_groups.py"))
-    made = maker["blocking"](maker["SOURCE"].read_text(encoding="utf-8"))
-    assert made == maker["TARGET"].read_text(encoding="utf-8"), "run sdk/python/make_blocking_groups.py"
-
-
-async def test_a_list_is_followed_to_its_end(issuing: IssuingService, clock: FakeClock) -> None:
-    issuing.befall(page(CAMPAIGN, CAMPAIGN, cursor="a b&c"), page(CAMPAIGN))
-    async with client_of(issuing, clock) as client:
+async def test_a_list_fetches_every_page(issuing: IssuingService, clock: FakeClock) -> None:
+    issuing.add_faults(make_page(CAMPAIGN, CAMPAIGN, cursor="a b&c"), make_page(CAMPAIGN))
+    async with make_client(issuing, clock) as client:
         campaigns = [one async for one in client.campaigns.list(page_size=2)]
     assert len(campaigns) == 3
     query = f"/v1/campaigns?organization_id={ORGANIZATION}&project_id={PROJECT}&limit=2"
     assert [request.path for request in issuing.state.requests] == [query, f"{query}&cursor=a+b%26c"]
 
 
-def test_blocking_code_follows_a_list_too(issuing: IssuingService) -> None:
-    issuing.befall(page(CAMPAIGN, cursor="next"), page(CAMPAIGN))
+def test_blocking_code_fetches_every_page_too(issuing: IssuingService) -> None:
+    issuing.add_faults(make_page(CAMPAIGN, cursor="next"), make_page(CAMPAIGN))
     with Client(issuing.url, CREDENTIAL, organization_id=ORGANIZATION, project_id=PROJECT) as client:
         assert len(list(client.campaigns.list())) == 2
-        issuing.befall(page(CAMPAIGN, cursor="next"))
+        issuing.add_faults(make_page(CAMPAIGN, cursor="next"))
         assert client.campaigns.page(limit=1).next_cursor == "next"
 
 
 async def test_filters_are_sent_as_the_contract_names_them(issuing: IssuingService, clock: FakeClock) -> None:
     at = datetime(2026, 11, 20, tzinfo=UTC)
-    issuing.befall(page(), page())
-    async with client_of(issuing, clock) as client:
+    issuing.add_faults(make_page(), make_page())
+    async with make_client(issuing, clock) as client:
         filters = CodeFilters(
             project_id=PROJECT, campaign_id="cmp_1", status="active", issuer="R", created_from=at, created_to=at
         )
@@ -150,9 +142,9 @@ async def test_filters_are_sent_as_the_contract_names_them(issuing: IssuingServi
     )
 
 
-async def test_what_is_not_given_is_not_changed_and_none_clears(issuing: IssuingService, clock: FakeClock) -> None:
-    issuing.befall(answer(CAMPAIGN), answer(CAMPAIGN))
-    async with client_of(issuing, clock) as client:
+async def test_omitted_members_do_not_change_and_none_clears_them(issuing: IssuingService, clock: FakeClock) -> None:
+    issuing.add_faults(make_answer(CAMPAIGN), make_answer(CAMPAIGN))
+    async with make_client(issuing, clock) as client:
         await client.campaigns.update("cmp_1", starts_at=None)
         await client.campaigns.update("cmp_1", name="N", ends_at=datetime(2027, 1, 1, tzinfo=UTC))
     bodies = [json.loads(request.body) for request in issuing.state.requests]
@@ -161,17 +153,17 @@ async def test_what_is_not_given_is_not_changed_and_none_clears(issuing: Issuing
 
 @pytest.mark.parametrize("identity", ["", ".", ".."])
 async def test_an_id_cannot_change_the_path(issuing: IssuingService, clock: FakeClock, identity: str) -> None:
-    async with client_of(issuing, clock) as client:
-        with pytest.raises(ValueError, match="no id"):
+    async with make_client(issuing, clock) as client:
+        with pytest.raises(ValueError, match="not an id"):
             await client.campaigns.stop(identity)
-        issuing.befall(answer({"campaign": CAMPAIGN, "revoked_count": 0}))
+        issuing.add_faults(make_answer({"campaign": CAMPAIGN, "revoked_count": 0}))
         await client.campaigns.stop("../codes?x=y#z")
     assert issuing.routes == ["/v1/campaigns/..%2Fcodes%3Fx%3Dy%23z/stop"]
 
 
-async def test_an_answer_becomes_a_record_that_cannot_be_changed(issuing: IssuingService, clock: FakeClock) -> None:
-    issuing.befall(answer({**CAMPAIGN, "colour": "blue"}))
-    async with client_of(issuing, clock) as client:
+async def test_an_answer_becomes_an_immutable_record(issuing: IssuingService, clock: FakeClock) -> None:
+    issuing.add_faults(make_answer({**CAMPAIGN, "colour": "blue"}))
+    async with make_client(issuing, clock) as client:
         campaign = await client.campaigns.archive(CAMPAIGN["id"])
     assert (campaign.starts_at, campaign.ends_at) == (None, datetime(2027, 1, 1, tzinfo=UTC))
     assert campaign.document["colour"] == "blue"
@@ -179,46 +171,46 @@ async def test_an_answer_becomes_a_record_that_cannot_be_changed(issuing: Issuin
         campaign.name = "Winter"  # type: ignore[misc]  # that it fails is the point
 
 
-def without(document: dict[str, Any], name: str) -> dict[str, Any]:
+def remove_member(document: dict[str, Any], name: str) -> dict[str, Any]:
     return {member: value for member, value in document.items() if member != name}
 
 
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        (without(CAMPAIGN, "status"), "answer lacks the member status"),
-        ({**CAMPAIGN, "status": "secret-value"}, r"answer\.status is of another type"),
-        ({**CAMPAIGN, "ends_at": "tomorrow"}, r"answer\.ends_at is of another type"),
-        ({**CAMPAIGN, "name": 1}, r"answer\.name is of another type"),
-        ([], "answer is of another type"),
-        (None, "answer is of another type"),
+        (remove_member(CAMPAIGN, "status"), "answer lacks the member status"),
+        ({**CAMPAIGN, "status": "secret-value"}, r"answer\.status has the wrong type"),
+        ({**CAMPAIGN, "ends_at": "tomorrow"}, r"answer\.ends_at has the wrong type"),
+        ({**CAMPAIGN, "name": 1}, r"answer\.name has the wrong type"),
+        ([], "answer has the wrong type"),
+        (None, "answer has the wrong type"),
     ],
 )
-async def test_an_answer_that_lacks_something_is_a_clear_error(
+async def test_an_incomplete_answer_is_a_clear_error(
     issuing: IssuingService, clock: FakeClock, document: Any, said: str
 ) -> None:
-    issuing.befall(answer(document))
-    async with client_of(issuing, clock) as client:
+    issuing.add_faults(make_answer(document))
+    async with make_client(issuing, clock) as client:
         with pytest.raises(AnswerMalformed, match=said) as failure:
             await client.campaigns.archive(CAMPAIGN["id"])
     assert "secret-value" not in str(failure.value)
     assert len(issuing.routes) == 1
 
 
-async def test_members_of_members_are_looked_at_too(issuing: IssuingService, clock: FakeClock) -> None:
+async def test_nested_members_are_checked_too(issuing: IssuingService, clock: FakeClock) -> None:
     codes = {"issued": 3, "monthly_quota": 100, "remaining": 97}
     usage = {"organization_id": ORGANIZATION, "month": "2026-11", "codes": codes}
     mode = {"mode": "demo", "events": 1, "active_integrations": 1, "monthly_quota": None}
-    issuing.befall(
-        answer({**usage, "audience": {"status": "available", "modes": [mode]}}),
-        answer({**usage, "codes": {**codes, "issued": True}, "audience": {"status": "unavailable", "modes": []}}),
-        answer({**usage, "audience": {"status": "available", "modes": [{}]}}),
-        page(without(code_document(1), "xr_id")),
-        answer({"secrets": {"smtp_password": {"configured": True}}, "configuration": {}}),
+    issuing.add_faults(
+        make_answer({**usage, "audience": {"status": "available", "modes": [mode]}}),
+        make_answer({**usage, "codes": {**codes, "issued": True}, "audience": {"status": "unavailable", "modes": []}}),
+        make_answer({**usage, "audience": {"status": "available", "modes": [{}]}}),
+        make_page(remove_member(make_code_document(1), "xr_id")),
+        make_answer({"secrets": {"smtp_password": {"configured": True}}, "configuration": {}}),
     )
-    async with client_of(issuing, clock) as client:
+    async with make_client(issuing, clock) as client:
         assert (await client.usage()).audience.modes[0].mode == "demo"
-        with pytest.raises(AnswerMalformed, match=r"codes\.issued"):  # A boolean is no number.
+        with pytest.raises(AnswerMalformed, match=r"codes\.issued"):  # A boolean is not a number.
             await client.usage()
         with pytest.raises(AnswerMalformed, match=r"audience\.modes\[\] lacks the member mode"):
             await client.usage()
@@ -229,21 +221,21 @@ async def test_members_of_members_are_looked_at_too(issuing: IssuingService, clo
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[" * 100_000, b"\xff"])
-async def test_what_is_no_json_is_malformed(issuing: IssuingService, clock: FakeClock, body: bytes) -> None:
-    issuing.befall(says(http(200, body)))
-    async with client_of(issuing, clock) as client:
-        with pytest.raises(AnswerMalformed, match="no JSON"):
+async def test_an_answer_that_is_not_json_is_malformed(issuing: IssuingService, clock: FakeClock, body: bytes) -> None:
+    issuing.add_faults(answer_with(make_response(200, body)))
+    async with make_client(issuing, clock) as client:
+        with pytest.raises(AnswerMalformed, match="not JSON"):
             await client.usage()
 
 
-async def test_a_token_stands_in_no_record_that_is_shown(issuing: IssuingService, clock: FakeClock) -> None:
-    async with client_of(issuing, clock) as client:
-        code = await client.codes.issue(WISH)
+async def test_the_repr_of_a_code_hides_its_token(issuing: IssuingService, clock: FakeClock) -> None:
+    async with make_client(issuing, clock) as client:
+        code = await client.codes.issue(ISSUE_REQUEST)
     assert code.broadcast_token.startswith("brd_")
     assert "brd_" not in repr(code)
 
 
-async def test_a_problem_says_everything_and_never_the_credential(issuing: IssuingService, clock: FakeClock) -> None:
+async def test_a_problem_holds_every_detail_but_not_the_credential(issuing: IssuingService, clock: FakeClock) -> None:
     document = {
         "type": "/problems/validation_failed",
         "title": "T",
@@ -253,8 +245,10 @@ async def test_a_problem_says_everything_and_never_the_credential(issuing: Issui
         "request_id": "req-1",
         "errors": [{"location": "body", "pointer": "/name", "message": f"not {CREDENTIAL}"}, "nonsense"],
     }
-    issuing.befall(says(http(422, compact(document), Content_Type="application/problem+json; charset=utf-8")))
-    async with client_of(issuing, clock) as client:
+    issuing.add_faults(
+        answer_with(make_response(422, compact(document), Content_Type="application/problem+json; charset=utf-8"))
+    )
+    async with make_client(issuing, clock) as client:
         with pytest.raises(ApiProblem) as failure:
             await client.organizations.create("")
     seen = failure.value
@@ -267,20 +261,20 @@ async def test_a_problem_says_everything_and_never_the_credential(issuing: Issui
 @pytest.mark.parametrize(
     "response",
     [
-        http(404, b"<html>server text</html>", Content_Type="text/html"),
-        http(404, b"{", Content_Type="application/problem+json"),
-        http(404, b"[]", Content_Type="application/problem+json"),
-        http(404, compact({"code": "Not A Code\x1b[2J"}), Content_Type="application/problem+json"),
-        http(404, b" " * 300_000, Content_Type="application/problem+json"),
-        http(404),
+        make_response(404, b"<html>server text</html>", Content_Type="text/html"),
+        make_response(404, b"{", Content_Type="application/problem+json"),
+        make_response(404, b"[]", Content_Type="application/problem+json"),
+        make_response(404, compact({"code": "Not A Code\x1b[2J"}), Content_Type="application/problem+json"),
+        make_response(404, b" " * 300_000, Content_Type="application/problem+json"),
+        make_response(404),
     ],
     ids=["html", "broken", "no object", "no code", "endless", "empty"],
 )
-async def test_an_error_without_a_problem_document_is_one_too(
+async def test_an_error_without_a_problem_document_becomes_a_problem(
     issuing: IssuingService, clock: FakeClock, response: bytes
 ) -> None:
-    issuing.befall(says(response))
-    async with client_of(issuing, clock) as client:
+    issuing.add_faults(answer_with(response))
+    async with make_client(issuing, clock) as client:
         with pytest.raises(ApiProblem) as failure:
             await client.codes.show("xr_1")
     assert (failure.value.status, failure.value.code) == (404, "unknown")
@@ -288,17 +282,17 @@ async def test_an_error_without_a_problem_document_is_one_too(
 
 
 async def test_a_redirect_is_not_followed(issuing: IssuingService, clock: FakeClock) -> None:
-    """It would hand the credential to whoever it names."""
-    issuing.befall(says(http(307, Location=f"{issuing.url}/v1/elsewhere")))
-    async with client_of(issuing, clock) as client:
+    """That would send the credential to any address that the redirect names."""
+    issuing.add_faults(answer_with(make_response(307, Location=f"{issuing.url}/v1/elsewhere")))
+    async with make_client(issuing, clock) as client:
         with pytest.raises(AnswerMalformed, match="redirect"):
             await client.usage()
     assert issuing.routes == ["/v1/usage"]
 
 
 async def test_a_compressed_answer_is_refused(issuing: IssuingService, clock: FakeClock) -> None:
-    issuing.befall(says(http(200, b"{}", Content_Encoding="gzip")))
-    async with client_of(issuing, clock) as client:
+    issuing.add_faults(answer_with(make_response(200, b"{}", Content_Encoding="gzip")))
+    async with make_client(issuing, clock) as client:
         with pytest.raises(AnswerMalformed, match="encoded"):
             await client.usage()
     assert issuing.state.requests[0].headers["accept-encoding"] == "identity"
@@ -306,19 +300,21 @@ async def test_a_compressed_answer_is_refused(issuing: IssuingService, clock: Fa
 
 @pytest.mark.parametrize(
     "fault",
-    [lost_before, says(http(503)), says(problem(429, "rate_limited"))],
+    [lose_request, answer_with(make_response(503)), answer_with(make_problem(429, "rate_limited"))],
     ids=["cut", "503", "429"],
 )
-async def test_what_is_safe_to_repeat_is_repeated(issuing: IssuingService, clock: FakeClock, fault: Fault) -> None:
-    issuing.befall(fault, answer({"campaign": CAMPAIGN, "revoked_count": 4}))
-    async with client_of(issuing, clock) as client:
+async def test_a_call_that_is_safe_to_repeat_is_repeated(
+    issuing: IssuingService, clock: FakeClock, fault: Fault
+) -> None:
+    issuing.add_faults(fault, make_answer({"campaign": CAMPAIGN, "revoked_count": 4}))
+    async with make_client(issuing, clock) as client:
         assert (await client.campaigns.stop(CAMPAIGN["id"])).revoked_count == 4
     assert len(issuing.routes) == 2
 
 
-async def test_what_would_be_done_twice_is_not_repeated(issuing: IssuingService, clock: FakeClock) -> None:
-    issuing.befall(lost_before, says(http(503)))
-    async with client_of(issuing, clock) as client:
+async def test_a_call_that_could_take_effect_twice_is_not_repeated(issuing: IssuingService, clock: FakeClock) -> None:
+    issuing.add_faults(lose_request, answer_with(make_response(503)))
+    async with make_client(issuing, clock) as client:
         with pytest.raises(ServiceUnreachable) as cut:
             await client.projects.create("P")
         with pytest.raises(ApiProblem):
@@ -327,67 +323,69 @@ async def test_what_would_be_done_twice_is_not_repeated(issuing: IssuingService,
     assert len(issuing.routes) == 2
 
 
-async def test_retries_of_a_call_are_bounded(issuing: IssuingService, clock: FakeClock) -> None:
-    issuing.befall(*[says(http(500))] * 10)
-    async with client_of(issuing, clock, attempts_max=3) as client:
+async def test_the_retries_of_a_call_are_limited(issuing: IssuingService, clock: FakeClock) -> None:
+    issuing.add_faults(*[answer_with(make_response(500))] * 10)
+    async with make_client(issuing, clock, attempts_max=3) as client:
         with pytest.raises(ApiProblem):
             await client.usage()
     assert len(issuing.routes) == 3
 
 
 async def test_the_whole_answer_has_one_deadline(issuing: IssuingService) -> None:
-    issuing.befall(silent)
-    async with client_of(issuing, FakeClock(), timeout_s=0.2, attempts_max=1) as client:
+    issuing.add_faults(stay_silent)
+    async with make_client(issuing, FakeClock(), timeout_s=0.2, attempts_max=1) as client:
         with pytest.raises(ServiceUnreachable, match="in time"):
             await client.projects.create("P")
 
 
-async def test_a_download_is_written_as_it_comes(issuing: IssuingService, clock: FakeClock) -> None:
-    issuing.befall(says(http(503)), says(http(200, b"x" * 100_000)))
-    told: list[tuple[int, int | None]] = []
+async def test_a_download_is_written_as_it_arrives(issuing: IssuingService, clock: FakeClock) -> None:
+    issuing.add_faults(answer_with(make_response(503)), answer_with(make_response(200, b"x" * 100_000)))
+    progress: list[tuple[int, int | None]] = []
     into = io.BytesIO()
-    async with client_of(issuing, clock) as client:
-        size = await client.codes.audio_bundle(["xr_1"], into, on_progress=lambda *progress: told.append(progress))
+    async with make_client(issuing, clock) as client:
+        size = await client.codes.audio_bundle(["xr_1"], into, on_progress=lambda *numbers: progress.append(numbers))
     assert (size, len(into.getvalue())) == (100_000, 100_000)
-    assert told[-1] == (100_000, 100_000)
+    assert progress[-1] == (100_000, 100_000)
     assert issuing.state.requests[0].headers["accept"].startswith("application/zip,")
     assert json.loads(issuing.state.requests[0].body) == {"xr_ids": ["xr_1"], "protocol": 4}
 
 
-async def test_half_a_download_is_begun_again_where_the_file_was(issuing: IssuingService, clock: FakeClock) -> None:
-    issuing.befall(says(http(200, b"x" * 100_000)[:-50_000]), says(http(200, b"yyy")))
+async def test_a_partial_download_is_repeated_from_the_files_first_position(
+    issuing: IssuingService, clock: FakeClock
+) -> None:
+    issuing.add_faults(
+        answer_with(make_response(200, b"x" * 100_000)[:-50_000]), answer_with(make_response(200, b"yyy"))
+    )
     into = io.BytesIO()
     into.write(b"before ")
-    async with client_of(issuing, clock) as client:
+    async with make_client(issuing, clock) as client:
         assert await client.codes.wav("xr_1", into) == 3
     assert into.getvalue() == b"before yyy"
 
 
-async def test_half_a_download_into_what_cannot_go_back_is_not_begun_again(
-    issuing: IssuingService, clock: FakeClock
-) -> None:
+async def test_a_partial_download_into_a_pipe_is_not_repeated(issuing: IssuingService, clock: FakeClock) -> None:
     class Pipe(io.BytesIO):
         def seekable(self) -> bool:
             return False
 
-    issuing.befall(says(http(200, b"x" * 100_000)[:-50_000]))
+    issuing.add_faults(answer_with(make_response(200, b"x" * 100_000)[:-50_000]))
     into = Pipe()
-    async with client_of(issuing, clock) as client:
+    async with make_client(issuing, clock) as client:
         with pytest.raises(ServiceUnreachable):
             await client.audit_log.download(into, form="csv")
     assert len(into.getvalue()) < 100_000
     assert len(issuing.routes) == 1
 
 
-async def test_half_an_answer_is_none(issuing: IssuingService, clock: FakeClock) -> None:
-    issuing.befall(says(http(200, b"x" * 100)[:-10]))
-    async with client_of(issuing, clock, attempts_max=1) as client:
+async def test_a_partial_answer_is_not_an_answer(issuing: IssuingService, clock: FakeClock) -> None:
+    issuing.add_faults(answer_with(make_response(200, b"x" * 100)[:-10]))
+    async with make_client(issuing, clock, attempts_max=1) as client:
         with pytest.raises(ServiceUnreachable, match="completely"):
             await client.codes.show("xr_1")
 
 
-async def test_a_closed_client_says_so(issuing: IssuingService, clock: FakeClock) -> None:
-    client = client_of(issuing, clock)
+async def test_a_closed_client_refuses_calls(issuing: IssuingService, clock: FakeClock) -> None:
+    client = make_client(issuing, clock)
     await client.aclose()
     with pytest.raises(RuntimeError, match="closed"):
         await client.usage()

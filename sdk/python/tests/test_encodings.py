@@ -9,20 +9,20 @@ from soundmark_sdk.failures import Unverifiable
 
 @settings(deadline=None)
 @given(st.binary(max_size=100))
-def test_base64url_comes_back(data: bytes) -> None:
+def test_base64url_decodes_to_the_original_bytes(data: bytes) -> None:
     assert base64url.decode(base64url.encode(data)) == data
 
 
 @pytest.mark.parametrize("text", ["A", "AB==", "AB", "AAB", "+A", "/A", "A A", "AA\n", "é", "AA=", "_-A*"])
 def test_any_other_spelling_of_base64url_is_refused(text: str) -> None:
-    """`AB` and `AA` decode to the same byte: were both read, one flipped bit would go unnoticed."""
+    """`AB` and `AA` decode to the same byte; if both were accepted, a flipped bit would go unnoticed."""
     with pytest.raises(Unverifiable):
         base64url.decode(text)
 
 
 @settings(deadline=None)
 @given(st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 31)))  # noqa: DTZ001 - given its zone below
-def test_timestamps_come_back(at: datetime) -> None:
+def test_timestamps_parse_to_the_original_time(at: datetime) -> None:
     at = at.replace(microsecond=at.microsecond // 1000 * 1000, tzinfo=UTC)
     assert timestamps.parse(timestamps.write(at)) == at
 

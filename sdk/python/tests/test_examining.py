@@ -1,4 +1,4 @@
-"""Why nothing was heard: one synthetic recording for each thing that can be found, and what is measured of it."""
+"""`examine`: one synthetic recording for each finding, and the measurements."""
 
 import io
 from typing import Any, get_args
@@ -14,14 +14,14 @@ from .sound import PROTOCOLS, RATE_HZ, TOKENS, Sound, add_white_noise, drop_out,
 TOKEN = TOKENS[0]
 
 
-def wav(sound: Any, rate_hz: int = RATE_HZ, subtype: str = "PCM_16") -> io.BytesIO:
+def make_wav(sound: Any, rate_hz: int = RATE_HZ, subtype: str = "PCM_16") -> io.BytesIO:
     file = io.BytesIO()
     soundfile.write(file, sound, rate_hz, format="WAV", subtype=subtype)
     file.seek(0)
     return file
 
 
-def codes(examination: Examination) -> list[FindingCode]:
+def find_codes(examination: Examination) -> list[FindingCode]:
     return [finding.code for finding in examination.findings]
 
 
@@ -31,39 +31,42 @@ def low_pass(sound: Sound, cut_hz: float) -> Sound:
     return np.fft.irfft(spectrum, len(sound))
 
 
-def noise(duration_s: float, level: float = 0.05) -> Sound:
+def make_noise(duration_s: float, level: float = 0.05) -> Sound:
     return np.random.default_rng(3).normal(0, level, int(duration_s * RATE_HZ))
 
 
-def at_speed(sound: Sound, speed: float) -> Sound:
-    """Play faster or slower, straight lines between samples that are sixteen times as dense."""
+def change_speed(sound: Sound, speed: float) -> Sound:
+    """Play faster or slower, by linear interpolation between samples that are sixteen times as dense."""
     fine = resample(sound, 16 * RATE_HZ)
     positions = np.arange(0, len(fine) - 1, 16 * speed)
     return np.interp(positions, np.arange(len(fine)), fine)
 
 
 SOUND = play(frame(TOKEN))
-PROGRAMME = noise(len(SOUND) / RATE_HZ)
-# Every code, and the recordings of which it is the first or only finding.
+PROGRAMME = make_noise(len(SOUND) / RATE_HZ)
+# Each code, with recordings for which it is the first or only finding.
 CASES: dict[FindingCode, list[Recording]] = {
-    "heard": [wav(SOUND), wav(np.stack([SOUND, -SOUND], axis=1)), wav(resample(SOUND, 96_000), 96_000)],
-    "rate_too_low": [wav(resample(SOUND, 32_000), 32_000), wav(np.zeros(800), 8_000)],
-    "rate_too_high": [wav(np.zeros(800), 800_000)],
-    "silent": [wav(np.zeros(RATE_HZ)), wav(np.zeros(0)), wav(np.zeros((RATE_HZ, 2)))],
-    "too_short": [wav(SOUND[: RATE_HZ // 2])],
-    "quiet": [wav(noise(3, 1e-4))],
-    "clipped": [wav(np.clip(noise(3) * 100, -1, 1))],
-    "cut_off": [wav(low_pass(PROGRAMME, 15_000)), wav(low_pass(PROGRAMME + SOUND, 16_000))],
-    "band_empty": [wav(np.sin(np.arange(3 * RATE_HZ) / 8) / 2, subtype="PCM_24"), wav(low_pass(SOUND, 14_900) + 0.1)],
-    "no_frame": [wav(noise(3)), wav(add_white_noise(SOUND, -20, seed=1) / 20)],
-    "begins_late": [wav(SOUND[RATE_HZ * 8 // 10 :])],
-    "ends_early": [wav(SOUND[: RATE_HZ * 2]), wav(play(frame(TOKEN), 3)[: RATE_HZ * 2])],
-    "wrong_speed": [wav(at_speed(SOUND, 1.006)), wav(at_speed(SOUND, 0.994))],
-    "unreadable": [wav(drop_out(SOUND, 0.7, 0.7))],
+    "heard": [make_wav(SOUND), make_wav(np.stack([SOUND, -SOUND], axis=1)), make_wav(resample(SOUND, 96_000), 96_000)],
+    "rate_too_low": [make_wav(resample(SOUND, 32_000), 32_000), make_wav(np.zeros(800), 8_000)],
+    "rate_too_high": [make_wav(np.zeros(800), 800_000)],
+    "silent": [make_wav(np.zeros(RATE_HZ)), make_wav(np.zeros(0)), make_wav(np.zeros((RATE_HZ, 2)))],
+    "too_short": [make_wav(SOUND[: RATE_HZ // 2])],
+    "quiet": [make_wav(make_noise(3, 1e-4))],
+    "clipped": [make_wav(np.clip(make_noise(3) * 100, -1, 1))],
+    "cut_off": [make_wav(low_pass(PROGRAMME, 15_000)), make_wav(low_pass(PROGRAMME + SOUND, 16_000))],
+    "band_empty": [
+        make_wav(np.sin(np.arange(3 * RATE_HZ) / 8) / 2, subtype="PCM_24"),
+        make_wav(low_pass(SOUND, 14_900) + 0.1),
+    ],
+    "no_frame": [make_wav(make_noise(3)), make_wav(add_white_noise(SOUND, -20, seed=1) / 20)],
+    "begins_late": [make_wav(SOUND[RATE_HZ * 8 // 10 :])],
+    "ends_early": [make_wav(SOUND[: RATE_HZ * 2]), make_wav(play(frame(TOKEN), 3)[: RATE_HZ * 2])],
+    "wrong_speed": [make_wav(change_speed(SOUND, 1.006)), make_wav(change_speed(SOUND, 0.994))],
+    "unreadable": [make_wav(drop_out(SOUND, 0.7, 0.7))],
 }
 
 
-def test_every_finding_has_its_recordings() -> None:
+def test_every_finding_has_a_recording() -> None:
     assert set(CASES) == set(get_args(FindingCode))
 
 
@@ -72,7 +75,7 @@ def test_every_finding_has_its_recordings() -> None:
 )
 def test_each_recording_gets_its_finding(code: FindingCode, place: int) -> None:
     examination = examine(CASES[code][place])
-    assert codes(examination)[0] == code
+    assert find_codes(examination)[0] == code
     assert (code == "heard") == bool(examination.frames)
     for finding in examination.findings:
         assert finding.sentence.endswith(".")
@@ -82,10 +85,10 @@ def test_each_recording_gets_its_finding(code: FindingCode, place: int) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_frame_as_core_renders_it_is_heard_and_measured(protocol: int) -> None:
     sound = play_16_bits(frame(TOKEN), protocol)
-    examination = examine(wav(sound))
+    examination = examine(make_wav(sound))
     levels, markers = examination.levels, examination.markers
     assert [each.token for each in examination.frames] == [TOKEN]
-    assert codes(examination) == ["heard"]
+    assert find_codes(examination) == ["heard"]
     assert markers is not None
     assert (markers.start_count, markers.end_count, markers.speed) == (1, 1, 1.0)
     assert markers.contrast_db is not None
@@ -100,10 +103,10 @@ def test_a_frame_as_core_renders_it_is_heard_and_measured(protocol: int) -> None
     assert levels.cut_hz is None
 
 
-def test_levels_are_those_of_a_sine() -> None:
+def test_the_levels_of_a_sine_are_right() -> None:
     """At full scale its peak is 0 dBFS and its RMS -3; all of it lies in the band."""
     sine = np.sin(2 * np.pi * 17_000 / RATE_HZ * np.arange(4 * RATE_HZ))
-    levels = examine(wav(sine / 10, subtype="PCM_24")).levels
+    levels = examine(make_wav(sine / 10, subtype="PCM_24")).levels
     assert levels.peak_dbfs == pytest.approx(-20, abs=0.01)
     assert levels.rms_dbfs == pytest.approx(-23.01, abs=0.01)
     assert levels.band_dbfs == pytest.approx(-23.01, abs=0.1)
@@ -111,8 +114,8 @@ def test_levels_are_those_of_a_sine() -> None:
     assert levels.below_dbfs < -90
 
 
-def test_white_noise_stands_evenly_in_the_band_and_beside_it() -> None:
-    levels = examine(wav(noise(4, 0.1))).levels
+def test_white_noise_has_the_same_level_in_the_band_and_beside_it() -> None:
+    levels = examine(make_wav(make_noise(4, 0.1))).levels
     parts = (levels.band_dbfs, levels.below_dbfs, levels.above_dbfs)
     # 4.5 of 24 kHz.
     assert parts == pytest.approx([-20 + 10 * np.log10(4.5 / 24)] * 3, abs=0.7)
@@ -120,25 +123,25 @@ def test_white_noise_stands_evenly_in_the_band_and_beside_it() -> None:
 
 @pytest.mark.parametrize("cut_hz", [11_000, 15_000, 16_000, 17_500])
 @pytest.mark.parametrize("rate_hz", [44_100, 48_000, 96_000])
-def test_where_a_recording_is_cut_off_is_found(cut_hz: float, rate_hz: int) -> None:
-    """A recording at another rate is cut off at half of the lower one as well, which is no news."""
-    cut = examine(wav(resample(low_pass(noise(4), cut_hz), rate_hz), rate_hz)).levels.cut_hz
+def test_the_frequency_where_a_recording_is_cut_off_is_found(cut_hz: float, rate_hz: int) -> None:
+    """A recording at another rate ends at half of the lower rate, which is not a cut."""
+    cut = examine(make_wav(resample(low_pass(make_noise(4), cut_hz), rate_hz), rate_hz)).levels.cut_hz
     assert cut == pytest.approx(cut_hz, abs=250)
 
 
 @pytest.mark.parametrize(
     "sound",
-    [noise(4), SOUND, SOUND / 30 + 0.1 * low_pass(noise(len(SOUND) / RATE_HZ, 1.0), 5000), np.zeros(RATE_HZ)],
+    [make_noise(4), SOUND, SOUND / 30 + 0.1 * low_pass(make_noise(len(SOUND) / RATE_HZ, 1.0), 5000), np.zeros(RATE_HZ)],
     ids=["white noise", "a frame", "a frame over low noise", "silence"],
 )
-def test_what_is_not_cut_off_below_the_bands_end_is_not_said_to_be(sound: Sound) -> None:
-    assert examine(wav(sound, subtype="PCM_24")).levels.cut_hz is None
+def test_a_recording_with_the_whole_band_is_not_cut_off(sound: Sound) -> None:
+    assert examine(make_wav(sound, subtype="PCM_24")).levels.cut_hz is None
 
 
 @pytest.mark.parametrize("speed", [0.98, 0.994, 0.997, 0.9985, 1.0015, 1.003, 1.006, 1.012, 1.02])
-def test_the_speed_is_found(speed: float) -> None:
+def test_the_speed_is_measured(speed: float) -> None:
     """Shifted by whole places, a beginning looks much like an end: 0.6 % is a pair of places."""
-    markers = examine(wav(at_speed(SOUND, speed))).markers
+    markers = examine(make_wav(change_speed(SOUND, speed))).markers
     assert markers is not None
     assert markers.speed == pytest.approx(speed, abs=0.0006)
     assert (markers.start_count, markers.end_count) == (1, 1)
@@ -147,46 +150,46 @@ def test_the_speed_is_found(speed: float) -> None:
 def test_each_frame_of_several_is_counted() -> None:
     gap = np.zeros(RATE_HZ // 3)
     sounds = [part for token in TOKENS for part in (play(frame(token)), gap)]
-    examination = examine(wav(np.concatenate(sounds)))
+    examination = examine(make_wav(np.concatenate(sounds)))
     assert examination.markers is not None
     assert (examination.markers.start_count, examination.markers.end_count) == (3, 3)
     assert examination.findings[0].sentence.startswith("3 frames were heard.")
 
 
-def test_a_gap_in_a_marker_begins_no_other() -> None:
+def test_a_gap_does_not_divide_a_marker_in_two() -> None:
     begin_s = 1234 / RATE_HZ  # The silence before the sound.
-    markers = examine(wav(drop_out(SOUND, begin_s + 0.16, 0.03))).markers
+    markers = examine(make_wav(drop_out(SOUND, begin_s + 0.16, 0.03))).markers
     assert markers is not None
     assert (markers.start_count, markers.end_count) == (1, 1)
 
 
-def test_markers_are_found_across_the_pieces_that_a_long_recording_is_read_in() -> None:
-    """Pieces share four seconds; neither is a marker there counted twice, nor one that a piece cuts in two missed."""
-    sound = noise(130, 1e-4)
+def test_markers_are_found_across_the_segments_of_a_long_recording() -> None:
+    """Segments share four seconds. A marker there counts once, and a marker at the edge of a segment is not missed."""
+    sound = make_noise(130, 1e-4)
     for at_s in (57.0, 59.8, 113.5, 115.9):
         sound[int(at_s * RATE_HZ) :][: len(SOUND)] += SOUND[: len(sound) - int(at_s * RATE_HZ)]
-    markers = examine(wav(sound)).markers
+    markers = examine(make_wav(sound)).markers
     assert markers is not None
     assert (markers.start_count, markers.end_count) == (4, 4)
 
 
 def test_noise_holds_no_marker() -> None:
-    markers = examine(wav(noise(60))).markers
+    markers = examine(make_wav(make_noise(60))).markers
     assert markers is not None
     assert (markers.start_count, markers.end_count, markers.contrast_db) == (0, 0, None)
 
 
-def test_a_frame_that_is_heard_though_it_is_clipped_gets_both_findings() -> None:
-    assert codes(examine(wav(np.clip(SOUND * 40, -1, 1)))) == ["heard", "clipped"]
+def test_a_frame_heard_in_a_clipped_recording_gets_both_findings() -> None:
+    assert find_codes(examine(make_wav(np.clip(SOUND * 40, -1, 1)))) == ["heard", "clipped"]
 
 
-def test_what_is_no_number_is_silence() -> None:
+def test_samples_that_are_nan_are_silence() -> None:
     sound = SOUND.copy()
     sound[:3] = [np.nan, np.inf, -np.inf]
-    examination = examine(wav(sound, subtype="FLOAT"))
-    assert codes(examination) == ["heard"]
+    examination = examine(make_wav(sound, subtype="FLOAT"))
+    assert find_codes(examination) == ["heard"]
 
 
-def test_what_is_no_recording_is_refused() -> None:
+def test_other_files_are_refused() -> None:
     with pytest.raises(ValueError, match="not a WAV"):
         examine(io.BytesIO(b"hello"))

@@ -10,7 +10,7 @@ from .sound import PROTOCOLS, RATE_HZ, TOKENS, Sound, add_white_noise, drop_out,
 TOKEN = TOKENS[0]
 
 
-def heard(sound: Sound, rate_hz: int = RATE_HZ) -> list[str]:
+def hear_tokens(sound: Sound, rate_hz: int = RATE_HZ) -> list[str]:
     return [each.token for each in hear_samples(sound, rate_hz)]
 
 
@@ -23,38 +23,38 @@ def test_a_frame_is_heard(protocol: int) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_frame_is_heard_in_noise_as_loud_as_itself(protocol: int, snr_db: float) -> None:
     sound = play(frame(TOKEN), protocol)
-    assert [heard(add_white_noise(sound, snr_db, seed)) for seed in range(5)] == [[TOKEN]] * 5
+    assert [hear_tokens(add_white_noise(sound, snr_db, seed)) for seed in range(5)] == [[TOKEN]] * 5
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_frame_is_heard_after_resampling_to_compact_disc_rate(protocol: int) -> None:
     """Both ways: a recording at 44.1 kHz, and one that was converted back to 48 kHz."""
     at_44100 = resample(play(frame(TOKEN), protocol), 44_100)
-    assert heard(at_44100, 44_100) == [TOKEN]
+    assert hear_tokens(at_44100, 44_100) == [TOKEN]
     back = np.interp(np.arange(0, len(at_44100) - 1, 44_100 / RATE_HZ), np.arange(len(at_44100)), at_44100)
-    assert heard(back) == [TOKEN]
+    assert hear_tokens(back) == [TOKEN]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_frame_is_heard_at_a_hundredth_of_its_volume(protocol: int) -> None:
-    assert heard(play(frame(TOKEN), protocol) / 100) == [TOKEN]
+    assert hear_tokens(play(frame(TOKEN), protocol) / 100) == [TOKEN]
 
 
 @pytest.mark.parametrize("at", [0.05, 0.25, 0.5, 0.75, 0.9])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_frame_is_heard_across_a_dropout_of_50_ms(protocol: int, at: float) -> None:
-    """Anywhere in the data: the markers at either end are what a decoder finds a frame by."""
+    """Anywhere in the data; the decoder finds a frame by the markers at its ends."""
     sound = play(frame(TOKEN), protocol)
     # The start marker is 16 of ggwave's 1024-sample frames.
     data_from_s, data_to_s = (1234 + 16 * 1024) / RATE_HZ, (len(sound) - 4321 - 16 * 1024) / RATE_HZ - 0.05
-    assert heard(drop_out(sound, data_from_s + at * (data_to_s - data_from_s), 0.05)) == [TOKEN]
+    assert hear_tokens(drop_out(sound, data_from_s + at * (data_to_s - data_from_s), 0.05)) == [TOKEN]
 
 
 @pytest.mark.parametrize("rate_hz", [44_100, 44_101, 47_999, 50_000, 88_200, 96_000, 176_400, 192_000, 768_000])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_frame_is_heard_at_every_rate_that_can_carry_it(rate_hz: int, protocol: int) -> None:
     noisy = add_white_noise(play(frame(TOKEN), protocol), 0, seed=1)
-    assert heard(resample(noisy, rate_hz), rate_hz) == [TOKEN]
+    assert hear_tokens(resample(noisy, rate_hz), rate_hz) == [TOKEN]
 
 
 @pytest.mark.parametrize("rate_hz", [0, -48_000, 8000, 24_000, 44_099, 768_001])
@@ -65,21 +65,21 @@ def test_rates_that_cannot_carry_a_frame_are_refused(rate_hz: int) -> None:
 
 def test_frames_that_follow_each_other_are_all_heard_each_once() -> None:
     one, two, three = (play(frame(token), protocol) for token, protocol in zip(TOKENS, PROTOCOLS, strict=True))
-    assert heard(np.concatenate([one, two, one, two, three, one])) == list(TOKENS)
+    assert hear_tokens(np.concatenate([one, two, one, two, three, one])) == list(TOKENS)
 
 
 def test_a_frame_is_heard_up_to_the_last_sample_of_a_recording() -> None:
-    assert heard(play(frame(TOKEN))[1234:-4321]) == [TOKEN]
+    assert hear_tokens(play(frame(TOKEN))[1234:-4321]) == [TOKEN]
 
 
 def test_a_token_whose_rounding_looks_like_a_marker_is_heard() -> None:
-    """Found by chance among some thousand tokens: in sound without noise, ggwave believed that these ended early."""
+    """Found among some thousand random tokens: without noise, ggwave took their ends to come early."""
     for token, protocol in (("brd_nb6ThuIwevU5ApNH", 3), ("brd_nb6ThuIwevU5ApNH", 4), ("brd_qzXLeRcBsPcBRYUo", 3)):
         with Listener() as listener:
             assert [each.token for each in listener.feed(play_16_bits(frame(token), protocol))] == [token]
 
 
-def test_a_recording_in_which_nothing_was_heard_is_heard_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_without_a_frame_is_heard_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hearing_module, "_DITHER", 0)
     sound = play_16_bits(frame("brd_nb6ThuIwevU5ApNH"), 4)
     with Listener() as listener:
@@ -89,8 +89,8 @@ def test_a_recording_in_which_nothing_was_heard_is_heard_again(monkeypatch: pyte
 
 def test_half_a_frame_is_not_heard() -> None:
     sound = play(frame(TOKEN))
-    assert heard(sound[: len(sound) // 2]) == []
-    assert heard(sound[len(sound) // 2 :]) == []
+    assert hear_tokens(sound[: len(sound) // 2]) == []
+    assert hear_tokens(sound[len(sound) // 2 :]) == []
 
 
 @pytest.mark.parametrize(
@@ -109,20 +109,20 @@ def test_half_a_frame_is_not_heard() -> None:
         "http://evil.example/?XRC1:brd_1234567890123456",
     ],
 )
-def test_what_is_not_exactly_a_frame_is_ignored(text: str) -> None:
-    assert heard(np.concatenate([play(text), play(frame(TOKEN), 5)])) == [TOKEN]
+def test_sound_that_is_not_exactly_a_frame_is_ignored(text: str) -> None:
+    assert hear_tokens(np.concatenate([play(text), play(frame(TOKEN), 5)])) == [TOKEN]
 
 
 def test_noise_and_silence_hold_no_frame() -> None:
-    assert heard(np.random.default_rng(1).normal(0, 0.2, 10 * RATE_HZ)) == []
-    assert heard(np.zeros(10 * RATE_HZ)) == []
-    assert heard(np.zeros(0)) == []
+    assert hear_tokens(np.random.default_rng(1).normal(0, 0.2, 10 * RATE_HZ)) == []
+    assert hear_tokens(np.zeros(10 * RATE_HZ)) == []
+    assert hear_tokens(np.zeros(0)) == []
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(1, 9000), min_size=1, max_size=20), st.sampled_from([44_100, 48_000]))
-def test_how_a_stream_is_cut_makes_no_difference(cuts: list[int], rate_hz: int) -> None:
-    """ggwave by itself hears nothing unless it is fed multiples of 1024 samples."""
+def test_the_size_of_the_blocks_makes_no_difference(cuts: list[int], rate_hz: int) -> None:
+    """ggwave itself hears nothing unless it gets multiples of 1024 samples."""
     sound = resample(play(frame(TOKEN), 5), rate_hz)
     found = []
     with Listener(rate_hz) as listener:
@@ -142,10 +142,10 @@ def test_a_listener_reports_a_frame_before_the_stream_ends() -> None:
         assert listener.feed(play(frame(TOKEN))) == []
 
 
-def test_a_listener_does_not_remember_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hearing_module, "_REMEMBERED_MAX", 1)
+def test_a_listener_remembers_a_limited_number_of_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hearing_module, "_REPORTED_MAX", 1)
     one, two = play(frame(TOKENS[0]), 5), play(frame(TOKENS[1]), 5)
-    assert heard(np.concatenate([one, one, two, one])) == [TOKENS[0], TOKENS[1], TOKENS[0]]
+    assert hear_tokens(np.concatenate([one, one, two, one])) == [TOKENS[0], TOKENS[1], TOKENS[0]]
 
 
 @pytest.mark.parametrize("kind", ["int16", "int32", "float32", "float64"])
@@ -155,9 +155,9 @@ def test_samples_may_be_integers_or_floats(kind: str) -> None:
     assert [each.token for each in hear_samples((sound * scale).astype(kind), RATE_HZ)] == [TOKEN]
 
 
-def test_samples_that_are_no_numbers_spoil_nothing_after_them() -> None:
+def test_samples_that_are_nan_do_not_affect_later_ones() -> None:
     broken = np.array([np.nan, np.inf, -np.inf, 1e308, -1e308] * 100)
-    assert heard(np.concatenate([broken, np.zeros(RATE_HZ // 2), play(frame(TOKEN))])) == [TOKEN]
+    assert hear_tokens(np.concatenate([broken, np.zeros(RATE_HZ // 2), play(frame(TOKEN))])) == [TOKEN]
 
 
 @pytest.mark.parametrize("samples", [np.zeros((4, 2)), np.zeros(4, complex), np.zeros(4, np.uint8), np.array(["a"])])
@@ -166,27 +166,27 @@ def test_other_samples_are_refused(samples: Sound) -> None:
         hear_samples(samples, RATE_HZ)
 
 
-def test_decoders_are_given_back_whatever_happens() -> None:
-    """ggwave has four in a process: a leak of one in a failing path would soon make everyone deaf."""
+def test_decoders_are_returned_after_every_error() -> None:
+    """A process has four ggwave instances; a leak after an error would soon use up all of them."""
     for _ in range(20):
         with pytest.raises(ValueError, match="Samples"), Listener() as listener:
             listener.feed(np.zeros((4, 2)))
     listener.close()
     with pytest.raises(RuntimeError, match="closed"):
         listener.feed(np.zeros(1024))
-    assert heard(play(frame(TOKEN))) == [TOKEN]
+    assert hear_tokens(play(frame(TOKEN))) == [TOKEN]
 
 
 def test_listeners_beyond_the_decoders_are_refused_clearly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hearing_module, "_WAIT_FOR_DECODER_S", 0.0)
     with Listener(), Listener(), Listener(), pytest.raises(RuntimeError, match="in use"):
         Listener()
-    assert heard(play(frame(TOKEN))) == [TOKEN]
+    assert hear_tokens(play(frame(TOKEN))) == [TOKEN]
 
 
-def test_a_process_without_ggwave_instances_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A decode on the instance -1 that ggwave returns then would end the process."""
+def test_a_process_without_free_ggwave_instances_gets_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ggwave then returns the instance -1, and decoding with it would end the process."""
     monkeypatch.setattr(hearing_module.ggwave, "init", lambda _: -1)
     for _ in range(5):
-        with pytest.raises(RuntimeError, match="no instance left"):
+        with pytest.raises(RuntimeError, match="all ggwave instances"):
             Listener()

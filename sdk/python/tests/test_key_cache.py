@@ -2,11 +2,11 @@ import asyncio
 
 import pytest
 from soundmark_sdk import AsyncReceiver, ReceiverFailure
-from soundmark_sdk.key_cache import UNKNOWN_KEY_INTERVAL_S, KeyCache
 from soundmark_sdk.keys import KeySet
+from soundmark_sdk.receiver.key_cache import UNKNOWN_KEY_INTERVAL_S, KeyCache
 
 from .issuer import TOKEN, XR_ID, Issuer, compact
-from .stand_ins import FakeClock, Service, http
+from .stand_ins import FakeClock, Service, make_response
 
 
 @pytest.fixture
@@ -16,8 +16,8 @@ def successor() -> Issuer:
 
 def rotate(service: Service, issuer: Issuer, successor: Issuer) -> None:
     """From now on the successor signs, and both keys are published."""
-    service.resolve = http(200, compact(successor.answer()))
-    service.keys = http(200, issuer.key_set(successor.jwk()))
+    service.resolve = make_response(200, compact(successor.answer()))
+    service.keys = make_response(200, issuer.key_set(successor.jwk()))
 
 
 async def test_keys_are_fetched_once_while_they_are_fresh(service: Service, clock: FakeClock) -> None:
@@ -36,10 +36,10 @@ async def test_keys_are_fetched_once_while_they_are_fresh(service: Service, cloc
     ("cache_control", "fresh_s"),
     [("public, max-age=30", 30), ("max-age=86400", 60), ("no-store", 60), ("x-max-age=5", 60), ("MAX-AGE=0", 0)],
 )
-async def test_the_server_decides_how_long_up_to_a_minute(
+async def test_the_server_sets_the_age_of_the_keys_up_to_a_minute(
     service: Service, clock: FakeClock, issuer: Issuer, cache_control: str, fresh_s: float
 ) -> None:
-    service.keys = http(200, issuer.key_set(), Cache_Control=cache_control)
+    service.keys = make_response(200, issuer.key_set(), Cache_Control=cache_control)
     async with AsyncReceiver(service.url, clock=clock) as receiver:
         await receiver.resolve(TOKEN)
         clock.advance(max(0, fresh_s - 1))
@@ -58,7 +58,7 @@ async def test_concurrent_callers_share_one_fetch(service: Service, clock: FakeC
 
 
 async def test_concurrent_callers_share_a_fetch_that_fails(clock: FakeClock) -> None:
-    """Else they would fail one after the other, and the last would wait for the deadlines of all."""
+    """Otherwise they would fail one after the other, and the last would wait for all timeouts."""
     cache, release = KeyCache(clock), asyncio.Event()
     fetched: list[int] = []
 
@@ -67,22 +67,22 @@ async def test_concurrent_callers_share_a_fetch_that_fails(clock: FakeClock) -> 
         await release.wait()
         raise ReceiverFailure("rate_limited", "Test.", retry_after_s=7)
 
-    waiting = [asyncio.create_task(cache.current(fetch)) for _ in range(8)]
-    await asyncio.sleep(0)  # The first fetches, the others wait for it.
+    waiting = [asyncio.create_task(cache.get_fresh(fetch)) for _ in range(8)]
+    await asyncio.sleep(0)  # The first one fetches, and the others wait for it.
     release.set()
     failures = await asyncio.gather(*waiting, return_exceptions=True)
     assert {
         (failure.reason, failure.retry_after_s) for failure in failures if isinstance(failure, ReceiverFailure)
     } == {("rate_limited", 7)}
     assert (len(failures), fetched) == (8, [0])
-    # Whoever comes later asks again.
+    # A later caller fetches again.
     with pytest.raises(ReceiverFailure):
-        await cache.current(fetch)
+        await cache.get_fresh(fetch)
     assert fetched == [0, 1]
 
 
-async def test_keys_that_are_fresh_are_used_whatever_befell_another_fetch(clock: FakeClock) -> None:
-    """Somebody met an unknown key id and could not ask for it; those with a known one have the keys they need."""
+async def test_fresh_keys_are_used_whatever_happened_to_another_fetch(clock: FakeClock) -> None:
+    """A caller met an unknown key id and could not fetch it; callers with a known id still have their keys."""
     cache, release, keys = KeyCache(clock), asyncio.Event(), KeySet({})
 
     async def fetch() -> tuple[KeySet, float | None]:
@@ -92,10 +92,10 @@ async def test_keys_that_are_fresh_are_used_whatever_befell_another_fetch(clock:
         await release.wait()
         raise ReceiverFailure("network", "Test.")
 
-    assert await cache.current(fetch) is keys
-    unlucky = asyncio.create_task(cache.newer_than(keys, fail))
+    assert await cache.get_fresh(fetch) is keys
+    unlucky = asyncio.create_task(cache.get_newer(keys, fail))
     await asyncio.sleep(0)
-    waiting = asyncio.create_task(cache.current(fetch))
+    waiting = asyncio.create_task(cache.get_fresh(fetch))
     await asyncio.sleep(0)
     release.set()
     with pytest.raises(ReceiverFailure):
@@ -113,19 +113,19 @@ async def test_a_caller_that_gives_up_leaves_the_fetch_to_the_next(clock: FakeCl
     async def fetch() -> tuple[KeySet, float | None]:
         return keys, 60
 
-    impatient = asyncio.create_task(cache.current(hang))
+    impatient = asyncio.create_task(cache.get_fresh(hang))
     await asyncio.sleep(0)
-    waiting = asyncio.create_task(cache.current(fetch))
+    waiting = asyncio.create_task(cache.get_fresh(fetch))
     await asyncio.sleep(0)
     impatient.cancel()
     assert await waiting is keys
     assert impatient.cancelled()
 
 
-async def test_an_unknown_key_id_is_looked_up_once_more(
+async def test_an_unknown_key_id_is_looked_up_once(
     service: Service, clock: FakeClock, issuer: Issuer, successor: Issuer
 ) -> None:
-    """A key that was rotated in a hurry works at once, without waiting for the cache to age."""
+    """After an urgent rotation the new key works at once, before the cache expires."""
     async with AsyncReceiver(service.url, clock=clock) as receiver:
         await receiver.resolve(TOKEN)
         rotate(service, issuer, successor)
@@ -133,10 +133,8 @@ async def test_an_unknown_key_id_is_looked_up_once_more(
     assert service.paths().count("/v1/keys") == 2
 
 
-async def test_unknown_key_ids_cannot_make_a_receiver_hammer_the_keys(
-    service: Service, clock: FakeClock, successor: Issuer
-) -> None:
-    service.resolve = http(200, compact(successor.answer()))
+async def test_unknown_key_ids_do_not_cause_many_fetches(service: Service, clock: FakeClock, successor: Issuer) -> None:
+    service.resolve = make_response(200, compact(successor.answer()))
     async with AsyncReceiver(service.url, clock=clock) as receiver:
 
         async def refused_count(times: int) -> int:
@@ -158,18 +156,18 @@ async def test_a_withdrawn_key_stops_verifying_after_the_next_fetch(
 ) -> None:
     async with AsyncReceiver(service.url, clock=clock) as receiver:
         await receiver.resolve(TOKEN)
-        service.keys = http(200, successor.key_set())
+        service.keys = make_response(200, successor.key_set())
         clock.advance(60)
         with pytest.raises(ReceiverFailure) as failure:
             await receiver.resolve(TOKEN)
     assert failure.value.reason == "unverifiable"
 
 
-async def test_stale_keys_are_not_used_while_the_service_withholds_new_ones(service: Service, clock: FakeClock) -> None:
-    """Otherwise whoever can suppress `/v1/keys` keeps a withdrawn key alive."""
+async def test_old_keys_are_not_used_when_a_fetch_fails(service: Service, clock: FakeClock) -> None:
+    """Otherwise somebody who can block `/v1/keys` could keep a withdrawn key alive."""
     async with AsyncReceiver(service.url, clock=clock) as receiver:
         await receiver.resolve(TOKEN)
-        service.keys = http(503)
+        service.keys = make_response(503)
         clock.advance(60)
         with pytest.raises(ReceiverFailure) as failure:
             await receiver.resolve(TOKEN)

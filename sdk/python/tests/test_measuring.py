@@ -1,4 +1,4 @@
-"""`measure`: nothing without consent and a proof that holds, and nothing in an event that finds anybody."""
+"""`measure`: it requires consent and a valid proof, and an event identifies nobody."""
 
 import base64
 import hashlib
@@ -17,25 +17,25 @@ from hypothesis import strategies as st
 from soundmark_sdk import Consent, DeviceSecret, MeasurementRefused, Policy, measure, read_key_set, verify_answer
 
 from .issuer import INTEGRATION_ID, MEASURED, NOW, TOKEN, XR_ID, Issuer, compact, timestamp
-from .measurements import CONSENT, SECRET, measured, resolution_of
+from .measurements import CONSENT, SECRET, make_measurement, make_resolution
 from .stand_ins import FakeClock
 
 OTHER_INTEGRATION = "int_ABCDEF0123456789abcdef"
 
 
-def refused(issuer: Issuer, clock: FakeClock, **changes: Any) -> str:
+def expect_refusal(issuer: Issuer, clock: FakeClock, **changes: Any) -> str:
     with pytest.raises(MeasurementRefused) as failure:
-        measured(issuer, clock, **changes)
+        make_measurement(issuer, clock, **changes)
     return failure.value.obstacle
 
 
-def test_it_is_found_where_receivers_are() -> None:
+def test_measure_is_exported_with_the_receiver() -> None:
     assert soundmark_sdk.receiver.measure is measure
 
 
-def test_an_event_is_exactly_the_contracts(issuer: Issuer, clock: FakeClock) -> None:
-    resolution = resolution_of(issuer)
-    measurement = measured(issuer, clock, resolution=resolution, country="TN")
+def test_an_event_has_exactly_the_shape_of_the_contract(issuer: Issuer, clock: FakeClock) -> None:
+    resolution = make_resolution(issuer)
+    measurement = make_measurement(issuer, clock, resolution=resolution, country="TN")
     event = json.loads(measurement.body)
     assert re.fullmatch(r"evt_[A-Za-z0-9_-]{22}", event["event_id"])
     assert re.fullmatch(r"mt_[A-Za-z0-9_-]{43}", event["measurement_token"])
@@ -46,51 +46,51 @@ def test_an_event_is_exactly_the_contracts(issuer: Issuer, clock: FakeClock) -> 
         "xr_id": XR_ID,
         "occurred_at": timestamp(NOW),
         "receiver_class": "phone",
-        "measurement_token": SECRET.measurement_token(INTEGRATION_ID, NOW.date()),
+        "measurement_token": SECRET.derive_measurement_token(INTEGRATION_ID, NOW.date()),
         "country": "TN",
         "proof": resolution.measurement_proof.document(),
     }
 
 
 def test_a_proof_of_the_older_shape_is_measured_too(issuer: Issuer, clock: FakeClock) -> None:
-    measurement = measured(issuer, clock, resolution=resolution_of(issuer, proof_id=...))
+    measurement = make_measurement(issuer, clock, resolution=make_resolution(issuer, proof_id=...))
     assert "proof_id" not in json.loads(measurement.body)["proof"]
 
 
-def test_each_measurement_has_an_id_of_its_own(issuer: Issuer, clock: FakeClock) -> None:
-    resolution = resolution_of(issuer)
-    assert len({measured(issuer, clock, resolution=resolution).event_id for _ in range(100)}) == 100
+def test_each_measurement_has_its_own_id(issuer: Issuer, clock: FakeClock) -> None:
+    resolution = make_resolution(issuer)
+    assert len({make_measurement(issuer, clock, resolution=resolution).event_id for _ in range(100)}) == 100
 
 
 @pytest.mark.parametrize("consent", [None, True, "yes", INTEGRATION_ID])
 def test_without_consent_nothing_is_measured(issuer: Issuer, clock: FakeClock, consent: Any) -> None:
-    assert refused(issuer, clock, consent=consent) == "consent_missing"
+    assert expect_refusal(issuer, clock, consent=consent) == "consent_missing"
 
 
-def test_the_consent_has_to_be_said() -> None:
-    """Not a default that somebody forgets."""
+def test_the_consent_must_be_passed() -> None:
+    """A default could be forgotten."""
     with pytest.raises(TypeError, match="consent"):
-        measure(resolution_of(Issuer()), device_secret=SECRET, receiver_class="phone")  # type: ignore[call-arg]  # that is what is refused
+        measure(make_resolution(Issuer()), device_secret=SECRET, receiver_class="phone")  # type: ignore[call-arg]  # that is what is refused
 
 
-def test_a_consent_to_another_integration_is_none_to_this(issuer: Issuer, clock: FakeClock) -> None:
-    assert refused(issuer, clock, consent=Consent(OTHER_INTEGRATION, NOW)) == "consent_missing"
+def test_a_consent_to_another_integration_does_not_count(issuer: Issuer, clock: FakeClock) -> None:
+    assert expect_refusal(issuer, clock, consent=Consent(OTHER_INTEGRATION, NOW)) == "consent_missing"
 
 
-def test_a_consent_of_later_is_none_yet(issuer: Issuer, clock: FakeClock) -> None:
+def test_a_consent_in_the_future_does_not_count(issuer: Issuer, clock: FakeClock) -> None:
     later = Consent(INTEGRATION_ID, NOW + timedelta(minutes=2, seconds=1))
-    assert refused(issuer, clock, consent=later) == "consent_missing"
-    assert measured(issuer, clock, consent=replace(later, given_at=NOW + timedelta(minutes=2)))
+    assert expect_refusal(issuer, clock, consent=later) == "consent_missing"
+    assert make_measurement(issuer, clock, consent=replace(later, given_at=NOW + timedelta(minutes=2)))
 
 
-def test_a_consent_of_no_known_time_is_refused() -> None:
+def test_a_consent_without_a_time_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="time zone"):
         Consent(INTEGRATION_ID, datetime(2026, 11, 20))  # noqa: DTZ001 - the point
 
 
 def test_a_code_without_audience_is_not_measured(issuer: Issuer, clock: FakeClock) -> None:
     plain = verify_answer(compact(issuer.answer()), TOKEN, read_key_set(issuer.key_set()), NOW)
-    assert refused(issuer, clock, resolution=plain) == "not_measured"
+    assert expect_refusal(issuer, clock, resolution=plain) == "not_measured"
 
 
 @pytest.mark.parametrize(
@@ -108,57 +108,59 @@ def test_a_code_without_audience_is_not_measured(issuer: Issuer, clock: FakeCloc
     ],
     ids=lambda altered: next(iter(altered)),
 )
-def test_a_proof_that_was_altered_since_is_refused(issuer: Issuer, clock: FakeClock, altered: dict[str, Any]) -> None:
-    """A resolution is a record that a program may have stored, changed and made anew."""
-    resolution = resolution_of(issuer)
+def test_an_altered_proof_is_refused(issuer: Issuer, clock: FakeClock, altered: dict[str, Any]) -> None:
+    """A program may have stored a resolution, changed it and built it again."""
+    resolution = make_resolution(issuer)
     assert resolution.measurement_proof is not None
     spoilt = replace(resolution, measurement_proof=replace(resolution.measurement_proof, **altered))
-    assert refused(issuer, clock, resolution=spoilt) == "unverifiable"
+    assert expect_refusal(issuer, clock, resolution=spoilt) == "unverifiable"
 
 
 def test_a_genuine_proof_of_another_code_or_integration_is_refused(issuer: Issuer, clock: FakeClock) -> None:
-    resolution = resolution_of(issuer)
+    resolution = make_resolution(issuer)
     other_code = replace(resolution, xr_id="xr_ABCDEF0123456789abcdef")
     other_policy = replace(resolution, policy=Policy(True, OTHER_INTEGRATION))
     for spoilt in (other_code, other_policy):
-        assert refused(issuer, clock, resolution=spoilt) == "unverifiable"
+        assert expect_refusal(issuer, clock, resolution=spoilt) == "unverifiable"
 
 
 def test_a_key_that_did_not_sign_is_refused(issuer: Issuer, clock: FakeClock) -> None:
     stranger = Issuer(b"another-seed-of-exactly-32-bytes")
     keys = read_key_set(stranger.key_set())
-    assert refused(issuer, clock, resolution=replace(resolution_of(issuer), verified_with=keys)) == "unverifiable"
+    assert (
+        expect_refusal(issuer, clock, resolution=replace(make_resolution(issuer), verified_with=keys)) == "unverifiable"
+    )
 
 
-def test_a_proof_lasts_to_two_minutes_beyond_its_end(issuer: Issuer, clock: FakeClock) -> None:
-    resolution = resolution_of(issuer)
+def test_a_proof_is_accepted_until_two_minutes_after_its_end(issuer: Issuer, clock: FakeClock) -> None:
+    resolution = make_resolution(issuer)
     clock.advance(300 + 119.999)
-    assert measured(issuer, clock, resolution=resolution)
+    assert make_measurement(issuer, clock, resolution=resolution)
     clock.advance(0.001)
-    assert refused(issuer, clock, resolution=resolution) == "unverifiable"
+    assert expect_refusal(issuer, clock, resolution=resolution) == "unverifiable"
 
 
 @pytest.mark.parametrize("receiver_class", ["", "Phone", "iPhone 17", "desktop"])
-def test_an_unknown_class_is_the_callers_mistake(issuer: Issuer, clock: FakeClock, receiver_class: str) -> None:
+def test_an_unknown_receiver_class_is_a_value_error(issuer: Issuer, clock: FakeClock, receiver_class: str) -> None:
     with pytest.raises(ValueError, match="receiver class"):
-        measured(issuer, clock, receiver_class=receiver_class)
+        make_measurement(issuer, clock, receiver_class=receiver_class)
 
 
 @pytest.mark.parametrize("country", ["", "tn", "TUN", "36.8,10.2", "T1"])
-def test_a_country_is_two_capitals(issuer: Issuer, clock: FakeClock, country: str) -> None:
+def test_a_country_is_two_capital_letters(issuer: Issuer, clock: FakeClock, country: str) -> None:
     with pytest.raises(ValueError, match="country"):
-        measured(issuer, clock, country=country)
+        make_measurement(issuer, clock, country=country)
 
 
 def test_a_token_is_the_hmac_of_integration_and_day() -> None:
-    """So that a receiver in another language makes the same of the same secret."""
+    """A receiver in another language derives the same token from the same secret."""
     said = b"soundmark-measurement-token-v1\0" + INTEGRATION_ID.encode() + b"\x002026-11-20"
     made = base64.urlsafe_b64encode(hmac.new(bytes(range(32)), said, hashlib.sha256).digest()).decode().rstrip("=")
-    assert SECRET.measurement_token(INTEGRATION_ID, date(2026, 11, 20)) == f"mt_{made}"
+    assert SECRET.derive_measurement_token(INTEGRATION_ID, date(2026, 11, 20)) == f"mt_{made}"
 
 
-def test_a_token_lasts_for_one_utc_day(issuer: Issuer) -> None:
-    """Wherever the receiver's clock says it is."""
+def test_a_measurement_token_lasts_for_one_utc_day(issuer: Issuer) -> None:
+    """In whatever time zone the receiver's clock is."""
     midnight = datetime(2026, 11, 21, tzinfo=UTC)
     zone = timezone(timedelta(hours=-11))
     tokens = []
@@ -166,7 +168,7 @@ def test_a_token_lasts_for_one_utc_day(issuer: Issuer) -> None:
         body = compact(issuer.answer(issued_at=at, policy=MEASURED, measurement_proof=issuer.proof(issued_at=at)))
         resolution = verify_answer(body, TOKEN, read_key_set(issuer.key_set()), at)
         clock = FakeClock(at.astimezone(zone))
-        tokens.append(json.loads(measured(issuer, clock, resolution=resolution).body)["measurement_token"])
+        tokens.append(json.loads(make_measurement(issuer, clock, resolution=resolution).body)["measurement_token"])
     assert tokens[0] != tokens[1] == tokens[2]
 
 
@@ -179,15 +181,15 @@ def test_a_token_lasts_for_one_utc_day(issuer: Issuer) -> None:
 )
 def test_no_two_days_or_integrations_share_a_token(secret: bytes, days: list[date], integrations: list[str]) -> None:
     device = DeviceSecret(secret)
-    tokens = {device.measurement_token(integration, day) for integration in integrations for day in days}
+    tokens = {device.derive_measurement_token(integration, day) for integration in integrations for day in days}
     assert len(tokens) == len(days) * len(integrations)
 
 
 def test_tokens_of_other_days_look_unrelated() -> None:
-    """Half the bits differ, on the average of many days: as between any two random values."""
+    """Over many days, half of the bits differ on average, as between random values."""
     raw = [
         base64.urlsafe_b64decode(
-            SECRET.measurement_token(INTEGRATION_ID, date(2026, 1, 1) + timedelta(days=n))[3:] + "="
+            SECRET.derive_measurement_token(INTEGRATION_ID, date(2026, 1, 1) + timedelta(days=n))[3:] + "="
         )
         for n in range(400)
     ]
@@ -196,7 +198,7 @@ def test_tokens_of_other_days_look_unrelated() -> None:
 
 
 def test_nothing_shows_the_secret_the_token_or_the_event(issuer: Issuer, clock: FakeClock) -> None:
-    measurement = measured(issuer, clock)
+    measurement = make_measurement(issuer, clock)
     event = json.loads(measurement.body)
     assert repr(SECRET) == "DeviceSecret(…)"
     for hidden in (event["event_id"], event["measurement_token"], event["proof"]["signature"]):

@@ -11,7 +11,7 @@ from .sound import RATE_HZ, TOKENS, Sound, frame, play, resample
 
 
 class Tape:
-    """A source that plays given sound in blocks and remembers whether it is open."""
+    """A source that plays a sound in blocks and records whether it is open."""
 
     def __init__(self, sound: Sound, sample_rate: int = RATE_HZ, block: int = 2400) -> None:
         self.sample_rate = sample_rate
@@ -31,7 +31,7 @@ class Tape:
 
 
 class FakePortAudio:
-    """As much of `sounddevice` as a microphone uses, over a tape."""
+    """The part of `sounddevice` that a microphone uses, playing a tape."""
 
     class PortAudioError(Exception):
         pass
@@ -81,7 +81,7 @@ def test_a_frame_at_the_very_end_is_heard() -> None:
     assert [each.token for each in listen(Tape(play(frame(TOKENS[0]))[:-4321]))] == [TOKENS[0]]
 
 
-def test_whoever_stops_listening_closes_the_source() -> None:
+def test_closing_the_iterator_closes_the_source() -> None:
     tape = Tape(play(frame(TOKENS[0])))
     listening = listen(tape)
     next(listening)
@@ -102,7 +102,7 @@ def test_a_microphone_is_recorded_at_its_own_rate_if_that_carries_a_frame(
     assert fake.closed == 1
 
 
-def test_a_microphone_that_goes_away_is_said_so_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_microphone_that_disappears_is_reported_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakePortAudio(np.zeros(RATE_HZ))
     monkeypatch.setitem(sys.modules, "sounddevice", fake)
     with pytest.raises(MicrophoneUnavailable, match="stopped"):
@@ -111,7 +111,7 @@ def test_a_microphone_that_goes_away_is_said_so_and_closed(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("broken", "closed"), [("open", 0), ("start", 1)])
-def test_a_microphone_that_cannot_be_opened_is_said_so_and_not_kept(
+def test_a_microphone_that_cannot_be_opened_is_reported_and_closed(
     monkeypatch: pytest.MonkeyPatch, broken: str, closed: int
 ) -> None:
     fake = FakePortAudio(np.zeros(0), broken=broken)
@@ -128,7 +128,7 @@ def test_a_microphone_that_cannot_be_opened_is_said_so_and_not_kept(
         (OSError("PortAudio library not found"), "libportaudio2"),
     ],
 )
-def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, error: Exception, words: str) -> None:
+def test_the_error_names_what_is_not_installed(monkeypatch: pytest.MonkeyPatch, error: Exception, words: str) -> None:
     def fail(_: str) -> None:
         raise error
 

@@ -1,4 +1,4 @@
-"""The reference backend: who gets in, what is passed on, and that the secret is touched for nothing else."""
+"""The reference backend: which receivers it admits, what it forwards, and when it reads the secret."""
 
 import asyncio
 import base64
@@ -12,15 +12,15 @@ import httpx2
 import jwt
 import pytest
 from soundmark_sdk import AsyncReporter, DeliveryFailure
-from soundmark_sdk.delivering import DeliveryLimits
+from soundmark_sdk.delivery import DeliveryLimits
 from soundmark_sdk.publisher import AsyncPublisher, Backend, Consent, ReportingTokens, SessionRefused, from_environment
 from soundmark_sdk.publisher import backend as backend_module
 
 from .event_service import HMAC_SECRET, EventService
 from .issuer import INTEGRATION_ID, NOW, Issuer, base64url, compact
-from .issuing_service import lost_after, lost_before, problem, says
-from .measurements import CONSENT, measured
-from .stand_ins import FakeClock, http
+from .issuing_service import answer_with, lose_answer, lose_request, make_problem
+from .measurements import CONSENT, make_measurement
+from .stand_ins import FakeClock, make_response
 
 KEY = b"a reporting key of the tests, which has more than 32 bytes"
 OTHER_INTEGRATION = "int_ABCDEF0123456789abcdef"
@@ -28,7 +28,7 @@ BACKEND_URL = "http://127.0.0.1:8090"
 
 
 class Touched:
-    """An HMAC secret that counts who asked for it."""
+    """An HMAC secret that counts how often it is read."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -39,7 +39,7 @@ class Touched:
 
 
 class World:
-    """A backend in front of a service that takes events."""
+    """A backend in front of a service that accepts events."""
 
     def __init__(self, events: EventService, clock: FakeClock) -> None:
         self.events, self.clock, self.secret = events, clock, Touched()
@@ -67,10 +67,10 @@ async def world(events: EventService, clock: FakeClock) -> AsyncIterator[World]:
 
 @pytest.fixture
 def body(issuer: Issuer, clock: FakeClock) -> bytes:
-    return measured(issuer, clock).body
+    return make_measurement(issuer, clock).body
 
 
-def claims(**changes: Any) -> dict[str, Any]:
+def make_claims(**changes: Any) -> dict[str, Any]:
     now = int(NOW.timestamp())
     standard = {
         "iat": now,
@@ -82,12 +82,12 @@ def claims(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in standard.items() if value is not ...}
 
 
-def signed(key: bytes = KEY, algorithm: str = "HS256", **changes: Any) -> str:
-    return jwt.encode(claims(**changes), key, algorithm=algorithm)
+def sign_token(key: bytes = KEY, algorithm: str = "HS256", **changes: Any) -> str:
+    return jwt.encode(make_claims(**changes), key, algorithm=algorithm)
 
 
-def unsigned() -> str:
-    return ".".join((base64url(compact({"alg": "none", "typ": "JWT"})), base64url(compact(claims())), ""))
+def make_unsigned_token() -> str:
+    return ".".join((base64url(compact({"alg": "none", "typ": "JWT"})), base64url(compact(make_claims())), ""))
 
 
 SECONDS = int(NOW.timestamp())
@@ -95,37 +95,41 @@ REFUSED: dict[str, Callable[[], str]] = {
     "nothing": lambda: "",
     "no token": lambda: "not-a-token",
     "text of another script": lambda: "é",
-    "too long": lambda: signed(more="m" * 8192),
-    "another key": lambda: signed(b"k" * 32),
-    "another algorithm of the same key": lambda: signed(algorithm="HS512", key=KEY + b"and as long as HS512 wants it"),
-    "no signature": unsigned,
-    "a signature cut off": lambda: signed()[:-4],
-    "claims of another token": lambda: ".".join((signed().split(".")[0], signed(exp=SECONDS + 9).split(".")[1], "x")),
-    "no iat": lambda: signed(iat=...),
-    "no exp": lambda: signed(exp=...),
-    "no consent": lambda: signed(svc_audience_consent=...),
-    "consent is false": lambda: signed(svc_audience_consent=False),
-    "consent is 1": lambda: signed(svc_audience_consent=1),
-    "consent is text": lambda: signed(svc_audience_consent="true"),
-    "no integration": lambda: signed(svc_audience_integration_id=...),
-    "another integration": lambda: signed(svc_audience_integration_id=OTHER_INTEGRATION),
-    "integrations, ours among them": lambda: signed(svc_audience_integration_id=[INTEGRATION_ID]),
-    "lives too long": lambda: signed(exp=SECONDS + 301),
-    "lives for no time": lambda: signed(exp=SECONDS),
-    "ends before it begins": lambda: signed(exp=SECONDS - 10),
-    "begins later": lambda: signed(iat=SECONDS + 12, exp=SECONDS + 200),
-    "has ended": lambda: signed(iat=SECONDS - 300, exp=SECONDS),
-    "not before later": lambda: signed(nbf=SECONDS + 60),
-    "exp is text": lambda: signed(exp=str(SECONDS + 60)),
-    "exp is true": lambda: signed(exp=True),
-    "iat is a fraction": lambda: signed(iat=SECONDS + 0.5),
-    "exp is beyond every clock": lambda: signed(exp=10**400),
-    "for another audience": lambda: signed(aud="https://elsewhere.example.org"),
+    "too long": lambda: sign_token(more="m" * 8192),
+    "another key": lambda: sign_token(b"k" * 32),
+    "another algorithm of the same key": lambda: sign_token(
+        algorithm="HS512", key=KEY + b"and as long as HS512 wants it"
+    ),
+    "no signature": make_unsigned_token,
+    "a signature cut off": lambda: sign_token()[:-4],
+    "claims of another token": lambda: ".".join(
+        (sign_token().split(".")[0], sign_token(exp=SECONDS + 9).split(".")[1], "x")
+    ),
+    "no iat": lambda: sign_token(iat=...),
+    "no exp": lambda: sign_token(exp=...),
+    "no consent": lambda: sign_token(svc_audience_consent=...),
+    "consent is false": lambda: sign_token(svc_audience_consent=False),
+    "consent is 1": lambda: sign_token(svc_audience_consent=1),
+    "consent is text": lambda: sign_token(svc_audience_consent="true"),
+    "no integration": lambda: sign_token(svc_audience_integration_id=...),
+    "another integration": lambda: sign_token(svc_audience_integration_id=OTHER_INTEGRATION),
+    "integrations, ours among them": lambda: sign_token(svc_audience_integration_id=[INTEGRATION_ID]),
+    "lives too long": lambda: sign_token(exp=SECONDS + 301),
+    "lives for no time": lambda: sign_token(exp=SECONDS),
+    "ends before it begins": lambda: sign_token(exp=SECONDS - 10),
+    "begins later": lambda: sign_token(iat=SECONDS + 12, exp=SECONDS + 200),
+    "has ended": lambda: sign_token(iat=SECONDS - 300, exp=SECONDS),
+    "not before later": lambda: sign_token(nbf=SECONDS + 60),
+    "exp is text": lambda: sign_token(exp=str(SECONDS + 60)),
+    "exp is true": lambda: sign_token(exp=True),
+    "iat is a fraction": lambda: sign_token(iat=SECONDS + 0.5),
+    "exp is beyond every clock": lambda: sign_token(exp=10**400),
+    "for another audience": lambda: sign_token(aud="https://elsewhere.example.org"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-async def test_a_session_that_does_not_hold_touches_nothing(world: World, body: bytes, name: str) -> None:
+async def test_a_refused_token_reads_no_secret_and_forwards_nothing(world: World, body: bytes, name: str) -> None:
     token = REFUSED[name]()
     headers = {"Authorization": f"Bearer {token}".encode()}
     answer = await world.post(body, headers=headers)
@@ -146,14 +150,16 @@ async def test_a_session_that_does_not_hold_touches_nothing(world: World, body: 
     ],
     ids=str,
 )
-async def test_a_token_stands_in_one_header(world: World, body: bytes, headers: list[tuple[str, str]]) -> None:
+async def test_a_token_is_accepted_in_one_header_only(
+    world: World, body: bytes, headers: list[tuple[str, str]]
+) -> None:
     token = world.tokens.issue(CONSENT)
     sent = [("content-type", "application/json"), *((name, value.format(token)) for name, value in headers)]
     answer = await world.client.post("/v1/events", content=body, headers=sent)
     assert (answer.status_code, world.secret.count) == (401, 0)
 
 
-async def test_a_session_that_holds_passes_the_bytes_on(world: World, body: bytes) -> None:
+async def test_an_accepted_token_forwards_the_bytes_unchanged(world: World, body: bytes) -> None:
     spaced = body.replace(b'":', b'": ')
     answer = await world.post(spaced)
     event_id = json.loads(body)["event_id"]
@@ -162,11 +168,11 @@ async def test_a_session_that_holds_passes_the_bytes_on(world: World, body: byte
     again = await world.post(spaced)
     assert (again.status_code, again.json()) == (200, {"event_id": event_id, "status": "duplicate"})
     assert world.events.bodies == [spaced, spaced]
-    # What the receiver let itself in with, nobody else gets to see.
+    # The receiver's token is not forwarded.
     assert all("authorization" not in request.headers for request in world.events.state.requests)
 
 
-async def test_a_token_lasts_for_five_minutes_at_most(world: World, body: bytes, clock: FakeClock) -> None:
+async def test_a_reporting_token_lives_for_at_most_five_minutes(world: World, body: bytes, clock: FakeClock) -> None:
     token = world.tokens.issue(CONSENT)
     clock.advance(299)
     assert (await world.post(body, token)).status_code == 201
@@ -174,17 +180,17 @@ async def test_a_token_lasts_for_five_minutes_at_most(world: World, body: bytes,
     assert (await world.post(body, token)).status_code == 401
 
 
-async def test_another_machines_clock_may_be_a_little_ahead(world: World, body: bytes) -> None:
-    assert (await world.post(body, signed(iat=SECONDS + 10, exp=SECONDS + 100))).status_code == 201
+async def test_the_clock_of_another_machine_may_be_slightly_ahead(world: World, body: bytes) -> None:
+    assert (await world.post(body, sign_token(iat=SECONDS + 10, exp=SECONDS + 100))).status_code == 201
 
 
-async def test_other_claims_say_nothing(world: World, body: bytes) -> None:
-    assert (await world.post(body, signed(iss="https://id.example.org", jti="1", nbf=SECONDS))).status_code == 201
+async def test_other_claims_are_ignored(world: World, body: bytes) -> None:
+    assert (await world.post(body, sign_token(iss="https://id.example.org", jti="1", nbf=SECONDS))).status_code == 201
 
 
-def test_an_issued_token_names_nobody(clock: FakeClock) -> None:
+def test_a_reporting_token_names_nobody(clock: FakeClock) -> None:
     token = ReportingTokens(KEY, INTEGRATION_ID, clock=clock).issue(CONSENT, lifetime=timedelta(seconds=60))
-    assert json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "==")) == claims(exp=SECONDS + 60)
+    assert json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "==")) == make_claims(exp=SECONDS + 60)
     assert jwt.get_unverified_header(token) == {"alg": "HS256", "typ": "JWT"}
 
 
@@ -198,7 +204,7 @@ def test_a_token_is_issued_for_a_consent_that_covers_it(clock: FakeClock) -> Non
             tokens.issue(CONSENT, lifetime=timedelta(seconds=lifetime_s))
 
 
-def test_a_weak_key_or_no_integration_is_refused() -> None:
+def test_a_short_key_or_a_malformed_integration_id_is_refused() -> None:
     with pytest.raises(ValueError, match="32 bytes"):
         ReportingTokens(b"k" * 31, INTEGRATION_ID)
     with pytest.raises(ValueError, match="integration"):
@@ -215,13 +221,13 @@ def test_a_weak_key_or_no_integration_is_refused() -> None:
         ("another integration", "other_integration"),
     ],
 )
-def test_the_publisher_may_tell_refusals_apart(clock: FakeClock, token: str, refusal: str) -> None:
+def test_the_publisher_can_tell_refusals_apart(clock: FakeClock, token: str, refusal: str) -> None:
     with pytest.raises(SessionRefused) as failure:
         ReportingTokens(KEY, INTEGRATION_ID, clock=clock).check(REFUSED[token]())
     assert failure.value.refusal == refusal
 
 
-def spoilt(body: bytes, **changes: Any) -> bytes:
+def change_event(body: bytes, **changes: Any) -> bytes:
     event = {**json.loads(body), **changes}
     return compact({name: value for name, value in event.items() if value is not ...})
 
@@ -245,22 +251,22 @@ NO_EVENTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", NO_EVENTS)
-async def test_what_is_no_event_of_ours_is_never_signed(world: World, body: bytes, name: str) -> None:
-    """Or the backend would sign whatever a receiver likes."""
-    answer = await world.post(spoilt(body, **NO_EVENTS[name]))
+async def test_an_event_of_another_shape_or_integration_is_not_signed(world: World, body: bytes, name: str) -> None:
+    """Otherwise the backend would sign anything that a receiver sends."""
+    answer = await world.post(change_event(body, **NO_EVENTS[name]))
     assert (answer.status_code, answer.json()["code"]) == (422, "validation_failed")
     assert (world.secret.count, world.events.bodies) == (0, [])
 
 
 @pytest.mark.parametrize("no_json", [b"", b"{", b"[]", b"null", b"\xff", b'{"a":1,"a":1}', b"[" * 9000])
-async def test_what_is_no_json_is_never_signed(world: World, no_json: bytes) -> None:
+async def test_a_body_that_is_not_json_is_not_signed(world: World, no_json: bytes) -> None:
     assert (await world.post(no_json)).status_code == 422
     assert world.secret.count == 0
 
 
 @pytest.mark.parametrize("change", [{"country": ...}, {"country": None}, {"occurred_at": "2026-11-20T11:00:30+01:00"}])
-async def test_what_other_receivers_may_write_passes(world: World, body: bytes, change: dict[str, Any]) -> None:
-    assert (await world.post(spoilt(body, **change))).status_code == 201
+async def test_other_spellings_of_an_event_are_accepted(world: World, body: bytes, change: dict[str, Any]) -> None:
+    assert (await world.post(change_event(body, **change))).status_code == 201
 
 
 async def test_an_event_is_at_most_16_kib(world: World, body: bytes) -> None:
@@ -276,7 +282,7 @@ async def test_only_json_is_taken(world: World, body: bytes, content_type: str) 
     assert (await world.post(body, headers={"Content-Type": "Application/JSON; charset=utf-8"})).status_code == 201
 
 
-async def test_a_body_that_never_ends_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_endless_body_is_cut_short(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend_module, "_READ_S", 0.05)
     sent: list[Any] = []
 
@@ -292,7 +298,7 @@ async def test_a_body_that_never_ends_is_given_up(world: World, monkeypatch: pyt
     assert (sent[0]["status"], world.secret.count) == (408, 0)
 
 
-async def test_a_receiver_that_hung_up_is_not_forwarded(world: World, body: bytes) -> None:
+async def test_nothing_is_forwarded_for_a_receiver_that_hung_up(world: World, body: bytes) -> None:
     messages = iter(({"type": "http.request", "body": body, "more_body": True}, {"type": "http.disconnect"}))
 
     async def receive() -> Any:
@@ -308,7 +314,9 @@ async def test_a_receiver_that_hung_up_is_not_forwarded(world: World, body: byte
 
 
 async def test_audience_is_asked_again_with_the_same_bytes(world: World, body: bytes) -> None:
-    world.events.befall(lost_before, lost_after, says(problem(503, "audience_unavailable", Retry_After="3")))
+    world.events.add_faults(
+        lose_request, lose_answer, answer_with(make_problem(503, "audience_unavailable", Retry_After="3"))
+    )
     assert (await world.post(body)).json()["status"] == "duplicate"
     assert world.events.bodies == [body] * 4
     assert world.clock.slept_s[-1] == 3
@@ -317,32 +325,32 @@ async def test_audience_is_asked_again_with_the_same_bytes(world: World, body: b
 @pytest.mark.parametrize(
     ("answer", "status", "code"),
     [
-        (problem(401, "unauthenticated"), 503, "audience_unavailable"),
-        (problem(409, "proof_replayed"), 409, "proof_replayed"),
-        (problem(409, "event_conflict"), 409, "event_conflict"),
-        (problem(409, "integration_revoked"), 409, "integration_revoked"),
-        (problem(409, "entitlement_required"), 409, "entitlement_required"),
-        (problem(422, "proof_invalid"), 422, "proof_invalid"),
-        (problem(422, "validation_failed"), 422, "validation_failed"),
-        (problem(429, "event_quota_exceeded", Retry_After="86400"), 429, "event_quota_exceeded"),
-        (problem(503, "audience_unavailable", Retry_After="600"), 503, "audience_unavailable"),
-        (http(302, Location="http://127.0.0.1:9"), 503, "audience_unavailable"),
-        (http(200, b"[]"), 503, "audience_unavailable"),
+        (make_problem(401, "unauthenticated"), 503, "audience_unavailable"),
+        (make_problem(409, "proof_replayed"), 409, "proof_replayed"),
+        (make_problem(409, "event_conflict"), 409, "event_conflict"),
+        (make_problem(409, "integration_revoked"), 409, "integration_revoked"),
+        (make_problem(409, "entitlement_required"), 409, "entitlement_required"),
+        (make_problem(422, "proof_invalid"), 422, "proof_invalid"),
+        (make_problem(422, "validation_failed"), 422, "validation_failed"),
+        (make_problem(429, "event_quota_exceeded", Retry_After="86400"), 429, "event_quota_exceeded"),
+        (make_problem(503, "audience_unavailable", Retry_After="600"), 503, "audience_unavailable"),
+        (make_response(302, Location="http://127.0.0.1:9"), 503, "audience_unavailable"),
+        (make_response(200, b"[]"), 503, "audience_unavailable"),
     ],
 )
-async def test_a_receiver_is_told_what_concerns_it(
+async def test_a_receiver_gets_only_the_reasons_that_concern_it(
     world: World, body: bytes, answer: bytes, status: int, code: str
 ) -> None:
-    world.events.befall(*[says(answer)] * 9)
-    told = await world.post(body)
-    assert (told.status_code, told.json()["code"]) == (status, code)
-    assert told.headers["content-type"] == "application/problem+json"
-    assert "server text" not in told.text
+    world.events.add_faults(*[answer_with(answer)] * 9)
+    response = await world.post(body)
+    assert (response.status_code, response.json()["code"]) == (status, code)
+    assert response.headers["content-type"] == "application/problem+json"
+    assert "server text" not in response.text
     if status in {429, 503}:
-        assert int(told.headers["retry-after"]) in {1, 600, 86400}
+        assert int(response.headers["retry-after"]) in {1, 600, 86400}
 
 
-async def test_more_than_it_can_hold_is_asked_to_come_again(
+async def test_receivers_beyond_the_limit_are_asked_to_try_again(
     world: World, body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backend_module, "_FORWARDING_MAX", 0)
@@ -350,8 +358,8 @@ async def test_more_than_it_can_hold_is_asked_to_come_again(
     assert (answer.status_code, answer.headers["retry-after"], world.secret.count) == (503, "1", 0)
 
 
-async def test_a_receiver_reports_through_it(world: World, issuer: Issuer, clock: FakeClock) -> None:
-    measurement = measured(issuer, clock)
+async def test_a_receiver_reports_through_the_backend(world: World, issuer: Issuer, clock: FakeClock) -> None:
+    measurement = make_measurement(issuer, clock)
 
     def fresh() -> str:
         return world.tokens.issue(CONSENT)
@@ -371,7 +379,7 @@ async def test_no_log_holds_anything_secret(world: World, body: bytes, caplog: p
     event, token = json.loads(body), world.tokens.issue(CONSENT)
     await world.post(body, token)
     await world.post(body, "x" + token)
-    world.events.befall(says(problem(401, "unauthenticated")))
+    world.events.add_faults(answer_with(make_problem(401, "unauthenticated")))
     await world.post(body, token)
     secrets = [HMAC_SECRET, KEY.decode(), token, event["event_id"], event["measurement_token"]]
     for hidden in [*secrets, event["proof"]["signature"], event["proof"]["proof_id"]]:
@@ -391,11 +399,11 @@ async def test_no_log_holds_anything_secret(world: World, body: bytes, caplog: p
         ("POST", "/v1/events/", 404),
     ],
 )
-async def test_there_are_two_routes(world: World, method: str, path: str, status: int) -> None:
+async def test_the_backend_has_two_routes(world: World, method: str, path: str, status: int) -> None:
     assert (await world.client.request(method, path)).status_code == status
 
 
-async def test_the_connections_end_with_the_server(world: World, body: bytes) -> None:
+async def test_the_connections_close_with_the_server(world: World, body: bytes) -> None:
     messages = iter(({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}))
     sent: list[str] = []
 
@@ -413,7 +421,7 @@ async def test_the_connections_end_with_the_server(world: World, body: bytes) ->
         await world.backend({"type": "websocket"}, receive, send)
 
 
-def test_both_halves_are_of_one_integration(clock: FakeClock) -> None:
+def test_the_publisher_and_the_tokens_belong_to_one_integration(clock: FakeClock) -> None:
     publisher = AsyncPublisher("http://127.0.0.1:9", INTEGRATION_ID, HMAC_SECRET, limits=DeliveryLimits())
     with pytest.raises(ValueError, match="same integration"):
         Backend(publisher, ReportingTokens(KEY, OTHER_INTEGRATION, clock=clock))
@@ -435,7 +443,7 @@ def test_the_environment_describes_a_backend(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("name", ENVIRONMENT)
-def test_what_the_environment_lacks_is_named(name: str) -> None:
+def test_missing_variables_are_named(name: str) -> None:
     with pytest.raises(ValueError, match=name):
         from_environment({**ENVIRONMENT, name: ""})
     with pytest.raises(ValueError, match=r".") as failure:

@@ -15,102 +15,102 @@ TOKEN = TOKENS[0]
 SUBTYPES = ("PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE")
 
 
-def wav(channels: Sound, rate_hz: int = RATE_HZ, subtype: str = "PCM_16", **kind: Any) -> io.BytesIO:
+def make_wav(channels: Sound, rate_hz: int = RATE_HZ, subtype: str = "PCM_16", **kind: Any) -> io.BytesIO:
     file = io.BytesIO()
     soundfile.write(file, channels, rate_hz, subtype=subtype, **{"format": "WAV", **kind})
     file.seek(0)
     return file
 
 
-def heard(file: Any) -> list[str]:
+def hear_tokens(file: Any) -> list[str]:
     return [each.token for each in hear(file)]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("subtype", SUBTYPES)
 def test_every_sample_format_is_heard(subtype: str, protocol: int) -> None:
-    assert heard(wav(play(frame(TOKEN), protocol), subtype=subtype)) == [TOKEN]
+    assert hear_tokens(make_wav(play(frame(TOKEN), protocol), subtype=subtype)) == [TOKEN]
 
 
 @pytest.mark.parametrize("kind", [{"format": "WAVEX"}, {"format": "RF64"}, {"endian": "BIG"}], ids=str)
 def test_every_kind_of_wav_file_is_heard(kind: dict[str, str]) -> None:
-    assert heard(wav(play(frame(TOKEN)), **kind)) == [TOKEN]
+    assert hear_tokens(make_wav(play(frame(TOKEN)), **kind)) == [TOKEN]
 
 
 @pytest.mark.parametrize("rate_hz", [44_100, 50_000, 96_000, 192_000])
 @pytest.mark.parametrize("subtype", ["PCM_16", "FLOAT"])
 def test_every_rate_is_heard(rate_hz: int, subtype: str) -> None:
-    assert heard(wav(resample(play(frame(TOKEN)), rate_hz), rate_hz, subtype)) == [TOKEN]
+    assert hear_tokens(make_wav(resample(play(frame(TOKEN)), rate_hz), rate_hz, subtype)) == [TOKEN]
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 6, 17])
 def test_a_frame_in_every_channel_is_reported_once(channels: int) -> None:
-    assert heard(wav(np.tile(play(frame(TOKEN))[:, np.newaxis], channels))) == [TOKEN]
+    assert hear_tokens(make_wav(np.tile(play(frame(TOKEN))[:, np.newaxis], channels))) == [TOKEN]
 
 
 @pytest.mark.parametrize("place", range(5))
 def test_a_frame_in_one_channel_beside_loud_others_is_heard(place: int) -> None:
-    """The mean of the channels has it 40 dB below the music."""
+    """In the mean of the channels it is 40 dB below the music."""
     sound = play(frame(TOKEN)) / 25
     channels = np.random.default_rng(1).normal(0, 0.2, (len(sound), 5))
     channels[:, place] = sound
-    assert heard(wav(channels)) == [TOKEN]
+    assert hear_tokens(make_wav(channels)) == [TOKEN]
 
 
 def test_a_frame_that_cancels_out_in_the_mean_is_heard() -> None:
     sound = play(frame(TOKEN))
-    assert heard(wav(np.stack([sound, -sound], axis=1), subtype="FLOAT")) == [TOKEN]
+    assert hear_tokens(make_wav(np.stack([sound, -sound], axis=1), subtype="FLOAT")) == [TOKEN]
 
 
-def test_a_frame_that_only_the_mean_brings_out_is_heard() -> None:
-    """Music in opposite phase on two channels, 35 dB above the frame, is gone in their mean."""
+def test_a_frame_that_only_the_mean_reveals_is_heard() -> None:
+    """Music in opposite phase on two channels, 35 dB above the frame, cancels out in their mean."""
     sound = play(frame(TOKEN)) / 25
     music = np.random.default_rng(1).normal(0, 0.15, len(sound))
-    assert heard(wav(np.stack([sound + music, sound - music], axis=1), subtype="PCM_24")) == [TOKEN]
+    assert hear_tokens(make_wav(np.stack([sound + music, sound - music], axis=1), subtype="PCM_24")) == [TOKEN]
 
 
 def test_different_frames_in_different_channels_are_all_heard() -> None:
     left, right = play(frame(TOKENS[0])), play(frame(TOKENS[1]))
     silence = np.zeros(len(left))
     sides = [np.concatenate([left, silence]), np.concatenate([silence, right])]
-    assert sorted(heard(wav(np.stack(sides, axis=1)))) == sorted(TOKENS[:2])
+    assert sorted(hear_tokens(make_wav(np.stack(sides, axis=1)))) == sorted(TOKENS[:2])
 
 
 def test_frames_at_any_place_of_a_long_recording_are_heard_once() -> None:
-    """It is listened to in pieces of a minute that overlap; no frame may fall between them."""
+    """It is heard in overlapping segments of a minute, and no frame may be lost between them."""
     sound = np.zeros(150 * RATE_HZ)
     for token, at_s in zip(TOKENS, (58.5, 113.9, 147.0), strict=True):
         played = play(frame(token), 3 if at_s < 140 else 4)
         start = int(at_s * RATE_HZ)
         sound[start : start + len(played)] = played[: len(sound) - start]
-    assert heard(wav(sound)) == list(TOKENS)
+    assert hear_tokens(make_wav(sound)) == list(TOKENS)
 
 
-def test_paths_of_both_kinds_and_open_files_are_taken(tmp_path: Path) -> None:
+def test_both_kinds_of_path_and_open_files_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / "frame.wav"
-    path.write_bytes(wav(play(frame(TOKEN))).getvalue())
-    assert heard(path) == heard(str(path)) == [TOKEN]
+    path.write_bytes(make_wav(play(frame(TOKEN))).getvalue())
+    assert hear_tokens(path) == hear_tokens(str(path)) == [TOKEN]
     with path.open("rb") as file:
-        assert heard(file) == [TOKEN]
+        assert hear_tokens(file) == [TOKEN]
 
 
-def test_floats_beyond_full_scale_and_not_numbers_are_borne() -> None:
+def test_floats_beyond_full_scale_and_nan_are_tolerated() -> None:
     sound = play(frame(TOKEN)) * 40_000
     sound[:3] = [np.nan, np.inf, -np.inf]
-    assert heard(wav(sound, subtype="FLOAT")) == [TOKEN]
+    assert hear_tokens(make_wav(sound, subtype="FLOAT")) == [TOKEN]
 
 
 def test_a_recording_cut_short_is_heard_as_far_as_it_goes() -> None:
-    whole = wav(np.concatenate([play(frame(TOKEN)), play(frame(TOKENS[1]))])).getvalue()
-    assert heard(io.BytesIO(whole[: len(whole) * 6 // 10])) == [TOKEN]
+    whole = make_wav(np.concatenate([play(frame(TOKEN)), play(frame(TOKENS[1]))])).getvalue()
+    assert hear_tokens(io.BytesIO(whole[: len(whole) * 6 // 10])) == [TOKEN]
 
 
 def test_an_empty_recording_holds_no_frame() -> None:
-    assert hear(wav(np.zeros(0))) == []
+    assert hear(make_wav(np.zeros(0))) == []
 
 
-def header(**changes: int) -> bytes:
-    """Return a PCM WAV header that claims what it is told."""
+def make_header(**changes: int) -> bytes:
+    """Return a PCM WAV header with these claims, true or not."""
     claims = {"size": 36, "kind": 1, "channels": 1, "rate": 48_000, "bytes": 96_000, "align": 2, "bits": 16, "data": 0}
     claims |= changes
     size, kind, channels, rate, byte_rate, align, bits, data = claims.values()
@@ -132,35 +132,35 @@ def header(**changes: int) -> bytes:
         b"FORM\x00\x00\x00\x00AIFF",
         b"\x00\x00\x00\x20ftypM4A ",
         b"RIFF\xff\xff\xff\xffAVI LIST",
-        header(channels=0, align=0),
-        header(rate=0),
-        header(rate=44_099),
-        header(rate=768_001),
-        header(rate=2**31),
-        header(kind=7, bits=8),
-        header(kind=0x55),
+        make_header(channels=0, align=0),
+        make_header(rate=0),
+        make_header(rate=44_099),
+        make_header(rate=768_001),
+        make_header(rate=2**31),
+        make_header(kind=7, bits=8),
+        make_header(kind=0x55),
     ],
     ids=lambda content: repr(content[:40]),
 )
-def test_what_is_no_such_recording_is_refused(content: bytes) -> None:
+def test_other_formats_and_encodings_are_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"WAV|sample rate|is broken"):
         hear(io.BytesIO(content))
 
 
-def test_a_header_that_lies_about_its_length_costs_nothing() -> None:
-    assert hear(io.BytesIO(header(channels=1024, align=2048, data=2**32 - 1) + bytes(2048))) == []
+def test_a_header_with_a_false_length_costs_no_memory() -> None:
+    assert hear(io.BytesIO(make_header(channels=1024, align=2048, data=2**32 - 1) + bytes(2048))) == []
 
 
 FORMS = [("FLAC", "PCM_16"), ("FLAC", "PCM_24"), ("OGG", "VORBIS"), ("OGG", "OPUS"), ("MP3", "MPEG_LAYER_III")]
-# libsndfile's own scale, on which 0 is the best quality and the highest rate.
+# On libsndfile's own scale, 0 is the best quality and the highest rate.
 BEST: dict[str, Any] = {"compression_level": 0.0}
 
 
-def recorded(sound: Sound, form: str, subtype: str, rate_hz: int = RATE_HZ) -> io.BytesIO:
+def write_recording(sound: Sound, form: str, subtype: str, rate_hz: int = RATE_HZ) -> io.BytesIO:
     file = io.BytesIO()
     kind = {"format": form, "subtype": subtype, **(BEST if form == "MP3" else {})}
     with soundfile.SoundFile(file, "w", rate_hz, sound[:1].size, **kind) as writer:
-        # libsndfile's Vorbis encoder has its blocks on the stack, and dies of one of a minute.
+        # libsndfile's Vorbis encoder keeps its blocks on the stack, and crashes with a block of a minute.
         for first in range(0, len(sound), RATE_HZ):
             writer.write(sound[first : first + RATE_HZ])
     file.seek(0)
@@ -170,12 +170,12 @@ def recorded(sound: Sound, form: str, subtype: str, rate_hz: int = RATE_HZ) -> i
 @pytest.mark.parametrize(("form", "subtype"), FORMS)
 @pytest.mark.parametrize("channels", [1, 2])
 def test_compressed_recordings_are_heard(form: str, subtype: str, channels: int) -> None:
-    assert heard(recorded(np.tile(play(frame(TOKEN))[:, np.newaxis], channels), form, subtype)) == [TOKEN]
+    assert hear_tokens(write_recording(np.tile(play(frame(TOKEN))[:, np.newaxis], channels), form, subtype)) == [TOKEN]
 
 
 @pytest.mark.parametrize(("form", "subtype"), [("FLAC", "PCM_16"), ("OGG", "VORBIS"), ("MP3", "MPEG_LAYER_III")])
 def test_compressed_recordings_of_another_rate_are_heard(form: str, subtype: str) -> None:
-    assert heard(recorded(resample(play(frame(TOKEN)), 44_100), form, subtype, 44_100)) == [TOKEN]
+    assert hear_tokens(write_recording(resample(play(frame(TOKEN)), 44_100), form, subtype, 44_100)) == [TOKEN]
 
 
 def test_frames_at_any_place_of_a_long_compressed_recording_are_heard_once() -> None:
@@ -183,38 +183,38 @@ def test_frames_at_any_place_of_a_long_compressed_recording_are_heard_once() -> 
     for token, at_s in zip(TOKENS[:2], (1.0, 58.5), strict=True):
         played = play(frame(token))
         sound[int(at_s * RATE_HZ) :][: len(played)] = played
-    assert heard(recorded(sound, "OGG", "VORBIS")) == list(TOKENS[:2])
+    assert hear_tokens(write_recording(sound, "OGG", "VORBIS")) == list(TOKENS[:2])
 
 
 @pytest.mark.parametrize("tag_bytes", [10, 127, 128, 5000])
-def test_a_tag_before_the_sound_is_passed_over(tag_bytes: int) -> None:
+def test_a_tag_before_the_sound_is_skipped(tag_bytes: int) -> None:
     size = bytes(tag_bytes >> shift & 0x7F for shift in (21, 14, 7, 0))
     tagged = b"ID3\x03\x00\x00" + size + bytes(tag_bytes)
-    sound = recorded(play(frame(TOKEN)), "MP3", "MPEG_LAYER_III").getvalue()
-    assert heard(io.BytesIO(tagged + sound)) == [TOKEN]
+    sound = write_recording(play(frame(TOKEN)), "MP3", "MPEG_LAYER_III").getvalue()
+    assert hear_tokens(io.BytesIO(tagged + sound)) == [TOKEN]
 
 
 def test_an_mp2_file_is_read() -> None:
-    """Frames of 64 kbit/s at 48 kHz, one channel, all of whose subbands are silent."""
-    assert heard(io.BytesIO(100 * (bytes.fromhex("fffd44c0") + bytes(188)))) == []
+    """Return MPEG frames of 64 kbit/s at 48 kHz, with one channel and only silent subbands."""
+    assert hear_tokens(io.BytesIO(100 * (bytes.fromhex("fffd44c0") + bytes(188)))) == []
 
 
 def test_an_mp3_file_cut_short_is_heard_as_far_as_it_goes() -> None:
     sound = np.concatenate([play(frame(TOKEN)), play(frame(TOKENS[1]))])
-    whole = recorded(sound, "MP3", "MPEG_LAYER_III").getvalue()
-    assert heard(io.BytesIO(whole[: len(whole) * 6 // 10])) == [TOKEN]
+    whole = write_recording(sound, "MP3", "MPEG_LAYER_III").getvalue()
+    assert hear_tokens(io.BytesIO(whole[: len(whole) * 6 // 10])) == [TOKEN]
 
 
 @pytest.mark.parametrize(("form", "subtype"), FORMS)
-def test_a_compressed_recording_at_too_low_a_rate_is_refused(form: str, subtype: str) -> None:
+def test_a_compressed_recording_with_a_low_rate_is_refused(form: str, subtype: str) -> None:
     with pytest.raises(ValueError, match="sample rate"):
-        hear(recorded(np.zeros(48_000), form, subtype, 24_000))
+        hear(write_recording(np.zeros(48_000), form, subtype, 24_000))
 
 
 @pytest.mark.parametrize(("form", "subtype"), FORMS)
-def test_no_altered_byte_does_more_than_refuse(form: str, subtype: str) -> None:
-    """In a file that is broken somewhere the frame is heard or not, or the file is refused; nothing else is heard."""
-    content = recorded(play(frame(TOKEN)), form, subtype).getvalue()
+def test_an_altered_byte_causes_only_a_refusal(form: str, subtype: str) -> None:
+    """From a damaged file the frame is heard or not, or the file is refused; no other frame is heard."""
+    content = write_recording(play(frame(TOKEN)), form, subtype).getvalue()
     chance = np.random.default_rng(7)
     outcomes = set()
     for _ in range(12):
@@ -222,18 +222,18 @@ def test_no_altered_byte_does_more_than_refuse(form: str, subtype: str) -> None:
         for place in chance.integers(4, len(content), 20):
             altered[place] ^= int(chance.integers(1, 256))
         with contextlib.suppress(ValueError):
-            outcomes.update(heard(io.BytesIO(bytes(altered))))
+            outcomes.update(hear_tokens(io.BytesIO(bytes(altered))))
     assert outcomes <= {TOKEN}
 
 
 def test_a_recording_longer_than_a_day_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bound is on what is decoded: a compressed file of silence is small however long it lasts."""
+    """The limit applies to the decoded sound, because a compressed file of silence is small at any length."""
     monkeypatch.setattr(recording, "DURATION_MAX_S", 61)
-    assert hear(recorded(np.zeros(61 * RATE_HZ), "FLAC", "PCM_16")) == []
+    assert hear(write_recording(np.zeros(61 * RATE_HZ), "FLAC", "PCM_16")) == []
     with pytest.raises(ValueError, match="longer than 24 hours"):
-        hear(recorded(np.zeros(61 * RATE_HZ + 1), "FLAC", "PCM_16"))
+        hear(write_recording(np.zeros(61 * RATE_HZ + 1), "FLAC", "PCM_16"))
 
 
-def test_a_file_that_is_not_there_is_the_systems_own_error(tmp_path: Path) -> None:
+def test_a_missing_file_is_the_systems_own_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         hear(tmp_path / "missing.wav")

@@ -1,4 +1,4 @@
-"""Reporters and publishers deliver the same bytes, within limits, and tell every outcome apart."""
+"""Reporters and publishers deliver the same bytes, within limits, and distinguish every outcome."""
 
 import asyncio
 import hashlib
@@ -9,15 +9,24 @@ from typing import Any, get_args
 
 import pytest
 from soundmark_sdk import AsyncReporter, DeliveryFailure, DeliveryReason, Reporter
-from soundmark_sdk.delivering import _EXPLANATIONS, ANSWER_BYTES_MAX, DeliveryLimits
+from soundmark_sdk.delivery import _EXPLANATIONS, ANSWER_BYTES_MAX, DeliveryLimits
 from soundmark_sdk.publisher import AsyncPublisher, Publisher
 from soundmark_sdk.publisher.backend import _ANSWERS
 
 from .event_service import HMAC_SECRET, EventService
 from .issuer import INTEGRATION_ID, Issuer, compact
-from .issuing_service import Fault, half, lost_after, lost_before, problem, says, says_after, silent
-from .measurements import measured
-from .stand_ins import FakeClock, http
+from .issuing_service import (
+    Fault,
+    answer_half,
+    answer_with,
+    lose_answer,
+    lose_request,
+    make_problem,
+    perform_and_answer_with,
+    stay_silent,
+)
+from .measurements import make_measurement
+from .stand_ins import FakeClock, make_response
 
 TOKEN = "a-reporting-token"
 
@@ -30,19 +39,21 @@ async def report(events: EventService, clock: FakeClock, body: bytes, **limits: 
 async def fail(events: EventService, clock: FakeClock, body: bytes, **limits: Any) -> DeliveryFailure:
     with pytest.raises(DeliveryFailure) as failure:
         await report(events, clock, body, **limits)
-    told = "".join(traceback.format_exception(failure.value))
-    assert "server text" not in told
-    assert json.loads(body)["event_id"] not in told
+    shown = "".join(traceback.format_exception(failure.value))
+    assert "server text" not in shown
+    assert json.loads(body)["event_id"] not in shown
     return failure.value
 
 
 @pytest.fixture
 def body(issuer: Issuer, clock: FakeClock) -> bytes:
-    return measured(issuer, clock).body
+    return make_measurement(issuer, clock).body
 
 
-async def test_a_measurement_arrives_once_and_as_it_is(events: EventService, issuer: Issuer, clock: FakeClock) -> None:
-    measurement = measured(issuer, clock)
+async def test_a_measurement_is_delivered_unchanged_and_counted_once(
+    events: EventService, issuer: Issuer, clock: FakeClock
+) -> None:
+    measurement = make_measurement(issuer, clock)
     async with AsyncReporter(events.url, TOKEN, clock=clock) as reporter:
         assert [await reporter.report(measurement), await reporter.report(measurement.body)] == [
             "recorded",
@@ -56,7 +67,7 @@ async def test_a_measurement_arrives_once_and_as_it_is(events: EventService, iss
     assert "cookie" not in request.headers
 
 
-def test_blocking_code_gets_the_same(events: EventService, body: bytes) -> None:
+def test_blocking_code_gets_the_same_result(events: EventService, body: bytes) -> None:
     with Reporter(events.url, lambda: TOKEN) as reporter:
         assert reporter.report(body) == "recorded"
         assert TOKEN not in repr(reporter)
@@ -64,11 +75,20 @@ def test_blocking_code_gets_the_same(events: EventService, body: bytes) -> None:
         reporter.report(body)
 
 
-@pytest.mark.parametrize("fault", [lost_before, lost_after, half, says(http(500)), says_after(http(503))])
-async def test_what_was_lost_is_sent_again_byte_for_byte(
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lose_request,
+        lose_answer,
+        answer_half,
+        answer_with(make_response(500)),
+        perform_and_answer_with(make_response(503)),
+    ],
+)
+async def test_a_lost_delivery_is_repeated_byte_for_byte(
     events: EventService, clock: FakeClock, body: bytes, fault: Fault
 ) -> None:
-    events.befall(fault, fault)
+    events.add_faults(fault, fault)
     assert await report(events, clock, body) in {"recorded", "duplicate"}
     assert events.bodies == [body] * 3
     assert len(events.stored) == 1
@@ -76,32 +96,37 @@ async def test_what_was_lost_is_sent_again_byte_for_byte(
     assert clock.slept_s[0] < clock.slept_s[1]
 
 
-async def test_an_answer_that_was_lost_is_a_duplicate_then(events: EventService, clock: FakeClock, body: bytes) -> None:
-    events.befall(lost_after)
+async def test_a_retry_after_a_lost_answer_returns_duplicate(
+    events: EventService, clock: FakeClock, body: bytes
+) -> None:
+    events.add_faults(lose_answer)
     assert await report(events, clock, body) == "duplicate"
 
 
-async def test_it_waits_for_as_long_as_it_was_asked_to(events: EventService, clock: FakeClock, body: bytes) -> None:
-    events.befall(says(problem(429, "rate_limited", Retry_After="7")), says(problem(503, "x", Retry_After="2")))
+async def test_it_waits_for_as_long_as_the_service_asks(events: EventService, clock: FakeClock, body: bytes) -> None:
+    events.add_faults(
+        answer_with(make_problem(429, "rate_limited", Retry_After="7")),
+        answer_with(make_problem(503, "x", Retry_After="2")),
+    )
     assert await report(events, clock, body) == "recorded"
     assert clock.slept_s == [7, 2]
 
 
-async def test_a_wait_beyond_its_limit_ends_it_at_once(events: EventService, clock: FakeClock, body: bytes) -> None:
-    events.befall(says(problem(503, "audience_unavailable", Retry_After="11")))
+async def test_a_pause_beyond_the_limit_ends_it_at_once(events: EventService, clock: FakeClock, body: bytes) -> None:
+    events.add_faults(answer_with(make_problem(503, "audience_unavailable", Retry_After="11")))
     failure = await fail(events, clock, body)
     assert (failure.reason, failure.retryable, failure.retry_after_s) == ("temporarily_unavailable", True, 11)
     assert clock.slept_s == []
 
 
 async def test_it_ends_after_its_attempts(events: EventService, clock: FakeClock, body: bytes) -> None:
-    events.befall(*[lost_before] * 9)
+    events.add_faults(*[lose_request] * 9)
     assert (await fail(events, clock, body, attempts_max=3)).reason == "network"
     assert len(events.bodies) == 3
 
 
-async def test_a_service_that_is_silent_holds_nobody(events: EventService, clock: FakeClock, body: bytes) -> None:
-    events.befall(silent)
+async def test_a_silent_service_holds_nobody(events: EventService, clock: FakeClock, body: bytes) -> None:
+    events.add_faults(stay_silent)
     assert (await fail(events, clock, body, timeout_s=0.2, attempts_max=1)).reason == "network"
 
 
@@ -120,25 +145,25 @@ REFUSALS = [
     (422, "proof_invalid", "proof_invalid"),
     (422, "validation_failed", "event_invalid"),
     (429, "event_quota_exceeded", "quota_exceeded"),
-    # A code says what it says with its own status only.
+    # A code has its meaning only with its own status.
     (422, "proof_replayed", "event_invalid"),
 ]
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: f"{refusal[0]} {refusal[1]}")
-async def test_what_was_refused_is_told_and_not_repeated(
+async def test_a_refusal_has_its_reason_and_is_not_retried(
     events: EventService, clock: FakeClock, body: bytes, refusal: tuple[int, str, str]
 ) -> None:
     status, code, reason = refusal
-    events.befall(says(problem(status, code, Retry_After="1")))
+    events.add_faults(answer_with(make_problem(status, code, Retry_After="1")))
     failure = await fail(events, clock, body)
     assert (failure.reason, failure.retryable) == (reason, False)
     assert len(events.bodies) == 1
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 599])
-async def test_what_may_pass_is_tried_again(events: EventService, clock: FakeClock, body: bytes, status: int) -> None:
-    events.befall(*[says(http(status, b"<html>"))] * 4)
+async def test_temporary_trouble_is_retried(events: EventService, clock: FakeClock, body: bytes, status: int) -> None:
+    events.add_faults(*[answer_with(make_response(status, b"<html>"))] * 4)
     assert (await fail(events, clock, body)).retryable
     assert len(events.bodies) == 4
 
@@ -146,36 +171,36 @@ async def test_what_may_pass_is_tried_again(events: EventService, clock: FakeClo
 @pytest.mark.parametrize(
     "answer",
     [
-        http(200, b""),
-        http(201, b"[]"),
-        http(201, b"{"),
-        http(201, b"\xff"),
-        http(201, b"[" * 60_000),
-        http(201, compact({"status": "duplicate"})),
-        http(200, compact({"status": "recorded"})),
-        http(200, compact({"status": ["duplicate"]})),
-        http(201, b" " * ANSWER_BYTES_MAX + b'{"status": "recorded"}'),
-        http(201, compact({"status": "recorded"}), Content_Encoding="gzip"),
-        http(204),
-        http(302, Location="http://127.0.0.1:9/v1/events"),
+        make_response(200, b""),
+        make_response(201, b"[]"),
+        make_response(201, b"{"),
+        make_response(201, b"\xff"),
+        make_response(201, b"[" * 60_000),
+        make_response(201, compact({"status": "duplicate"})),
+        make_response(200, compact({"status": "recorded"})),
+        make_response(200, compact({"status": ["duplicate"]})),
+        make_response(201, b" " * ANSWER_BYTES_MAX + b'{"status": "recorded"}'),
+        make_response(201, compact({"status": "recorded"}), Content_Encoding="gzip"),
+        make_response(204),
+        make_response(302, Location="http://127.0.0.1:9/v1/events"),
     ],
 )
-async def test_an_answer_that_says_nothing_is_no_success(
+async def test_an_answer_without_an_outcome_is_not_a_success(
     events: EventService, clock: FakeClock, body: bytes, answer: bytes
 ) -> None:
-    events.befall(says(answer))
+    events.add_faults(answer_with(answer))
     assert (await fail(events, clock, body)).reason == "unintelligible"
 
 
-async def test_what_is_too_large_is_not_sent(events: EventService, clock: FakeClock) -> None:
+async def test_an_event_that_is_too_large_is_not_sent(events: EventService, clock: FakeClock) -> None:
     with pytest.raises(DeliveryFailure) as failure:
         await report(events, clock, b"{" + b" " * 16 * 1024)
     assert failure.value.reason == "event_invalid"
     assert events.bodies == []
 
 
-async def test_the_token_is_asked_for_before_each_attempt(events: EventService, clock: FakeClock, body: bytes) -> None:
-    events.befall(lost_before)
+async def test_the_token_is_read_before_each_attempt(events: EventService, clock: FakeClock, body: bytes) -> None:
+    events.add_faults(lose_request)
     tokens = iter(("first", "second"))
     async with AsyncReporter(events.url, lambda: next(tokens), clock=clock) as reporter:
         await reporter.report(body)
@@ -183,14 +208,14 @@ async def test_the_token_is_asked_for_before_each_attempt(events: EventService, 
 
 
 @pytest.mark.parametrize("token", ["", "two words", "line\r\nX-Other: 1", "é", "t" * 8193])
-def test_an_impossible_token_is_refused_and_not_repeated(token: str) -> None:
+def test_an_impossible_token_is_refused_and_not_shown(token: str) -> None:
     with pytest.raises(ValueError, match="reporting token") as failure:
         AsyncReporter("http://127.0.0.1:9", token)
     assert token == "" or token not in str(failure.value)
 
 
 @pytest.mark.parametrize("url", ["http://example.org", "ftp://example.org", "https://user:word@example.org"])
-def test_secrets_go_over_https_only(url: str) -> None:
+def test_secrets_are_sent_over_https_only(url: str) -> None:
     with pytest.raises(ValueError, match="base URL"):
         AsyncReporter(url, TOKEN)
     with pytest.raises(ValueError, match="base URL"):
@@ -198,12 +223,12 @@ def test_secrets_go_over_https_only(url: str) -> None:
 
 
 @pytest.mark.parametrize("limits", [{"timeout_s": 0}, {"attempts_max": 0}, {"retry_wait_max_s": -1}])
-def test_senseless_limits_are_refused(limits: dict[str, Any]) -> None:
+def test_impossible_limits_are_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be above"):
         DeliveryLimits(**limits)
 
 
-async def test_a_closed_reporter_connects_no_more(events: EventService, body: bytes) -> None:
+async def test_a_closed_reporter_does_not_connect(events: EventService, body: bytes) -> None:
     reporter = AsyncReporter(events.url, TOKEN)
     await reporter.aclose()
     with pytest.raises(RuntimeError, match="closed"):
@@ -212,7 +237,7 @@ async def test_a_closed_reporter_connects_no_more(events: EventService, body: by
 
 
 async def test_many_reports_at_once_are_told_apart(events: EventService, issuer: Issuer, clock: FakeClock) -> None:
-    bodies = [measured(issuer, clock).body for _ in range(50)]
+    bodies = [make_measurement(issuer, clock).body for _ in range(50)]
     async with AsyncReporter(events.url, TOKEN, clock=clock) as reporter:
         outcomes = await asyncio.gather(*(reporter.report(body) for body in [*bodies, *bodies]))
     assert (outcomes.count("recorded"), outcomes.count("duplicate")) == (50, 50)
@@ -220,7 +245,7 @@ async def test_many_reports_at_once_are_told_apart(events: EventService, issuer:
 
 async def test_a_publisher_signs_exactly_what_it_sends(events: EventService, clock: FakeClock, body: bytes) -> None:
     spaced = body.replace(b",", b" ,\n")
-    events.befall(lost_after)
+    events.add_faults(lose_answer)
     async with AsyncPublisher(events.url, INTEGRATION_ID, HMAC_SECRET, clock=clock) as publisher:
         assert await publisher.forward(spaced) == "duplicate"
     expected = hmac.new(HMAC_SECRET.encode(), spaced, hashlib.sha256).hexdigest()
@@ -234,18 +259,16 @@ def test_a_blocking_publisher_does_the_same(events: EventService, body: bytes) -
         assert HMAC_SECRET not in repr(publisher)
 
 
-async def test_a_rotated_secret_holds_from_the_next_attempt(
-    events: EventService, clock: FakeClock, body: bytes
-) -> None:
+async def test_the_next_attempt_uses_a_rotated_secret(events: EventService, clock: FakeClock, body: bytes) -> None:
     secrets = iter((HMAC_SECRET, "xhm_" + "n" * 43))
-    events.befall(lost_before)
+    events.add_faults(lose_request)
     async with AsyncPublisher(events.url, INTEGRATION_ID, lambda: next(secrets), clock=clock) as publisher:
         await publisher.forward(body)
     assert len({request.headers["x-svc-signature"] for request in events.state.requests}) == 2
 
 
 @pytest.mark.parametrize("secret", ["", "xhm_short", "xak_" + "s" * 43, "xhm_" + "s" * 42 + "é"])
-def test_no_secret_is_refused_and_not_repeated(secret: str) -> None:
+def test_a_malformed_secret_is_refused_and_not_shown(secret: str) -> None:
     with pytest.raises(ValueError, match="HMAC secret") as failure:
         AsyncPublisher("http://127.0.0.1:9", INTEGRATION_ID, secret)
     assert secret == "" or secret not in str(failure.value)

@@ -5,37 +5,37 @@ from soundmark_sdk.resampling import RATE_HZ, Resampler, Samples
 RATES = (44_100, 44_101, 50_000, 88_200, 96_000, 192_000, 352_800)
 
 
-def tone(frequency_hz: float, rate_hz: int) -> Samples:
+def make_tone(frequency_hz: float, rate_hz: int) -> Samples:
     return np.sin(2 * np.pi * frequency_hz * np.arange(rate_hz // 4) / rate_hz).astype(np.float32)
 
 
-def level_db(samples: Samples) -> float:
-    """Return the level of a tone that lasts, leaving out where the filter begins and ends."""
+def measure_level_db(samples: Samples) -> float:
+    """Return the level of a continuous tone, without the edges where the filter starts and ends."""
     return float(20 * np.log10(np.sqrt(2 * np.mean(samples[1000:-1000] ** 2)) + 1e-12))
 
 
 @pytest.mark.parametrize("rate_hz", RATES)
 @pytest.mark.parametrize("frequency_hz", [1000, 15_000, 17_250, 19_500])
-def test_what_a_frame_is_made_of_passes_unchanged(rate_hz: int, frequency_hz: float) -> None:
-    assert abs(level_db(Resampler(rate_hz).feed(tone(frequency_hz, rate_hz)))) < 0.2
+def test_the_band_of_the_frames_passes_unchanged(rate_hz: int, frequency_hz: float) -> None:
+    assert abs(measure_level_db(Resampler(rate_hz).feed(make_tone(frequency_hz, rate_hz)))) < 0.2
 
 
 @pytest.mark.parametrize("rate_hz", RATES[3:])
 @pytest.mark.parametrize("frequency_hz", [28_600, 30_000, 33_000])
-def test_what_would_fold_back_onto_a_frame_is_kept_out(rate_hz: int, frequency_hz: float) -> None:
-    assert level_db(Resampler(rate_hz).feed(tone(frequency_hz, rate_hz))) < -80
+def test_aliases_in_the_band_of_the_frames_are_suppressed(rate_hz: int, frequency_hz: float) -> None:
+    assert measure_level_db(Resampler(rate_hz).feed(make_tone(frequency_hz, rate_hz))) < -80
 
 
 @pytest.mark.parametrize("rate_hz", RATES)
-def test_a_tone_comes_out_at_its_own_frequency(rate_hz: int) -> None:
-    converted = Resampler(rate_hz).feed(tone(17_000, rate_hz))[1000:-1000]
+def test_a_tone_keeps_its_frequency(rate_hz: int) -> None:
+    converted = Resampler(rate_hz).feed(make_tone(17_000, rate_hz))[1000:-1000]
     expected = np.exp(2j * np.pi * 17_000 * np.arange(len(converted)) / RATE_HZ)
     in_phase = abs(np.mean(converted * expected)) * 2
     assert in_phase == pytest.approx(1, abs=0.02)
 
 
 @pytest.mark.parametrize("rate_hz", RATES)
-def test_pieces_give_the_same_as_the_whole(rate_hz: int) -> None:
+def test_pieces_give_the_same_result_as_the_whole(rate_hz: int) -> None:
     sound = np.random.default_rng(1).normal(0, 0.3, 30_000).astype(np.float32)
     whole, pieces = Resampler(rate_hz), Resampler(rate_hz)
     at_once = np.concatenate([whole.feed(sound), whole.flush()])

@@ -11,10 +11,10 @@ from typing import Any
 import httpx2
 import pytest
 from soundmark_sdk import AsyncReceiver, Receiver, ReceiverFailure, Resolution
-from soundmark_sdk.http_exchange import BODY_BYTES_MAX
+from soundmark_sdk.receiver.resolver import BODY_BYTES_MAX
 
 from .issuer import INTENT, MEASURED, NOW, TOKEN, XR_ID, Issuer, compact
-from .stand_ins import FakeClock, Service, http
+from .stand_ins import FakeClock, Service, make_response
 
 RESOLVE = f"/v1/resolve/{TOKEN}"
 
@@ -35,19 +35,19 @@ async def test_a_genuine_answer_becomes_an_intent(service: Service, clock: FakeC
     resolution = await resolve(service, clock)
     assert (resolution.xr_id, resolution.intent.resource) == (XR_ID, INTENT["resource"])
     assert service.paths() == [RESOLVE, "/v1/keys"]
-    assert service.asked[0].headers["x-svc-resolution-proof"] == "ed25519-v1"
+    assert service.received[0].headers["x-svc-resolution-proof"] == "ed25519-v1"
 
 
-def test_blocking_code_gets_the_same(service: Service, clock: FakeClock) -> None:
+def test_blocking_code_gets_the_same_result(service: Service, clock: FakeClock) -> None:
     with Receiver(service.url, clock=clock) as receiver:
         assert receiver.resolve(TOKEN).xr_id == XR_ID
-        service.resolve = http(410)
+        service.resolve = make_response(410)
         with pytest.raises(ReceiverFailure) as failure:
             receiver.resolve(TOKEN)
     assert failure.value.reason == "expired"
 
 
-def test_a_closed_receiver_says_so(service: Service) -> None:
+def test_a_closed_receiver_refuses_calls(service: Service) -> None:
     receiver = Receiver(service.url)
     receiver.close()
     receiver.close()
@@ -55,18 +55,18 @@ def test_a_closed_receiver_says_so(service: Service) -> None:
         receiver.resolve(TOKEN)
 
 
-async def test_a_closed_asyncio_receiver_says_so_and_connects_no_more(service: Service, clock: FakeClock) -> None:
+async def test_a_closed_asyncio_receiver_refuses_and_does_not_connect(service: Service, clock: FakeClock) -> None:
     receiver = AsyncReceiver(service.url, clock=clock)
     await receiver.resolve(TOKEN)
-    asked_count = len(service.asked)
+    request_count = len(service.received)
     await receiver.aclose()
     with pytest.raises(RuntimeError, match="closed"):
         await receiver.resolve(TOKEN)
-    assert len(service.asked) == asked_count
+    assert len(service.received) == request_count
 
 
-def test_a_receiver_that_is_closing_takes_nothing_more(service: Service) -> None:
-    """It would be handed to a loop that is about to stop, and whoever asked would wait for ever."""
+def test_a_receiver_that_is_closing_refuses_calls(service: Service) -> None:
+    """The call would reach a loop that is about to stop, and would wait for ever."""
     errors: list[str] = []
 
     def resolve_late() -> None:
@@ -83,10 +83,10 @@ def test_a_receiver_that_is_closing_takes_nothing_more(service: Service) -> None
     receiver = Receiver(service.url, transport=Closing())
     receiver.close()
     assert errors == ["This receiver is closed."]
-    assert service.asked == []
+    assert service.received == []
 
 
-def test_closing_ends_what_another_thread_waits_for(service: Service) -> None:
+def test_closing_ends_the_wait_of_another_thread(service: Service) -> None:
     arrived = threading.Event()
 
     def silent() -> Iterator[bytes]:
@@ -115,14 +115,14 @@ def test_closing_ends_what_another_thread_waits_for(service: Service) -> None:
 def test_an_interrupt_ends_the_wait_and_the_receiver_still_works(
     service: Service, clock: FakeClock, issuer: Issuer
 ) -> None:
-    """Ctrl-C while the service is silent: asked for by the service itself, once the request has arrived."""
+    """Ctrl-C while the service is silent; the fake service sends it after the request has arrived."""
 
-    def interrupting() -> Iterator[bytes]:
+    def interrupt() -> Iterator[bytes]:
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         service.stopping.wait()
         yield b""
 
-    service.resolve = [interrupting(), http(200, compact(issuer.answer()))]
+    service.resolve = [interrupt(), make_response(200, compact(issuer.answer()))]
     with Receiver(service.url, clock=clock, timeout_s=60) as receiver:
         with pytest.raises(KeyboardInterrupt):
             receiver.resolve(TOKEN)
@@ -141,13 +141,15 @@ def test_threads_may_share_a_receiver(service: Service, clock: FakeClock) -> Non
     assert service.paths().count("/v1/keys") == 1
 
 
-async def test_the_request_tells_nothing_about_the_receiver(service: Service, clock: FakeClock, issuer: Issuer) -> None:
+async def test_the_request_reveals_nothing_about_the_receiver(
+    service: Service, clock: FakeClock, issuer: Issuer
+) -> None:
     """No cookie comes back, and two receivers send the same bytes."""
-    service.resolve = http(200, compact(issuer.answer()), Set_Cookie="id=1; Path=/")
+    service.resolve = make_response(200, compact(issuer.answer()), Set_Cookie="id=1; Path=/")
     async with AsyncReceiver(service.url, clock=clock) as receiver:
         await receiver.resolve(TOKEN)
         await receiver.resolve(TOKEN)
-    assert [sorted(asked.headers) for asked in service.asked if asked.path == RESOLVE] == [
+    assert [sorted(request.headers) for request in service.received if request.path == RESOLVE] == [
         ["accept", "accept-encoding", "host", "user-agent", "x-svc-resolution-proof"]
     ] * 2
 
@@ -173,48 +175,48 @@ async def test_the_request_tells_nothing_about_the_receiver(service: Service, cl
 async def test_every_status_but_200_is_a_failure_without_the_servers_words(
     service: Service, clock: FakeClock, status: int, reason: str, retryable: bool
 ) -> None:
-    """Not even a genuine answer is read under another status."""
-    service.resolve = http(status, b"" if status in {204, 304} else compact(Issuer().answer()))
+    """Even a genuine answer is not read with another status."""
+    service.resolve = make_response(status, b"" if status in {204, 304} else compact(Issuer().answer()))
     failure = await fail(service, clock)
     assert (failure.reason, failure.retryable) == (reason, retryable)
-    assert len(service.asked) == (3 if retryable else 1)
+    assert len(service.received) == (3 if retryable else 1)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_redirects_are_not_followed(service: Service, clock: FakeClock, issuer: Issuer, status: int) -> None:
-    service.resolve = http(status, compact(issuer.answer()), Location=f"{service.url}{RESOLVE}")
+    service.resolve = make_response(status, compact(issuer.answer()), Location=f"{service.url}{RESOLVE}")
     assert (await fail(service, clock)).reason == "unverifiable"
     assert service.paths() == [RESOLVE]
 
 
-async def test_a_redirect_to_nonsense_is_no_network_trouble(service: Service, clock: FakeClock) -> None:
-    service.resolve = http(302, Location="https://[/server text")
+async def test_a_redirect_to_a_malformed_address_is_not_a_network_failure(service: Service, clock: FakeClock) -> None:
+    service.resolve = make_response(302, Location="https://[/server text")
     assert (await fail(service, clock)).reason == "unverifiable"
 
 
 @pytest.mark.parametrize("token", ["", "brd_short", TOKEN + "x", f"{TOKEN}\n", "brd_/../../v1/keysxx", "XRC1:" + TOKEN])
-async def test_what_is_no_token_is_not_even_asked_about(service: Service, clock: FakeClock, token: str) -> None:
+async def test_a_malformed_token_causes_no_request(service: Service, clock: FakeClock, token: str) -> None:
     async with AsyncReceiver(service.url, clock=clock) as receiver:
         with pytest.raises(ReceiverFailure) as failure:
             await receiver.resolve(token)
     assert failure.value.reason == "code_unavailable"
-    assert service.asked == []
+    assert service.received == []
 
 
 @pytest.mark.parametrize("pattern", [0x01, 0x40])
-async def test_every_byte_that_a_lying_server_flips_yields_no_intent(
+async def test_every_byte_flipped_by_a_lying_server_yields_no_intent(
     service: Service, clock: FakeClock, issuer: Issuer, pattern: int
 ) -> None:
-    """End to end, over a real socket: the outcome of every flip is `unverifiable`, and the keys are not hammered."""
+    """End to end over a real socket: every flip is `unverifiable`, and the keys are not fetched each time."""
     body = compact(issuer.answer(policy=MEASURED, measurement_proof=issuer.proof()))
     reasons = []
     async with AsyncReceiver(service.url, clock=clock) as receiver:
         for place in range(len(body)):
-            service.resolve = http(200, body[:place] + bytes([body[place] ^ pattern]) + body[place + 1 :])
+            service.resolve = make_response(200, body[:place] + bytes([body[place] ^ pattern]) + body[place + 1 :])
             with pytest.raises(ReceiverFailure) as failure:
                 await receiver.resolve(TOKEN)
             reasons.append(failure.value.reason)
-        service.resolve = http(200, body)
+        service.resolve = make_response(200, body)
         assert (await receiver.resolve(TOKEN)).xr_id == XR_ID
     assert set(reasons) == {"unverifiable"}
     assert service.paths().count("/v1/keys") == 2
@@ -227,22 +229,22 @@ async def test_every_byte_flipped_in_the_keys_yields_no_intent(
     async with AsyncReceiver(service.url, clock=clock) as receiver:
         for place in range(len(body)):
             altered = body[:place] + bytes([body[place] ^ 0x01]) + body[place + 1 :]
-            service.keys = http(200, altered, Cache_Control="max-age=0")
+            service.keys = make_response(200, altered, Cache_Control="max-age=0")
             with pytest.raises(ReceiverFailure) as failure:
                 await receiver.resolve(TOKEN)
             assert failure.value.reason == "unverifiable", altered
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b"[]", b"{}", b"<html>server text</html>", b'"server text"'])
-async def test_an_answer_that_is_no_answer_is_refused(service: Service, clock: FakeClock, body: bytes) -> None:
-    service.resolve = http(200, body)
+async def test_an_answer_of_another_shape_is_refused(service: Service, clock: FakeClock, body: bytes) -> None:
+    service.resolve = make_response(200, body)
     assert (await fail(service, clock)).reason == "unverifiable"
 
 
 async def test_the_preview_answer_without_an_envelope_is_refused(
     service: Service, clock: FakeClock, issuer: Issuer
 ) -> None:
-    service.resolve = http(200, compact(issuer.answer_to(issuer.payload(), resolution_proof=...)))
+    service.resolve = make_response(200, compact(issuer.answer_to(issuer.payload(), resolution_proof=...)))
     assert (await fail(service, clock)).reason == "unverifiable"
 
 
@@ -262,25 +264,25 @@ async def test_an_endless_body_is_cut_off(service: Service, clock: FakeClock) ->
 
     service.resolve = endless()
     assert (await fail(service, clock)).reason == "unverifiable"
-    # What the kernel had taken before we hung up is not ours to bound, but 40 MB were on offer.
+    # The kernel buffers some bytes before the receiver hangs up, but the service offered 40 MB.
     assert BODY_BYTES_MAX < sum(sent) < 40_000_000
 
 
-async def test_a_body_of_exactly_the_ceiling_is_read(service: Service, clock: FakeClock, issuer: Issuer) -> None:
+async def test_a_body_of_exactly_the_maximum_size_is_read(service: Service, clock: FakeClock, issuer: Issuer) -> None:
     body = compact(issuer.answer())
-    service.resolve = http(200, body + b" " * (BODY_BYTES_MAX - len(body)))
+    service.resolve = make_response(200, body + b" " * (BODY_BYTES_MAX - len(body)))
     assert (await resolve(service, clock)).xr_id == XR_ID
-    service.resolve = http(200, body + b" " * (BODY_BYTES_MAX - len(body) + 1))
+    service.resolve = make_response(200, body + b" " * (BODY_BYTES_MAX - len(body) + 1))
     assert (await fail(service, clock)).reason == "unverifiable"
 
 
 async def test_a_compressed_body_is_refused(service: Service, clock: FakeClock, issuer: Issuer) -> None:
-    service.resolve = http(200, compact(issuer.answer()), Content_Encoding="gzip")
+    service.resolve = make_response(200, compact(issuer.answer()), Content_Encoding="gzip")
     assert (await fail(service, clock)).reason == "unverifiable"
-    assert service.asked[0].headers["accept-encoding"] == "identity"
+    assert service.received[0].headers["accept-encoding"] == "identity"
 
 
-def dripping(service: Service, start: bytes, drop: bytes) -> Iterator[bytes]:
+def send_slowly(service: Service, start: bytes, drop: bytes) -> Iterator[bytes]:
     yield start
     while not service.stopping.wait(0.02):
         yield drop
@@ -297,11 +299,11 @@ def dripping(service: Service, start: bytes, drop: bytes) -> Iterator[bytes]:
     ids=["silence", "headers", "body", "chunks"],
 )
 @pytest.mark.parametrize("blocking", [False, True])
-async def test_a_server_that_drips_cannot_hold_a_receiver(
+async def test_a_server_that_sends_slowly_cannot_hold_a_receiver(
     service: Service, clock: FakeClock, start: bytes, drop: bytes, blocking: bool
 ) -> None:
-    """Each drop comes well within any limit for a single read; only the whole request has a deadline."""
-    service.resolve = dripping(service, start, drop)
+    """Each byte arrives well within any timeout of a single read; only the timeout of the whole request ends it."""
+    service.resolve = send_slowly(service, start, drop)
     began_s = time.monotonic()
     if blocking:
         with Receiver(service.url, clock=clock, timeout_s=0.3) as receiver, pytest.raises(ReceiverFailure) as failure:
@@ -310,7 +312,7 @@ async def test_a_server_that_drips_cannot_hold_a_receiver(
     else:
         reason = (await fail(service, clock, timeout_s=0.3)).reason
     assert reason == "network"
-    # Far above the deadline, for a busy machine, and far below what the server had in mind.
+    # Far above the timeout, for a busy machine, and far below the time that the server would take.
     assert time.monotonic() - began_s < 20
 
 
@@ -318,21 +320,21 @@ async def test_a_server_that_drips_cannot_hold_a_receiver(
     "response",
     [b"", b"server text\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{}", b"HTTP/1.1 200 OK\r\nX"],
 )
-async def test_a_broken_exchange_is_network_trouble(service: Service, clock: FakeClock, response: bytes) -> None:
+async def test_a_broken_response_is_a_network_failure(service: Service, clock: FakeClock, response: bytes) -> None:
     service.resolve = response
     failure = await fail(service, clock)
     assert (failure.reason, failure.retryable) == ("network", False)
-    assert len(service.asked) == 1
+    assert len(service.received) == 1
 
 
-async def test_a_service_that_is_not_there_is_network_trouble(issuer: Issuer, clock: FakeClock) -> None:
+async def test_a_missing_service_is_a_network_failure(issuer: Issuer, clock: FakeClock) -> None:
     with Service(issuer) as gone:
         pass
     assert (await fail(gone, clock)).reason == "network"
 
 
-async def test_a_busy_service_is_asked_again(service: Service, clock: FakeClock, issuer: Issuer) -> None:
-    service.resolve = [http(503), http(429), http(200, compact(issuer.answer()))]
+async def test_a_busy_service_gets_a_retry(service: Service, clock: FakeClock, issuer: Issuer) -> None:
+    service.resolve = [make_response(503), make_response(429), make_response(200, compact(issuer.answer()))]
     assert (await resolve(service, clock)).xr_id == XR_ID
     assert service.paths() == [RESOLVE] * 3 + ["/v1/keys"]
     assert 0.125 <= clock.slept_s[0] <= 0.25
@@ -341,46 +343,46 @@ async def test_a_busy_service_is_asked_again(service: Service, clock: FakeClock,
 
 @pytest.mark.parametrize("retry_after", ["4", format_datetime(NOW.replace(microsecond=0) + timedelta(seconds=4.5))])
 async def test_retry_after_is_honoured(service: Service, clock: FakeClock, issuer: Issuer, retry_after: str) -> None:
-    service.resolve = [http(429, Retry_After=retry_after), http(200, compact(issuer.answer()))]
+    service.resolve = [make_response(429, Retry_After=retry_after), make_response(200, compact(issuer.answer()))]
     await resolve(service, clock)
     assert clock.slept_s[0] >= 3.5
 
 
-async def test_a_wait_beyond_the_budget_is_not_begun(service: Service, clock: FakeClock) -> None:
-    service.resolve = http(429, Retry_After="11")
+async def test_a_pause_beyond_the_budget_is_not_started(service: Service, clock: FakeClock) -> None:
+    service.resolve = make_response(429, Retry_After="11")
     failure = await fail(service, clock)
     assert (failure.reason, failure.retry_after_s) == ("rate_limited", 11)
-    assert (clock.slept_s, len(service.asked)) == ([], 1)
+    assert (clock.slept_s, len(service.received)) == ([], 1)
 
 
 async def test_attempts_and_waits_are_settings(service: Service, clock: FakeClock) -> None:
-    service.resolve = http(503, Retry_After="11")
+    service.resolve = make_response(503, Retry_After="11")
     await fail(service, clock, attempts_max=2, retry_wait_max_s=30)
-    assert (clock.slept_s, len(service.asked)) == ([11], 2)
+    assert (clock.slept_s, len(service.received)) == ([11], 2)
 
 
 @pytest.mark.parametrize("settings", [{"timeout_s": 0}, {"attempts_max": 0}, {"retry_wait_max_s": -1}])
-def test_senseless_settings_are_refused(settings: dict[str, Any]) -> None:
+def test_impossible_settings_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="at least"):
         Receiver("https://api.example.org", **settings)
 
 
 @pytest.mark.parametrize(
-    ("keys", "reason", "asked_count"),
+    ("keys", "reason", "request_count"),
     [
-        (http(404), "unverifiable", 1),
-        (http(410), "unverifiable", 1),
-        (http(302, Location="/v1/other"), "unverifiable", 1),
-        (http(200, b"server text"), "unverifiable", 1),
-        (http(200, b'{"keys":[]}'), "unverifiable", 2),
-        (http(503), "temporarily_unavailable", 3),
-        (http(429), "rate_limited", 3),
+        (make_response(404), "unverifiable", 1),
+        (make_response(410), "unverifiable", 1),
+        (make_response(302, Location="/v1/other"), "unverifiable", 1),
+        (make_response(200, b"server text"), "unverifiable", 1),
+        (make_response(200, b'{"keys":[]}'), "unverifiable", 2),
+        (make_response(503), "temporarily_unavailable", 3),
+        (make_response(429), "rate_limited", 3),
         (b"", "network", 1),
     ],
 )
 async def test_without_keys_there_is_no_intent(
-    service: Service, clock: FakeClock, keys: bytes, reason: str, asked_count: int
+    service: Service, clock: FakeClock, keys: bytes, reason: str, request_count: int
 ) -> None:
     service.keys = keys
     assert (await fail(service, clock)).reason == reason
-    assert service.paths().count("/v1/keys") == asked_count
+    assert service.paths().count("/v1/keys") == request_count

@@ -28,7 +28,7 @@ def test_a_genuine_code_is_read(issuer: Issuer, keys: KeySet, changes: Json) -> 
         *("intent", "policy", "token_digest", "key_id", "signature"),
     ],
 )
-def test_every_member_is_needed_and_signed(issuer: Issuer, keys: KeySet, name: str) -> None:
+def test_every_member_is_required_and_signed(issuer: Issuer, keys: KeySet, name: str) -> None:
     genuine, other = issuer.signed_code(), issuer.signed_code(**_OTHER)
     assert other[name] != genuine[name]
     for altered in ({**genuine, name: other[name]}, {k: v for k, v in genuine.items() if k != name}):
@@ -84,18 +84,20 @@ def test_a_code_of_another_token_is_refused(issuer: Issuer, keys: KeySet) -> Non
 
 
 @pytest.mark.parametrize("offset_s", [-120.001, 86_400 + 120])
-def test_a_code_out_of_its_time_is_authentic_but_not_current(issuer: Issuer, keys: KeySet, offset_s: float) -> None:
-    """An expired Code stays readable at the service, and so must its signature."""
+def test_a_code_outside_its_lifetime_is_authentic_but_not_current(
+    issuer: Issuer, keys: KeySet, offset_s: float
+) -> None:
+    """An expired Code stays readable at the service, so its signature must stay valid."""
     assert verify_signed_code(issuer.signed_code(), keys).issuer == "Ma boutique"
     with pytest.raises(ReceiverFailure):
         verify_signed_code(issuer.signed_code(), keys, now=NOW + timedelta(seconds=offset_s))
 
 
-def test_an_unknown_key_is_told_apart(issuer: Issuer) -> None:
+def test_an_unknown_key_has_its_own_failure(issuer: Issuer) -> None:
     with pytest.raises(KeyUnknown):
         verify_signed_code(issuer.signed_code(), read_key_set(Issuer(bytes(32), "other").key_set()))
 
 
-def test_a_code_with_what_json_cannot_say_is_refused(issuer: Issuer, keys: KeySet) -> None:
+def test_a_code_with_values_that_json_cannot_express_is_refused(issuer: Issuer, keys: KeySet) -> None:
     with pytest.raises(ReceiverFailure):
         verify_signed_code({**issuer.signed_code(), "intent": {1: 2}}, keys)

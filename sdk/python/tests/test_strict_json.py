@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from soundmark_sdk.failures import Unverifiable
-from soundmark_sdk.strict_json import DEPTH_MAX, canonical, identical, parse
+from soundmark_sdk.strict_json import DEPTH_MAX, are_identical, canonicalize, parse
 
 _NUMBERS = st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(-1e15, 1e15) | st.floats(1e21, 1e300)
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -46,7 +46,7 @@ _VALUES = st.recursive(
     ],
     ids=lambda text: repr(text[:24]),
 )
-def test_what_two_parsers_could_read_differently_is_refused(text: bytes) -> None:
+def test_json_that_two_parsers_could_read_differently_is_refused(text: bytes) -> None:
     with pytest.raises(Unverifiable):
         parse(text)
 
@@ -62,23 +62,23 @@ def test_what_two_parsers_could_read_differently_is_refused(text: bytes) -> None
     ],
     ids=lambda case: repr(case)[:24],
 )
-def test_what_every_parser_reads_alike_is_read(text: bytes, value: Any) -> None:
-    assert identical(parse(text), value)
+def test_json_that_every_parser_reads_alike_is_accepted(text: bytes, value: Any) -> None:
+    assert are_identical(parse(text), value)
 
 
 @settings(deadline=None)
 @given(_VALUES)
-def test_the_canonical_form_reads_back_as_itself(value: Any) -> None:
-    """Otherwise a genuine payload could fail the test of being canonical."""
-    once = canonical(value)
-    assert canonical(parse(once)) == once
+def test_the_canonical_form_is_stable(value: Any) -> None:
+    """Otherwise a genuine payload could seem not to be canonical."""
+    once = canonicalize(value)
+    assert canonicalize(parse(once)) == once
 
 
 @settings(deadline=None)
 @given(_VALUES)
 def test_every_value_is_identical_to_its_own_copy(value: Any) -> None:
     text = json.dumps(value).encode()
-    assert identical(parse(text), parse(text))
+    assert are_identical(parse(text), parse(text))
 
 
 @pytest.mark.parametrize(
@@ -86,18 +86,18 @@ def test_every_value_is_identical_to_its_own_copy(value: Any) -> None:
     [(1, True), (1, 1.0), (0, False), ([1], [1, 1]), ({"a": 1}, {"a": True}), ({"a": 1}, {}), ([], {}), ("1", 1)],
 )
 def test_values_of_different_types_are_never_identical(left: Any, right: Any) -> None:
-    assert not identical(left, right)
-    assert not identical([{"n": right}], [{"n": left}])
+    assert not are_identical(left, right)
+    assert not are_identical([{"n": right}], [{"n": left}])
 
 
 def test_a_cycle_has_no_canonical_form() -> None:
     cycle: list[Any] = []
     cycle.append(cycle)
     with pytest.raises(Unverifiable):
-        canonical(cycle)
+        canonicalize(cycle)
 
 
 @pytest.mark.parametrize("value", [{1: 2}, {"a": object()}, b"bytes", {"a": {1, 2}}, float("nan"), "\ud800"])
-def test_what_json_cannot_say_has_no_canonical_form(value: Any) -> None:
+def test_values_that_json_cannot_express_have_no_canonical_form(value: Any) -> None:
     with pytest.raises(Unverifiable):
-        canonical(value)
+        canonicalize(value)

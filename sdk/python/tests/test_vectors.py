@@ -1,4 +1,4 @@
-"""The signature vectors that the server publishes: two independent implementations must agree on every byte."""
+"""The published signature vectors: two independent implementations must agree on every byte."""
 
 import json
 from datetime import datetime
@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 from soundmark_sdk import base64url, read_key_set, verify_answer, verify_signed_code
 from soundmark_sdk.failures import ReceiverFailure
-from soundmark_sdk.shapes import canonical_intent
-from soundmark_sdk.strict_json import canonical, parse
+from soundmark_sdk.shapes import canonicalize_intent
+from soundmark_sdk.strict_json import canonicalize, parse
 from soundmark_sdk.verification import digest_token
 
 from .issuer import Json, compact
@@ -28,7 +28,7 @@ def test_every_signed_code_verifies_over_exactly_the_published_bytes() -> None:
         signed_code: Json = case["signed_code"]
         code = verify_signed_code(signed_code, keys, token=case["token"])
         unsigned = {name: value for name, value in signed_code.items() if name != "signature"}
-        assert canonical(unsigned).decode() == case["canonical"], case["name"]
+        assert canonicalize(unsigned).decode() == case["canonical"], case["name"]
         assert signed_code["signature"] == case["signature"], case["name"]
         assert code.xr_id == signed_code["xr_id"], case["name"]
     assert vectors["cases"]
@@ -51,7 +51,7 @@ def test_every_resolution_answer_verifies_over_exactly_the_published_bytes() -> 
         resolution = verify_answer(compact(answer), case["token"], keys, now)
         assert digest_token(case["token"]) == case["token_digest"], case["name"]
         assert base64url.decode(answer["resolution_proof"]["payload"]).decode() == case["canonical"], case["name"]
-        assert canonical(parse(case["canonical"].encode())).decode() == case["canonical"], case["name"]
+        assert canonicalize(parse(case["canonical"].encode())).decode() == case["canonical"], case["name"]
         assert resolution.xr_id == answer["xr_id"], case["name"]
     assert vectors["cases"]
 
@@ -77,17 +77,17 @@ def test_every_spoilt_answer_is_refused() -> None:
 def test_accepted_json_has_exactly_the_published_canonical_form() -> None:
     accepted = read("canonical-json")["accepted"]
     for case in accepted:
-        assert canonical_intent(parse(case["input"].encode())).decode() == case["canonical"], case["name"]
+        assert canonicalize_intent(parse(case["input"].encode())).decode() == case["canonical"], case["name"]
     assert accepted
 
 
 def test_refused_json_is_refused() -> None:
     refused = read("canonical-json")["refused"]
     for case in refused:
-        # Vectors of lone surrogates cannot stand in UTF-8 themselves; passed through, they are refused as bytes.
+        # UTF-8 cannot hold lone surrogates, so these vectors are passed through and refused as bytes.
         text = case["input"].encode("utf-8", "surrogatepass")
         with pytest.raises(ReceiverFailure):
-            canonical_intent(parse(text))
+            canonicalize_intent(parse(text))
     assert refused
 
 
@@ -95,5 +95,5 @@ def test_refused_bytes_are_refused() -> None:
     refused = read("canonical-json")["refused_bytes"]
     for case in refused:
         with pytest.raises(ReceiverFailure):
-            canonical_intent(parse(bytes.fromhex(case["input_hex"])))
+            canonicalize_intent(parse(bytes.fromhex(case["input_hex"])))
     assert refused

@@ -20,7 +20,7 @@ def keys(issuer: Issuer) -> KeySet:
     return read_key_set(issuer.key_set())
 
 
-def refused(answer: Json | bytes, keys: KeySet, *, token: str = TOKEN) -> bool:
+def expect_refusal(answer: Json | bytes, keys: KeySet, *, token: str = TOKEN) -> bool:
     body = answer if isinstance(answer, bytes) else compact(answer)
     try:
         verify_answer(body, token, keys, NOW)
@@ -29,7 +29,7 @@ def refused(answer: Json | bytes, keys: KeySet, *, token: str = TOKEN) -> bool:
     return False
 
 
-def test_a_genuine_answer_is_read_from_what_was_signed(issuer: Issuer, keys: KeySet) -> None:
+def test_a_genuine_answer_is_read_from_the_signed_payload(issuer: Issuer, keys: KeySet) -> None:
     resolution = verify_answer(compact(issuer.answer()), TOKEN, keys, NOW)
     assert resolution.xr_id == XR_ID
     assert resolution.intent == Intent("link", "open", INTENT["resource"])
@@ -40,8 +40,8 @@ def test_a_genuine_answer_is_read_from_what_was_signed(issuer: Issuer, keys: Key
 
 
 @pytest.mark.parametrize("changes", [{}, {"proof_id": ...}, {"campaign_id": "cmp_0123456789abcdefABCDEF"}], ids=str)
-def test_a_genuine_measurement_proof_comes_along_unchanged(issuer: Issuer, keys: KeySet, changes: Json) -> None:
-    """`document` is what a publisher sends to Audience, so it must be the very proof that Core signed."""
+def test_a_genuine_measurement_proof_is_returned_unchanged(issuer: Issuer, keys: KeySet, changes: Json) -> None:
+    """A publisher sends `document` to Audience, so it must be exactly the proof that Core signed."""
     answer = issuer.measured_answer(**changes)
     resolution = verify_answer(compact(answer), TOKEN, keys, NOW)
     assert resolution.policy.audience_integration_id == INTEGRATION_ID
@@ -56,7 +56,7 @@ def test_every_byte_flipped_once_yields_no_intent(issuer: Issuer, keys: KeySet, 
     for place in range(len(body)):
         altered = bytearray(body)
         altered[place] ^= pattern
-        assert refused(bytes(altered), keys), f"byte {place}: {altered[max(0, place - 20) : place + 20]!r}"
+        assert expect_refusal(bytes(altered), keys), f"byte {place}: {altered[max(0, place - 20) : place + 20]!r}"
 
 
 @settings(max_examples=300, deadline=None)
@@ -68,12 +68,12 @@ def test_a_cut_or_stretched_body_yields_no_intent(data: st.DataObject) -> None:
     end = data.draw(st.integers(start + 1, len(body)))
     stuffing = data.draw(st.binary(max_size=3).filter(lambda stuffing: stuffing.strip(b" \t\r\n")))
     altered = body[:start] + stuffing + body[end:]
-    # Another spelling of the same outer answer (`\\/`, `-2.50`, a space) is as good as the genuine one.
-    assert spelling(altered) == spelling(body) or refused(altered, read_key_set(issuer.key_set()))
+    # Another spelling of the same outer answer (`\\/`, `-2.50`, a space) is the same answer.
+    assert write_spelling(altered) == write_spelling(body) or expect_refusal(altered, read_key_set(issuer.key_set()))
 
 
-def spelling(body: bytes) -> str | None:
-    """One spelling for each JSON value, numbers and truth kept apart; None for what is no JSON."""
+def write_spelling(body: bytes) -> str | None:
+    """Return one spelling for each JSON value, with numbers and booleans apart, or None for a text that is not JSON."""
     try:
         return json.dumps(json.loads(body), sort_keys=True)
     except ValueError:
@@ -81,9 +81,7 @@ def spelling(body: bytes) -> str | None:
 
 
 @pytest.mark.parametrize("change", [(b"/", b"\\/"), (b"-2.5", b"-2.50"), (b",", b", ")], ids=str)
-def test_another_spelling_of_the_outer_answer_is_the_same_answer(
-    issuer: Issuer, keys: KeySet, change: tuple[bytes, bytes]
-) -> None:
+def test_the_outer_answer_may_have_another_spelling(issuer: Issuer, keys: KeySet, change: tuple[bytes, bytes]) -> None:
     altered = compact(issuer.answer()).replace(*change)
     assert altered != compact(issuer.answer())
     assert verify_answer(altered, TOKEN, keys, NOW).intent.resource == INTENT["resource"]
@@ -114,7 +112,7 @@ def test_another_spelling_of_the_outer_answer_is_the_same_answer(
 def test_an_outer_answer_that_differs_from_what_was_signed_is_refused(
     issuer: Issuer, keys: KeySet, changes: Json
 ) -> None:
-    assert refused(issuer.answer_to(issuer.payload(), **changes), keys)
+    assert expect_refusal(issuer.answer_to(issuer.payload(), **changes), keys)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +137,7 @@ def test_an_outer_answer_that_differs_from_what_was_signed_is_refused(
 def test_an_altered_envelope_is_refused(issuer: Issuer, keys: KeySet, changes: Json) -> None:
     payload = issuer.payload()
     answer = issuer.answer_to(payload, resolution_proof={**issuer.envelope(payload), **changes})
-    assert refused(answer, keys)
+    assert expect_refusal(answer, keys)
 
 
 @pytest.mark.parametrize(
@@ -169,8 +167,8 @@ def test_an_altered_envelope_is_refused(issuer: Issuer, keys: KeySet, changes: J
     ids=str,
 )
 def test_a_signed_payload_of_another_shape_is_refused(issuer: Issuer, keys: KeySet, changes: Json) -> None:
-    """Even Core's own signature makes nothing acceptable that the contract does not know."""
-    assert refused(issuer.answer(**changes), keys)
+    """Even with Core's own signature, a shape that the contract lacks is refused."""
+    assert expect_refusal(issuer.answer(**changes), keys)
 
 
 def test_an_intent_beyond_32_levels_is_refused(issuer: Issuer, keys: KeySet) -> None:
@@ -179,11 +177,11 @@ def test_an_intent_beyond_32_levels_is_refused(issuer: Issuer, keys: KeySet) -> 
         deepest = {"a": deepest}
     intent = {"type": "link", "action": "open", "resource": deepest}
     assert verify_answer(compact(issuer.answer(intent=intent)), TOKEN, keys, NOW).intent.resource == deepest
-    assert refused(issuer.answer(intent={**intent, "resource": {"a": deepest}}), keys)
+    assert expect_refusal(issuer.answer(intent={**intent, "resource": {"a": deepest}}), keys)
 
 
 def test_a_genuine_answer_to_another_token_is_refused(issuer: Issuer, keys: KeySet) -> None:
-    assert refused(issuer.answer(), keys, token="brd_0000000000000000")
+    assert expect_refusal(issuer.answer(), keys, token="brd_0000000000000000")
 
 
 @pytest.mark.parametrize(
@@ -199,37 +197,37 @@ def test_a_genuine_answer_to_another_token_is_refused(issuer: Issuer, keys: KeyS
 def test_a_payload_in_any_but_its_canonical_spelling_is_refused(issuer: Issuer, keys: KeySet, spell: Any) -> None:
     payload = issuer.payload()
     envelope = issuer.envelope(payload, payload_bytes=spell(payload))
-    assert refused(issuer.answer_to(payload, resolution_proof=envelope), keys)
+    assert expect_refusal(issuer.answer_to(payload, resolution_proof=envelope), keys)
 
 
 @pytest.mark.parametrize(
     ("issued_s_ago", "accepted"),
     [(239.9, True), (240, False), (100_000, False), (-120, True), (-120.001, False), (-100_000, False)],
 )
-def test_the_clocks_may_differ_by_two_minutes_either_way(
+def test_the_clocks_may_differ_by_two_minutes(
     issuer: Issuer, keys: KeySet, issued_s_ago: float, accepted: bool
 ) -> None:
     answer = issuer.answer(issued_at=NOW - timedelta(seconds=issued_s_ago))
-    assert refused(answer, keys) is not accepted
+    assert expect_refusal(answer, keys) is not accepted
 
 
 @pytest.mark.parametrize("year", ["0001", "9999"])
-def test_the_farthest_dates_are_refused_without_an_overflow(issuer: Issuer, keys: KeySet, year: str) -> None:
+def test_distant_dates_are_refused_without_an_overflow(issuer: Issuer, keys: KeySet, year: str) -> None:
     times = {"issued_at": f"{year}-01-01T00:00:00.000Z", "expires_at": f"{year}-01-01T00:02:00.000Z"}
     payload = {**issuer.payload(), **times}
-    assert refused(issuer.answer_to(payload), keys)
+    assert expect_refusal(issuer.answer_to(payload), keys)
 
 
-def test_an_unknown_key_is_told_apart_so_that_a_newer_set_can_be_asked(issuer: Issuer) -> None:
+def test_an_unknown_key_has_its_own_failure_so_that_a_newer_set_can_be_fetched(issuer: Issuer) -> None:
     other = Issuer(bytes(32), "key-2026-12")
     with pytest.raises(KeyUnknown):
         verify_answer(compact(issuer.answer()), TOKEN, read_key_set(other.key_set()), NOW)
 
 
-def test_another_keys_signature_under_the_known_id_is_refused(issuer: Issuer, keys: KeySet) -> None:
+def test_the_signature_of_another_key_with_a_known_id_is_refused(issuer: Issuer, keys: KeySet) -> None:
     forger = Issuer(bytes(32), issuer.key_id)
-    assert refused(forger.answer(), keys)
-    assert refused(issuer.answer(policy=MEASURED, measurement_proof=forger.proof()), keys)
+    assert expect_refusal(forger.answer(), keys)
+    assert expect_refusal(issuer.answer(policy=MEASURED, measurement_proof=forger.proof()), keys)
 
 
 @pytest.mark.parametrize(
@@ -250,22 +248,20 @@ def test_another_keys_signature_under_the_known_id_is_refused(issuer: Issuer, ke
     ],
     ids=str,
 )
-def test_a_measurement_proof_that_is_not_this_answers_own_is_refused(
-    issuer: Issuer, keys: KeySet, changes: Json
-) -> None:
-    assert refused(issuer.measured_answer(**changes), keys)
+def test_the_measurement_proof_of_another_answer_is_refused(issuer: Issuer, keys: KeySet, changes: Json) -> None:
+    assert expect_refusal(issuer.measured_answer(**changes), keys)
 
 
 def test_a_measurement_proof_without_a_valid_signature_of_its_own_is_refused(issuer: Issuer, keys: KeySet) -> None:
     proof = {**issuer.proof(), "signature": issuer.sign(b"something else")}
-    assert refused(issuer.answer(policy=MEASURED, measurement_proof=proof), keys)
+    assert expect_refusal(issuer.answer(policy=MEASURED, measurement_proof=proof), keys)
 
 
-def test_a_measurement_proof_beside_a_policy_that_measures_nothing_is_refused(issuer: Issuer, keys: KeySet) -> None:
-    assert refused(issuer.answer(measurement_proof=issuer.proof()), keys)
+def test_a_measurement_proof_with_a_policy_that_does_not_measure_is_refused(issuer: Issuer, keys: KeySet) -> None:
+    assert expect_refusal(issuer.answer(measurement_proof=issuer.proof()), keys)
 
 
-def test_nothing_the_server_wrote_is_in_the_failure(keys: KeySet) -> None:
+def test_a_failure_holds_no_text_from_the_server(keys: KeySet) -> None:
     with pytest.raises(Unverifiable) as failure:
         verify_answer(b'{"detail":"<script>server text</script>', TOKEN, keys, NOW)
     assert "server text" not in f"{failure.value!r} {failure.value} {failure.value.explanation}"

@@ -11,7 +11,7 @@ from typing import Annotated, Any, BinaryIO, Final, Literal
 
 import typer
 from rich.progress import DownloadColumn
-from soundmark_sdk.client import ApiProblem, Client, ClientFailure, CodeFilters, Intent, Wish
+from soundmark_sdk.client import ApiProblem, Client, ClientFailure, CodeFilters, Intent, IssueRequest
 from soundmark_sdk.client.records import Code, DryRun, ListedCode, Status
 
 from soundmark.cli.api import (
@@ -134,7 +134,7 @@ def issue(  # noqa: PLR0913 - one for each option
     if (expires_in is None) == (expires_at is None):
         raise typer.BadParameter("give either --expires-in or --expires-at")
     ends_at = expires_at if expires_at is not None else SystemClock().now() + (expires_in or timedelta())
-    wish = Wish(
+    request = IssueRequest(
         issuer=issuer,
         expires_at=ends_at,
         intent=_read_intent(intent),
@@ -148,16 +148,16 @@ def issue(  # noqa: PLR0913 - one for each option
     key = idempotency_key or SystemEntropy().take(_KEY_BYTES).hex()
     with calling(base_url, key_file, data_dir, organization, project) as client:
         if dry_run:
-            _show_verdict(_judge(client, wish, count), as_json=as_json)
+            _show_verdict(_judge(client, request, count), as_json=as_json)
         elif count is None:
-            with _resumable(wish, key, [], 1):
-                code = client.codes.issue(wish, idempotency_key=key)
+            with _resumable(request, key, [], 1):
+                code = client.codes.issue(request, idempotency_key=key)
             _show_issued([code], code.document, as_json=as_json, quiet=quiet)
         else:
             # A repeat under a key of one's own finds that some of them are there, and used up their part of the quota.
             if count > _AT_ONCE_MAX and idempotency_key is None:
-                _check_quota(_judge(client, wish, count))
-            _issue_batches(client, wish, count, key, as_json=as_json, quiet=quiet)
+                _check_quota(_judge(client, request, count))
+            _issue_batches(client, request, count, key, as_json=as_json, quiet=quiet)
 
 
 @app.command("list")
@@ -304,11 +304,11 @@ def wav(  # noqa: PLR0913 - one for each option
     typer.echo(path)
 
 
-def _judge(client: Client, wish: Wish, count: int | None) -> DryRun:
+def _judge(client: Client, request: IssueRequest, count: int | None) -> DryRun:
     """Return what the whole issuance would come to now: the service judges a batch, the quota that is left the rest."""
     if count is None:
-        return client.codes.dry_run(wish)
-    verdict = client.codes.dry_run_batch(wish, min(count, _AT_ONCE_MAX))
+        return client.codes.dry_run(request)
+    verdict = client.codes.dry_run_batch(request, min(count, _AT_ONCE_MAX))
     if not verdict.would_issue or count <= verdict.quota_remaining:
         return verdict
     document = {**verdict.document, "would_issue": False, "code": _QUOTA_EXCEEDED}
@@ -338,16 +338,16 @@ def _check_quota(verdict: DryRun) -> None:
 
 
 def _issue_batches(  # noqa: PLR0913 - what is issued, and how it is shown
-    client: Client, wish: Wish, count: int, key: str, *, as_json: bool, quiet: bool
+    client: Client, request: IssueRequest, count: int, key: str, *, as_json: bool, quiet: bool
 ) -> None:
     """Issue `count` Codes, a batch at a time; each has a key made of the command's, so that it can be repeated."""
     issued: list[Code] = []
     sizes = [min(_AT_ONCE_MAX, count - begun) for begun in range(0, count, _AT_ONCE_MAX)]
     try:
-        with _resumable(wish, key, issued, count), progress_of() as bar:
+        with _resumable(request, key, issued, count), progress_of() as bar:
             task = bar.add_task("Issuing", total=count)
             for number, size in enumerate(sizes, start=1):
-                batch = client.codes.issue_batch(wish, size, idempotency_key=f"{key}.{number}")
+                batch = client.codes.issue_batch(request, size, idempotency_key=f"{key}.{number}")
                 issued += batch.data
                 bar.update(task, completed=len(issued))
     finally:
@@ -357,10 +357,11 @@ def _issue_batches(  # noqa: PLR0913 - what is issued, and how it is shown
 
 
 @contextmanager
-def _resumable(wish: Wish, key: str, issued: list[Code], count: int) -> Iterator[None]:
-    """In the block something is issued; where it ends half done, maybe, the reader is told how to go on."""
+def _resumable(request: IssueRequest, key: str, issued: list[Code], count: int) -> Iterator[None]:
+    """If issuing may have ended halfway in the block, tell the reader how to go on."""
+    expires_at = format_timestamp(request.expires_at)
     go_on = (
-        f"the same command with --idempotency-key {key} --expires-at {format_timestamp(wish.expires_at)} goes on within"
+        f"the same command with --idempotency-key {key} --expires-at {expires_at} goes on within"
         " 24 hours, and issues nothing twice"
     )
     try:

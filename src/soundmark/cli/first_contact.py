@@ -3,8 +3,8 @@
 from typing import Final
 
 import httpx2
-from soundmark_sdk.client.async_client import new_transport
-from soundmark_sdk.connecting import could_not_connect, explain_network_failure
+from soundmark_sdk.http_exchange import new_transport
+from soundmark_sdk.network_failures import could_not_connect, explain_network_failure
 
 from soundmark.cli.intents import printable
 from soundmark.cli.outcome import Refused

@@ -3,7 +3,6 @@
 from importlib.metadata import version as _version
 from typing import Final
 
-from soundmark_sdk.async_receiver import AsyncReceiver as AsyncReceiver
 from soundmark_sdk.device_secret import DeviceSecret as DeviceSecret
 from soundmark_sdk.device_secret import DeviceSecretUnusable as DeviceSecretUnusable
 from soundmark_sdk.device_secret import open_device_secret as open_device_secret
@@ -31,15 +30,16 @@ from soundmark_sdk.measuring import measure as measure
 from soundmark_sdk.microphone import Microphone as Microphone
 from soundmark_sdk.microphone import MicrophoneUnavailable as MicrophoneUnavailable
 from soundmark_sdk.microphone import listen as listen
+from soundmark_sdk.receiver import AsyncReceiver as AsyncReceiver
+from soundmark_sdk.receiver import AsyncReporter as AsyncReporter
 from soundmark_sdk.receiver import Receiver as Receiver
+from soundmark_sdk.receiver import Reporter as Reporter
 from soundmark_sdk.recording import hear as hear
 from soundmark_sdk.records import Intent as Intent
 from soundmark_sdk.records import MeasurementProof as MeasurementProof
 from soundmark_sdk.records import Policy as Policy
 from soundmark_sdk.records import Resolution as Resolution
 from soundmark_sdk.records import SignedCode as SignedCode
-from soundmark_sdk.reporting import AsyncReporter as AsyncReporter
-from soundmark_sdk.reporting import Reporter as Reporter
 from soundmark_sdk.verification import verify_answer as verify_answer
 from soundmark_sdk.verification import verify_signed_code as verify_signed_code
 

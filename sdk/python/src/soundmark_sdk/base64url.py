@@ -7,15 +7,18 @@ from soundmark_sdk.failures import Unverifiable
 
 
 def encode(data: bytes) -> str:
-    """Return the unpadded base64url text of some bytes. Source: RFC 4648, section 5."""
+    """Return the unpadded base64url text of some bytes.
+
+    Source: RFC 4648, section 5.
+    """
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
 def decode(text: str) -> bytes:
-    """Return the bytes that exactly this text stands for.
+    """Return the bytes of a base64url text in its canonical spelling.
 
     A lenient decoder reads several texts as the same bytes (padding, stray characters, spare bits in the last
-    character). All but the one that `encode` writes are refused, so that no altered answer passes for the original.
+    character). Only the text that `encode` writes is accepted, so that no altered answer passes for the original.
 
     Raises: Unverifiable.
     Source: RFC 4648, section 3.5.

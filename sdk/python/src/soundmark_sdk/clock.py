@@ -1,4 +1,4 @@
-"""Time as the receiver sees it, in one place, so that it can be replaced."""
+"""Time, in one place, so that a program or a test can replace it."""
 
 import asyncio
 import time
@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The three things that the receiver asks of time."""
+    """A source of time and of pauses."""
 
     def now(self) -> datetime:
-        """Return the present instant, with a time zone: what signed times are judged against."""
+        """Return the current time, with a time zone. Signed times are compared with it."""
         ...
 
     def monotonic_s(self) -> float:
-        """Return seconds that never go back: what the key cache ages by."""
+        """Return seconds that never go back. The key cache measures ages with them."""
         ...
 
     async def sleep(self, duration_s: float) -> None:

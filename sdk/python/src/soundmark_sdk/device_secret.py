@@ -1,4 +1,4 @@
-"""The secret that stays on a receiver, and the measurement tokens that come out of it."""
+"""The secret that stays on a receiver, and the measurement tokens that are derived from it."""
 
 import contextlib
 import hashlib
@@ -13,62 +13,62 @@ from typing import Final, Self
 from soundmark_sdk import base64url
 
 SECRET_BYTES: Final = 32
-# Names what the HMAC is for, so that nothing else which is ever made of the same secret can equal a token.
+# Names the purpose of the HMAC, so that no other value derived from the same secret can equal a token.
 _PURPOSE: Final = b"soundmark-measurement-token-v1"
-_ONLY_ITS_OWNER: Final = 0o600
+_OWNER_ONLY: Final = 0o600
 _OTHERS: Final = 0o077
 
 
 class DeviceSecretUnusable(Exception):  # noqa: N818 - an outcome, like MicrophoneUnavailable
-    """The file does not hold a device secret that only its owner can read. Nothing in it is repeated here."""
+    """The file does not hold a device secret that only its owner can read. The message holds nothing of the file."""
 
 
 class DeviceSecret:
-    """32 random bytes of one receiver, which never leave it. Whoever has them can link its tokens; nobody else can.
+    """32 random bytes that never leave a receiver. Only somebody who has them can link its tokens.
 
-    Where they are kept is the caller's: `open_device_secret` keeps them in a file, `reveal` hands them to a key chain.
-    Forgetting them (another `new`) makes every later token unrelated to the earlier ones.
+    The caller decides where to keep them: `open_device_secret` uses a file, and `reveal` returns them for a key chain.
+    After the secret is replaced (another `new`), later tokens are unrelated to the earlier ones.
     """
 
     __slots__ = ("_secret",)
 
     def __init__(self, secret: bytes) -> None:
-        """Raises: ValueError for anything but 32 bytes, without repeating them."""
+        """Raises: ValueError for any other number of bytes, without the bytes."""
         if len(secret) != SECRET_BYTES:
             raise ValueError("A device secret is 32 bytes.")
         self._secret: Final = bytes(secret)
 
     @classmethod
     def new(cls) -> Self:
-        """Return a secret that nobody had before."""
+        """Return a new random secret."""
         return cls(secrets.token_bytes(SECRET_BYTES))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(…)"
 
     def reveal(self) -> bytes:
-        """Return the bytes, for the store that the caller chose."""
+        """Return the bytes, for a store of the caller's choice."""
         return self._secret
 
-    def measurement_token(self, integration_id: str, day: date) -> str:
+    def derive_measurement_token(self, integration_id: str, day: date) -> str:
         """Return this receiver's token for one integration on one UTC day: `mt_` and 43 characters.
 
-        It is the same all day, so that reach can be counted, and says nothing about the token of another day or another
-        integration: HMAC-SHA-256 under this secret, of the two.
+        It is the same all day, so that reach can be counted, and reveals nothing about the token of another day or
+        integration: the HMAC-SHA-256 of both under this secret.
 
         Source: wire contract, section 6, "Event".
         """
-        said = b"\0".join((_PURPOSE, integration_id.encode("ascii"), day.isoformat().encode("ascii")))
-        return "mt_" + base64url.encode(hmac.new(self._secret, said, hashlib.sha256).digest())
+        message = b"\0".join((_PURPOSE, integration_id.encode("ascii"), day.isoformat().encode("ascii")))
+        return "mt_" + base64url.encode(hmac.new(self._secret, message, hashlib.sha256).digest())
 
 
 def open_device_secret(path: str | os.PathLike[str]) -> DeviceSecret:
-    """Return the secret that a file holds; a file that is not there is made, for its owner's eyes only (mode 0600).
+    """Return the secret in a file, and create the file with mode 0600 if it does not exist.
 
-    Any number of programs may open it at the same time: one of them makes it, and all of them get the same.
+    Any number of programs may call this at the same time: one of them creates the file, and all get the same secret.
 
-    Raises: DeviceSecretUnusable for a file of another size or kind, a symbolic link, or one that others may read or
-        write. OSError when the folder is not there or cannot be written.
+    Raises: DeviceSecretUnusable for a file of another size or kind, a symbolic link, or a file that others can read or
+        write. OSError when the folder does not exist or cannot be written.
     """
     file = Path(path)
     with contextlib.suppress(FileNotFoundError):
@@ -78,9 +78,9 @@ def open_device_secret(path: str | os.PathLike[str]) -> DeviceSecret:
 
 
 def _create(file: Path) -> None:
-    """Write a new secret beside the file, then put it in its place unless somebody was faster: never half of one."""
+    """Write a whole secret beside the file, then link it into place unless another program was faster."""
     draft = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _ONLY_ITS_OWNER)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
     try:
         with os.fdopen(descriptor, "wb") as opened:
             opened.write(DeviceSecret.new().reveal())
@@ -94,7 +94,7 @@ def _create(file: Path) -> None:
 
 def _read(file: Path) -> DeviceSecret:
     try:
-        # Without blocking, so that a named pipe in the file's place does not hold us for ever.
+        # Without blocking, because the file could be a named pipe, which would block for ever.
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         raise

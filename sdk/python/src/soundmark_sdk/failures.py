@@ -1,4 +1,4 @@
-"""The closed set of ways in which resolving can fail."""
+"""The failures of resolving and of delivering, each with a closed set of reasons."""
 
 from typing import Final, Literal, TypeAlias
 
@@ -28,18 +28,24 @@ DeliveryReason: TypeAlias = Literal[
 
 RETRYABLE_REASONS: Final[frozenset[Reason]] = frozenset({"rate_limited", "temporarily_unavailable"})
 
-# An event may be delivered any number of times, so what was lost on the way is sent again as well.
+# An event may be delivered any number of times, so a delivery that was lost on the way is repeated as well.
 RETRYABLE_DELIVERY_REASONS: Final[frozenset[DeliveryReason]] = frozenset(
     {"rate_limited", "temporarily_unavailable", "network"},
 )
 
 
-class ReceiverFailure(Exception):  # noqa: N818 - the wire documents call these outcomes failures, and so do callers
-    """No verified intent can be given, for one of six reasons.
+class Failure(Exception):  # noqa: N818 - the wire documents call these outcomes failures, and so do callers
+    """The base of all failures of a request. `retry_after_s` is the pause that the server asked for, or None."""
 
-    `explanation` is an English sentence of this package for a developer's log; it may name the address that was asked.
-    It never holds a word that the server sent, and neither does anything else here. `retry_after_s` is how long the
-    server asked to be left alone (seconds from when it answered), or None when it did not say.
+    retry_after_s: float | None = None
+
+
+class ReceiverFailure(Failure):
+    """There is no verified intent, for one of six reasons.
+
+    `explanation` is an English sentence of this package for a developer's log; it may name the address of the service.
+    Nothing here holds text that the server sent. `retry_after_s` is the pause that the server asked for, in seconds
+    from its answer, or None.
 
     Source: API v1, "Errors", "Resolution failures".
     """
@@ -48,42 +54,42 @@ class ReceiverFailure(Exception):  # noqa: N818 - the wire documents call these 
         super().__init__(f"{reason}: {explanation}")
         self.reason: Final[Reason] = reason
         self.explanation: Final = explanation
-        self.retry_after_s: Final = retry_after_s
+        self.retry_after_s = retry_after_s
 
     @property
     def retryable(self) -> bool:
-        """Whether asking again later can help without anything else changing."""
+        """Whether asking again later can help without any other change."""
         return self.reason in RETRYABLE_REASONS
 
 
 class Unverifiable(ReceiverFailure):
-    """What was received proves nothing, so no intent comes out of it."""
+    """The received bytes prove nothing, so they yield no intent."""
 
     def __init__(self, explanation: str) -> None:
         super().__init__("unverifiable", explanation)
 
 
 class KeyUnknown(Unverifiable):
-    """The signing key's id is not in the key set at hand; a newer set may have it."""
+    """The key set lacks the signing key; a newer set may have it."""
 
     def __init__(self) -> None:
         super().__init__("The signing key is not among the published keys.")
 
 
-class DeliveryFailure(Exception):  # noqa: N818 - see ReceiverFailure
-    """A measurement was not delivered, or nobody knows whether it was, for one of twelve reasons.
+class DeliveryFailure(Failure):
+    """A measurement was not delivered, or its answer was lost, for one of twelve reasons.
 
-    Like `ReceiverFailure` it holds no word that a server sent, and nothing of the event or of a credential. Deliver the
-    same bytes again later where it is `retryable`; an event that had arrived is then answered `duplicate`.
+    Like `ReceiverFailure` it holds no text that a server sent, and nothing of the event or of a credential. When it is
+    `retryable`, deliver the same bytes again later; if the event had arrived, the answer is then `duplicate`.
     """
 
     def __init__(self, reason: DeliveryReason, explanation: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(f"{reason}: {explanation}")
         self.reason: Final[DeliveryReason] = reason
         self.explanation: Final = explanation
-        self.retry_after_s: Final = retry_after_s
+        self.retry_after_s = retry_after_s
 
     @property
     def retryable(self) -> bool:
-        """Whether delivering the same bytes again later can help without anything else changing."""
+        """Whether delivering the same bytes again later can help without any other change."""
         return self.reason in RETRYABLE_DELIVERY_REASONS

@@ -1,40 +1,165 @@
-"""One GET over HTTP that trusts nothing: no redirect, no cookie, no endless body, no endless wait."""
+"""Send requests to one service and read the responses within limits: no redirect, no cookie, no endless body or wait.
+
+This is the only code of the package that uses the network. It calls the transport itself: an `httpx2.AsyncClient` would
+keep cookies, read `.netrc` and follow redirects, each of which can identify a receiver or leak a credential.
+"""
 
 import asyncio
 import email.utils
+import importlib.metadata
 import ipaddress
 import re
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
 
 import httpx2
 
-from soundmark_sdk.connecting import explain_network_failure
-from soundmark_sdk.failures import ReceiverFailure, Unverifiable
+from soundmark_sdk.network_failures import could_not_connect, explain_network_failure
 
-# A payload is at most 64 KiB of base64url and the outer intent 16 KiB; a key set of hundreds of keys fits as well.
-BODY_BYTES_MAX: Final = 256 * 1024
-
+_AGENT: Final = f"soundmark-sdk/{importlib.metadata.version('soundmark-sdk')}"
 _SECONDS: Final = re.compile(r"[0-9]{1,9}")
-_MAX_AGE: Final = re.compile(r"(?:^|[,\s])max-age=([0-9]{1,9})(?=$|[,\s])", re.IGNORECASE)
+# uvicorn, like many servers, closes a connection after five idle seconds. A request sent just then would be lost.
+_IDLE_S: Final = 2.0
+_CONNECTIONS_MAX: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What is taken from a response: never its reason phrase, and a body only with status 200."""
+class NoAnswer(Exception):  # noqa: N818 - each caller turns it into a failure of its own
+    """No complete response arrived in time. `was_sent` is false when the service cannot have seen the request."""
 
-    status: int
-    body: bytes
-    retry_after: str | None
-    max_age_s: float | None
+    def __init__(self, base_url: str, error: Exception) -> None:
+        super().__init__(explain_network_failure(base_url, error))
+        self.explanation: Final = str(self)
+        self.was_sent: Final = not could_not_connect(error)
+
+
+class BodyRefused(Exception):  # noqa: N818 - see NoAnswer
+    """The body is compressed or too large, which the message says."""
+
+
+class Response:
+    """A response whose headers have arrived. Its reason phrase, which a server may choose freely, is never read."""
+
+    def __init__(self, base_url: str, response: httpx2.Response) -> None:
+        self._base_url: Final = base_url
+        self._response: Final = response
+        self.status: Final = response.status_code
+        self.headers: Final[Mapping[str, str]] = response.headers
+
+    @property
+    def is_encoded(self) -> bool:
+        """Whether the body is compressed, though the request asked for a plain one."""
+        return self.headers.get("content-encoding", "identity").lower() != "identity"
+
+    @property
+    def length(self) -> int | None:
+        """The number of bytes in the body, or None when the server did not say."""
+        text = self.headers.get("content-length", "")
+        return int(text) if text.isascii() and text.isdigit() else None
+
+    def read_retry_after_s(self, now: datetime) -> float | None:
+        """Return the pause in seconds that the server asks for, or None."""
+        return parse_retry_after(self.headers.get("retry-after"), now)
+
+    async def read(self, bytes_max: int) -> bytes:
+        """Return the whole body.
+
+        Raises: BodyRefused for a compressed body and for more than `bytes_max` bytes; NoAnswer.
+        """
+        body = bytearray()
+
+        def take(chunk: bytes) -> None:
+            body.extend(chunk)
+            if len(body) > bytes_max:
+                raise BodyRefused("The body is too large.")
+
+        await self.stream(take)
+        return bytes(body)
+
+    async def stream(self, take: Callable[[bytes], None]) -> None:
+        """Pass each piece of the body to `take` as it arrives.
+
+        Raises: BodyRefused for a compressed body; NoAnswer; anything that `take` raises.
+        """
+        if self.is_encoded:
+            raise BodyRefused("The body is encoded, although the request asked for a plain one.")
+        chunks = self._response.aiter_raw()
+        while (chunk := await self._next_chunk(chunks)) is not None:
+            take(chunk)
+
+    async def _next_chunk(self, chunks: AsyncIterator[bytes]) -> bytes | None:
+        try:
+            return await anext(chunks, None)
+        except (httpx2.HTTPError, OSError) as error:
+            raise NoAnswer(self._base_url, error) from None
+
+
+class ServiceConnection:
+    """The connections to one service, for one event loop; safe for any number of concurrent requests.
+
+    `owner` names the object that the caller closes, for the error after that.
+    """
+
+    def __init__(
+        self, base_url: str, *, owner: str, allow_insecure_http: bool, transport: httpx2.AsyncBaseTransport | None
+    ) -> None:
+        """Raises: ValueError for an address that is not https (plain http: loopback only)."""
+        self.base_url: Final = check_base_url(base_url, allow_insecure_http=allow_insecure_http)
+        self._owner: Final = owner
+        self._transport: Final = new_transport() if transport is None else transport
+        self._closed = False
+
+    async def close(self) -> None:
+        """Close the connections and refuse further requests."""
+        self._closed = True
+        await self._transport.aclose()
+
+    def check_open(self) -> None:
+        """Raises: RuntimeError after `close`, because the transport would open a connection that nobody closes."""
+        if self._closed:
+            raise RuntimeError(f"This {self._owner} is closed.")
+
+    @asynccontextmanager
+    async def send(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None, *, timeout_s: float
+    ) -> AsyncIterator[Response]:
+        """Send one request and yield its response. `timeout_s` covers all, from connecting to the end of the block.
+
+        Raises: NoAnswer. RuntimeError after `close`.
+        """
+        self.check_open()
+        # A compressed body could unfold to any size, so that limits on the bytes that arrive would mean nothing.
+        fixed = {"User-Agent": _AGENT, "Accept-Encoding": "identity"}
+        request = httpx2.Request(method, self.base_url + path, headers={**fixed, **headers}, content=body)
+        try:
+            async with asyncio.timeout(timeout_s):
+                response = await self._start(request)
+                try:
+                    yield Response(self.base_url, response)
+                finally:
+                    await response.aclose()
+        except TimeoutError as error:
+            raise NoAnswer(self.base_url, error) from None
+
+    async def _start(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            return await self._transport.handle_async_request(request)
+        except (httpx2.HTTPError, OSError) as error:
+            raise NoAnswer(self.base_url, error) from None
+
+
+def new_transport() -> httpx2.AsyncHTTPTransport:
+    """Return a transport that never reuses a connection which the service may be closing."""
+    limits = httpx2.Limits(max_connections=_CONNECTIONS_MAX, keepalive_expiry=_IDLE_S)
+    return httpx2.AsyncHTTPTransport(limits=limits)
 
 
 def check_base_url(base_url: str, *, allow_insecure_http: bool = False) -> str:
     """Return the service's address without a trailing slash.
 
-    Raises: ValueError for anything but `https://host[:port][/path]`, or `http` where the host is this machine or
-        `allow_insecure_http` says so: an answer is signed, but who hears which Code is nobody else's business.
+    Raises: ValueError for anything but `https://host[:port][/path]`. Plain `http` is allowed for this machine, or with
+        `allow_insecure_http`: an answer is signed, but which Codes somebody hears is private.
     """
     try:
         url = httpx2.URL(base_url)
@@ -49,44 +174,8 @@ def check_base_url(base_url: str, *, allow_insecure_http: bool = False) -> str:
     return base_url.rstrip("/")
 
 
-async def get(
-    transport: httpx2.AsyncBaseTransport, base_url: str, path: str, headers: dict[str, str], timeout_s: float
-) -> Reply:
-    """Return the response to one GET, read whole within `timeout_s` seconds and `BODY_BYTES_MAX` bytes.
-
-    It speaks to the transport itself: an `httpx2.AsyncClient` would keep cookies, read `.netrc` and follow links, each
-    of which can tell one receiver from another.
-
-    Raises: ReceiverFailure `network` when no whole response came in time; Unverifiable when it is too large or encoded.
-    """
-    # Compressed bodies are not asked for, so that the ceiling counts what was sent and nothing can unfold.
-    asked = {"Accept-Encoding": "identity", "Accept": "application/json", **headers}
-    request = httpx2.Request("GET", base_url + path, headers=asked)
-    try:
-        async with asyncio.timeout(timeout_s):
-            response = await transport.handle_async_request(request)
-            try:
-                return await _read(response)
-            finally:
-                await response.aclose()
-    except (httpx2.HTTPError, OSError) as error:  # TimeoutError is an OSError
-        raise ReceiverFailure("network", explain_network_failure(base_url, error)) from None
-
-
-def failure_of_status(reply: Reply, now: datetime) -> ReceiverFailure | None:
-    """Return the failure that any route's status stands for, or None when it is the route's own to judge."""
-    if reply.status == httpx2.codes.TOO_MANY_REQUESTS:
-        explanation = "The service asked to be left alone for a while."
-        return ReceiverFailure("rate_limited", explanation, retry_after_s=parse_retry_after(reply.retry_after, now))
-    if 500 <= reply.status <= 599:  # noqa: PLR2004 - RFC 9110, section 15.6: every 5xx, known or not
-        explanation = "The service cannot answer at present."
-        retry_after_s = parse_retry_after(reply.retry_after, now)
-        return ReceiverFailure("temporarily_unavailable", explanation, retry_after_s=retry_after_s)
-    return None
-
-
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """Return how many seconds from now a `Retry-After` header asks for, 0 for the past, None for nonsense.
+    """Return the seconds from now in a `Retry-After` header: 0 for the past, None for a header without meaning.
 
     Source: RFC 9110, section 10.2.3.
     """
@@ -99,28 +188,6 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
         return max(0.0, (at - now).total_seconds())
     except (ValueError, TypeError, OverflowError):  # TypeError: a date without a zone
         return None
-
-
-async def _read(response: httpx2.Response) -> Reply:
-    headers = response.headers
-    max_age = _MAX_AGE.search(headers.get("cache-control", ""))
-    return Reply(
-        status=response.status_code,
-        body=await _read_body(response) if response.status_code == httpx2.codes.OK else b"",
-        retry_after=headers.get("retry-after"),
-        max_age_s=float(max_age[1]) if max_age else None,
-    )
-
-
-async def _read_body(response: httpx2.Response) -> bytes:
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Unverifiable("The body is encoded in a way that was not asked for.")
-    body = bytearray()
-    async for chunk in response.aiter_raw():
-        body += chunk
-        if len(body) > BODY_BYTES_MAX:
-            raise Unverifiable("The body is too large.")
-    return bytes(body)
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""Core's published verification keys, exactly as `GET /v1/keys` lists them."""
+"""Core's published verification keys, as `GET /v1/keys` lists them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from nacl.signing import VerifyKey
 
 from soundmark_sdk import base64url, strict_json
 from soundmark_sdk.failures import KeyUnknown, Unverifiable
-from soundmark_sdk.shapes import SHORT_TEXT, read_members, read_text
+from soundmark_sdk.members import SHORT_TEXT, read_members, read_text
 from soundmark_sdk.strict_json import JsonValue
 
-# One active key, one next, and a retiring one for each rotation within the longest Code's life; far fewer in practice.
+# One active key, one next key, and one retiring key for each rotation within the longest life of a Code: far fewer.
 KEY_COUNT_MAX: Final = 1000
 
 _KEY: Final = frozenset({"kty", "crv", "alg", "use", "kid", "x", "status"})
@@ -29,9 +29,9 @@ class KeySet:
     by_id: Mapping[str, VerifyKey]
 
     def verify(self, key_id: str, message: bytes, signature: str) -> None:
-        """Pass only when exactly the key `key_id` signed exactly these bytes.
+        """Accept only a signature over exactly these bytes by exactly the key `key_id`.
 
-        Raises: KeyUnknown when there is no such key; Unverifiable when the signature is not its.
+        Raises: KeyUnknown when the set lacks that key; Unverifiable when the signature is wrong.
         Source: RFC 8032.
         """
         key = self.by_id.get(key_id)
@@ -46,15 +46,15 @@ class KeySet:
 def read_key_set(body: bytes) -> KeySet:
     """Return the keys of a JWK Set as Core publishes it.
 
-    Keys of another type (`kty`) are passed over, as RFC 7517 asks, so that Core can publish one for a later version
-    beside them. Everything else must be exactly the published shape.
+    Keys of another type (`kty`) are skipped, as RFC 7517 asks, so that Core can publish one for a later version
+    beside them. Everything else must have exactly the published shape.
 
     Raises: Unverifiable.
     Source: wire contract, section 3, "GET /v1/keys"; RFC 7517, section 5; RFC 8037.
     """
     entries = read_members(strict_json.parse(body), {"keys"})["keys"]
     if not isinstance(entries, list) or len(entries) > KEY_COUNT_MAX:
-        raise Unverifiable("The published keys are not a list of sensible length.")
+        raise Unverifiable("The published keys are not a list of at most 1000.")
     by_id: dict[str, VerifyKey] = {}
     for entry in entries:
         if not isinstance(entry, dict) or not isinstance(entry.get("kty"), str):
@@ -74,5 +74,5 @@ def _read_key(entry: JsonValue) -> tuple[str, VerifyKey]:
         raise Unverifiable("A published key is not an Ed25519 signature key.")
     point = members["x"]
     if not isinstance(point, str) or len(raw := base64url.decode(point)) != crypto_sign_PUBLICKEYBYTES:
-        raise Unverifiable("A published key is not 32 bytes.")
+        raise Unverifiable("A published key does not have 32 bytes.")
     return read_text(members["kid"], SHORT_TEXT), VerifyKey(raw)

@@ -1,4 +1,4 @@
-"""How loud a sound is, what the band of frames holds, and where a sound is cut off."""
+"""Measure how loud a sound is, what the band of the frames holds, and where the sound is cut off."""
 
 import math
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ _ABOVE_HZ: Final = (19_750, 22_000)
 # Bins of 15 to 30 Hz at every rate.
 _BINS_PER_HZ: Final = 1 / 24
 _FULL_SCALE: Final = 0.999
-# "Where it is loudest" is the loudest second in all.
+# The band is measured where it is loudest: in one second altogether.
 _LOUDEST_S: Final = 1.0
-# A cut: this much less within a kilohertz, and nothing but an even floor above it. Voices and instruments fade.
+# A cut: this much less within a kilohertz, with an even floor above it. Voices and instruments fade instead.
 _CUT_DB: Final = 20.0
 _FLOOR_SPREAD_DB: Final = 12.0
 _CUT_MIN_HZ: Final = 4_000
@@ -29,9 +29,10 @@ _SMALLEST: Final = 1e-20  # -200 dBFS: below what any recording holds.
 class Levels:
     """Levels in dBFS (a full-scale sine has a peak of 0 and an RMS of -3), each None for digital silence.
 
-    `band_dbfs` is the level from 15 to 19.5 kHz in the loudest second of that band; `below_dbfs` and `above_dbfs` are
-    those of its neighbours at the same moments, as if they were as wide. `full_scale_share` is the share of samples at
-    full scale. `cut_hz` is where the sound is cut off below the band's upper end; None where it is not.
+    `band_dbfs` is the level from 15 to 19.5 kHz in the loudest second of that band. `below_dbfs` and `above_dbfs` are
+    the levels of its neighbours at the same moments, scaled to the same width. `full_scale_share` is the share of
+    samples at full scale. `cut_hz` is the frequency below the upper end of the band where the sound is cut off, or
+    None.
     """
 
     peak_dbfs: float | None
@@ -44,7 +45,7 @@ class Levels:
 
 
 class LevelMeter:
-    """Measures a recording that is fed in pieces of shape (samples, channels)."""
+    """Measures a recording in pieces of shape (samples, channels)."""
 
     def __init__(self, sample_rate: int) -> None:
         self._rate: Final = sample_rate
@@ -56,11 +57,11 @@ class LevelMeter:
         self._square_sum = 0.0
         self._full_scale_count = self._sample_count = 0
         self._spectrum = np.zeros(len(self._hz))
-        # By window: the power of the band, and of its neighbours.
+        # For each window, the power of the band and of its neighbours.
         self._parts: list[NDArray[np.float64]] = []
 
     def feed(self, samples: Samples) -> None:
-        """Measure what follows."""
+        """Measure the next piece."""
         magnitude = np.abs(samples)
         self._peak = max(self._peak, float(magnitude.max(initial=0.0)))
         self._square_sum += float(np.sum(np.square(samples, dtype=np.float64)))
@@ -72,38 +73,38 @@ class LevelMeter:
         for channel in range(samples.shape[1]):
             self._measure(pending[:usable, channel].reshape(-1, self._size), samples.shape[1], is_first=channel == 0)
 
-    def levels(self) -> Levels:
-        """Return what was measured so far."""
+    def summarize(self) -> Levels:
+        """Return the levels of everything so far."""
         mean_square = self._square_sum / max(1, self._sample_count)
-        band, below, above = self._loudest()
+        band, below, above = self._find_loudest()
         return Levels(
-            peak_dbfs=_decibels(self._peak**2),
-            rms_dbfs=_decibels(mean_square),
+            peak_dbfs=_to_decibels(self._peak**2),
+            rms_dbfs=_to_decibels(mean_square),
             full_scale_share=self._full_scale_count / max(1, self._sample_count),
-            band_dbfs=_decibels(band),
-            below_dbfs=_decibels(below),
-            above_dbfs=_decibels(above),
-            cut_hz=self._cut_hz(),
+            band_dbfs=_to_decibels(band),
+            below_dbfs=_to_decibels(below),
+            above_dbfs=_to_decibels(above),
+            cut_hz=self._find_cut_hz(),
         )
 
     def _measure(self, windows: Samples, channels: int, *, is_first: bool) -> None:
-        # Scaled so that the bins of a band add up to its mean square.
+        # The scale makes the bins of a band add up to its mean square.
         scale = 2 / (self._size * float(np.sum(self._window**2))) / channels
         power = np.abs(np.fft.rfft(windows * self._window, axis=1)) ** 2 * scale
         self._spectrum += power.sum(axis=0)
-        parts = np.stack([self._part(power, *edges) for edges in (BAND_HZ, _BELOW_HZ, _ABOVE_HZ)], axis=1)
+        parts = np.stack([self._measure_band(power, *edges) for edges in (BAND_HZ, _BELOW_HZ, _ABOVE_HZ)], axis=1)
         if is_first:
             self._parts.append(parts)
         else:
             self._parts[-1] += parts
 
-    def _part(self, power: NDArray[np.float64], low_hz: float, high_hz: float) -> NDArray[np.float64]:
+    def _measure_band(self, power: NDArray[np.float64], low_hz: float, high_hz: float) -> NDArray[np.float64]:
         bins = power[:, (self._hz >= low_hz) & (self._hz < high_hz)]
         width = (BAND_HZ[1] - BAND_HZ[0]) / (self._rate / self._size)
         mean: NDArray[np.float64] = bins.mean(axis=1) * width if bins.shape[1] else np.zeros(len(power))
         return mean
 
-    def _loudest(self) -> tuple[float, float, float]:
+    def _find_loudest(self) -> tuple[float, float, float]:
         parts = np.concatenate(self._parts) if self._parts else np.zeros((0, 3))
         if not len(parts):
             return 0.0, 0.0, 0.0
@@ -111,12 +112,12 @@ class LevelMeter:
         band, below, above = parts[np.argsort(parts[:, 0])[-count:]].mean(axis=0)
         return float(band), float(below), float(above)
 
-    def _cut_hz(self) -> float | None:
-        """Return where an even floor begins below the upper end of the band, a deep step under what lies before it."""
+    def _find_cut_hz(self) -> float | None:
+        """Return the frequency below the upper end of the band where the spectrum drops steeply to an even floor."""
         spacing = self._rate / self._size
         smooth = np.convolve(self._spectrum, np.ones(9) / 9, mode="same")
         spectrum_db = 10 * np.log10(np.maximum(smooth, _SMALLEST))
-        # The last bins lie in a converter's own filter.
+        # The last bins show the filter of the converter.
         end = int(0.48 * self._rate / spacing)
         best: tuple[float, float] | None = None
         for cut in range(round(_CUT_MIN_HZ / spacing), min(round(_CUT_MAX_HZ / spacing), end - round(800 / spacing))):
@@ -124,14 +125,14 @@ class LevelMeter:
             after = spectrum_db[cut + round(300 / spacing) : end]
             drop = before - float(after.max())
             if drop >= _CUT_DB and after.max() - np.median(after) <= _FLOOR_SPREAD_DB and (not best or drop > best[0]):
-                best = drop, self._edge_hz(spectrum_db, cut, (before + float(after.max())) / 2)
+                best = drop, self._find_edge_hz(spectrum_db, cut, (before + float(after.max())) / 2)
         return None if best is None else best[1]
 
-    def _edge_hz(self, spectrum_db: NDArray[np.float64], cut: int, middle_db: float) -> float:
+    def _find_edge_hz(self, spectrum_db: NDArray[np.float64], cut: int, middle_db: float) -> float:
         around = slice(cut - round(600 / (self._rate / self._size)), cut + round(600 / (self._rate / self._size)))
         below = np.flatnonzero(spectrum_db[around] < middle_db)
         return float(self._hz[around][below[0]]) if len(below) else float(self._hz[cut])
 
 
-def _decibels(power: float) -> float | None:
+def _to_decibels(power: float) -> float | None:
     return 10 * math.log10(power) if power > _SMALLEST else None

@@ -1,4 +1,4 @@
-"""Finding the beginnings and ends of frames, whether or not what lies between them can be decoded."""
+"""Find the beginnings and ends of frames, whether or not the frames can be decoded."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,35 +8,35 @@ from numpy.typing import NDArray
 
 from soundmark_sdk.resampling import RATE_HZ, Samples
 
-# A marker is 16 tones in 16 pairs of neighbouring places, from 15 kHz up, 46.875 Hz apart, for 16 times 1024 samples.
-# At the beginning of a frame they stand at the lower place of even pairs and the upper place of odd ones, at its end
-# the other way round (ggwave 0.4, measured on what it renders).
+# A marker is 16 tones that last for 16 times 1024 samples. Each lies in a pair of neighbouring places, 46.875 Hz apart,
+# from 15 kHz up. At the beginning of a frame the tones take the lower place of even pairs and the upper place of odd
+# pairs; at its end it is the other way round (ggwave 0.4, measured on its output).
 _WINDOW: Final = 1024
 _PLACES_PER_WINDOW: Final = RATE_HZ / _WINDOW
 _FIRST_PLACE: Final = 320
 _PAIRS: Final = 16
 _PATTERN: Final = np.where(np.arange(_PAIRS) % 2 == 0, 1.0, -1.0)
-# Two places on each side that hold no tone. Without them, a marker that is shifted by a pair looks like its opposite.
+# Two places on each side without a tone. Without these, a marker that is shifted by a pair looks like its opposite.
 _PLACES: Final = np.arange(-2, 2 * _PAIRS + 2)
 # Half a window: each marker fills some thirty of these steps.
 _STEP: Final = _WINDOW // 2
-# Noise reaches this in one of 60,000 windows; ten in a row are a marker.
+# Noise reaches this in one of 60,000 windows; ten such windows in a row are a marker.
 _MATCH_MIN: Final = 0.6
 _RUN_MIN: Final = 10
-# A gap in a marker, such as a codec makes, begins no other: two of a kind are an airtime apart, 140 steps at least.
+# A marker after a gap, such as a codec makes, is not a new one: two of a kind are an airtime apart, 140 steps or more.
 _APART_MIN: Final = 60
-# Speeds that are tried, each 0.05 % from the next; at 0.3 % the tones have moved by a whole place.
+# The speeds to try, each 0.05 % from the next. At 0.3 % the tones have moved by a whole place.
 _SPEEDS: Final = 1 + np.arange(-40, 41) * 0.0005
-# Zeros behind each window make places between the places of the transform.
+# Zeros after each window add places between those of the transform.
 _TRANSFORM: Final = 8 * _WINDOW
 _WINDOWS_AT_ONCE: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """How many frames begin and end in a sound, and at which speed it was played (1.003 is 0.3 % too fast).
+    """How many frames begin and end in a sound, and the speed at which it was played (1.003 is 0.3 % too fast).
 
-    `contrast_db` is the power of the markers' tones over that between them; None without a marker.
+    `contrast_db` compares the power of the marker tones with the power between them; None without a marker.
     """
 
     start_count: int
@@ -61,7 +61,7 @@ class MarkerSearch:
         self._bins: Final = np.rint(np.outer(_SPEEDS, place_hz) * _TRANSFORM / RATE_HZ).astype(int)
 
     def feed(self, samples: Samples) -> None:
-        """Go through the windows that these samples complete."""
+        """Search the windows that these samples complete."""
         self._pending = np.concatenate([self._pending, samples])
         if len(self._pending) < _WINDOW:
             return
@@ -70,8 +70,8 @@ class MarkerSearch:
             self._search(windows[first : first + _WINDOWS_AT_ONCE])
         self._pending = self._pending[len(windows) * _STEP :]
 
-    def found(self) -> Markers:
-        """Return what was found so far, at the speed at which the markers match best."""
+    def summarize(self) -> Markers:
+        """Return the markers so far, at the speed at which they match best."""
         best = int(np.argmax(self._weights)) if self._weights.any() else int(np.flatnonzero(_SPEEDS == 1)[0])
         starts, ends = (int(count) for count in self._counts[:, best])
         if not starts + ends:
@@ -81,7 +81,7 @@ class MarkerSearch:
 
     def _search(self, windows: Samples) -> None:
         power = np.abs(np.fft.rfft(windows, _TRANSFORM, axis=1)) ** 2
-        places = power[:, self._bins]  # By window, speed and place.
+        places = power[:, self._bins]  # For each window, speed and place.
         lower, upper = places[:, :, 2:-2:2], places[:, :, 3:-2:2]
         both = lower + upper
         likeness = np.divide(lower - upper, both, out=np.zeros_like(both), where=both > 0) @ _PATTERN / _PAIRS
@@ -92,9 +92,9 @@ class MarkerSearch:
         as_start = np.where(is_lower, lower, upper).mean(axis=2)
         as_end = np.where(is_lower, upper, lower).mean(axis=2)
         for window in range(len(windows)):
-            self._note(likeness[window], as_start[window], as_end[window])
+            self._count(likeness[window], as_start[window], as_end[window])
 
-    def _note(self, likeness: NDArray[np.float64], as_start: NDArray[np.float64], as_end: NDArray[np.float64]) -> None:
+    def _count(self, likeness: NDArray[np.float64], as_start: NDArray[np.float64], as_end: NDArray[np.float64]) -> None:
         matches = np.stack([likeness, -likeness]) >= _MATCH_MIN
         self._runs = np.where(matches, self._runs + 1, 0)
         self._counts += (self._runs == _RUN_MIN) & (self._since >= _APART_MIN)

@@ -1,4 +1,4 @@
-"""Measuring: from a verified resolution and a person's consent to the event that a publisher's backend reports."""
+"""Measure a verified resolution with a person's consent: make the event for the publisher's backend."""
 
 import json
 import re
@@ -26,11 +26,11 @@ _EVENT_ID_BYTES: Final = 16
 Obstacle: TypeAlias = Literal["consent_missing", "not_measured", "unverifiable"]
 
 
-class MeasurementRefused(Exception):  # noqa: N818 - like ReceiverFailure, an outcome and no error of the program
-    """Nothing was measured, for one of three reasons, and nothing left this function.
+class MeasurementRefused(Exception):  # noqa: N818 - an outcome and not an error, like ReceiverFailure
+    """Nothing was measured or sent, for one of three reasons.
 
-    `consent_missing`: nobody agreed, or to another integration's measuring, or later than now. `not_measured`: the Code
-    has no audience measurement. `unverifiable`: the measurement proof does not hold (any more): resolve again.
+    `consent_missing`: there is no consent, or it is for another integration, or it begins later. `not_measured`: the
+    Code has no audience measurement. `unverifiable`: the measurement proof is wrong or has expired; resolve again.
     """
 
     def __init__(self, obstacle: Obstacle, explanation: str) -> None:
@@ -41,10 +41,10 @@ class MeasurementRefused(Exception):  # noqa: N818 - like ReceiverFailure, an ou
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """A person agreed at `given_at` that this receiver takes part in the measuring of one integration.
+    """A person's agreement, given at `given_at`, that one integration may measure this receiver.
 
-    Make one only where somebody did. It is not sent; that it was there is what `measure` goes by, so a person who
-    withdraws is measured no more once the program drops it.
+    Make one only if the person agreed. It is never sent: `measure` only requires it, so after the person withdraws
+    their consent, the program must discard it.
     """
 
     integration_id: str
@@ -57,10 +57,10 @@ class Consent:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One measurement: the bytes of its event, which every delivery repeats as they are.
+    """One measurement: the bytes of its event, the same in every delivery.
 
-    Keep `body` until it was delivered, also over a restart, and never measure again to retry: the event's id stands in
-    it, and is what lets Audience count it once.
+    Keep `body` until it is delivered, even across a restart, and do not measure again to retry. The body holds the id
+    of the event, by which Audience counts it once.
     """
 
     integration_id: str
@@ -70,7 +70,7 @@ class Measurement:
     body: bytes = field(repr=False)
 
 
-def measure(  # noqa: PLR0913 - two are options
+def measure(  # noqa: PLR0913 - the last two are options
     resolution: Resolution,
     *,
     consent: Consent | None,
@@ -79,23 +79,23 @@ def measure(  # noqa: PLR0913 - two are options
     country: str | None = None,
     clock: Clock | None = None,
 ) -> Measurement:
-    """Return one measurement of now, made and not sent: nothing goes anywhere until its `body` is delivered.
+    """Return a measurement at the current time. Nothing is sent until its `body` is delivered.
 
-    `consent` has to be said: None refuses. `receiver_class` and `country` (ISO 3166-1 alpha-2) are what the caller
-    knows of the device; nothing is looked up. The proof is verified again, with the keys that verified the resolution:
-    its signature and times, that it is about the Code that was resolved, and the integration of the Code's policy.
+    Without a `consent` it refuses. `receiver_class` and `country` (ISO 3166-1 alpha-2) are what the caller knows about
+    the device; nothing is looked up. The proof is verified again, with the keys that verified the resolution: its
+    signature and times, its Code, and the integration of the Code's policy.
 
-    Raises: MeasurementRefused, and nothing is measured. ValueError for no receiver class or country.
+    Raises: MeasurementRefused. ValueError for an unknown receiver class or a malformed country.
     Source: API v1, "Audience measurement event"; wire contract, section 6, "Event".
     """
     if receiver_class not in RECEIVER_CLASSES:
-        raise ValueError("The receiver class is none of the contract's.")
+        raise ValueError("The contract has no such receiver class.")
     if country is not None and COUNTRY.fullmatch(country) is None:
         raise ValueError("A country is two capital letters of ISO 3166-1.")
     now = (SystemClock() if clock is None else clock).now().astimezone(UTC)
-    # Before anything else is looked at: without consent there is nothing to know.
+    # First: without consent, nothing about the resolution matters.
     if not isinstance(consent, Consent):
-        raise MeasurementRefused("consent_missing", "Nobody agreed to be measured.")
+        raise MeasurementRefused("consent_missing", "There is no consent to be measured.")
     integration_id = _check_proof(resolution, now)
     if consent.integration_id != integration_id:
         raise MeasurementRefused("consent_missing", "The consent is for another integration.")
@@ -106,12 +106,12 @@ def measure(  # noqa: PLR0913 - two are options
         occurred_at=now,
         receiver_class=receiver_class,
         country=country,
-        token=device_secret.measurement_token(integration_id, now.date()),
+        token=device_secret.derive_measurement_token(integration_id, now.date()),
     )
 
 
 def _check_proof(resolution: Resolution, now: datetime) -> str:
-    """Return the integration of a resolution whose proof holds now, for this Code and this policy."""
+    """Return the integration of a resolution, after verifying that its proof holds now for its Code and policy."""
     policy, proof = resolution.policy, resolution.measurement_proof
     if not policy.audience_measurement or policy.audience_integration_id is None or proof is None:
         raise MeasurementRefused("not_measured", "The Code is not measured.")
@@ -128,7 +128,7 @@ def _write(
     resolution: Resolution, *, occurred_at: datetime, receiver_class: ReceiverClass, country: str | None, token: str
 ) -> Measurement:
     proof = resolution.measurement_proof
-    assert proof is not None, "A proof that was checked is there."
+    assert proof is not None, "_check_proof accepts only a resolution with a proof"
     event_id = "evt_" + base64url.encode(secrets.token_bytes(_EVENT_ID_BYTES))
     event = {
         "event_id": event_id,

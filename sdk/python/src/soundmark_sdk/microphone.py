@@ -1,4 +1,4 @@
-"""Hearing frames through a microphone (extra `soundmark-sdk[microphone]`)."""
+"""Hear frames through a microphone (extra `soundmark-sdk[microphone]`)."""
 
 import importlib
 from collections.abc import Iterator
@@ -10,34 +10,34 @@ from numpy.typing import NDArray
 from soundmark_sdk.hearing import Frame, Listener
 from soundmark_sdk.resampling import RATE_HZ, RATE_MIN_HZ
 
-# A twentieth of a second: short beside a frame's 1.5 s, long beside a block's overhead.
+# A twentieth of a second is short compared with a frame (1.5 s) and long compared with the overhead of a block.
 _BLOCKS_PER_SECOND: Final = 20
 
 
-class MicrophoneUnavailable(RuntimeError):  # noqa: N818 - says what is so, like the failures do
-    """There is no microphone to listen through: the extra, PortAudio, the device or the permission is missing."""
+class MicrophoneUnavailable(RuntimeError):  # noqa: N818 - an outcome, like the failures
+    """There is no usable microphone: the extra, PortAudio, the device or the permission is missing."""
 
 
-class Source(AbstractContextManager["Source"], Protocol):
-    """Where sound comes from: opened as a context, read in blocks until None."""
+class SoundSource(AbstractContextManager["SoundSource"], Protocol):
+    """A source of sound: a context manager that is read in blocks until it returns None."""
 
     @property
     def sample_rate(self) -> int:
-        """Samples a second, at least 44 100."""
+        """Samples per second, at least 44,100."""
         ...
 
     def read(self) -> NDArray[Any] | None:
-        """Return the next mono samples, waiting for them; None when the sound is over."""
+        """Wait for the next mono samples and return them, or None at the end of the sound."""
         ...
 
 
 class Microphone:
-    """A `Source` over PortAudio through the `sounddevice` package, one channel of one input device."""
+    """One channel of an input device, through PortAudio and the `sounddevice` package."""
 
     def __init__(self, device: int | str | None = None, *, sample_rate: int | None = None) -> None:
-        """Open nothing yet; `device` is an id or part of a name as `python -m sounddevice` lists them.
+        """Choose a device, by an id or a part of a name from `python -m sounddevice`, without opening it.
 
-        Without `sample_rate` it is the device's own, or 48 kHz when that could not carry a frame.
+        The default `sample_rate` is that of the device, or 48 kHz if that could not carry a frame.
 
         Raises: MicrophoneUnavailable when the extra or PortAudio is not installed.
         """
@@ -48,8 +48,8 @@ class Microphone:
 
     @property
     def sample_rate(self) -> int:
-        """Samples a second; known once the microphone is open."""
-        assert self._sample_rate is not None, "The microphone is opened before it is asked for its rate."
+        """Samples per second, known when the microphone is open."""
+        assert self._sample_rate is not None, "the rate is known only after the microphone was opened"
         return self._sample_rate
 
     def __enter__(self) -> Self:
@@ -74,7 +74,7 @@ class Microphone:
                 raise
         except (self._sounddevice.PortAudioError, ValueError):
             raise MicrophoneUnavailable(
-                "The microphone cannot be opened: there is none, it may not be used, or not at this sample rate."
+                "The microphone cannot be opened: it is missing, access is denied, or it lacks this sample rate."
             ) from None
         self._stream = stream
         return self
@@ -89,7 +89,7 @@ class Microphone:
         Raises: MicrophoneUnavailable when the device goes away.
         """
         try:
-            # The second value tells of lost samples: the decoder stands a gap, and the frame comes again.
+            # The second value reports lost samples. The decoder tolerates a gap, and the frame is repeated.
             block, _ = self._stream.read(self.sample_rate // _BLOCKS_PER_SECOND)
         except self._sounddevice.PortAudioError:
             raise MicrophoneUnavailable("The microphone stopped.") from None
@@ -97,13 +97,13 @@ class Microphone:
         return samples
 
 
-def listen(source: Source | None = None, *, device: int | str | None = None) -> Iterator[Frame]:
-    """Yield each new frame as soon as it is heard, from a microphone or any other source.
+def listen(source: SoundSource | None = None, *, device: int | str | None = None) -> Iterator[Frame]:
+    """Yield each new frame as soon as it is heard, from a microphone or another source.
 
-    It ends when the source does (a microphone never) or when the iterator is closed; the device is open only between
-    the first `next` and then.
+    It ends with the source (a microphone never ends) or when the iterator is closed. The device is open only from the
+    first `next` until then.
 
-    Raises: MicrophoneUnavailable, at the first `next`, when there is no microphone to listen through.
+    Raises: MicrophoneUnavailable, at the first `next`.
     """
     with Microphone(device) if source is None else source as sound, Listener(sound.sample_rate) as listener:
         while (samples := sound.read()) is not None:

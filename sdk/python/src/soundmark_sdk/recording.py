@@ -1,9 +1,10 @@
-"""Reading recordings of any common kind, and hearing the frames in them."""
+"""Read recordings of the common kinds, and hear the frames in them."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, TypeAlias, TypeVar
+from typing import BinaryIO, Final, TypeAlias
 
 import numpy as np
 import soundfile
@@ -13,9 +14,8 @@ from soundmark_sdk.hearing import Frame, hear_samples
 from soundmark_sdk.resampling import RATE_MAX_HZ, RATE_MIN_HZ, Samples
 
 Recording: TypeAlias = str | os.PathLike[str] | BinaryIO
-T = TypeVar("T")
 
-# The only forms of libsndfile's many that are read: the fewer parsers meet a stranger's file, the better.
+# libsndfile reads many more formats. The fewer parsers an untrusted file can reach, the better.
 _PCM: Final = frozenset({"PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE"})
 _SUBTYPES: Final = {
     "WAV": _PCM,
@@ -26,18 +26,18 @@ _SUBTYPES: Final = {
     "MP3": frozenset({"MPEG_LAYER_II", "MPEG_LAYER_III"}),
 }
 _WAV_MAGIC: Final = frozenset({b"RIFF", b"RIFX", b"RF64"})
-# The bits that begin every MPEG frame, and those of its layer, of which 0 is none: ISO/IEC 11172-3, 2.4.1.3.
+# The bits that begin every MPEG frame, and the bits of its layer, where 0 is reserved: ISO/IEC 11172-3, 2.4.1.3.
 _MPEG_SYNC: Final = 0xFFE0
 _MPEG_LAYER: Final = 0x0006
 _ID3_HEADER_BYTES: Final = 10
 
-# Sound is held in memory a segment at a time. A frame lasts 3.2 s at most (measured, protocol 3), so it lies whole in
-# one of two segments that share four seconds.
+# Memory holds one segment of the sound at a time. A frame lasts 3.2 s at most (measured, protocol 3), so when two
+# segments share four seconds, one of them holds the whole frame.
 _OVERLAP_S: Final = 4
 _SEGMENT_MIN_S: Final = 2 * _OVERLAP_S
 _SEGMENT_MAX_S: Final = 60
 _SEGMENT_SAMPLES: Final = 16 * 1024 * 1024
-# A broadcast day. A few kilobytes of a compressed file can hold more silence than anyone waits for.
+# A broadcast day. A few kilobytes of a compressed file can hold more silence than anyone would wait for.
 DURATION_MAX_S: Final = 24 * 60 * 60
 
 
@@ -45,66 +45,64 @@ def hear(recording: Recording) -> list[Frame]:
     """Return the frames in a recording, each once.
 
     WAV (8, 16, 24 or 32-bit integers or floats), FLAC, OGG (Vorbis or Opus) and MP3; any number of channels; 44.1 to
-    768 kHz; up to 24 hours. Each channel is listened to by itself as well as their mean, in which a frame may cancel
-    out. Memory is bounded by the channels, not the length.
+    768 kHz; up to 24 hours. It listens to each channel and to their mean, in which a frame may cancel out. Memory
+    depends on the number of channels and not on the length.
 
-    Raises: ValueError for a file that is no such recording; OSError when it cannot be read, or not at any place in it.
+    Raises: ValueError for any other file; OSError for a file that cannot be read, or that has no positions.
     """
-    return with_opened(recording, _hear_opened)
-
-
-def _hear_opened(sound: soundfile.SoundFile) -> list[Frame]:
-    require_audible_rate(sound.samplerate)
-    heard: dict[Frame, None] = {}
-    for segment, _ in read_segments(sound):
-        for signal in signals(segment):
-            heard.update(dict.fromkeys(hear_samples(signal, sound.samplerate)))
+    with open_recording(recording) as sound:
+        _check_audible_rate(sound.samplerate)
+        heard: dict[Frame, None] = {}
+        for segment, _ in read_segments(sound):
+            for signal in split_signals(segment):
+                heard.update(dict.fromkeys(hear_samples(signal, sound.samplerate)))
     return list(heard)
 
 
-def require_audible_rate(sample_rate: int) -> None:
-    """Raises: ValueError for a sample rate at which no frame can be heard."""
+@contextmanager
+def open_recording(recording: Recording) -> Iterator[soundfile.SoundFile]:
+    """Yield the opened recording, if it has one of the formats that are read.
+
+    Raises: ValueError for any other file; OSError for a file that cannot be read, or that has no positions.
+    """
+    if isinstance(recording, str | os.PathLike):
+        with Path(recording).open("rb") as file, _open_sound(file) as sound:
+            yield sound
+    else:
+        with _open_sound(recording) as sound:
+            yield sound
+
+
+def _check_audible_rate(sample_rate: int) -> None:
     if not RATE_MIN_HZ <= sample_rate <= RATE_MAX_HZ:
         raise ValueError(f"The sample rate must be {RATE_MIN_HZ} to {RATE_MAX_HZ} Hz; below, frames are inaudible.")
 
 
-def with_opened(recording: Recording, use: Callable[[soundfile.SoundFile], T]) -> T:
-    """Return what `use` makes of the opened recording, once its form is known to be one that is read.
-
-    Raises: ValueError for a file that is no such recording; OSError when it cannot be read, or not at any place in it.
-    """
-    if isinstance(recording, str | os.PathLike):
-        with Path(recording).open("rb") as file:
-            return with_opened(file, use)
-    with _open(recording) as sound:
-        return use(sound)
-
-
-def _open(file: BinaryIO) -> soundfile.SoundFile:
-    kind = _kind_of(file)
+def _open_sound(file: BinaryIO) -> soundfile.SoundFile:
+    kind = _detect_kind(file)
     if kind is None:
         raise ValueError("That is not a WAV, FLAC, OGG or MP3 file; convert it to one of these first.")
     if kind == "MP3" and kind not in soundfile.available_formats():
-        raise ValueError("The libsndfile of this installation reads no MP3; version 1.1 or later does.")
+        raise ValueError("The installed libsndfile cannot read MP3; version 1.1 or later can.")
     try:
         sound = soundfile.SoundFile(file)
     except soundfile.LibsndfileError:
-        raise _broken(kind) from None
+        raise _make_broken_error(kind) from None
     if sound.samplerate < 1:
         sound.close()
-        raise _broken(kind)
+        raise _make_broken_error(kind)
     if sound.subtype not in _SUBTYPES.get(sound.format, ()):
         sound.close()
-        raise ValueError(f"The {kind} file has an encoding that is not read ({sound.format}, {sound.subtype}).")
+        raise ValueError(f"The {kind} file has an encoding that cannot be read ({sound.format}, {sound.subtype}).")
     return sound
 
 
-def _kind_of(file: BinaryIO) -> str | None:
-    """Return what the first bytes say the file is; None for all that is not read."""
+def _detect_kind(file: BinaryIO) -> str | None:
+    """Return the kind of file from its first bytes, or None for every other kind."""
     start = file.tell()
     magic = file.read(_ID3_HEADER_BYTES)
     if magic[:3] == b"ID3" and len(magic) == _ID3_HEADER_BYTES:
-        # The tag's length is four times seven bits: ID3v2.4, 3.1.
+        # The length of the tag is written in four groups of seven bits: ID3v2.4, 3.1.
         file.seek(sum(byte << shift for byte, shift in zip(magic[6:], (21, 14, 7, 0), strict=True)), os.SEEK_CUR)
         magic = file.read(4)
     file.seek(start)
@@ -117,9 +115,9 @@ def _kind_of(file: BinaryIO) -> str | None:
 
 
 def read_segments(sound: soundfile.SoundFile) -> Iterator[tuple[Samples, int]]:
-    """Yield overlapping pieces of shape (samples, channels), each with how many of its first samples came before.
+    """Yield overlapping pieces of shape (samples, channels), each with the number of samples that it repeats.
 
-    Raises: ValueError for a file that breaks off or is longer than a day.
+    Raises: ValueError for a file that is broken or longer than a day.
     """
     duration_s = _SEGMENT_SAMPLES // (sound.samplerate * sound.channels)
     length = sound.samplerate * min(max(duration_s, _SEGMENT_MIN_S), _SEGMENT_MAX_S)
@@ -132,26 +130,26 @@ def read_segments(sound: soundfile.SoundFile) -> Iterator[tuple[Samples, int]]:
             count += len(fresh)
             if count > DURATION_MAX_S * sound.samplerate:
                 raise ValueError("The recording is longer than 24 hours; cut it into shorter ones.")
-            known = segment[-overlap:]
-            segment = np.concatenate([known, fresh])
-            yield segment, len(known)
+            repeated = segment[-overlap:]
+            segment = np.concatenate([repeated, fresh])
+            yield segment, len(repeated)
     except soundfile.LibsndfileError:
-        raise _broken("WAV" if sound.format in {"WAVEX", "RF64"} else sound.format) from None
+        raise _make_broken_error("WAV" if sound.format in {"WAVEX", "RF64"} else sound.format) from None
 
 
-def _broken(kind: str) -> ValueError:
+def _make_broken_error(kind: str) -> ValueError:
     return ValueError(f"The {kind} file is broken.")
 
 
-def signals(segment: Samples) -> Iterator[Samples]:
-    """Yield the channels' mean, then each channel, all brought within -1..1; silent ones are left out."""
+def split_signals(segment: Samples) -> Iterator[Samples]:
+    """Yield the mean of the channels, then each channel, all scaled to -1..1; silent ones are left out."""
     finite = np.nan_to_num(segment, nan=0.0, posinf=0.0, neginf=0.0)
     channels = finite.shape[1]
-    yield from filter(np.any, map(_within_one, [finite.mean(axis=1)] if channels > 1 else []))
-    yield from filter(np.any, (_within_one(finite[:, channel]) for channel in range(channels)))
+    yield from filter(np.any, map(_scale, [finite.mean(axis=1)] if channels > 1 else []))
+    yield from filter(np.any, (_scale(finite[:, channel]) for channel in range(channels)))
 
 
-def _within_one(signal: NDArray[np.float32]) -> Samples:
-    # Float files may exceed full scale by any factor, and clipping would smear the tones.
+def _scale(signal: NDArray[np.float32]) -> Samples:
+    # A file of floats may exceed full scale by any factor, and clipping would distort the tones.
     scaled: Samples = signal / np.abs(signal).max(initial=1.0)
     return scaled

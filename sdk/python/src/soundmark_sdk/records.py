@@ -1,29 +1,26 @@
-"""What verification hands out: immutable records, made only from bytes whose signature was checked."""
+"""The records that verification returns, made only from bytes whose signature was checked."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Any
 
 from soundmark_sdk import timestamps
+from soundmark_sdk.keys import KeySet
 from soundmark_sdk.strict_json import JsonValue
-
-if TYPE_CHECKING:
-    # Reading keys needs the shapes, and reading shapes these records.
-    from soundmark_sdk.keys import KeySet
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What the issuer wants to happen. `resource` is the JSON object as signed, at most 16 KiB in all."""
+    """What the issuer wants to happen. `resource` is the JSON object as signed; an intent has at most 16 KiB."""
 
     type: str
     action: str
-    resource: dict[str, JsonValue]
+    resource: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Whether the Code may be measured. The integration's id is there exactly when it may."""
+    """Whether the Code may be measured. It names an integration exactly when it may."""
 
     audience_measurement: bool
     audience_integration_id: str | None
@@ -43,7 +40,7 @@ class MeasurementProof:
     signature: str
 
     def document(self) -> dict[str, JsonValue]:
-        """Return the proof as it stands on the wire, for the `proof` member of an Audience event."""
+        """Return the proof as the wire writes it, for the `proof` member of an Audience event."""
         document: dict[str, JsonValue] = {
             "xr_id": self.xr_id,
             "integration_id": self.integration_id,
@@ -60,9 +57,9 @@ class MeasurementProof:
 class Resolution:
     """A verified answer to one broadcast token.
 
-    `verified_at` is the receiver's own time of verification; `issued_at`, `expires_at` and `key_id` are the
-    envelope's. Past `expires_at` the answer proves nothing any more: resolve again. `verified_with` are the published
-    keys that it was verified with.
+    `verified_at` is the receiver's own time of verification, and `verified_with` are the published keys that it used.
+    `issued_at`, `expires_at` and `key_id` are those of the envelope. After `expires_at` the answer proves nothing:
+    resolve again.
     """
 
     xr_id: str
@@ -73,7 +70,7 @@ class Resolution:
     expires_at: datetime
     key_id: str
     verified_at: datetime
-    verified_with: "KeySet" = field(repr=False, compare=False)
+    verified_with: KeySet = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Streaming sample-rate conversion to the 48 kHz that frames are made at."""
+"""Convert a stream of samples to 48 kHz, the rate at which frames are made."""
 
 import math
 from typing import Final, TypeAlias
@@ -9,44 +9,44 @@ from numpy.typing import NDArray
 Samples: TypeAlias = NDArray[np.float32]
 
 RATE_HZ: Final = 48_000
-# Frames reach up to 19.5 kHz (measured), which needs Nyquist room; slower recordings have lost them.
+# Frames reach up to 19.5 kHz (measured), and recordings with a lower rate have lost that.
 RATE_MIN_HZ: Final = 44_100
-# Four times the fastest rate in use; a bound for the filter's size.
+# Four times the highest rate in use. It limits the size of the filter.
 RATE_MAX_HZ: Final = 768_000
 
-# Zero crossings of the sinc on either side: measured 0.1 dB down at most at 19.5 kHz,
-# and 80 dB where aliases would fold back below it.
+# The zero crossings of the sinc on either side. With 16, the loss at 19.5 kHz is 0.1 dB at most, and frequencies whose
+# aliases would fall below that are 80 dB down (measured).
 _CROSSINGS: Final = 16
 _KAISER_BETA: Final = 8.0
-# Positions between two samples that the filter knows: rounding to them leaves an error below -70 dB at 19.5 kHz.
+# The positions between two samples that the filter has. Rounding to them leaves an error below -70 dB at 19.5 kHz.
 _PHASES_MAX: Final = 4096
-# Outputs computed at a time, which bounds the memory of the gathered windows.
+# The outputs that are computed at a time, which limits the memory for their windows.
 _BLOCK: Final = 8192
 
 
 class Resampler:
-    """A windowed-sinc converter from one fixed rate to 48 kHz, fed piece by piece.
+    """A windowed-sinc converter from one fixed rate to 48 kHz.
 
-    Its output, pieces joined, does not depend on how the input was cut. Output is some 0.3 ms late at most; `flush`
-    brings out the rest.
+    The joined output does not depend on the sizes of the pieces of input. It is at most 0.3 ms late, and `flush`
+    returns the rest.
     """
 
     def __init__(self, sample_rate: int) -> None:
         """Raises: ValueError for a rate below 44.1 kHz, which cannot carry a frame, or above 768 kHz."""
         if not RATE_MIN_HZ <= sample_rate <= RATE_MAX_HZ:
-            raise ValueError(f"A frame can be heard at {RATE_MIN_HZ} to {RATE_MAX_HZ} samples a second only.")
+            raise ValueError(f"Frames can be heard only at {RATE_MIN_HZ} to {RATE_MAX_HZ} samples per second.")
         divisor = math.gcd(sample_rate, RATE_HZ)
-        # Output n lies at input position n * step / parts.
+        # Output n is the input at position n * step / parts.
         self._step, self._parts = sample_rate // divisor, RATE_HZ // divisor
         self._phases = min(self._parts, _PHASES_MAX)
         self._half = math.ceil(_CROSSINGS * max(1.0, sample_rate / RATE_HZ))
         self._bank = _filter_bank(self._half, self._phases, cutoff=min(1.0, RATE_HZ / sample_rate))
         self._pending: Samples = np.zeros(self._half - 1, np.float32)
-        # Where the next output lies after the first window's middle in `_pending`, in 1/parts of an input sample.
+        # The distance of the next output from the middle of the first window, in 1/parts of an input sample.
         self._offset = 0
 
     def feed(self, samples: Samples) -> Samples:
-        """Return what these samples (mono, -1..1) complete, at 48 kHz."""
+        """Return the output at 48 kHz that these samples (mono, -1..1) complete."""
         if self._step == self._parts:
             return samples
         self._pending = np.concatenate([self._pending, samples])
@@ -58,7 +58,7 @@ class Resampler:
         return np.concatenate(pieces) if pieces else np.zeros(0, np.float32)
 
     def flush(self) -> Samples:
-        """Return what is left, as if silence followed."""
+        """Return the rest of the output, as if silence followed."""
         return self.feed(np.zeros(self._half, np.float32))
 
     def _convert(self, first: int, count: int) -> Samples:
@@ -71,7 +71,7 @@ class Resampler:
 
 
 def _filter_bank(half: int, phases: int, cutoff: float) -> Samples:
-    """Return `phases + 1` rows of `2 * half` weights; row p reads the signal p/phases after the middle sample."""
+    """Return `phases + 1` rows of `2 * half` weights; row p is for the position p/phases after the middle sample."""
     taps = np.arange(1 - half, half + 1, dtype=np.float64)
     distance = taps[np.newaxis, :] - np.arange(phases + 1)[:, np.newaxis] / phases
     window = np.i0(_KAISER_BETA * np.sqrt(np.clip(1 - (distance / half) ** 2, 0, 1))) / np.i0(_KAISER_BETA)

@@ -1,4 +1,4 @@
-"""I-JSON in, canonical JSON out: what two implementations could read differently is refused."""
+"""Read I-JSON and write canonical JSON; refuse everything that two implementations could read differently."""
 
 import json
 import math
@@ -20,35 +20,37 @@ _EXPONENT_FROM: Final = 1e21
 
 
 def parse(text: bytes) -> JsonValue:
-    """Return the one value that these bytes stand for.
+    """Return the one value that these bytes encode.
 
-    Integers come back as `int` and everything written with a fraction or an exponent as `float`, so that a later
-    comparison can tell `1` from `1.0`.
+    An integer becomes an `int`; a number with a fraction or an exponent becomes a `float`, so that a later comparison
+    can tell `1` from `1.0`.
 
     Raises: Unverifiable for broken syntax, invalid UTF-8, a byte order mark, a repeated member name at any depth,
         `NaN` and `Infinity`, a lone surrogate, a number that a double cannot hold, and more than `DEPTH_MAX` levels.
     Source: RFC 7493; RFC 8259.
     """
     try:
-        value: JsonValue = json.loads(text.decode("utf-8"), object_pairs_hook=_unrepeated, parse_constant=_refuse)
+        value: JsonValue = json.loads(
+            text.decode("utf-8"), object_pairs_hook=_refuse_repeated_names, parse_constant=_refuse_constant
+        )
     except (ValueError, RecursionError):
         raise Unverifiable("The JSON is not I-JSON.") from None
-    check(value)
+    check_value(value)
     return value
 
 
-def canonical(value: Any, *, depth_max: int = DEPTH_MAX) -> bytes:
+def canonicalize(value: Any, *, depth_max: int = DEPTH_MAX) -> bytes:
     """Return the RFC 8785 form of a value that came from `parse` or from a Python caller.
 
-    Raises: Unverifiable for what JSON cannot say: cycles, non-finite or too large numbers, other Python types.
+    Raises: Unverifiable for everything that JSON cannot say: cycles, numbers that a double cannot hold, other types.
     Source: RFC 8785.
     """
-    check(value, depth_max=depth_max)
+    check_value(value, depth_max=depth_max)
     return rfc8785.dumps(value)
 
 
-def check(value: Any, *, depth_max: int = DEPTH_MAX) -> None:
-    """Pass only plain JSON values, at most `depth_max` containers deep; a cycle is deeper than any limit.
+def check_value(value: Any, *, depth_max: int = DEPTH_MAX) -> None:
+    """Accept only plain JSON values, at most `depth_max` containers deep; a cycle is deeper than any limit.
 
     Raises: Unverifiable.
     """
@@ -59,11 +61,11 @@ def check(value: Any, *, depth_max: int = DEPTH_MAX) -> None:
             _check_text(value)
         case int():
             if abs(value) > INTEGER_MAX:
-                raise Unverifiable("A number in the JSON is beyond what a double holds exactly.")
+                raise Unverifiable("A double cannot hold a number in the JSON exactly.")
         case float():
-            # From 1e21 on the canonical form has an exponent; below, it is an integer, and held to the same limit.
+            # From 1e21 on, the canonical form has an exponent. Below, it is an integer with the same limit.
             if not math.isfinite(value) or INTEGER_MAX < abs(value) < _EXPONENT_FROM:
-                raise Unverifiable("A number in the JSON is not what a double holds exactly.")
+                raise Unverifiable("A double cannot hold a number in the JSON exactly.")
         case list() | dict():
             if depth_max < 1:
                 raise Unverifiable("The JSON is nested too deeply.")
@@ -72,41 +74,41 @@ def check(value: Any, *, depth_max: int = DEPTH_MAX) -> None:
             raise Unverifiable("The value is not JSON.")
 
 
-def identical(left: JsonValue, right: JsonValue) -> bool:
-    """Whether two values are equal with the same types throughout: `1` is neither `1.0` nor `true`."""
+def are_identical(left: JsonValue, right: JsonValue) -> bool:
+    """Return whether two values are equal with the same types throughout: `1` is neither `1.0` nor `true`."""
     if type(left) is not type(right):
         return False
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(identical(left[name], right[name]) for name in left)
+        return left.keys() == right.keys() and all(are_identical(left[name], right[name]) for name in left)
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(identical, left, right))
+        return len(left) == len(right) and all(map(are_identical, left, right))
     return left == right
 
 
 def _check_children(value: list[Any] | dict[Any, Any], depth_max: int) -> None:
     if isinstance(value, list):
         for child in value:
-            check(child, depth_max=depth_max)
+            check_value(child, depth_max=depth_max)
         return
     for name, child in value.items():
         if not isinstance(name, str):
-            raise Unverifiable("A member name is not text.")
+            raise Unverifiable("A member name is not a string.")
         _check_text(name)
-        check(child, depth_max=depth_max)
+        check_value(child, depth_max=depth_max)
 
 
 def _check_text(text: str) -> None:
-    # Python strings can hold a lone surrogate (`"\ud800"` in JSON); UTF-8 cannot, so canonical bytes would not exist.
+    # A Python string can hold a lone surrogate (`"\ud800"` in JSON); UTF-8 cannot, so it has no canonical bytes.
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise Unverifiable("A text in the JSON holds a lone surrogate.")
+        raise Unverifiable("A string in the JSON holds a lone surrogate.")
 
 
-def _unrepeated(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+def _refuse_repeated_names(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("repeated member name")
     return members
 
 
-def _refuse(constant: str) -> None:
+def _refuse_constant(constant: str) -> None:
     raise ValueError(constant)

@@ -1,4 +1,4 @@
-"""The one timestamp spelling of the wire: RFC 3339, UTC, milliseconds, `Z`."""
+"""The only way in which the wire writes a time: RFC 3339, UTC, milliseconds, `Z`."""
 
 import re
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ _PATTERN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9
 
 
 def parse(text: object) -> datetime:
-    """Return the instant, in UTC, that a wire timestamp names.
+    """Return the time, in UTC, that a wire timestamp names.
 
     Raises: Unverifiable for any other spelling and for a date that does not exist.
     Source: wire contract, section 1, "Conventions".
@@ -20,9 +20,9 @@ def parse(text: object) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        raise Unverifiable("A timestamp names no date.") from None
+        raise Unverifiable("A timestamp names a date that does not exist.") from None
 
 
-def write(instant: datetime) -> str:
-    """Return the wire timestamp of an instant; the inverse of `parse`."""
-    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def write(time: datetime) -> str:
+    """Return the wire timestamp of a time; the inverse of `parse`."""
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Local verification: pure functions from received bytes to records, with no network and no clock of their own."""
+"""Verify answers and Codes: pure functions from received bytes to records, without network or clock."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,8 +8,7 @@ from typing import Any, Final
 from soundmark_sdk import base64url, timestamps
 from soundmark_sdk.failures import Unverifiable
 from soundmark_sdk.keys import KeySet
-from soundmark_sdk.records import MeasurementProof, Resolution, SignedCode
-from soundmark_sdk.shapes import (
+from soundmark_sdk.members import (
     BROADCAST_TOKEN,
     DIGEST,
     ORGANIZATION_ID,
@@ -18,16 +17,15 @@ from soundmark_sdk.shapes import (
     SIGNATURE,
     XR_ID,
     read_campaign_id,
-    read_intent,
-    read_measurement_proof,
     read_members,
-    read_policy,
     read_text,
     read_version,
 )
-from soundmark_sdk.strict_json import JsonValue, canonical, check, identical, parse
+from soundmark_sdk.records import MeasurementProof, Resolution, SignedCode
+from soundmark_sdk.shapes import read_intent, read_measurement_proof, read_policy
+from soundmark_sdk.strict_json import JsonValue, are_identical, canonicalize, check_value, parse
 
-# Receiver and server clocks may differ by this much, either way (API v1, "Limits").
+# The clocks of receiver and server may differ by this much, either way (API v1, "Limits").
 CLOCK_SKEW_MAX: Final = timedelta(minutes=2)
 RESOLUTION_PROOF_LIFETIME_MAX: Final = timedelta(minutes=2)
 MEASUREMENT_PROOF_LIFETIME_MAX: Final = timedelta(minutes=5)
@@ -52,27 +50,27 @@ _SIGNED_CODE: Final = frozenset(
 
 
 def digest_token(token: str) -> str:
-    """Return the SHA-256 of a broadcast token's characters, in base64url: what signatures bind a Code to."""
+    """Return the SHA-256 of a broadcast token's characters, in base64url. Signatures bind a Code to it."""
     return base64url.encode(hashlib.sha256(token.encode("ascii")).digest())
 
 
 def verify_answer(body: bytes, token: str, keys: KeySet, now: datetime) -> Resolution:
-    """Return what a resolution answer proves about the token heard, every value taken from the signed payload.
+    """Return what a resolution answer proves about a token, with every value taken from the signed payload.
 
-    Checked: I-JSON and closed shapes throughout; the Ed25519 signature by exactly the key named; that the payload is
-    canonical, equals the outer answer member by member and type by type, and answers for this token; both envelopes'
-    times, with at most two minutes of clock skew; and the measurement proof's own signature, Code and integration.
+    Checks that everything is I-JSON in closed shapes; that exactly the named key signed the payload (Ed25519); that the
+    payload is canonical, equals the outer answer member by member and type by type, and is about this token; that the
+    times hold, with at most two minutes of clock skew; and the measurement proof's signature, Code and integration.
 
     Raises: KeyUnknown when a newer key set could help; Unverifiable for everything else.
     Source: API v1, "Resolution proof envelope"; wire contract, section 3, "Resolution proof".
     """
     answer = read_members(parse(body), _ANSWER, {"measurement_proof"})
     if answer["signature_status"] != "verified":
-        raise Unverifiable("The answer does not claim to be verified.")
+        raise Unverifiable("The answer does not say that it is verified.")
     envelope = read_members(answer["resolution_proof"], _ENVELOPE)
     payload = _open_envelope(envelope, keys)
-    _compare(answer, payload, (*_MIRRORED, *({"measurement_proof"} & (answer.keys() | payload.keys()))))
-    _compare(envelope, payload, _ENVELOPE_MIRRORED)
+    _require_equal(answer, payload, (*_MIRRORED, *({"measurement_proof"} & (answer.keys() | payload.keys()))))
+    _require_equal(envelope, payload, _ENVELOPE_MIRRORED)
     if payload["token_digest"] != digest_token(read_text(token, BROADCAST_TOKEN)):
         raise Unverifiable("The answer is about another token.")
     issued_at, expires_at = timestamps.parse(payload["issued_at"]), timestamps.parse(payload["expires_at"])
@@ -99,19 +97,19 @@ def verify_signed_code(
 ) -> SignedCode:
     """Return what an `xr-code-v1` object proves: who issued which intent, and for how long.
 
-    A Code stays authentic after its expiry; give `now` to also require that it is within its life (two minutes of
-    clock skew), and `token` to require that it belongs to that broadcast token. Revocation is not in the object: only
-    resolving tells.
+    A Code stays authentic after its expiry. Pass `now` to also require that it has not expired (with two minutes of
+    clock skew), and `token` to require that it belongs to that broadcast token. The object does not say whether the
+    Code was revoked; only resolving does.
 
     Raises: KeyUnknown when a newer key set could help; Unverifiable for everything else.
     Source: wire contract, section 3, "signed_code".
     """
     document = dict(signed_code)
-    check(document)
+    check_value(document)
     members = read_members(document, _SIGNED_CODE)
     read_version(members["version"])
     key_id, signature = read_text(members["key_id"], SHORT_TEXT), read_text(members["signature"], SIGNATURE)
-    keys.verify(key_id, _signed_part(members), signature)
+    keys.verify(key_id, _canonicalize_signed(members), signature)
     code = _read_signed_code(members, key_id)
     if code.expires_at <= code.issued_at:
         raise Unverifiable("The Code expires before it begins.")
@@ -123,27 +121,27 @@ def verify_signed_code(
 
 
 def verify_measurement_proof(proof: JsonValue, keys: KeySet, now: datetime) -> MeasurementProof:
-    """Return a measurement proof whose own signature and times hold.
+    """Return a measurement proof, once its own signature and times are verified.
 
     Raises: KeyUnknown when a newer key set could help; Unverifiable for everything else.
     Source: API v1, "Measurement proof"; wire contract, section 3, "Measurement proof".
     """
     record = read_measurement_proof(proof)
-    assert isinstance(proof, dict), "A proof that was read is an object."
-    keys.verify(record.key_id, _signed_part(proof), record.signature)
+    assert isinstance(proof, dict), "read_measurement_proof accepts only objects"
+    keys.verify(record.key_id, _canonicalize_signed(proof), record.signature)
     check_times(record.issued_at, record.expires_at, now, MEASUREMENT_PROOF_LIFETIME_MAX)
     return record
 
 
 def check_times(issued_at: datetime, expires_at: datetime, now: datetime, lifetime_max: timedelta | None) -> None:
-    """Pass only a life of sensible length that holds now, give or take the clock skew.
+    """Accept only a permitted lifetime that includes `now`, give or take the clock skew.
 
     Raises: Unverifiable.
     """
     lifetime = expires_at - issued_at
     if lifetime <= timedelta(0) or (lifetime_max is not None and lifetime > lifetime_max):
         raise Unverifiable("The times do not span a permitted lifetime.")
-    # Differences of two instants cannot overflow, whatever far date was sent; sums could.
+    # A sum could overflow for a distant date; the difference of two times cannot.
     if issued_at - now > CLOCK_SKEW_MAX:
         raise Unverifiable("It is issued in the future.")
     if now - expires_at >= CLOCK_SKEW_MAX:
@@ -151,29 +149,29 @@ def check_times(issued_at: datetime, expires_at: datetime, now: datetime, lifeti
 
 
 def _open_envelope(envelope: Mapping[str, JsonValue], keys: KeySet) -> Mapping[str, JsonValue]:
-    """Return the payload, once exactly the named key is known to have signed its bytes."""
+    """Return the payload, after verifying that exactly the named key signed its bytes."""
     read_version(envelope["version"])
     key_id = read_text(envelope["key_id"], SHORT_TEXT)
     encoded, signature = envelope["payload"], read_text(envelope["signature"], SIGNATURE)
     if not isinstance(encoded, str) or not PAYLOAD_CHARACTERS_MIN <= len(encoded) <= PAYLOAD_CHARACTERS_MAX:
-        raise Unverifiable("The payload does not have its length.")
+        raise Unverifiable("The payload is too short or too long.")
     signed = base64url.decode(encoded)
     keys.verify(key_id, signed, signature)
     payload = parse(signed)
-    # Only Core could have signed another spelling, but then other implementations might read it differently.
-    if canonical(payload) != signed:
+    # Only Core could have signed another spelling, but other implementations might read that differently.
+    if canonicalize(payload) != signed:
         raise Unverifiable("The payload is not canonical.")
     return read_members(payload, _PAYLOAD, {"measurement_proof"})
 
 
-def _compare(outer: Mapping[str, JsonValue], inner: Mapping[str, JsonValue], names: tuple[str, ...]) -> None:
+def _require_equal(outer: Mapping[str, JsonValue], inner: Mapping[str, JsonValue], names: tuple[str, ...]) -> None:
     for name in names:
-        if name not in outer or name not in inner or not identical(outer[name], inner[name]):
-            raise Unverifiable("The answer differs from what was signed.")
+        if name not in outer or name not in inner or not are_identical(outer[name], inner[name]):
+            raise Unverifiable("The answer differs from the signed payload.")
 
 
 def _verify_measurement(payload: Mapping[str, JsonValue], keys: KeySet, now: datetime) -> MeasurementProof | None:
-    """Return the verified proof, present exactly when the policy measures, for this Code and this integration."""
+    """Return the verified proof for this Code and integration, or None when the policy does not measure."""
     policy = read_policy(payload["policy"])
     if policy.audience_measurement != ("measurement_proof" in payload):
         raise Unverifiable("The policy and the measurement proof contradict each other.")
@@ -185,8 +183,8 @@ def _verify_measurement(payload: Mapping[str, JsonValue], keys: KeySet, now: dat
     return proof
 
 
-def _signed_part(members: Mapping[str, JsonValue]) -> bytes:
-    return canonical({name: value for name, value in members.items() if name != "signature"})
+def _canonicalize_signed(members: Mapping[str, JsonValue]) -> bytes:
+    return canonicalize({name: value for name, value in members.items() if name != "signature"})
 
 
 def _read_signed_code(members: Mapping[str, JsonValue], key_id: str) -> SignedCode:

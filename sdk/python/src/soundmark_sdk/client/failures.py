@@ -1,36 +1,37 @@
-"""How a call to the service can fail: refused, not answered, or answered with what is no answer."""
+"""The failures of a call to the service: refused, not answered, or answered against the contract."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from soundmark_sdk.client.recovery import RememberedIssuance
+from soundmark_sdk.failures import Failure
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedField:
-    """One member or parameter that the service refused. `location` is body, query, path or header."""
+    """A member or parameter that the service refused. `location` is body, query, path or header."""
 
     location: str
     pointer: str
     message: str
 
 
-class ClientFailure(Exception):  # noqa: N818 - the wire documents call these outcomes failures, and so do callers
-    """A call did not get its answer.
+class ClientFailure(Failure):
+    """A call that got no answer it could use.
 
-    `unsettled` is set where an issuance failed and nobody can tell whether it took place: the client remembers it, and
-    the same call again, or `codes.resume`, finishes it without issuing twice.
+    `unsettled` is set when an issuance failed and may or may not have taken place. The client remembers it; the same
+    call again, or `codes.resume`, finishes it without issuing twice.
     """
 
     unsettled: RememberedIssuance | None = None
 
 
 class ApiProblem(ClientFailure):
-    """The service refused, or cannot at present; `code` says why, in the words of the wire contract.
+    """The service refused the call, or cannot perform it at the moment; `code` is one of the wire contract's.
 
-    `detail` and `errors` are the service's sentences for a developer, without the credential should it stand in them.
-    An answer that is no problem document (a proxy's page, say) has the code `unknown`. `retry_after_s` is how long the
-    service asked to be left alone (seconds from when it answered), or None when it did not say.
+    `detail` and `errors` are the service's sentences for a developer; a credential in them is removed. An answer
+    without a problem document, such as the page of a proxy, has the code `unknown`. `retry_after_s` is the pause that
+    the service asked for, in seconds from its answer, or None.
 
     Source: wire contract, section 1, "Errors".
     """
@@ -52,11 +53,11 @@ class ApiProblem(ClientFailure):
         self.detail: Final = detail
         self.errors: Final = errors
         self.request_id: Final = request_id
-        self.retry_after_s: Final = retry_after_s
+        self.retry_after_s = retry_after_s
 
 
 class ServiceUnreachable(ClientFailure):
-    """No complete answer came in time; `was_sent` is false where the service cannot have seen the request."""
+    """No complete answer arrived in time; `was_sent` is false when the service cannot have seen the request."""
 
     def __init__(self, explanation: str, *, was_sent: bool) -> None:
         super().__init__(explanation)
@@ -64,18 +65,18 @@ class ServiceUnreachable(ClientFailure):
 
 
 class AnswerMalformed(ClientFailure):
-    """A whole answer came, and is not what the wire contract knows: a member is missing, it is too large, a redirect.
+    """A complete answer arrived that breaks the wire contract: a member is missing, it is too large, a redirect.
 
-    The message never holds what was answered.
+    The message never holds a part of the answer.
     """
 
 
 class TenantNotGiven(ValueError):  # noqa: N818 - an outcome, like MicrophoneUnavailable
-    """Neither the call nor the client says which organisation or project it is about, and the credential is no key."""
+    """The call needs an organisation or project, and neither the call, nor the client, nor a server key names it."""
 
     def __init__(self, missing: Literal["organization_id", "project_id"]) -> None:
         what = "organisation" if missing == "organization_id" else "project"
         super().__init__(
-            f"Say which {what}: this credential is no server key, so give {missing} to the call or client."
+            f"This call needs {missing}. Pass it to the call or to the client; only a server key implies its {what}."
         )
         self.missing: Final = missing

@@ -1,45 +1,55 @@
-"""JSON answers into records, by the records' own types."""
+"""Turn JSON answers into records."""
 
-import dataclasses
-import json
-import types
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar
+
+import msgspec
 
 from soundmark_sdk import timestamps
 from soundmark_sdk.client.failures import AnswerMalformed
 from soundmark_sdk.client.records import Page, Record
-from soundmark_sdk.failures import ReceiverFailure
-from soundmark_sdk.records import Intent
+from soundmark_sdk.failures import Unverifiable
 
 R = TypeVar("R", bound=Record)
+T = TypeVar("T")
 
-_MAPPINGS: Final = {Mapping, dict}
-# Resolved once for each kind of record.
-_HINTS: Final[dict[type[Record], dict[str, Any]]] = {}
+# The only two parts of msgspec's messages that are repeated. The rest may hold the value that was refused.
+_MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
+_PATH: Final = re.compile(r" - at `\$(.+)`$")
+_INDEX: Final = re.compile(r"\[[^]]*\]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Envelope:
+    """The members that every list answer has."""
+
+    data: list[Any]
+    next_cursor: str | None
 
 
 def read_document(body: bytes) -> dict[str, Any]:
-    """Return the JSON object that a body is.
+    """Return the JSON object in a body.
 
     Raises: AnswerMalformed.
     """
     try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        raise AnswerMalformed("The service answered what is no JSON.") from None
-    return _object(document, "answer")
+        document = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise AnswerMalformed("The service's answer is not JSON.") from None
+    return _convert(dict[str, Any], document, "answer")
 
 
 def read_record(kind: type[R], document: Any, where: str = "answer") -> R:
-    """Return the record that a JSON object holds: every member it needs, and any others.
+    """Return the record in a JSON object, which may have more members than the record.
 
-    Raises: AnswerMalformed, naming the member that is missing or of another type; never what it held.
+    Raises: AnswerMalformed, which names the member that is missing or has another type, but not its value.
     """
-    members = _object(document, where)
-    values = {name: _read(hint, members, name, where) for name, hint in _hints(kind).items() if name != "document"}
-    return kind(**values, document=members)
+    record = _convert(kind, document, where)
+    _complete(record, document, where)
+    return record
 
 
 def read_page(kind: type[R], body: bytes) -> Page[R]:
@@ -48,81 +58,53 @@ def read_page(kind: type[R], body: bytes) -> Page[R]:
     Raises: AnswerMalformed.
     """
     document = read_document(body)
-    data = _read(tuple[kind, ...], document, "data", "answer")  # type: ignore[valid-type]  # a type at run time
-    return Page(data, _read(str | None, document, "next_cursor", "answer"), document)
+    envelope = _convert(_Envelope, document, "answer")
+    data = tuple(read_record(kind, item, "answer.data[]") for item in envelope.data)
+    return Page(data, envelope.next_cursor, document)
 
 
-def _hints(kind: type[Record]) -> dict[str, Any]:
-    if kind not in _HINTS:
-        hints = get_type_hints(kind)
-        _HINTS[kind] = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
-    return _HINTS[kind]
-
-
-def _read(hint: Any, members: Mapping[str, Any], name: str, where: str) -> Any:
-    if name not in members:
-        raise AnswerMalformed(f"The service's {where} lacks the member {name}.")
-    return _convert(hint, members[name], f"{where}.{name}")
-
-
-def _convert(hint: Any, value: Any, where: str) -> Any:  # noqa: PLR0911 - one way out for each sort of type
-    origin = get_origin(hint)
-    if origin in {Union, types.UnionType}:
-        return _any_of(get_args(hint), value, where)
-    if origin is Literal:
-        return _expect(value in get_args(hint), value, where)
-    if origin is tuple:
-        items = _expect(isinstance(value, list), value, where)
-        return tuple(_convert(get_args(hint)[0], item, f"{where}[]") for item in items)
-    if origin in _MAPPINGS:
-        kept = _object(value, where)
-        item_hint = get_args(hint)[1]
-        if isinstance(item_hint, type) and issubclass(item_hint, Record):
-            return {name: _convert(item_hint, item, f"{where}[]") for name, item in kept.items()}
-        return kept
-    if hint is datetime:
-        return _moment(value, where)
-    if hint is Intent:
-        return _intent(value, where)
-    if isinstance(hint, type) and issubclass(hint, Record):
-        return read_record(hint, value, where)
-    # A boolean is an int to Python and to nobody else.
-    return _expect(type(value) is hint, value, where)
-
-
-def _any_of(hints: tuple[Any, ...], value: Any, where: str) -> Any:
-    if value is None and type(None) in hints:
-        return None
-    others = [hint for hint in hints if hint is not type(None)]
-    if len(others) == 1:
-        return _convert(others[0], value, where)
-    return _expect(type(value) in others, value, where)
-
-
-def _intent(value: Any, where: str) -> Intent:
-    members = _object(value, where)
-    kind, action = _read(str, members, "type", where), _read(str, members, "action", where)
-    return Intent(kind, action, _object(members.get("resource"), f"{where}.resource"))
-
-
-def _moment(value: Any, where: str) -> datetime:
+def _convert(kind: type[T], value: Any, where: str) -> T:
     try:
-        return timestamps.parse(value)
-    except ReceiverFailure:
-        raise _other(where) from None
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        missing, path = _MISSING.match(str(error)), _PATH.search(str(error))
+        place = where + (_INDEX.sub("[]", path[1]) if path else "")
+        raise (_make_missing(place, missing[1]) if missing else _make_mistyped(place)) from None
 
 
-def _object(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _other(where)
-    return value
+def _complete(record: Record, document: Mapping[str, Any], where: str) -> None:
+    """Give the record, and every record inside it, its JSON object; check how their timestamps are written.
+
+    msgspec does neither: it keeps only the members that it knows, and it reads every spelling of RFC 3339.
+    """
+    object.__setattr__(record, "document", document)
+    for field in fields(record):
+        if field.name != "document":
+            _complete_value(getattr(record, field.name), document[field.name], f"{where}.{field.name}")
 
 
-def _expect(is_right: bool, value: Any, where: str) -> Any:
-    if not is_right:
-        raise _other(where)
-    return value
+def _complete_value(value: Any, original: Any, where: str) -> None:
+    match value:
+        case Record():
+            _complete(value, original, where)
+        case tuple():
+            for item, original_item in zip(value, original, strict=True):
+                _complete_value(item, original_item, f"{where}[]")
+        case dict():
+            for name, item in value.items():
+                _complete_value(item, original[name], f"{where}[]")
+        case datetime():
+            try:
+                timestamps.parse(original)
+            except Unverifiable:
+                raise _make_mistyped(where) from None
+        case _:
+            pass
 
 
-def _other(where: str) -> AnswerMalformed:
-    return AnswerMalformed(f"The service's {where} is of another type than the wire contract's.")
+def _make_missing(where: str, name: str) -> AnswerMalformed:
+    return AnswerMalformed(f"The service's {where} lacks the member {name}.")
+
+
+def _make_mistyped(where: str) -> AnswerMalformed:
+    return AnswerMalformed(f"The service's {where} has the wrong type.")

@@ -1,4 +1,4 @@
-"""What the service answers, as immutable records. A member that this release does not know is in `document` only."""
+"""The answers of the service, as immutable records. Members that this release does not know are only in `document`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from soundmark_sdk.records import Intent
-from soundmark_sdk.strict_json import JsonValue
 
 Role: TypeAlias = Literal["owner", "admin", "member", "billing"]
 KeyScope: TypeAlias = Literal["audience:read", "audience:write", "codes:read", "codes:write"]
@@ -16,9 +15,9 @@ AudienceMode: TypeAlias = Literal["demo", "contract", "self_service"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The base of all of them. `document` is the JSON object as it was answered, members of later releases included."""
+    """The base of every record. `document` is the whole JSON object, with the members of later releases."""
 
-    document: Mapping[str, JsonValue] = field(repr=False, compare=False)
+    document: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 R = TypeVar("R", bound=Record)
@@ -30,12 +29,12 @@ class Page(Generic[R]):
 
     data: tuple[R, ...]
     next_cursor: str | None
-    document: Mapping[str, JsonValue] = field(repr=False, compare=False)
+    document: Mapping[str, Any] = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Caller(Record):
-    """Who a credential stands for. The two ids and `scopes` are those of a server key; a person has an `email`."""
+    """The caller that a credential belongs to. A server key has two ids and `scopes`; a person has an `email`."""
 
     type: Literal["user", "api_key", "operator"]
     id: str
@@ -49,7 +48,7 @@ class Caller(Record):
 
 @dataclass(frozen=True, slots=True)
 class Organization(Record):
-    """An organisation; `role` is the caller's in it."""
+    """An organisation, with the caller's role in it."""
 
     id: str
     name: str
@@ -87,14 +86,14 @@ class ApiKey(Record):
 
 @dataclass(frozen=True, slots=True)
 class ApiKeyWithSecret(ApiKey):
-    """A server key with its secret, which the service shows this once."""
+    """A server key with its secret, which the service shows only once."""
 
     secret: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Member(Record):
-    """A person's part in an organisation."""
+    """A member of an organisation."""
 
     subject_id: str
     email: str
@@ -118,14 +117,14 @@ class Invitation(Record):
 
 @dataclass(frozen=True, slots=True)
 class InvitationWithSecret(Invitation):
-    """A new invitation with its secret, which the service shows this once."""
+    """A new invitation with its secret, which the service shows only once."""
 
     secret: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Joined(Record):
-    """The organisation that the caller belongs to now, and as what."""
+    """The organisation that the caller has joined, and the caller's role in it."""
 
     organization_id: str
     role: Role
@@ -133,7 +132,7 @@ class Joined(Record):
 
 @dataclass(frozen=True, slots=True)
 class AuditActor(Record):
-    """Who did it: `type` is user, api_key, system or platform."""
+    """The author of an audit entry; `type` is user, api_key, system or platform."""
 
     type: str
     id: str
@@ -141,7 +140,7 @@ class AuditActor(Record):
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry(Record):
-    """What somebody did in an organisation. Later releases know more actions."""
+    """An action in an organisation. Later releases of the service have more actions."""
 
     id: str
     organization_id: str
@@ -156,7 +155,7 @@ class AuditEntry(Record):
 
 @dataclass(frozen=True, slots=True)
 class AuditVerification(Record):
-    """Whether the audit log is what was written; `first_broken` is None where it is, or where none can be named."""
+    """Whether the audit log is unaltered. `first_broken` is the first altered entry, if there is one to name."""
 
     verified: bool
     entries: int
@@ -166,7 +165,7 @@ class AuditVerification(Record):
 
 @dataclass(frozen=True, slots=True)
 class ListedCode(Record):
-    """A Code as lists show it. The token is for the air, not for logs."""
+    """A Code in a list. Its token is for broadcasting, not for logs."""
 
     xr_id: str
     organization_id: str
@@ -185,22 +184,22 @@ class ListedCode(Record):
 
 @dataclass(frozen=True, slots=True)
 class Code(ListedCode):
-    """A Code with its intent and the `xr-code-v1` object, which `soundmark_sdk.verify_signed_code` verifies."""
+    """A Code with its intent and its `xr-code-v1` object, which `soundmark_sdk.verify_signed_code` verifies."""
 
     intent: Intent
-    signed_code: Mapping[str, JsonValue] = field(repr=False)
+    signed_code: Mapping[str, Any] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class CodeBatch(Record):
-    """The Codes of one batch, all of which were issued together."""
+    """The Codes of one batch, which were issued together."""
 
     data: tuple[Code, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun(Record):
-    """What an issuance would come to now: `code` is the problem's, or None where it would succeed."""
+    """The result that an issuance would have now: `code` is that of the problem, or None for success."""
 
     would_issue: bool
     code: str | None
@@ -209,7 +208,7 @@ class DryRun(Record):
 
 @dataclass(frozen=True, slots=True)
 class RevokedBatch(Record):
-    """How many Codes a batch revocation was asked for, revoked, and found revoked or expired."""
+    """How many Codes a batch revocation received, revoked, and found already revoked or expired."""
 
     requested_count: int
     revoked_count: int
@@ -218,7 +217,7 @@ class RevokedBatch(Record):
 
 @dataclass(frozen=True, slots=True)
 class Campaign(Record):
-    """A campaign; without dates it is open from the beginning, or without an end."""
+    """A campaign. Without `starts_at` it is open at once, and without `ends_at` it stays open."""
 
     id: str
     organization_id: str
@@ -233,7 +232,7 @@ class Campaign(Record):
 
 @dataclass(frozen=True, slots=True)
 class StoppedCampaign(Record):
-    """A campaign after an emergency stop, and how many Codes that revoked."""
+    """A campaign after an emergency stop, and the number of Codes that the stop revoked."""
 
     campaign: Campaign
     revoked_count: int
@@ -241,7 +240,7 @@ class StoppedCampaign(Record):
 
 @dataclass(frozen=True, slots=True)
 class CampaignCounts(Record):
-    """The Codes of a campaign by their state now: issued = active + expired + revoked."""
+    """The Codes of a campaign by their current state: issued = active + expired + revoked."""
 
     issued: int
     active: int
@@ -252,7 +251,7 @@ class CampaignCounts(Record):
 
 @dataclass(frozen=True, slots=True)
 class CampaignSummary(Record):
-    """A campaign and its Codes, counted at one moment."""
+    """A campaign and the counts of its Codes at one moment."""
 
     campaign: Campaign
     counts: CampaignCounts
@@ -262,7 +261,7 @@ class CampaignSummary(Record):
 
 @dataclass(frozen=True, slots=True)
 class CodesUsage(Record):
-    """The Codes of the month."""
+    """The Codes issued this month."""
 
     issued: int
     monthly_quota: int
@@ -271,7 +270,7 @@ class CodesUsage(Record):
 
 @dataclass(frozen=True, slots=True)
 class AudienceModeUsage(Record):
-    """The measured events of the month in one entitlement mode; without a quota where none is set."""
+    """The events of this month in one entitlement mode. `monthly_quota` is None without a quota."""
 
     mode: str
     events: int
@@ -281,7 +280,7 @@ class AudienceModeUsage(Record):
 
 @dataclass(frozen=True, slots=True)
 class AudienceUsage(Record):
-    """The Audience part; empty while that component does not answer."""
+    """The usage of Audience, empty while that component is unavailable."""
 
     status: Literal["available", "unavailable"]
     modes: tuple[AudienceModeUsage, ...]
@@ -289,7 +288,7 @@ class AudienceUsage(Record):
 
 @dataclass(frozen=True, slots=True)
 class Usage(Record):
-    """What an organisation used this calendar month (UTC), such as 2026-11."""
+    """An organisation's usage in a calendar month (UTC), such as 2026-11."""
 
     organization_id: str
     month: str
@@ -299,7 +298,7 @@ class Usage(Record):
 
 @dataclass(frozen=True, slots=True)
 class Integration(Record):
-    """An Audience integration, without its secret. `core_key_id` is the key of Core's that it trusts."""
+    """An Audience integration, without its secret. `core_key_id` names the key of Core that it trusts."""
 
     id: str
     organization_id: str
@@ -315,14 +314,14 @@ class Integration(Record):
 
 @dataclass(frozen=True, slots=True)
 class IntegrationWithSecret(Integration):
-    """An integration with its HMAC secret, which the service shows this once."""
+    """An integration with its HMAC secret, which the service shows only once."""
 
     hmac_secret: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedRetention(Record):
-    """What another retention changed, and exactly how much was deleted."""
+    """A change of retention, and exactly how much it deleted."""
 
     integration_id: str
     previous_retention_days: int
@@ -333,7 +332,7 @@ class ChangedRetention(Record):
 
 @dataclass(frozen=True, slots=True)
 class ReplacedCoreKey(Record):
-    """The key of Core's that an integration trusts now."""
+    """The key of Core that an integration trusts now."""
 
     integration_id: str
     core_key_id: str
@@ -341,14 +340,14 @@ class ReplacedCoreKey(Record):
 
 @dataclass(frozen=True, slots=True)
 class ReportPeriod(Record):
-    """Up to `to`, which is not a part of it; `document` has the other end, whose name Python has taken."""
+    """The period of a report, up to but not including `to`. `document` has `from`, which is a keyword of Python."""
 
     to: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class DayCounts(Record):
-    """A UTC day, such as 2026-11-20."""
+    """The counts of a UTC day, such as 2026-11-20."""
 
     day: str
     events: int
@@ -357,7 +356,7 @@ class DayCounts(Record):
 
 @dataclass(frozen=True, slots=True)
 class ReceiverCount(Record):
-    """A class of receivers."""
+    """The events of one class of receivers."""
 
     receiver_class: str
     events: int
@@ -365,7 +364,7 @@ class ReceiverCount(Record):
 
 @dataclass(frozen=True, slots=True)
 class FrequencyCount(Record):
-    """How many measurement tokens have exactly so many events."""
+    """The number of measurement tokens with exactly `frequency` events."""
 
     frequency: int
     tokens: int
@@ -373,7 +372,7 @@ class FrequencyCount(Record):
 
 @dataclass(frozen=True, slots=True)
 class ReportedCampaign(Record):
-    """A campaign; None are the Codes that belong to none."""
+    """The counts of a campaign, or of all Codes without a campaign (None)."""
 
     campaign_id: str | None
     events: int
@@ -382,7 +381,7 @@ class ReportedCampaign(Record):
 
 @dataclass(frozen=True, slots=True)
 class XrCodeCounts(Record):
-    """A Code."""
+    """The counts of a Code."""
 
     xr_id: str
     events: int
@@ -391,7 +390,7 @@ class XrCodeCounts(Record):
 
 @dataclass(frozen=True, slots=True)
 class CountryCount(Record):
-    """A country; None where none was named."""
+    """The events of a country, or those without a country (None)."""
 
     country: str | None
     events: int
@@ -399,7 +398,7 @@ class CountryCount(Record):
 
 @dataclass(frozen=True, slots=True)
 class IntegrityDay(Record):
-    """What was not counted twice on a UTC day of receipt."""
+    """The repetitions that were received on a UTC day and not counted."""
 
     day: str
     event_replays: int
@@ -409,7 +408,7 @@ class IntegrityDay(Record):
 
 @dataclass(frozen=True, slots=True)
 class IntegritySignals(Record):
-    """Of the whole days that the period touches, and of the whole integration whatever filters."""
+    """The repetitions on all days that the period touches, for the whole integration, whatever the filters."""
 
     scope: str
     event_replays: int
@@ -420,7 +419,7 @@ class IntegritySignals(Record):
 
 @dataclass(frozen=True, slots=True)
 class AudienceReport(Record):
-    """What an integration measured in a period."""
+    """The report of an integration about a period."""
 
     integration_id: str
     mode: str
@@ -439,7 +438,7 @@ class AudienceReport(Record):
 
 @dataclass(frozen=True, slots=True)
 class LegacyDay(Record):
-    """A UTC day of the time before XR v1."""
+    """The events of a UTC day before XR v1."""
 
     day: str
     events: int
@@ -447,7 +446,7 @@ class LegacyDay(Record):
 
 @dataclass(frozen=True, slots=True)
 class LegacyReport(Record):
-    """Daily aggregates that nobody verified, and whose reach cannot be compared."""
+    """Daily totals from before XR v1. Nobody verified them, and their reach cannot be compared."""
 
     label: str
     reach_comparable_to_xr_v1: bool
@@ -457,7 +456,7 @@ class LegacyReport(Record):
 
 @dataclass(frozen=True, slots=True)
 class SecretStatus(Record):
-    """Whether a credential is configured; what it is, nobody is told."""
+    """Whether a credential is configured. Its value is never shown."""
 
     configured: bool
     updated_at: datetime | None
@@ -465,7 +464,7 @@ class SecretStatus(Record):
 
 @dataclass(frozen=True, slots=True)
 class Setting(Record):
-    """What holds, and who says so."""
+    """The current value of a setting, and its source."""
 
     value: str | int | float | bool | None
     source: Literal["database", "environment", "default"]
@@ -474,7 +473,7 @@ class Setting(Record):
 
 @dataclass(frozen=True, slots=True)
 class PlatformSettings(Record):
-    """Everything that an administrator of the platform may set, by name."""
+    """All settings of the platform, by name."""
 
     secrets: Mapping[str, SecretStatus]
     configuration: Mapping[str, Setting]

@@ -1,11 +1,11 @@
-"""Reporting tokens: short-lived JWTs that say a person agreed, issued by a publisher to its own receivers."""
+"""Issue and check reporting tokens: short-lived JWTs by which a publisher confirms that a person agreed."""
 
 from datetime import timedelta
 from typing import Any, Final, Literal, TypeAlias
 
 from soundmark_sdk.clock import Clock, SystemClock
 from soundmark_sdk.measuring import Consent
-from soundmark_sdk.shapes import INTEGRATION_ID
+from soundmark_sdk.members import INTEGRATION_ID
 
 try:
     import jwt
@@ -16,12 +16,12 @@ except ImportError:
 
 # API v1, "Authentication", 8.
 LIFETIME_MAX: Final = timedelta(minutes=5)
-# A token may be issued by another machine, whose clock is ahead.
+# Another machine may issue a token, and its clock may be ahead.
 CLOCK_SKEW_MAX_S: Final = 10
 KEY_BYTES_MIN: Final = 32  # RFC 7518, section 3.2
 TOKEN_CHARACTERS_MAX: Final = 8192
 
-# One algorithm, so that no token can choose a weaker one.
+# Only one algorithm, so that a token cannot choose a weaker one.
 _ALGORITHM: Final = "HS256"
 _CONSENT, _INTEGRATION = "svc_audience_consent", "svc_audience_integration_id"
 
@@ -29,7 +29,7 @@ Refusal: TypeAlias = Literal["malformed", "expired", "consent_missing", "other_i
 
 
 class SessionRefused(Exception):  # noqa: N818 - an outcome, like ReceiverFailure
-    """A reporting token lets nobody in, for one of four reasons. Nothing of the token is repeated."""
+    """A reporting token was refused, for one of four reasons. The message holds nothing of the token."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(f"The reporting token was refused: {refusal}.")
@@ -37,18 +37,18 @@ class SessionRefused(Exception):  # noqa: N818 - an outcome, like ReceiverFailur
 
 
 class ReportingTokens:
-    """Issues and judges the reporting tokens of one integration under the publisher's own key (HS256).
+    """Issues and checks the reporting tokens of one integration with the publisher's own key (HS256).
 
-    The key is the publisher's: it is neither the service's nor the integration's HMAC secret. One key issues and judges
-    because the reference backend is one program; whoever issues elsewhere gives the key to both.
+    The publisher chooses the key; it is not the integration's HMAC secret. The same key issues and checks, because the
+    reference backend is one program. If another program issues the tokens, give it the same key.
     """
 
     def __init__(self, key: bytes, integration_id: str, *, clock: Clock | None = None) -> None:
-        """Raises: ValueError for a key of less than 32 bytes, or no integration's id; never with the key in it."""
+        """Raises: ValueError, without the key, for a key of less than 32 bytes or a malformed integration id."""
         if len(key) < KEY_BYTES_MIN:
             raise ValueError("The reporting key must be at least 32 bytes.")
         if INTEGRATION_ID.fullmatch(integration_id) is None:
-            raise ValueError("That is no integration's id.")
+            raise ValueError("That is not the id of an integration.")
         self._key: Final = key
         self.integration_id: Final = integration_id
         self._clock: Final[Clock] = SystemClock() if clock is None else clock
@@ -57,9 +57,9 @@ class ReportingTokens:
         return f"{type(self).__name__}({self.integration_id!r})"
 
     def issue(self, consent: Consent, *, lifetime: timedelta = LIFETIME_MAX) -> str:
-        """Return a token for a receiver whose person agreed. It names nobody: consent, integration and times are all.
+        """Return a token for a receiver whose person agreed. It holds only the consent, the integration and times.
 
-        Raises: ValueError for a consent to another integration or of later than now, or more than five minutes.
+        Raises: ValueError for a consent to another integration or in the future, or a lifetime over five minutes.
         """
         now = self._clock.now()
         if consent.integration_id != self.integration_id or consent.given_at > now:
@@ -76,20 +76,20 @@ class ReportingTokens:
         return jwt.encode(claims, self._key, algorithm=_ALGORITHM)
 
     def check(self, token: str) -> None:
-        """Pass only a token of this key that holds now, for a person who agreed to this integration's measuring.
+        """Accept only a token of this key that is valid now, with a person's consent to this integration.
 
-        Other claims are allowed and say nothing, but `aud` and `nbf`: a token for another audience, or of later, is
+        Other claims are ignored, except for `aud` and `nbf`: a token with an audience, or that is not valid yet, is
         refused.
 
         Raises: SessionRefused.
         Source: API v1, "Authentication", 8; RFC 7519.
         """
         claims = self._read(token)
-        issued_at, expires_at = _seconds(claims["iat"]), _seconds(claims["exp"])
+        issued_at, expires_at = _require_seconds(claims["iat"]), _require_seconds(claims["exp"])
         if not 0 < expires_at - issued_at <= LIFETIME_MAX.total_seconds():
             raise SessionRefused("malformed")
         now_s = self._clock.now().timestamp()
-        begins_at = max(issued_at, _seconds(claims.get("nbf", issued_at)))
+        begins_at = max(issued_at, _require_seconds(claims.get("nbf", issued_at)))
         if now_s >= expires_at or begins_at > now_s + CLOCK_SKEW_MAX_S:
             raise SessionRefused("expired")
         if claims.get(_CONSENT) is not True:
@@ -100,7 +100,7 @@ class ReportingTokens:
     def _read(self, token: str) -> dict[str, Any]:
         if len(token) > TOKEN_CHARACTERS_MAX:
             raise SessionRefused("malformed")
-        # The times are judged by our own clock, and more strictly.
+        # The times are checked in `check`, with our own clock and more strictly.
         try:
             claims: dict[str, Any] = jwt.decode(
                 token,
@@ -113,8 +113,8 @@ class ReportingTokens:
         return claims
 
 
-def _seconds(value: object) -> int:
-    # Whole seconds, as `issue` writes them: neither text nor true, nor a number that no clock has.
+def _require_seconds(value: object) -> int:
+    # Whole seconds, as `issue` writes them; not a string, a boolean or a fraction.
     if type(value) is not int:
         raise SessionRefused("malformed")
     return value

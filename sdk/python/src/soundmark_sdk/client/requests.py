@@ -1,4 +1,4 @@
-"""What a caller wants of the service, where it is more than an id or two."""
+"""What a caller can ask for, beyond an id or two: what to issue, and which records to list or report."""
 
 import enum
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from soundmark_sdk import timestamps
 from soundmark_sdk.client.records import Status
 from soundmark_sdk.failures import Unverifiable
 from soundmark_sdk.records import Intent
-from soundmark_sdk.shapes import canonical_intent
+from soundmark_sdk.shapes import canonicalize_intent
 from soundmark_sdk.strict_json import JsonValue
 
 
 class Unchanged(enum.Enum):
-    """What stands for a member that is not sent."""
+    """The default of members that are not sent."""
 
     UNCHANGED = "unchanged"
 
@@ -23,11 +23,11 @@ UNCHANGED: Final = Unchanged.UNCHANGED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """A Code that is to be issued: what `codes.issue` and `issue_batch` take.
+class IssueRequest:
+    """A Code to issue, for `codes.issue` and `codes.issue_batch`.
 
-    Without `organization_id` and `project_id` it is issued where the client or its server key belongs. With
-    `audience_integration_id` its audience is measured through that integration.
+    Without `organization_id` and `project_id` it is issued for those of the client or its server key. With
+    `audience_integration_id` that integration measures its audience.
 
     Source: API v1, "Codes".
     """
@@ -40,14 +40,14 @@ class Wish:
     organization_id: str | None = None
     project_id: str | None = None
 
-    def document(self) -> dict[str, Any]:
-        """Return the request's JSON object but for its tenant; the same wish always returns the same.
+    def make_document(self) -> dict[str, Any]:
+        """Return the JSON object of the request without its tenant; equal requests return equal objects.
 
         Raises: ValueError for an intent that has no canonical form or is too large, and for a time without a zone.
         """
         intent: JsonValue = {"type": self.intent.type, "action": self.intent.action, "resource": self.intent.resource}
         try:
-            canonical_intent(intent)
+            canonicalize_intent(intent)
         except Unverifiable:
             raise ValueError(
                 "The intent cannot be written as canonical JSON of at most 16 KiB and 32 levels."
@@ -55,7 +55,7 @@ class Wish:
         document: dict[str, Any] = {}
         if self.campaign_id is not None:
             document["campaign_id"] = self.campaign_id
-        document |= {"issuer": self.issuer, "expires_at": moment(self.expires_at), "intent": intent}
+        document |= {"issuer": self.issuer, "expires_at": write_time(self.expires_at), "intent": intent}
         if self.audience_integration_id is not None:
             document["audience"] = {"enabled": True, "integration_id": self.audience_integration_id}
         return document
@@ -63,7 +63,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeFilters:
-    """Which Codes a list is to have: all that is given must hold; `created_to` is not included."""
+    """The Codes to list: those that match every filter. `created_to` is exclusive."""
 
     project_id: str | None = None
     campaign_id: str | None = None
@@ -72,23 +72,23 @@ class CodeFilters:
     created_from: datetime | None = None
     created_to: datetime | None = None
 
-    def query(self) -> dict[str, str | None]:
+    def make_query(self) -> dict[str, str | None]:
         """Return the parameters of the request."""
         return {
             "project_id": self.project_id,
             "campaign_id": self.campaign_id,
             "status": self.status,
             "issuer": self.issuer,
-            "created_from": moment(self.created_from),
-            "created_to": moment(self.created_to),
+            "created_from": write_time(self.created_from),
+            "created_to": write_time(self.created_to),
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilters:
-    """Which audit entries are wanted: all that is given must hold; `to_at` is not included.
+    """The audit entries to list: those that match every filter. `to_at` is exclusive.
 
-    `actor` is a person's subject id or a server key's id.
+    `actor` is the subject id of a person or the id of a server key.
     """
 
     action: str | None = None
@@ -96,16 +96,17 @@ class AuditFilters:
     from_at: datetime | None = None
     to_at: datetime | None = None
 
-    def query(self) -> dict[str, str | None]:
+    def make_query(self) -> dict[str, str | None]:
         """Return the parameters of the request."""
-        return {"action": self.action, "actor": self.actor, "from": moment(self.from_at), "to": moment(self.to_at)}
+        period = {"from": write_time(self.from_at), "to": write_time(self.to_at)}
+        return {"action": self.action, "actor": self.actor, **period}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFilters:
-    """What a report is to be about: all that is given must hold; `to_at` is not included.
+    """The events to report: those that match every filter. `to_at` is exclusive.
 
-    Without `from_at` it begins with the start of retention, without `to_at` it ends now.
+    Without `from_at` the report begins where the retention does, without `to_at` it ends now.
     """
 
     from_at: datetime | None = None
@@ -113,33 +114,33 @@ class ReportFilters:
     campaign_id: str | None = None
     xr_id: str | None = None
 
-    def period(self) -> dict[str, str | None]:
-        """Return the parameters that say when."""
-        return {"from": moment(self.from_at), "to": moment(self.to_at)}
+    def make_period(self) -> dict[str, str | None]:
+        """Return the parameters of the period alone."""
+        return {"from": write_time(self.from_at), "to": write_time(self.to_at)}
 
-    def query(self) -> dict[str, str | None]:
+    def make_query(self) -> dict[str, str | None]:
         """Return the parameters of the request."""
-        return {**self.period(), "campaign_id": self.campaign_id, "xr_id": self.xr_id}
+        return {**self.make_period(), "campaign_id": self.campaign_id, "xr_id": self.xr_id}
 
 
 EVERYTHING: Final = ReportFilters()
 
 
-def moment(instant: datetime | None) -> str | None:
+def write_time(time: datetime | None) -> str | None:
     """Return a time as the wire writes it.
 
-    Raises: ValueError for a time without a zone: nobody could tell when it is.
+    Raises: ValueError for a time without a zone, because it is ambiguous.
     """
-    if instant is None:
+    if time is None:
         return None
-    if instant.utcoffset() is None:
+    if time.utcoffset() is None:
         raise ValueError("A time must have a time zone.")
-    return timestamps.write(instant)
+    return timestamps.write(time)
 
 
-def writable(value: str | datetime | None) -> str | None:
-    """Return what stands in the JSON of a request: a time as the wire writes it, anything else as it is.
+def write_value(value: str | datetime | None) -> str | None:
+    """Return a value as the JSON of a request writes it: only a time changes.
 
     Raises: ValueError for a time without a zone.
     """
-    return moment(value) if isinstance(value, datetime) else value
+    return write_time(value) if isinstance(value, datetime) else value

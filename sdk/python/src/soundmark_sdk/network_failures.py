@@ -1,4 +1,4 @@
-"""What a connection that failed is to whoever reads about it: which address, and why."""
+"""Explain in one sentence why a request got no complete answer: which address, and what happened."""
 
 import errno
 import socket
@@ -19,21 +19,21 @@ _CAUSES_MAX: Final = 16
 
 
 def could_not_connect(error: Exception) -> bool:
-    """Return whether no connection was made, so that the service cannot have seen the request."""
+    """Return whether there was no connection, so that the service cannot have seen the request."""
     return isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
 
 
 def explain_network_failure(base_url: str, error: Exception) -> str:
-    """Return the sentence for a request that got no complete answer. No word in it comes from the other side."""
+    """Return a sentence for a request that got no complete answer. It holds no text from the other side."""
     if could_not_connect(error):
-        return f"Nothing answers at {base_url} ({_reason(error)})."
+        return f"Nothing answers at {base_url} ({_describe_cause(error)})."
     if isinstance(error, TimeoutError | httpx2.TimeoutException):
         return f"{base_url} did not answer completely in time."
     return f"{base_url} did not answer completely: the connection broke."
 
 
-def _reason(error: Exception) -> str:
-    for cause in _causes(error):
+def _describe_cause(error: Exception) -> str:
+    for cause in _iterate_causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return "its TLS certificate cannot be verified"
         if isinstance(cause, ssl.SSLError):
@@ -45,14 +45,14 @@ def _reason(error: Exception) -> str:
     return "no connection in time" if isinstance(error, httpx2.ConnectTimeout) else "no connection can be made"
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the failure and what is behind it. Several addresses of one name may each have failed in its own way."""
+def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error and its causes. A host with several addresses may have failed at each for another reason."""
     waiting = [error]
     for _ in range(_CAUSES_MAX):
         if not waiting:
             return
         cause = waiting.pop()
         yield cause
-        waiting += [behind for behind in (cause.__cause__, cause.__context__) if behind is not None]
+        waiting += [deeper for deeper in (cause.__cause__, cause.__context__) if deeper is not None]
         if isinstance(cause, BaseExceptionGroup):
             waiting += cause.exceptions

@@ -1,0 +1,161 @@
+"""Audience integrations and their reports."""
+
+from collections.abc import AsyncIterator
+from typing import BinaryIO
+
+from soundmark_sdk.client._async.group import AsyncGroup
+from soundmark_sdk.client.calls import PAGE_SIZE_MAX, Call, make_call, make_get, quote_id
+from soundmark_sdk.client.records import (
+    AudienceMode,
+    AudienceReport,
+    ChangedRetention,
+    Integration,
+    IntegrationWithSecret,
+    LegacyReport,
+    Page,
+    ReplacedCoreKey,
+)
+from soundmark_sdk.client.requests import EVERYTHING, ReportFilters
+
+
+class AsyncIntegrations(AsyncGroup):
+    """The Audience integrations of a project. Server keys need `audience:write`, for lists `audience:read`."""
+
+    async def create(
+        self,
+        mode: AudienceMode,
+        *,
+        retention_days: int,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+    ) -> IntegrationWithSecret:
+        """Create an integration. Only this answer contains its HMAC secret.
+
+        If the answer is lost, so is the secret: find the integration with `list`; revoke it or use `rotate_secret`.
+        """
+        tenant = await self._sender.choose_project(organization_id, project_id)
+        document = {**tenant, "mode": mode, "retention_days": retention_days}
+        return await self._sender.call(IntegrationWithSecret, make_call("POST", "/v1/audience/integrations", document))
+
+    async def revoke(
+        self, integration_id: str, *, organization_id: str | None = None, project_id: str | None = None
+    ) -> Integration:
+        """End measuring for an integration; its reports stay available. Revoking it again changes nothing."""
+        path = f"/v1/audience/integrations/{quote_id(integration_id)}/revoke"
+        tenant = await self._sender.choose_project(organization_id, project_id)
+        return await self._sender.call(Integration, make_call("POST", path, is_repeatable=True, **tenant))
+
+    async def rotate_secret(
+        self, integration_id: str, *, organization_id: str | None = None, project_id: str | None = None
+    ) -> IntegrationWithSecret:
+        """Replace the HMAC secret of an active integration. Only this answer contains it; the old one stops working."""
+        path = f"/v1/audience/integrations/{quote_id(integration_id)}/secret"
+        tenant = await self._sender.choose_project(organization_id, project_id)
+        return await self._sender.call(IntegrationWithSecret, make_call("POST", path, is_repeatable=False, **tenant))
+
+    async def change_retention(
+        self,
+        integration_id: str,
+        retention_days: int,
+        *,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+    ) -> ChangedRetention:
+        """Change how many days an integration keeps its events. Those that are older are deleted at once.
+
+        After a lost answer the call is repeated; the events that the first request deleted are then not counted.
+        """
+        path = f"/v1/audience/integrations/{quote_id(integration_id)}/retention"
+        tenant = await self._sender.choose_project(organization_id, project_id)
+        call = make_call("PATCH", path, {"retention_days": retention_days}, is_repeatable=True, **tenant)
+        return await self._sender.call(ChangedRetention, call)
+
+    async def replace_core_key(
+        self, integration_id: str, *, organization_id: str | None = None, project_id: str | None = None
+    ) -> ReplacedCoreKey:
+        """Make an integration trust the key with which Core signs now. A key rotation does this by itself."""
+        path = f"/v1/audience/integrations/{quote_id(integration_id)}/core-key"
+        tenant = await self._sender.choose_project(organization_id, project_id)
+        return await self._sender.call(ReplacedCoreKey, make_call("POST", path, is_repeatable=True, **tenant))
+
+    async def page(
+        self,
+        *,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+        limit: int = PAGE_SIZE_MAX,
+        cursor: str | None = None,
+    ) -> Page[Integration]:
+        """Return one page of a project's integrations, with the revoked ones."""
+        tenant = await self._sender.choose_project(organization_id, project_id)
+        call = make_get("/v1/audience/integrations", **tenant, limit=limit, cursor=cursor)
+        return await self._sender.get_page(Integration, call)
+
+    async def list(
+        self,
+        *,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+        page_size: int = PAGE_SIZE_MAX,
+    ) -> AsyncIterator[Integration]:
+        """Yield every integration of a project, with the revoked ones."""
+        tenant = await self._sender.choose_project(organization_id, project_id)
+        call = make_get("/v1/audience/integrations", **tenant, limit=page_size)
+        async for integration in self._sender.iterate(Integration, call):
+            yield integration
+
+
+class AsyncAudience(AsyncGroup):
+    """The reports of integrations. A server key needs the scope `audience:read`."""
+
+    async def report(
+        self,
+        integration_id: str,
+        filters: ReportFilters = EVERYTHING,
+        *,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+    ) -> AudienceReport:
+        """Return the report of an integration at one moment. A revoked one has reports until its retention ends."""
+        path = f"/v1/audience/reports/{quote_id(integration_id)}"
+        query = {**await self._sender.choose_project(organization_id, project_id), **filters.make_query()}
+        return await self._sender.call(AudienceReport, make_get(path, **query))
+
+    async def legacy_report(
+        self,
+        filters: ReportFilters = EVERYTHING,
+        *,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+    ) -> LegacyReport:
+        """Return the daily totals from before XR v1. Only the period of the filters applies."""
+        query = {**await self._sender.choose_project(organization_id, project_id), **filters.make_period()}
+        return await self._sender.call(LegacyReport, make_get("/v1/audience/legacy-report", **query))
+
+    async def download_report(
+        self,
+        integration_id: str,
+        into: BinaryIO,
+        filters: ReportFilters = EVERYTHING,
+        *,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+    ) -> int:
+        """Write the report into a file as CSV, one line for each number, and return its size in bytes."""
+        path = f"/v1/audience/reports/{quote_id(integration_id)}"
+        query = {**await self._sender.choose_project(organization_id, project_id), **filters.make_query()}
+        call = Call("GET", path, query, is_repeatable=True, accept="text/csv")
+        return await self._sender.download(call, into, None)
+
+    async def download_legacy_report(
+        self,
+        into: BinaryIO,
+        filters: ReportFilters = EVERYTHING,
+        *,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+    ) -> int:
+        """Write the legacy report into a file as CSV, one line for each number, and return its size in bytes."""
+        query = {**await self._sender.choose_project(organization_id, project_id), **filters.make_period()}
+        call = Call("GET", "/v1/audience/legacy-report", query, is_repeatable=True, accept="text/csv")
+        return await self._sender.download(call, into, None)

@@ -1,0 +1,108 @@
+"""The client of the service's API."""
+
+from typing import Self
+
+import httpx2
+
+from soundmark_sdk.client._async.audience import AsyncAudience, AsyncIntegrations
+from soundmark_sdk.client._async.codes import AsyncCampaigns, AsyncCodes
+from soundmark_sdk.client._async.platform import AsyncPlatform
+from soundmark_sdk.client._async.sender import AsyncSender
+from soundmark_sdk.client._async.tenancy import (
+    AsyncApiKeys,
+    AsyncAuditLog,
+    AsyncInvitations,
+    AsyncMembers,
+    AsyncOrganizations,
+    AsyncProjects,
+)
+from soundmark_sdk.client.api_connection import ApiConnection, Credential
+from soundmark_sdk.client.calls import make_get
+from soundmark_sdk.client.dispatcher import Dispatcher, Limits, TenantIds
+from soundmark_sdk.client.issuer import Issuer
+from soundmark_sdk.client.records import Caller, Usage
+from soundmark_sdk.client.recovery import MemoryRecoveryStore, RecoveryStore
+from soundmark_sdk.clock import Clock, SystemClock
+from soundmark_sdk.http_exchange import ServiceConnection
+
+
+class AsyncClient:
+    """A client of one service with one credential. Use it as a context manager, or close it.
+
+    `Client` is for blocking code and safe to share between threads; `AsyncClient` is for the tasks of one event loop.
+
+    `credential` is a server key (`xak_…`), an access token, or a function that returns the current one at once. It goes
+    over https only (plain http: loopback) and is never shown; redirects are not followed. A call that names no
+    organisation or project uses `organization_id` and `project_id`, or those of the server key. `timeout_s` covers each
+    request from connecting to the last byte, `download_timeout_s` each request that writes a file. `attempts_max` and
+    `retry_wait_max_s` limit one call with its retries; only calls that are safe to repeat are repeated. `recovery`
+    stores issuances until they are answered.
+
+    Every method raises ClientFailure (`ApiProblem` when the service refused the call), and ValueError for a call that
+    cannot be sent. Ids are those that the service gave; times have a time zone. Lists are newest first: `list` yields
+    every record and fetches pages of `page_size`; `page` returns one page. `organization_id` and `project_id` may be
+    left out; if neither the client nor a server key names them, TenantNotGiven (a ValueError) is raised.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is a setting with a default, passed by name
+        self,
+        base_url: str,
+        credential: Credential,
+        *,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+        recovery: RecoveryStore | None = None,
+        timeout_s: float = 15.0,
+        download_timeout_s: float = 300.0,
+        attempts_max: int = 6,
+        retry_wait_max_s: float = 30.0,
+        allow_insecure_http: bool = False,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Raises: ValueError for an address that is not https, an impossible credential, or an impossible limit."""
+        limits = Limits(timeout_s, download_timeout_s, attempts_max, retry_wait_max_s)
+        connection = ServiceConnection(
+            base_url, owner="client", allow_insecure_http=allow_insecure_http, transport=transport
+        )
+        time = SystemClock() if clock is None else clock
+        issuer = Issuer(MemoryRecoveryStore() if recovery is None else recovery, time, connection.base_url)
+        dispatcher = Dispatcher(
+            ApiConnection(connection, credential, time), limits, time, issuer, TenantIds(organization_id, project_id)
+        )
+        sender = AsyncSender(dispatcher)
+        self._address = connection.base_url
+        self._sender = sender
+        self.organizations = AsyncOrganizations(sender)
+        self.projects = AsyncProjects(sender)
+        self.api_keys = AsyncApiKeys(sender)
+        self.members = AsyncMembers(sender)
+        self.invitations = AsyncInvitations(sender)
+        self.audit_log = AsyncAuditLog(sender)
+        self.codes = AsyncCodes(sender)
+        self.campaigns = AsyncCampaigns(sender)
+        self.integrations = AsyncIntegrations(sender)
+        self.audience = AsyncAudience(sender)
+        self.platform = AsyncPlatform(sender)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._address!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections. A call that still waits in another thread gets a RuntimeError."""
+        await self._sender.aclose()
+
+    async def caller(self) -> Caller:
+        """Return the person or server key that the credential belongs to; a key has an organisation and a project."""
+        return await self._sender.call(Caller, make_get("/v1/caller"))
+
+    async def usage(self, *, organization_id: str | None = None) -> Usage:
+        """Return an organisation's usage this month, and its quota."""
+        tenant = await self._sender.choose_organization(organization_id)
+        return await self._sender.call(Usage, make_get("/v1/usage", **tenant))

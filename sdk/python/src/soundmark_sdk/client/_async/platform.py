@@ -1,0 +1,23 @@
+"""Platform settings."""
+
+from soundmark_sdk.client._async.group import AsyncGroup
+from soundmark_sdk.client.calls import make_call, make_get, quote_id
+from soundmark_sdk.client.records import PlatformSettings, SecretStatus, Setting
+
+
+class AsyncPlatform(AsyncGroup):
+    """Platform settings, for administrators of the platform."""
+
+    async def settings(self) -> PlatformSettings:
+        """Return every setting and its source, and for each credential only whether it is set."""
+        return await self._sender.call(PlatformSettings, make_get("/v1/platform/settings"))
+
+    async def put_secret(self, name: str, value: str) -> SecretStatus:
+        """Set a credential, replacing the one before."""
+        path = f"/v1/platform/settings/secrets/{quote_id(name)}"
+        return await self._sender.call(SecretStatus, make_call("PUT", path, {"value": value}, is_repeatable=True))
+
+    async def put_configuration(self, name: str, value: str | float | bool | None) -> Setting:
+        """Override a setting; None removes the override."""
+        path = f"/v1/platform/settings/configuration/{quote_id(name)}"
+        return await self._sender.call(Setting, make_call("PUT", path, {"value": value}, is_repeatable=True))

@@ -1,0 +1,268 @@
+"""The organisation: its projects, server keys, members, invitations and audit log."""
+
+from collections.abc import AsyncIterator, Collection
+from typing import Any, BinaryIO, Literal
+
+from soundmark_sdk.client._async.group import AsyncGroup
+from soundmark_sdk.client.api_connection import Progress
+from soundmark_sdk.client.calls import PAGE_SIZE_MAX, Call, make_call, make_get, quote_id
+from soundmark_sdk.client.records import (
+    ApiKey,
+    ApiKeyWithSecret,
+    AuditEntry,
+    AuditVerification,
+    Invitation,
+    InvitationWithSecret,
+    Joined,
+    KeyScope,
+    Member,
+    Organization,
+    Page,
+    Project,
+    Role,
+)
+from soundmark_sdk.client.requests import AuditFilters
+
+
+class AsyncOrganizations(AsyncGroup):
+    """Organisations, as their members see them. A server key may call none of these."""
+
+    async def create(self, name: str) -> Organization:
+        """Create an organisation. The caller becomes its owner."""
+        return await self._sender.call(Organization, make_call("POST", "/v1/organizations", {"name": name}))
+
+    async def rename(self, name: str, *, organization_id: str | None = None) -> Organization:
+        """Rename an organisation."""
+        tenant = await self._sender.choose_organization(organization_id)
+        path = f"/v1/organizations/{quote_id(tenant['organization_id'])}"
+        return await self._sender.call(Organization, make_call("PATCH", path, {"name": name}, is_repeatable=True))
+
+    async def page(self, *, limit: int = PAGE_SIZE_MAX, cursor: str | None = None) -> Page[Organization]:
+        """Return one page of the organisations that the caller belongs to."""
+        return await self._sender.get_page(Organization, make_get("/v1/organizations", limit=limit, cursor=cursor))
+
+    def list(self, *, page_size: int = PAGE_SIZE_MAX) -> AsyncIterator[Organization]:
+        """Yield every organisation that the caller belongs to."""
+        return self._sender.iterate(Organization, make_get("/v1/organizations", limit=page_size))
+
+
+class AsyncProjects(AsyncGroup):
+    """The projects of an organisation."""
+
+    async def create(self, name: str, *, organization_id: str | None = None) -> Project:
+        """Create a project."""
+        document = {**await self._sender.choose_organization(organization_id), "name": name}
+        return await self._sender.call(Project, make_call("POST", "/v1/projects", document))
+
+    async def rename(self, name: str, *, organization_id: str | None = None, project_id: str | None = None) -> Project:
+        """Rename a project."""
+        tenant = await self._sender.choose_project(organization_id, project_id)
+        path = f"/v1/projects/{quote_id(tenant['project_id'])}"
+        organization = tenant["organization_id"]
+        call = make_call("PATCH", path, {"name": name}, is_repeatable=True, organization_id=organization)
+        return await self._sender.call(Project, call)
+
+    async def page(
+        self, *, organization_id: str | None = None, limit: int = PAGE_SIZE_MAX, cursor: str | None = None
+    ) -> Page[Project]:
+        """Return one page of an organisation's projects."""
+        tenant = await self._sender.choose_organization(organization_id)
+        call = make_get("/v1/projects", **tenant, limit=limit, cursor=cursor)
+        return await self._sender.get_page(Project, call)
+
+    async def list(
+        self, *, organization_id: str | None = None, page_size: int = PAGE_SIZE_MAX
+    ) -> AsyncIterator[Project]:
+        """Yield every project of an organisation."""
+        tenant = await self._sender.choose_organization(organization_id)
+        async for project in self._sender.iterate(Project, make_get("/v1/projects", **tenant, limit=page_size)):
+            yield project
+
+
+class AsyncApiKeys(AsyncGroup):
+    """Server keys, each of one project."""
+
+    async def create(
+        self,
+        scopes: Collection[KeyScope],
+        *,
+        expires_in_days: int | None = None,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+    ) -> ApiKeyWithSecret:
+        """Create a key, which lives for 90 days by default and 365 at most. Only this answer contains its secret."""
+        tenant = await self._sender.choose_project(organization_id, project_id)
+        document: dict[str, Any] = {**tenant, "scopes": sorted(scopes)}
+        if expires_in_days is not None:
+            document["expires_in_days"] = expires_in_days
+        return await self._sender.call(ApiKeyWithSecret, make_call("POST", "/v1/api-keys", document))
+
+    async def revoke(self, api_key_id: str, *, organization_id: str | None = None) -> ApiKey:
+        """Revoke a key; a key that was revoked or has expired does not change."""
+        path = f"/v1/api-keys/{quote_id(api_key_id)}/revoke"
+        tenant = await self._sender.choose_organization(organization_id)
+        return await self._sender.call(ApiKey, make_call("POST", path, is_repeatable=True, **tenant))
+
+    async def rotate_secret(self, api_key_id: str, *, organization_id: str | None = None) -> ApiKeyWithSecret:
+        """Replace the secret of an active key; the old one stops working. Only this answer contains the new one."""
+        path = f"/v1/api-keys/{quote_id(api_key_id)}/secret"
+        tenant = await self._sender.choose_organization(organization_id)
+        return await self._sender.call(ApiKeyWithSecret, make_call("POST", path, is_repeatable=False, **tenant))
+
+    async def page(
+        self,
+        *,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+        limit: int = PAGE_SIZE_MAX,
+        cursor: str | None = None,
+    ) -> Page[ApiKey]:
+        """Return one page of the keys of an organisation, or of one project."""
+        tenant = await self._sender.choose_organization(organization_id)
+        call = make_get("/v1/api-keys", **tenant, project_id=project_id, limit=limit, cursor=cursor)
+        return await self._sender.get_page(ApiKey, call)
+
+    async def list(
+        self,
+        *,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+        page_size: int = PAGE_SIZE_MAX,
+    ) -> AsyncIterator[ApiKey]:
+        """Yield every key of an organisation, or of one project."""
+        tenant = await self._sender.choose_organization(organization_id)
+        call = make_get("/v1/api-keys", **tenant, project_id=project_id, limit=page_size)
+        async for key in self._sender.iterate(ApiKey, call):
+            yield key
+
+
+class AsyncMembers(AsyncGroup):
+    """The members of an organisation. A server key may call none of these."""
+
+    async def change_role(self, subject_id: str, role: Role, *, organization_id: str | None = None) -> Member:
+        """Change the role of a member. Only an owner may appoint, change or dismiss owners and administrators."""
+        path = f"/v1/members/{quote_id(subject_id)}"
+        tenant = await self._sender.choose_organization(organization_id)
+        return await self._sender.call(Member, make_call("PUT", path, {"role": role}, is_repeatable=True, **tenant))
+
+    async def remove(self, subject_id: str, *, organization_id: str | None = None) -> None:
+        """Remove a member. Members may remove themselves, except for the last owner."""
+        path = f"/v1/members/{quote_id(subject_id)}"
+        tenant = await self._sender.choose_organization(organization_id)
+        await self._sender.execute(make_call("DELETE", path, is_repeatable=False, **tenant))
+
+    async def page(
+        self, *, organization_id: str | None = None, limit: int = PAGE_SIZE_MAX, cursor: str | None = None
+    ) -> Page[Member]:
+        """Return one page of an organisation's members."""
+        tenant = await self._sender.choose_organization(organization_id)
+        call = make_get("/v1/members", **tenant, limit=limit, cursor=cursor)
+        return await self._sender.get_page(Member, call)
+
+    async def list(
+        self, *, organization_id: str | None = None, page_size: int = PAGE_SIZE_MAX
+    ) -> AsyncIterator[Member]:
+        """Yield every member of an organisation."""
+        tenant = await self._sender.choose_organization(organization_id)
+        async for member in self._sender.iterate(Member, make_get("/v1/members", **tenant, limit=page_size)):
+            yield member
+
+
+class AsyncInvitations(AsyncGroup):
+    """Invitations to an organisation. A server key may call none of these."""
+
+    async def create(
+        self,
+        email: str,
+        role: Literal["member", "billing", "admin"],
+        *,
+        expires_in_days: int | None = None,
+        organization_id: str | None = None,
+    ) -> InvitationWithSecret:
+        """Invite a person. The secret is in this answer and, if the service sends mail, in the invitation e-mail."""
+        tenant = await self._sender.choose_organization(organization_id)
+        document: dict[str, Any] = {**tenant, "email": email, "role": role}
+        if expires_in_days is not None:
+            document["expires_in_days"] = expires_in_days
+        return await self._sender.call(InvitationWithSecret, make_call("POST", "/v1/member-invitations", document))
+
+    async def accept(self, token: str) -> Joined:
+        """Join an organisation with an invitation to the caller's verified e-mail address."""
+        return await self._sender.call(Joined, make_call("POST", "/v1/member-invitations/accept", {"token": token}))
+
+    async def revoke(self, invitation_id: str, *, organization_id: str | None = None) -> Invitation:
+        """Revoke a pending invitation."""
+        path = f"/v1/member-invitations/{quote_id(invitation_id)}/revoke"
+        tenant = await self._sender.choose_organization(organization_id)
+        return await self._sender.call(Invitation, make_call("POST", path, is_repeatable=False, **tenant))
+
+    async def page(
+        self, *, organization_id: str | None = None, limit: int = PAGE_SIZE_MAX, cursor: str | None = None
+    ) -> Page[Invitation]:
+        """Return one page of an organisation's invitations, in every state."""
+        tenant = await self._sender.choose_organization(organization_id)
+        call = make_get("/v1/member-invitations", **tenant, limit=limit, cursor=cursor)
+        return await self._sender.get_page(Invitation, call)
+
+    async def list(
+        self, *, organization_id: str | None = None, page_size: int = PAGE_SIZE_MAX
+    ) -> AsyncIterator[Invitation]:
+        """Yield every invitation of an organisation, in every state."""
+        tenant = await self._sender.choose_organization(organization_id)
+        async for invitation in self._sender.iterate(
+            Invitation, make_get("/v1/member-invitations", **tenant, limit=page_size)
+        ):
+            yield invitation
+
+
+class AsyncAuditLog(AsyncGroup):
+    """The audit log of an organisation."""
+
+    async def page(
+        self,
+        filters: AuditFilters | None = None,
+        *,
+        organization_id: str | None = None,
+        limit: int = PAGE_SIZE_MAX,
+        cursor: str | None = None,
+    ) -> Page[AuditEntry]:
+        """Return one page of the entries that match the filters."""
+        query = (filters or AuditFilters()).make_query()
+        tenant = await self._sender.choose_organization(organization_id)
+        call = make_get("/v1/audit-log", **tenant, **query, limit=limit, cursor=cursor)
+        return await self._sender.get_page(AuditEntry, call)
+
+    async def list(
+        self,
+        filters: AuditFilters | None = None,
+        *,
+        organization_id: str | None = None,
+        page_size: int = PAGE_SIZE_MAX,
+    ) -> AsyncIterator[AuditEntry]:
+        """Yield every entry that matches the filters."""
+        query = (filters or AuditFilters()).make_query()
+        tenant = await self._sender.choose_organization(organization_id)
+        async for entry in self._sender.iterate(
+            AuditEntry, make_get("/v1/audit-log", **tenant, **query, limit=page_size)
+        ):
+            yield entry
+
+    async def download(
+        self,
+        into: BinaryIO,
+        filters: AuditFilters | None = None,
+        *,
+        organization_id: str | None = None,
+        form: Literal["ndjson", "csv"] = "ndjson",
+        on_progress: Progress | None = None,
+    ) -> int:
+        """Write every entry that matches the filters into a file, and return its size in bytes."""
+        query = {**await self._sender.choose_organization(organization_id), **(filters or AuditFilters()).make_query()}
+        accept = {"ndjson": "application/x-ndjson", "csv": "text/csv"}[form]
+        call = Call("GET", "/v1/audit-log", query, is_repeatable=True, accept=accept)
+        return await self._sender.download(call, into, on_progress)
+
+    async def verify(self, *, organization_id: str | None = None) -> AuditVerification:
+        """Ask the service to recompute the chain that seals the entries."""
+        tenant = await self._sender.choose_organization(organization_id)
+        return await self._sender.call(AuditVerification, make_get("/v1/audit-log/verification", **tenant))

@@ -1,0 +1,79 @@
+# Generated from `../_async/sender.py` by `make_blocking.py`: change that file, then run this program.
+"""Send calls, for the groups of operations."""
+
+from collections.abc import Iterator
+from typing import BinaryIO, TypeVar
+
+from soundmark_sdk.client.api_connection import Progress
+from soundmark_sdk.client.calls import Call, make_next
+from soundmark_sdk.client.dispatcher import Dispatcher
+from soundmark_sdk.client.records import Page, Record
+from soundmark_sdk.client.recovery import RememberedIssuance
+from soundmark_sdk.runners import BlockingRunner
+
+R = TypeVar("R", bound=Record)
+
+
+class Sender:
+    """The methods of `Dispatcher`, which document themselves there, on a runner."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self._runner = BlockingRunner("client", end=dispatcher.close)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._runner.close()
+
+    def choose_organization(self, organization_id: str | None) -> dict[str, str]:
+        """See `Dispatcher`."""
+        return self._runner.run(self._dispatcher.choose_organization, organization_id)
+
+    def choose_project(self, organization_id: str | None, project_id: str | None) -> dict[str, str]:
+        """See `Dispatcher`."""
+        return self._runner.run(self._dispatcher.choose_project, organization_id, project_id)
+
+    def call(self, kind: type[R], call: Call) -> R:
+        """See `Dispatcher`."""
+        return self._runner.run(self._dispatcher.call, kind, call)
+
+    def execute(self, call: Call) -> None:
+        """See `Dispatcher`."""
+        self._runner.run(self._dispatcher.execute, call)
+
+    def get_page(self, kind: type[R], call: Call) -> Page[R]:
+        """See `Dispatcher`."""
+        return self._runner.run(self._dispatcher.get_page, kind, call)
+
+    def iterate(self, kind: type[R], call: Call) -> Iterator[R]:
+        """Yield every record of a list, and fetch one page at a time."""
+        page = self.get_page(kind, call)
+        while True:
+            yield from page.data
+            if page.next_cursor is None:
+                return
+            page = self.get_page(kind, make_next(call, page.next_cursor))
+
+    def download(self, call: Call, into: BinaryIO, on_progress: Progress | None) -> int:
+        """See `Dispatcher`. Blocking callers: the file and `on_progress` are used in the thread of the event loop."""
+        return self._runner.run(self._dispatcher.download, call, into, on_progress)
+
+    def issue(self, kind: type[R], body: bytes, *, is_batch: bool, idempotency_key: str | None) -> R:
+        """See `Dispatcher`."""
+        return self._runner.run(self._dispatcher.issue, kind, body, is_batch=is_batch, idempotency_key=idempotency_key)
+
+    def resume(self, kind: type[R], issuance: RememberedIssuance) -> R:
+        """See `Dispatcher`."""
+        return self._runner.run(self._dispatcher.resume, kind, issuance)
+
+    def recover(self, kind: type[R], issuance: RememberedIssuance) -> R:
+        """See `Dispatcher`."""
+        return self._runner.run(self._dispatcher.recover, kind, issuance)
+
+    def list_unsettled(self) -> tuple[RememberedIssuance, ...]:
+        """See `Dispatcher`."""
+        return self._runner.run(self._dispatcher.list_unsettled)
+
+    def forget(self, issuance: RememberedIssuance) -> None:
+        """See `Dispatcher`."""
+        self._runner.run(self._dispatcher.forget, issuance)

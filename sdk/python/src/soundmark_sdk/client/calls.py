@@ -1,0 +1,69 @@
+"""Describe requests to the service's API."""
+
+import json
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+# API v1, "Limits": the size of a page at most.
+PAGE_SIZE_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request. It `is_repeatable` when sending it twice has the same effect as sending it once."""
+
+    method: str
+    path: str
+    query: Mapping[str, str | int | None] = field(default_factory=dict)
+    body: bytes | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_repeatable: bool = False
+    accept: str = "application/json"
+
+    def write_target(self) -> str:
+        """Return the path with its query; parameters that are None are left out."""
+        query = {name: str(value) for name, value in self.query.items() if value is not None}
+        return self.path + (f"?{urllib.parse.urlencode(query)}" if query else "")
+
+
+def make_get(path: str, **query: str | int | None) -> Call:
+    """Return a GET; parameters that are None are left out."""
+    return Call("GET", path, query, is_repeatable=True)
+
+
+def make_call(
+    method: str, path: str, document: Any = None, *, is_repeatable: bool = False, **query: str | None
+) -> Call:
+    """Return a request, with a JSON body if there is a document; parameters that are None are left out."""
+    body = None if document is None else write_body(document)
+    return Call(method, path, query, body, is_repeatable=is_repeatable)
+
+
+def make_next(call: Call, cursor: str) -> Call:
+    """Return the request for the page of a list that begins at a cursor."""
+    query: dict[str, Any] = {**call.query, "cursor": cursor}
+    return Call(call.method, call.path, query, is_repeatable=True)
+
+
+def write_body(document: Any) -> bytes:
+    """Return the JSON of a request.
+
+    Raises: ValueError for what JSON cannot say.
+    """
+    try:
+        return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError):
+        # The message must not repeat the value, which may be a secret.
+        raise ValueError("The request cannot be written as JSON.") from None
+
+
+def quote_id(identity: str) -> str:
+    """Return an id as one segment of a path.
+
+    Raises: ValueError for a text that would change the path.
+    """
+    if identity in {"", ".", ".."}:
+        raise ValueError("That is not an id.")
+    return urllib.parse.quote(identity, safe="")

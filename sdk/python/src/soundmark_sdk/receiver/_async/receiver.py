@@ -1,0 +1,68 @@
+"""Resolve broadcast tokens."""
+
+from typing import Self
+
+import httpx2
+
+from soundmark_sdk.clock import Clock, SystemClock
+from soundmark_sdk.http_exchange import ServiceConnection
+from soundmark_sdk.receiver.resolver import Resolver
+from soundmark_sdk.records import Resolution
+from soundmark_sdk.runners import AsyncRunner
+
+
+class AsyncReceiver:
+    """A receiver of one service. Use it as a context manager, or close it.
+
+    `Receiver` is for blocking code and safe to share between threads; `AsyncReceiver` is for the tasks of one event
+    loop. Keep one for as long as the program listens, because it caches keys and connections.
+
+    `timeout_s` covers each request from connecting to the last byte. `attempts_max` and `retry_wait_max_s` limit one
+    `resolve` with its retries. Pass a `transport` for a proxy or another certificate authority; the proxies of the
+    environment are not used.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is a setting with a default, passed by name
+        self,
+        base_url: str,
+        *,
+        timeout_s: float = 5.0,
+        attempts_max: int = 3,
+        retry_wait_max_s: float = 10.0,
+        allow_insecure_http: bool = False,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Raises: ValueError for an address that is not https (plain http: loopback only), or an impossible limit."""
+        connection = ServiceConnection(
+            base_url, owner="receiver", allow_insecure_http=allow_insecure_http, transport=transport
+        )
+        self._resolver = Resolver(
+            connection,
+            SystemClock() if clock is None else clock,
+            timeout_s=timeout_s,
+            attempts_max=attempts_max,
+            retry_wait_max_s=retry_wait_max_s,
+        )
+        self._runner = AsyncRunner("receiver", end=connection.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections. A call that still waits in another thread gets a RuntimeError."""
+        await self._runner.aclose()
+
+    async def resolve(self, token: str) -> Resolution:
+        """Return the verified intent behind a broadcast token (`Frame.token`).
+
+        Repeating it is safe: resolving changes nothing at the service.
+
+        Raises: ReceiverFailure, and nothing else, when there is no verified intent. A text that cannot be a token is
+            `code_unavailable` without a request. RuntimeError after closing.
+        Source: API v1, "Receiver-facing"; wire contract, section 4.
+        """
+        return await self._runner.run(self._resolver.resolve, token)
