@@ -14,7 +14,6 @@ from support.oidc_issuer import CLIENT_ID, OidcIssuer, make_issuer_key
 from support.running_apps import running_core
 from support.token_forgeries import make_forgeries
 
-from soundmark.kit.guarded_url import is_guarded_url
 from soundmark.kit.secret import Secret
 from soundmark.kit.settings import SettingsInvalid
 
@@ -139,31 +138,3 @@ def test_an_issuer_is_kept_to_the_letter() -> None:
         Secret("postgresql://a@b/c"), oidc_issuer="https://id.example/", oidc_client_id="the console"
     )
     assert (settings.oidc_issuer, settings.oidc_client_id) == ("https://id.example/", "the console")
-
-
-@pytest.mark.parametrize(
-    ("url", "is_guarded"),
-    [
-        ("https://id.example", True),
-        ("https://id.example:8443/realms/x", True),
-        ("http://127.0.0.1:8080/realms/x", True),
-        ("http://127.9.9.9/", True),
-        ("http://[::1]:8080/", True),
-        ("http://localhost:8080/", True),
-        ("http://localhost.example/", False),
-        ("http://127.0.0.1.example/", False),
-        ("http://10.0.0.1/", False),
-        ("ftp://127.0.0.1/", False),
-        ("https://", False),
-        ("https:///path", False),
-        ("https://a@b", False),
-        ("https://id.example:x", False),
-        ("https://id.example/ä", False),
-        ("https://id.example/ x", False),
-        ("https://id.example/\n", False),
-        ("https://[::1", False),
-        ("", False),
-    ],
-)
-def test_what_cannot_be_changed_on_its_way(url: str, is_guarded: bool) -> None:
-    assert is_guarded_url(url) is is_guarded

@@ -10,8 +10,8 @@ import structlog
 from soundmark.core.problems import IdentityProviderUnavailable
 from soundmark.kit.clock import Clock
 from soundmark.kit.fetching import Fetcher, FetchFailed
-from soundmark.kit.guarded_url import is_guarded_url
 from soundmark.kit.tasks import ended
+from soundmark.kit.validation import is_secure_url
 
 ALGORITHMS: Final = ("RS256", "PS256", "ES256", "EdDSA")  # Contract, section 2.
 TIMEOUT_S: Final = 3.0  # For one reading, both documents together: somebody's request waits for it.
@@ -167,7 +167,7 @@ async def fetch_keys(fetcher: Fetcher, issuer: str) -> Keys:
     named, address = discovered.get("issuer"), discovered.get("jwks_uri")
     if named != issuer:
         raise NamesAnotherIssuer(named)
-    if not isinstance(address, str) or not is_guarded_url(address):
+    if not isinstance(address, str) or not is_secure_url(address):
         raise FetchFailed("no_address_of_keys")
     keys = verification_keys(await fetcher.json_object(address))
     if not keys:

@@ -5,12 +5,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Final
 from unicodedata import normalize
 
-from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, validate_email
-
-# The library would refuse names that no public mail server knows. Whoever runs Soundmark in a house of its own has mail
-# there at `….local` or `….test`, and an identity provider that verified it.
-SPECIAL_USE_DOMAIN_NAMES.clear()
-
+from soundmark.kit.validation import parse_email
 
 _ASCII_SMALL: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 
@@ -19,8 +14,8 @@ _ASCII_SMALL: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 class Mailbox:
     """A valid address.
 
-    `address` is as it was written, but composed (NFC) and with its domain in small Unicode letters. `ascii_address` is
-    what a server understands that knows ASCII only, None where the part before the @ is not ASCII (RFC 6531).
+    `address` keeps the spelling, but composed (NFC) and with its domain in lower-case Unicode. `ascii_address` is the
+    form for a server without SMTPUTF8, None where the part before the @ is not ASCII (RFC 6531).
     """
 
     address: str
@@ -28,10 +23,10 @@ class Mailbox:
     key: tuple[str, str]
 
     def is_same(self, other: "Mailbox") -> bool:
-        """Return whether both are one address: letters of ASCII that differ in case are the same, others are not.
+        """Return whether both are the same address. Only ASCII letters may differ, in their case.
 
-        Which other letters a mail server takes for the same is its own matter, so one of us that guessed could let
-        somebody in who has another mailbox.
+        Each mail server decides which other letters are the same. A guess of ours could let in the owner of another
+        mailbox.
 
         Source: contract, section 3.
         """
@@ -39,25 +34,22 @@ class Mailbox:
 
 
 def read_mailbox(text: str) -> Mailbox | None:
-    """The address that `text` is; None where it is none that mail could reach.
-
-    Whether the domain exists is not asked: that would be a question to somebody else's server, and an answer of today.
-    """
+    """Parse an e-mail address; return None where `text` is not one."""
     try:
-        found = validate_email(text, check_deliverability=False, globally_deliverable=False, strict=True)
-    except EmailNotValidError:
+        found = parse_email(text)
+    except ValueError:
         return None
-    # The domain is compared as the DNS knows it: `xn--…` and what it stands for are one, `straße` and `strasse` two.
+    # Domains are compared in their DNS form: `xn--…` and its Unicode form are one, `straße` and `strasse` are two.
     local, ascii_domain = _composed(text.rpartition("@")[0]), found.ascii_domain.lower()
     ascii_address = f"{local}@{found.ascii_domain}" if local.isascii() else None
     return Mailbox(f"{local}@{found.domain}", ascii_address, (local.translate(_ASCII_SMALL), ascii_domain))
 
 
 def _composed(local: str) -> str:
-    """Return the part before the @ composed, unless that would make another letter of one.
+    """Return the part before the @ composed, unless that would replace one letter by another.
 
-    NFC writes a letter with its accent as one character, and some characters as others that look like them: the Kelvin
-    sign as the letter K, which is another mailbox.
+    NFC joins a letter and its accent into one character. It also replaces some characters by others that look alike,
+    such as the Kelvin sign by the letter K, which would be another mailbox.
     """
     for character in local:
         if len(composed := normalize("NFC", character)) == 1 and composed != character:

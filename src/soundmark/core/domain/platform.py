@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from soundmark.kit.addresses import check_email, check_host, check_https_url
+from soundmark.kit.validation import check_ascii_email, check_host, check_url
 
 # Contract, section 7.
 SecretName = Literal[
@@ -102,7 +102,7 @@ def default_of(name: ConfigurationName, *, is_implicit_tls: bool) -> Value | Non
 def _url(value: Any) -> str:
     if not isinstance(value, str) or len(value) > _URL_CHARS_MAX:
         raise ValueError("must be an https URL")
-    return check_https_url(value)
+    return check_url(value, "https").rstrip("/")
 
 
 def _host(value: Any) -> str:
@@ -110,7 +110,7 @@ def _host(value: Any) -> str:
 
 
 def _email(value: Any) -> str:
-    return check_email(value if isinstance(value, str) else "")
+    return check_ascii_email(value if isinstance(value, str) else "")
 
 
 def _name(value: Any) -> str:

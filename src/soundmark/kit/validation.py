@@ -1,0 +1,136 @@
+"""Checks of hosts, e-mail addresses and URLs that people write into settings and other services into documents.
+
+No check repeats the text that it refuses: the text may hold a password.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
+from typing import Final, Literal
+from urllib.parse import SplitResult, urlsplit
+
+from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, ValidatedEmail, validate_email
+
+# "https": https only. "secure": https, or http on a loopback address, which nobody on the way can change.
+# "http": both, for a service in a network of the operator's own.
+UrlKind = Literal["https", "secure", "http"]
+
+# The library refuses domains that no public mail server knows. On a private network, people may have mail at `….local`
+# or `….test`, and an identity provider that verified it.
+SPECIAL_USE_DOMAIN_NAMES.clear()
+
+_HOST_CHARS_MAX: Final = 253  # RFC 1035, section 2.3.4, as text.
+# Container networks give names with an underscore.
+_LABEL: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?", re.ASCII)
+_URL_TEXT: Final = re.compile(r"[\x21-\x7e]+", re.ASCII)
+
+
+def check_host(text: str) -> str:
+    """Return `text` if it is a host name, or an IP address without brackets.
+
+    Raises: ValueError.
+    """
+    if not _is_ip_address(text) and not _is_host_name(text):
+        raise ValueError("must be a host name or an IP address")
+    return text
+
+
+def is_loopback_host(host: str) -> bool:
+    """Return whether `host`, a name or an IP address, is this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def parse_email(text: str) -> ValidatedEmail:
+    """Parse an e-mail address in any language, without asking the DNS whether its domain exists.
+
+    Raises: ValueError.
+    Source: RFC 5321, RFC 6531.
+    """
+    try:
+        return validate_email(text, check_deliverability=False, globally_deliverable=False, strict=True)
+    except EmailNotValidError:
+        raise ValueError("must be an e-mail address") from None
+
+
+def check_ascii_email(text: str) -> str:
+    """Return `text` if it is an e-mail address that every mail server accepts.
+
+    Raises: ValueError.
+    """
+    parse_email(text)
+    if not text.isascii():
+        raise ValueError("must be an e-mail address in ASCII")
+    return text
+
+
+def check_url(text: str, kind: UrlKind) -> str:
+    """Return `text` if it is a URL of this kind, without credentials, query or fragment.
+
+    Raises: ValueError.
+    """
+    expected, is_kind = _URL_KINDS[kind]
+    parts = _split_with_host(text)
+    if parts is None or not is_kind(parts):
+        raise ValueError(f"must be {expected}")
+    # Even an empty query: a path that is appended later would end up behind it.
+    if "@" in parts.netloc or "?" in text or "#" in text:
+        raise ValueError("must be a URL without credentials, query or fragment")
+    return text
+
+
+def is_secure_url(text: str) -> bool:
+    """Return whether `text` is a "secure" URL without credentials or fragment; it may have a query."""
+    parts = _split_with_host(text)
+    return parts is not None and _is_secure(parts) and "@" not in parts.netloc and "#" not in text
+
+
+def split_url(text: str) -> SplitResult:
+    """Split a URL into its parts; all are empty where the library refuses it, because its message repeats the text."""
+    try:
+        return urlsplit(text)
+    except ValueError:
+        return urlsplit("")
+
+
+def has_valid_port(netloc: str) -> bool:
+    """Return whether `netloc` names no port, or one that exists."""
+    try:
+        return urlsplit(f"//{netloc}").port != 0
+    except ValueError:
+        return False
+
+
+def _split_with_host(text: str) -> SplitResult | None:
+    """Return the parts of a URL that names a host in printable ASCII; None for everything else."""
+    parts = split_url(text if _URL_TEXT.fullmatch(text) else "")
+    if not parts.hostname or not has_valid_port(parts.netloc):
+        return None
+    # An absolute domain name ends with a dot.
+    host = parts.hostname.removesuffix(".")
+    return parts if _is_ip_address(host) or _is_host_name(host) else None
+
+
+def _is_host_name(text: str) -> bool:
+    return len(text) <= _HOST_CHARS_MAX and all(_LABEL.fullmatch(label) for label in text.split("."))
+
+
+def _is_ip_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text  # An IPv6 address with a zone means something on one machine only.
+
+
+def _is_secure(parts: SplitResult) -> bool:
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback_host(parts.hostname or ""))
+
+
+_URL_KINDS: Final[Mapping[UrlKind, tuple[str, Callable[[SplitResult], bool]]]] = {
+    "https": ("an https URL", lambda parts: parts.scheme == "https"),
+    "secure": ("an https URL, or an http URL on a loopback address", _is_secure),
+    "http": ("an http or https URL", lambda parts: parts.scheme in {"http", "https"}),
+}
