@@ -58,10 +58,12 @@ async def test_a_slash_at_the_end_is_a_difference(issuer: OidcIssuer) -> None:
 
 FAULTS: dict[str, Callable[[OidcIssuer], Any]] = {
     "it does not answer 200": lambda issuer: issuer.behaviour.update({DISCOVERY: answer(b"{}", status="404 Gone")}),
-    "its answer is not JSON": lambda issuer: issuer.behaviour.update({JWKS: answer(b"<html>")}),
-    "its answer is not a JSON object": lambda issuer: issuer.behaviour.update({JWKS: answer(json.dumps([]).encode())}),
-    "names no https address of its keys": lambda issuer: issuer.discovery.update(jwks_uri="http://192.0.2.1/keys"),
-    "publishes no key that an access token can be verified with": lambda issuer: setattr(issuer, "jwks", {"keys": []}),
+    "its response is not JSON": lambda issuer: issuer.behaviour.update({JWKS: answer(b"<html>")}),
+    "its response is not a JSON object": lambda issuer: issuer.behaviour.update(
+        {JWKS: answer(json.dumps([]).encode())}
+    ),
+    "names no https URL of its keys": lambda issuer: issuer.discovery.update(jwks_uri="http://192.0.2.1/keys"),
+    "publishes no key that verifies access tokens": lambda issuer: setattr(issuer, "jwks", {"keys": []}),
 }
 
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from support.mail_server import PASSWORD, USERNAME, Certificate, MailServer, make_certificate, running_mail_server
 
-from soundmark.core.configuration import Smtp
 from soundmark.core.providers import smtp
 from soundmark.core.providers.smtp import Mail, MailNotSent, MailRefused, send
+from soundmark.core.providers.smtp_settings import SmtpServer
 from soundmark.kit.secret import Secret
 
 DEADLINE = timedelta(seconds=20)
@@ -26,9 +26,9 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 
 def at(
     server: MailServer, *, host: str = "127.0.0.1", is_implicit_tls: bool = False, login: tuple[str, str] | None = None
-) -> Smtp:
+) -> SmtpServer:
     username, password = map(Secret, login) if login else (None, None)
-    return Smtp(host, server.port, is_implicit_tls, "codes@example.org", "Soundmark", username, password)
+    return SmtpServer(host, server.port, is_implicit_tls, "codes@example.org", "Soundmark", username, password)
 
 
 async def test_the_mail_arrives_as_it_is() -> None:

@@ -66,9 +66,9 @@ def test_every_missing_setting_is_named_at_once() -> None:
         for name in (
             "AUDIENCE_URL",
             "AUDIENCE_CREDENTIAL",
-            "BASE_URL",
             "CORE_DATABASE_URL",
             "MASTER_KEY",
+            "BASE_URL",
             "AUDIO_URL",
             "AUDIO_CREDENTIAL",
         )

@@ -17,7 +17,7 @@ NAMED_CONFIGURATION = {
     *("accounting_tva_rate", "accounting_enable_invoice_sync", "smtp_host", "smtp_port", "smtp_secure"),
     *("smtp_from_email", "smtp_from_name"),
 }
-FROM_NOBODY = {"source": "default", "updated_at": None}
+FROM_DEFAULT = {"source": "default", "updated_at": None}
 DEFAULTS = {
     **dict.fromkeys(NAMED_CONFIGURATION),
     "accounting_enable_invoice_sync": False,

@@ -12,14 +12,14 @@ from soundmark.core.access.issuer_keys import NamesAnotherIssuer, check_issuer
 from soundmark.kit.fetching import FetchFailed
 from soundmark.kit.settings import SettingsInvalid
 
-# What is wrong with an identity provider, by the reason that the log of Core gives.
+# The fault of an identity provider, by the reason in the log of Core.
 _REASONS: Final = {
     "deadline": "it does not answer in time",
-    "malformed_json": "its answer is not JSON",
-    "no_address_of_keys": "its discovery document names no https address of its keys (jwks_uri)",
-    "no_usable_key": "it publishes no key that an access token can be verified with (RS256, PS256, ES256 or EdDSA)",
-    "not_an_object": "its answer is not a JSON object",
-    "oversized": "its answer is too long",
+    "malformed_json": "its response is not JSON",
+    "no_address_of_keys": "its discovery document names no https URL of its keys (jwks_uri)",
+    "no_usable_key": "it publishes no key that verifies access tokens (RS256, PS256, ES256 or EdDSA)",
+    "not_an_object": "its response is not a JSON object",
+    "oversized": "its response is too long",
     "status": "it does not answer 200",
     "unreachable": "it cannot be reached",
 }
@@ -35,14 +35,14 @@ def config() -> None:
 @app.command()
 def check(
     component: Annotated[
-        settings.Component | None, typer.Argument(help="The component to check for; all of them when not given.")
+        settings.Component | None, typer.Argument(help="The component to check; by default all of them.")
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Do not ask the identity provider.")] = False,
 ) -> None:
-    """Name every wrong, missing or unknown setting at once; `ok` and status 0 when there is none.
+    """Name every wrong, missing or unknown setting; print `ok` and exit with status 0 when there is none.
 
-    Core's identity provider, where one is set, is asked for its keys: Core starts without them, but nobody could sign
-    in. This is for components that run one by one: `soundmark up` needs no setting.
+    If an identity provider is set, it is asked for its keys: Core starts without them, but nobody could sign in. This
+    command is for components that run separately: `soundmark up` needs no setting.
     """
     chosen = settings.COMPONENTS if component is None else {component: settings.COMPONENTS[component]}
     faults: dict[str, None] = {}  # Each fault once, in order: components share settings.
@@ -66,7 +66,7 @@ def check(
 def _check_issuer(issuer: str) -> None:
     """Ask the identity provider for its keys.
 
-    Raises: Refused, saying what is wrong with its answer.
+    Raises: Refused, saying what is wrong with its response.
     """
     try:
         asyncio.run(check_issuer(issuer))

@@ -18,7 +18,6 @@ from soundmark.core.access.server_keys import ServerKeyAccess
 from soundmark.core.audit_chain import AuditChain
 from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.channel.audio import AudioChannel
-from soundmark.core.configuration import Configuration, from_environment
 from soundmark.core.context import Context
 from soundmark.core.custody import Custody
 from soundmark.core.edge import authenticate, describe_refused, refined
@@ -43,6 +42,7 @@ from soundmark.core.features.usage import routes as usage
 from soundmark.core.hot.answers import Answers
 from soundmark.core.hot.lookup import BroadcastLookup
 from soundmark.core.hot.resolve import PATH_PREFIX, PROOF_HEADER_NAME, Resolve
+from soundmark.core.platform_settings import PlatformSettings
 from soundmark.core.publication import publication_routes
 from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import Clock, SystemClock
@@ -231,7 +231,7 @@ def _context(settings: CoreSettings, sealer: Sealer, clock: Clock, entropy: Entr
         entropy=entropy,
         custody=Custody(db, sealer, clock),
         chain=AuditChain(db, sealer, clock, entropy),
-        configuration=Configuration(db, sealer, from_environment(dict(settings))),
+        platform_settings=PlatformSettings(db, sealer, settings),
         cursors=Cursors(sealer.derive("cursors")),
         audio=AudioChannel(_channel(settings, settings.audio_url, settings.audio_credential[0])),
         audience=AudienceChannel(_channel(settings, settings.audience_url, settings.audience_credential[0])),

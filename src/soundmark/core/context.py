@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from soundmark.core.audit_chain import AuditChain
 from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.channel.audio import AudioChannel
-from soundmark.core.configuration import Configuration
 from soundmark.core.custody import Custody
+from soundmark.core.platform_settings import PlatformSettings
 from soundmark.kit.clock import Clock
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.groups import Groups
@@ -28,7 +28,7 @@ class Context:
     entropy: Entropy
     custody: Custody
     chain: AuditChain
-    configuration: Configuration
+    platform_settings: PlatformSettings
     cursors: Cursors
     audio: AudioChannel
     audience: AudienceChannel
@@ -45,5 +45,5 @@ class WorkContext:
     clock: Clock
     entropy: Entropy
     sealer: Sealer
-    configuration: Configuration
+    platform_settings: PlatformSettings
     audience: AudienceChannel

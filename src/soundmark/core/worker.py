@@ -3,12 +3,12 @@
 from typing import Final
 
 from soundmark.core.channel.audience import AudienceChannel
-from soundmark.core.configuration import Configuration, from_environment
 from soundmark.core.context import WorkContext
 from soundmark.core.features.audience_control import jobs as audience_control
 from soundmark.core.features.codes import jobs as codes
 from soundmark.core.features.invitations import jobs as invitations
 from soundmark.core.features.signing_keys import jobs as signing_keys
+from soundmark.core.platform_settings import PlatformSettings
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.jobs import WorkerFailed, jobs_app, require_schema, run_worker
@@ -59,6 +59,6 @@ def work_context(settings: CoreJobsSettings, *, clock: Clock | None = None) -> W
         clock=clock or SystemClock(),
         entropy=entropy,
         sealer=sealer,
-        configuration=Configuration(db, sealer, from_environment(dict(settings))),
+        platform_settings=PlatformSettings(db, sealer, settings),
         audience=AudienceChannel(channel),
     )

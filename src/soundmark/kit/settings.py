@@ -1,15 +1,17 @@
-"""Settings from the environment: read once, validated whole, unknown names refused."""
+"""Settings from the environment: read once, checked together, unknown names refused."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 PREFIX: Final = "SOUNDMARK_"
+# The context in which values from the environment are validated, for a check that is stricter elsewhere.
+ENVIRONMENT: Final = "environment"
 
 
 class SettingsInvalid(Exception):  # noqa: N818 - named for what was found
-    """The environment does not configure the component; `faults` names every setting at fault and why."""
+    """The environment does not configure the component; `faults` names every wrong setting and why."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("; ".join(faults))
@@ -25,26 +27,42 @@ class Settings(BaseModel):
 S = TypeVar("S", bound=Settings)
 
 
+def environment_name(name: str) -> str:
+    """Return the environment variable of the setting `name`."""
+    return PREFIX + name.upper()
+
+
 def read_settings(model: type[S], environ: Mapping[str, str], *, known: Iterable[str]) -> S:
-    """The settings of one component from `SOUNDMARK_…` variables; an empty value counts as unset.
+    """Read the settings of one component from `SOUNDMARK_…` variables. An empty value counts as unset.
 
-    `known` are all names, without prefix, that any component takes: one environment may configure several.
+    `known` are the settings of every component: one environment may configure several.
 
-    Raises: SettingsInvalid, which names every wrong, missing and unknown setting at once and echoes no value.
+    Raises: SettingsInvalid, which names every wrong, missing and unknown setting at once and repeats no value.
     """
-    given = {name.removeprefix(PREFIX): value for name, value in environ.items() if name.startswith(PREFIX)}
-    faults = [f"{PREFIX}{name}: no such setting" for name in sorted(set(given) - set(known))]
-    values = {name: given[name.upper()] for name in model.model_fields if given.get(name.upper())}
+    given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
+    known_variables = {environment_name(name) for name in known}
+    faults = [f"{name}: no such setting" for name in sorted(set(given) - known_variables)]
+    values = {name: value for name in model.model_fields if (value := given.get(environment_name(name)))}
     try:
-        settings = model.model_validate(values)
-    except ValidationError as error:
-        faults += [_fault(item["loc"], item["msg"]) for item in error.errors(include_input=False, include_url=False)]
+        settings = model.model_validate(values, context=ENVIRONMENT)
+    except ValidationError as invalid:
+        faults += _describe_faults(invalid)
         raise SettingsInvalid(faults) from None
     if faults:
         raise SettingsInvalid(faults)
     return settings
 
 
-def _fault(loc: tuple[int | str, ...], message: str) -> str:
-    name = f"{PREFIX}{str(loc[0]).upper()}: " if loc else ""
-    return name + ("is not set" if message == "Field required" else message.removeprefix("Value error, "))
+def error_message(message: str) -> str:
+    """Return a message of Pydantic's without the prefix that it gives to ours."""
+    return message.removeprefix("Value error, ")
+
+
+def _describe_faults(invalid: ValidationError) -> Iterator[str]:
+    for error in invalid.errors(include_input=False):
+        loc, message = error["loc"], error["msg"]
+        if error["type"] == "missing":
+            message = "is not set"
+        # A default that follows from another setting is reported too when any setting is wrong.
+        if error["type"] != "default_factory_not_called":
+            yield (f"{environment_name(str(loc[0]))}: " if loc else "") + error_message(message)

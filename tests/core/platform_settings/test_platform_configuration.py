@@ -4,75 +4,51 @@ from typing import Any
 
 import pytest
 from support.core_client import Api
-from support.platform_settings import FROM_NOBODY, NAMED_SECRETS, PASSWORD, SETTINGS, put_setting, read_settings
+from support.platform_settings import (
+    FROM_DEFAULT,
+    NAMED_CONFIGURATION,
+    NAMED_SECRETS,
+    PASSWORD,
+    SETTINGS,
+    put_setting,
+    read_settings,
+)
 from support.rival import Rival
 
 from soundmark.kit.timestamps import format_timestamp
 
+# One value of each setting that is stored, and in which form; the rule of each is in tests/settings/test_registry.py.
 TAKEN: list[tuple[str, Any, Any]] = [
-    *((name, "https://desk.example.org", "https://desk.example.org") for name in ("support_desk_base_url",)),
-    ("support_desk_base_url", "https://desk.example.org:8443/support/", "https://desk.example.org:8443/support"),
-    ("accounting_base_url", "https://[2001:db8::1]/books", "https://[2001:db8::1]/books"),
-    ("accounting_base_url", "https://192.0.2.7", "https://192.0.2.7"),
-    ("support_desk_mailbox_id", 1, 1),
+    ("accounting_base_url", "https://books.example.org/dolibarr/", "https://books.example.org/dolibarr"),
+    ("accounting_enable_invoice_sync", True, True),
     ("accounting_entity_id", 2**31 - 1, 2**31 - 1),
-    ("accounting_tva_rate", 0, 0),
-    ("accounting_tva_rate", 19, 19),
     ("accounting_tva_rate", 19.0, 19),
     ("accounting_tva_rate", 5.5, 5.5),
-    ("accounting_tva_rate", 100, 100),
-    ("accounting_tva_rate", 8.33, 8.33),
-    ("accounting_enable_invoice_sync", True, True),
-    ("accounting_enable_invoice_sync", False, False),
-    ("smtp_host", "mail.example.org", "mail.example.org"),
-    ("smtp_host", "mail_server", "mail_server"),
-    ("smtp_host", "127.0.0.1", "127.0.0.1"),
-    ("smtp_host", "::1", "::1"),
-    ("smtp_port", 1, 1),
-    ("smtp_port", 65535, 65535),
-    ("smtp_secure", False, False),
     ("smtp_from_email", "codes+radio@example.org", "codes+radio@example.org"),
     ("smtp_from_name", " Radio Nordlicht ☃ ", "Radio Nordlicht ☃"),
-    ("smtp_from_name", "x" * 120, "x" * 120),
-]
-_NO_URL = [
-    *("http://desk.example.org", "ftp://desk.example.org", "desk.example.org", "", "https://", "https:///x", "//x.org"),
-    *("https://user@desk.example.org", "https://user:password@desk.example.org", "https://@desk.example.org"),
-    *("https://desk.example.org?x=1", "https://desk.example.org/?", "https://desk.example.org/#top"),
-    *("https://desk.example.org#", "https://desk.example.org:0", "https://desk.example.org:99999"),
-    *(
-        "https://desk example.org",
-        "https://desk.example.org/\n",
-        "https://dësk.example.org",
-        "https://a..b",
-        " https://a",
-    ),
-    *("https://" + "a" * 2050, 7, True, 1.5, [], {}),
+    ("smtp_host", "mail.example.org", "mail.example.org"),
+    ("smtp_port", 2525, 2525),
+    ("smtp_secure", False, False),
+    ("support_desk_base_url", "https://desk.example.org", "https://desk.example.org"),
+    ("support_desk_mailbox_id", 1, 1),
 ]
 REFUSED: list[tuple[str, Any]] = [
-    *(("support_desk_base_url", value) for value in _NO_URL),
-    *(("accounting_base_url", value) for value in _NO_URL),
-    *(("support_desk_mailbox_id", value) for value in (0, -1, 2**31, 1.5, "7", True, "", [])),
-    *(("accounting_entity_id", value) for value in (0, -1, 2**31, 1.5, "7", True, "", {})),
-    *(("accounting_tva_rate", value) for value in (-0.01, 100.01, 19.001, "19", True, "", [19])),
-    *(("accounting_enable_invoice_sync", value) for value in (0, 1, "true", "", [], 1.0)),
-    *(("smtp_secure", value) for value in (0, 1, "true", "", {}, 0.0)),
-    *(
-        ("smtp_host", value)
-        for value in ("", " ", "mail.", ".mail", "-mail", "a b", "mail:25", "[::1]", "x" * 254, 7, True)
-    ),
-    *(("smtp_host", value) for value in ("mäil", "mail\0", "mail\n", "https://mail", "fe80::1%eth0", "a@b")),
-    *(("smtp_port", value) for value in (0, 65536, -1, 25.5, "25", True, "", [])),
-    *(
-        ("smtp_from_email", value)
-        for value in ("", "a", "@b", "a@", "a@b@c", "a b@c", "<a@b>", "a@b\nBcc: c@d", ".a@b", 7)
-    ),
-    *(
-        ("smtp_from_email", value)
-        for value in ("ä@b", "a" * 65 + "@b", "a@" + "b." * 127 + "c", "a..b@c", '"a"@b', "a@-b")
-    ),
-    *(("smtp_from_name", value) for value in ("", " ", "x" * 121, "a\nb", "a\0", "a\r\nBcc: x", 7, True, [])),
+    *(("accounting_base_url", value) for value in ("http://127.0.0.1", "https://" + "a" * 2050, [], {})),
+    ("accounting_enable_invoice_sync", 1),
+    ("accounting_entity_id", 1.5),
+    *(("accounting_tva_rate", value) for value in (19.001, 10**400)),
+    ("smtp_from_email", "a@b\nBcc: c@d"),
+    ("smtp_from_name", "a\0"),
+    ("smtp_host", True),
+    ("smtp_port", "25"),
+    ("smtp_secure", "true"),
+    ("support_desk_base_url", "https://user:password@desk.example.org"),
+    ("support_desk_mailbox_id", 0),
 ]
+
+
+def test_every_setting_is_tried() -> None:
+    assert {name for name, *_ in TAKEN} == {name for name, _ in REFUSED} == NAMED_CONFIGURATION
 
 
 @pytest.mark.parametrize(("name", "value", "kept"), TAKEN, ids=repr)
@@ -90,8 +66,7 @@ async def test_another_value_is_refused(api: Api, rival: Rival, name: str, value
     answer = await put_setting(api, name, value)
     assert (answer.status, answer.code) == (422, "validation_failed")
     assert {error["pointer"].split("/")[1] for error in answer.json["errors"]} == {"value"}
-    if isinstance(value, str) and "password" in value:
-        assert value not in answer.body.decode()
+    assert "user:password" not in answer.body.decode()
     assert await rival.rows("SELECT count(*) FROM platform_configuration") == [(0,)]
 
 
@@ -113,14 +88,14 @@ async def test_an_unknown_setting_is_not_found(api: Api, name: str) -> None:
 async def test_null_removes_the_override(api: Api) -> None:
     await put_setting(api, "smtp_from_name", "Radio Nordlicht")
     answer = await put_setting(api, "smtp_from_name", None)
-    assert (answer.status, answer.json) == (200, {"value": "Soundmark", **FROM_NOBODY})
+    assert (answer.status, answer.json) == (200, {"value": "Soundmark", **FROM_DEFAULT})
     assert (await put_setting(api, "smtp_from_name", None)).json == answer.json, "repeated, it changes nothing"
 
 
 async def test_the_port_follows_the_way_of_speaking_tls(api: Api) -> None:
     """Unless it is set itself."""
     await put_setting(api, "smtp_secure", value=False)
-    assert (await read_settings(api))["configuration"]["smtp_port"] == {"value": 587, **FROM_NOBODY}
+    assert (await read_settings(api))["configuration"]["smtp_port"] == {"value": 587, **FROM_DEFAULT}
     await put_setting(api, "smtp_port", 2525)
     assert (await read_settings(api))["configuration"]["smtp_port"]["value"] == 2525
 

@@ -1,4 +1,4 @@
-"""What a running process goes by, of what the database, the environment and the defaults say."""
+"""Which of the database, the environment and the default a running process follows."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from support.core_client import Api
 from support.core_settings import MASTER_KEY, core_settings
-from support.platform_settings import FROM_NOBODY, PASSWORD, SETTINGS, put_setting, read_settings
+from support.platform_settings import FROM_DEFAULT, PASSWORD, SETTINGS, put_setting, read_settings
 from support.running_apps import running_core
 
-from soundmark.core.configuration import Configuration, Smtp, from_environment
+from soundmark.core.platform_settings import PlatformSettings
+from soundmark.core.providers.smtp_settings import SmtpServer, find_smtp_server, has_smtp_server
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.postgres import Database
 from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
@@ -32,11 +33,12 @@ async def db(database_url: Secret) -> Any:
     await database.close()
 
 
-def configuration(db: Database, url: Secret, *, master_key: str = MASTER_KEY, **given: Any) -> Configuration:
-    """As another process with its own environment has it."""
-    settings = core_settings(url, **given)
+def make_platform_settings(
+    db: Database, url: Secret, *, master_key: str = MASTER_KEY, **given: Any
+) -> PlatformSettings:
+    """The platform settings of another process, with an environment of its own."""
     sealer = Sealer(parse_master_key(master_key), SystemEntropy())
-    return Configuration(db, sealer, from_environment(dict(settings)))
+    return PlatformSettings(db, sealer, core_settings(url, **given))
 
 
 async def test_the_database_wins_over_the_environment(api: Api, db: Database, database_url: Secret) -> None:
@@ -47,8 +49,8 @@ async def test_the_database_wins_over_the_environment(api: Api, db: Database, da
         "smtp_from_email": "env@example.org",
         "smtp_username": "env user",
     }
-    process = configuration(db, database_url, **given)
-    before = await process.smtp()
+    process = make_platform_settings(db, database_url, **given)
+    before = await find_smtp_server(process)
     assert before == replace(before, host="env.example.org", port=2525, is_implicit_tls=False)
     assert (before.from_email, before.from_name, before.password) == ("env@example.org", "Soundmark", None)
     assert before.username.reveal() == "env user"
@@ -57,13 +59,13 @@ async def test_the_database_wins_over_the_environment(api: Api, db: Database, da
     await put_setting(api, "smtp_secure", value=True)
     await put_setting(api, "smtp_username", "db user")
     await put_setting(api, "smtp_password", PASSWORD)
-    after = await process.smtp()
+    after = await find_smtp_server(process)
     assert (after.host, after.port, after.is_implicit_tls) == ("db.example.org", 2525, True)
     assert (after.username.reveal(), after.password.reveal()) == ("db user", PASSWORD)
     assert PASSWORD not in repr(after)
 
     await put_setting(api, "smtp_host", None)
-    assert (await process.smtp()).host == "env.example.org"
+    assert (await find_smtp_server(process)).host == "env.example.org"
 
 
 async def test_a_value_of_the_environment_is_told_with_its_source(database_url: Secret) -> None:
@@ -76,7 +78,7 @@ async def test_a_value_of_the_environment_is_told_with_its_source(database_url: 
             "source": "environment",
             "updated_at": None,
         }
-        assert shown.json["configuration"]["smtp_port"] == {"value": 587, **FROM_NOBODY}
+        assert shown.json["configuration"]["smtp_port"] == {"value": 587, **FROM_DEFAULT}
         assert shown.json["secrets"]["smtp_password"] == {"configured": True, "updated_at": None}
         assert PASSWORD not in shown.body.decode()
         assert (await put_setting(api, "smtp_secure", value=True)).json["source"] == "database"
@@ -91,21 +93,21 @@ async def test_a_value_of_the_environment_is_told_with_its_source(database_url: 
 async def test_without_a_host_and_a_sender_there_is_no_mail(
     db: Database, database_url: Secret, given: dict[str, str]
 ) -> None:
-    assert await configuration(db, database_url, **given).smtp() is None
+    assert await find_smtp_server(make_platform_settings(db, database_url, **given)) is None
 
 
 async def test_an_open_relay_needs_no_login(db: Database, database_url: Secret) -> None:
     given = {"smtp_host": "mail.example.org", "smtp_from_email": "a@example.org", "smtp_from_name": "Radio"}
-    expected = Smtp("mail.example.org", 465, True, "a@example.org", "Radio", None, None)
-    assert await configuration(db, database_url, **given).smtp() == expected
+    expected = SmtpServer("mail.example.org", 465, True, "a@example.org", "Radio", None, None)
+    assert await find_smtp_server(make_platform_settings(db, database_url, **given)) == expected
 
 
 async def test_another_master_key_opens_no_credential(api: Api, db: Database, database_url: Secret) -> None:
     """And says so, instead of sending mail without the login."""
     await put_setting(api, "smtp_password", PASSWORD)
     given = {"smtp_host": "mail.example.org", "smtp_from_email": "a@example.org"}
-    process = configuration(db, database_url, master_key="A" * 43, **given)
+    process = make_platform_settings(db, database_url, master_key="A" * 43, **given)
     with pytest.raises(SealBroken):
-        await process.smtp()
-    everything = await process.everything()
-    assert everything.secrets["smtp_password"].is_configured
+        await find_smtp_server(process)
+    assert await has_smtp_server(process)
+    assert (await process.list_all()).secrets["smtp_password"].is_configured

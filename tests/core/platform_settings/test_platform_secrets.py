@@ -8,7 +8,7 @@ from support.core_client import Api
 from support.core_settings import MASTER_KEY
 from support.platform_settings import (
     DEFAULTS,
-    FROM_NOBODY,
+    FROM_DEFAULT,
     NAMED_CONFIGURATION,
     NAMED_SECRETS,
     PASSWORD,
@@ -18,22 +18,22 @@ from support.platform_settings import (
 )
 from support.rival import Rival
 
-from soundmark.core.domain.platform import CONFIGURATION_NAMES, SECRET_NAMES
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.timestamps import format_timestamp
+from soundmark.settings.registry import CONFIGURATION, CREDENTIALS
 
 
 async def test_nothing_is_set_at_first(api: Api) -> None:
     assert await read_settings(api) == {
         "secrets": {name: {"configured": False, "updated_at": None} for name in NAMED_SECRETS},
-        "configuration": {name: {"value": value, **FROM_NOBODY} for name, value in DEFAULTS.items()},
+        "configuration": {name: {"value": value, **FROM_DEFAULT} for name, value in DEFAULTS.items()},
     }
 
 
 def test_the_names_are_the_specified_ones() -> None:
-    assert set(SECRET_NAMES) == NAMED_SECRETS
-    assert set(CONFIGURATION_NAMES) == NAMED_CONFIGURATION
+    assert set(CREDENTIALS) == NAMED_SECRETS
+    assert set(CONFIGURATION) == NAMED_CONFIGURATION
 
 
 @pytest.mark.parametrize("name", sorted(NAMED_SECRETS))

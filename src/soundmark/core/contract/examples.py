@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from soundmark.core.configuration import Everything
 from soundmark.core.contract.example_reports import example_legacy_report, example_report
 from soundmark.core.domain.api_key import ApiKey
 from soundmark.core.domain.audience import CoreKeyReplaced, Integration, RetentionChanged, WithSecret
@@ -16,7 +15,7 @@ from soundmark.core.domain.code import Code, Facts, ListedCode, signed_code
 from soundmark.core.domain.invitation import Invitation
 from soundmark.core.domain.member import Member
 from soundmark.core.domain.organization import Organization, Project
-from soundmark.core.domain.platform import CONFIGURATION_NAMES, SECRET_NAMES, Effective, SecretStatus, default_of
+from soundmark.core.domain.platform_settings import EffectiveSetting, SecretStatus
 from soundmark.core.domain.quota import Quota
 from soundmark.core.domain.scope import ServerKey
 from soundmark.core.domain.signed_facts import read_facts
@@ -51,10 +50,12 @@ from soundmark.core.features.resolution.wire import KeyHistory, KeySet, historic
 from soundmark.core.features.usage.service import Measured, Usage
 from soundmark.core.features.usage.wire import usage_view
 from soundmark.core.hot.envelope import Seal, answer_body
+from soundmark.core.platform_settings import PlatformOverview
 from soundmark.core.problems import QuotaExceeded
 from soundmark.kit.canonical import canonicalize
 from soundmark.kit.secret import Secret
 from soundmark.kit.signing import SigningKey
+from soundmark.settings.registry import CONFIGURATION, CREDENTIALS, PlatformFallbacks
 from soundmark.wire.audience_event import EventAnswer
 
 # The secret half of the example key is public: it signs nothing but examples and test vectors.
@@ -66,7 +67,7 @@ _MIDNIGHT: Final = datetime(2026, 11, 18, tzinfo=UTC)
 _ORGANIZATION: Final = Organization("org_b2xkLXJhZGlvLWV4YW1wbA", "Radio Nordlicht", "owner", ISSUED_AT, None)
 _PROJECT: Final = Project("prj_bW9ybmluZy1zaG93LWV4YW", _ORGANIZATION.id, "Morning show", ISSUED_AT, None)
 
-_MAIL_HOST: Final = Effective("mail.example.org", "database", ISSUED_AT)
+_MAIL_HOST: Final = EffectiveSetting("mail.example.org", "database", ISSUED_AT)
 _MEMBER: Final = Member("6f1c3f0e-5d0b-4c1e-9a57-2f6e0c1d7b42", "ada@example.org", "admin", ISSUED_AT)
 _CAMPAIGN: Final = Campaign(
     id="cmp_c3VtbWVyLWZlc3RpdmFsLX",
@@ -198,13 +199,17 @@ def _key_history() -> KeyHistory:
     )
 
 
-def _platform() -> Everything:
-    """A platform with a mail server, and nothing else that anybody set."""
-    secrets = {name: SecretStatus(is_configured=False, updated_at=None) for name in SECRET_NAMES}
-    values = {name: Effective(default_of(name, is_implicit_tls=True), "default", None) for name in CONFIGURATION_NAMES}
-    mail = {name: SecretStatus(is_configured=True, updated_at=ISSUED_AT) for name in SECRET_NAMES if "smtp" in name}
-    sender = Effective("codes@example.org", "environment", None)
-    return Everything({**secrets, **mail}, {**values, "smtp_host": _MAIL_HOST, "smtp_from_email": sender})
+def _platform() -> PlatformOverview:
+    """A platform with a mail server, and everything else at its default."""
+    unset = SecretStatus(is_configured=False, updated_at=None)
+    login = dict.fromkeys(("smtp_username", "smtp_password"), SecretStatus(is_configured=True, updated_at=ISSUED_AT))
+    defaults = PlatformFallbacks()
+    values = {name: EffectiveSetting(getattr(defaults, name), "default", None) for name in CONFIGURATION}
+    sender = EffectiveSetting("codes@example.org", "environment", None)
+    return PlatformOverview(
+        secrets={**dict.fromkeys(CREDENTIALS, unset), **login},
+        configuration={**values, "smtp_host": _MAIL_HOST, "smtp_from_email": sender},
+    )
 
 
 def examples() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Final
 
 import aiosmtplib
 
-from soundmark.core.configuration import Smtp
+from soundmark.core.providers.smtp_settings import SmtpServer
 from soundmark.kit.postgres import assert_no_transaction
 from soundmark.kit.validation import is_loopback_host
 
@@ -46,7 +46,7 @@ class MailNotSent(Exception):  # noqa: N818 - named for what happened
         self.reason: Final = reason
 
 
-async def send(server: Smtp, mail: Mail, *, deadline: timedelta) -> None:
+async def send(server: SmtpServer, mail: Mail, *, deadline: timedelta) -> None:
     """Hand the mail to the server.
 
     The connection uses TLS from the start where that is configured. Otherwise it uses STARTTLS, which a server on
@@ -67,7 +67,7 @@ async def send(server: Smtp, mail: Mail, *, deadline: timedelta) -> None:
         raise MailNotSent(type(error).__name__) from None
 
 
-async def _send(server: Smtp, mail: Mail) -> None:
+async def _send(server: SmtpServer, mail: Mail) -> None:
     client = _client(server)
     try:
         await client.connect()
@@ -84,7 +84,7 @@ async def _send(server: Smtp, mail: Mail) -> None:
         client.close()
 
 
-def _client(server: Smtp) -> aiosmtplib.SMTP:
+def _client(server: SmtpServer) -> aiosmtplib.SMTP:
     is_local = is_loopback_host(server.host)
     context = ssl.create_default_context()
     if is_local:

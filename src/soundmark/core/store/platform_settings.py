@@ -1,23 +1,23 @@
-"""The tables `platform_secrets` and `platform_configuration`: the operator's own, no tenant's."""
+"""The tables `platform_secrets` and `platform_configuration`, which belong to the platform and to no tenant."""
 
 from datetime import datetime
 
-from soundmark.core.domain.platform import ConfigurationName, SecretName, StoredSecret, StoredValue
+from soundmark.core.domain.platform_settings import StoredSecret, StoredValue
 from soundmark.kit.postgres import Tx
 
 
 async def list_secrets(tx: Tx) -> list[StoredSecret]:
-    """Every credential that the database has."""
+    """List every stored credential."""
     return await tx.all(StoredSecret, "SELECT name, sealed, updated_at FROM platform_secrets ORDER BY name")
 
 
 async def list_values(tx: Tx) -> list[StoredValue]:
-    """Every override that the database has."""
+    """List every stored override."""
     return await tx.all(StoredValue, "SELECT name, value, updated_at FROM platform_configuration ORDER BY name")
 
 
-async def put_secret(tx: Tx, name: SecretName, *, sealed: bytes, now: datetime) -> None:
-    """Keep a credential in the place of the one before."""
+async def put_secret(tx: Tx, name: str, *, sealed: bytes, now: datetime) -> None:
+    """Store a credential in place of the previous one."""
     await tx.run(
         """
         INSERT INTO platform_secrets (name, sealed, updated_at)
@@ -28,8 +28,8 @@ async def put_secret(tx: Tx, name: SecretName, *, sealed: bytes, now: datetime) 
     )
 
 
-async def put_value(tx: Tx, name: ConfigurationName, *, value: str, now: datetime) -> None:
-    """Keep an override in the place of the one before."""
+async def put_value(tx: Tx, name: str, *, value: str, now: datetime) -> None:
+    """Store an override in place of the previous one."""
     await tx.run(
         """
         INSERT INTO platform_configuration (name, value, updated_at)
@@ -40,6 +40,6 @@ async def put_value(tx: Tx, name: ConfigurationName, *, value: str, now: datetim
     )
 
 
-async def delete_value(tx: Tx, name: ConfigurationName) -> None:
-    """Keep no override, where there was one."""
+async def delete_value(tx: Tx, name: str) -> None:
+    """Delete an override, if there is one."""
     await tx.run("DELETE FROM platform_configuration WHERE name = %(name)s", {"name": name})

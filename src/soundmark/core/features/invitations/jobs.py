@@ -12,6 +12,7 @@ from soundmark.core.domain.invitation import ATTEMPTS_MAX, LEASE, SENDING_MAX, D
 from soundmark.core.features.invitations.letter import write_letter
 from soundmark.core.features.invitations.service import DELIVER, unseal_secret
 from soundmark.core.providers.smtp import MailNotSent, MailRefused, send
+from soundmark.core.providers.smtp_settings import find_smtp_server
 from soundmark.core.store import invitations, mail_counts
 from soundmark.kit.jobs import UNTIL_DONE, Later
 from soundmark.kit.secret import Secret
@@ -117,7 +118,7 @@ async def _send(ctx: WorkContext, attempt: _Attempt) -> None:
 
     Raises: MailRefused; MailNotSent; DatabaseUnavailable; kit.sealing.SealBroken.
     """
-    server = await ctx.configuration.smtp()
+    server = await find_smtp_server(ctx.platform_settings)
     if server is None:
         raise MailNotSent("smtp_not_configured")
     token: Secret = unseal_secret(ctx.sealer, attempt.sealed_secret, attempt.delivery.invitation_id)

@@ -11,10 +11,10 @@ from html import escape
 from typing import Final
 from urllib.parse import urlsplit
 
-from soundmark.core.configuration import Smtp
 from soundmark.core.domain.invitation import Delivery, InvitedRole
 from soundmark.core.domain.mailbox import read_mailbox
 from soundmark.core.providers.smtp import Mail
+from soundmark.core.providers.smtp_settings import SmtpServer
 from soundmark.kit.secret import Secret
 
 _AS: Final[Mapping[InvitedRole, str]] = {
@@ -65,7 +65,7 @@ class _Words:
     token: str = field(repr=False)
 
 
-def write_letter(delivery: Delivery, token: Secret, *, base_url: str, server: Smtp) -> Mail:
+def write_letter(delivery: Delivery, token: Secret, *, base_url: str, server: SmtpServer) -> Mail:
     """The mail of one invitation: the same bytes each time, so that one that comes twice is seen to be one.
 
     A text and an HTML part that say the same; nothing in it is loaded from anywhere. What an organisation calls itself

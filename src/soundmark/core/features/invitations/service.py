@@ -18,6 +18,7 @@ from soundmark.core.problems import (
     InvitationNotPending,
     MfaRequired,
 )
+from soundmark.core.providers.smtp_settings import has_smtp_server
 from soundmark.core.steps import audit
 from soundmark.core.steps.authority import hold_authority
 from soundmark.core.steps.mail_quota import take_mail
@@ -61,7 +62,7 @@ async def create_invitation(
     Source: API v1, "Members, invitations, audit".
     """
     # Before the transaction: it asks the database itself.
-    has_server = await ctx.configuration.has_mail()
+    has_server = await has_smtp_server(ctx.platform_settings)
     invitation_id, secret = mint(ctx.entropy, "inv_"), mint_secret(ctx.entropy, _PREFIX)
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         own_role = await hold_authority(tx, scope)

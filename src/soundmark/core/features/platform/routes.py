@@ -1,16 +1,9 @@
 """The routes of platform settings."""
 
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Path
 
-from soundmark.core.domain.platform import (
-    CONFIGURATION_NAMES,
-    SECRET_NAMES,
-    ConfigurationName,
-    SecretName,
-    check_value,
-)
 from soundmark.core.domain.scope import User
 from soundmark.core.edge import CallerOf, Ctx, invalid, needs, problems
 from soundmark.core.features.platform import service
@@ -27,37 +20,40 @@ from soundmark.core.features.platform.wire import (
 from soundmark.kit.http import StrictRoute
 from soundmark.kit.problems import NotFound
 from soundmark.kit.secret import Secret
+from soundmark.settings.registry import CONFIGURATION, CREDENTIALS, PlatformSetting, Value
+from soundmark.wire.shape import Wire
 
 router = APIRouter(route_class=StrictRoute, tags=["Platform"])
+
+V = TypeVar("V", bound=Value | Secret)
 
 NameInPath = Annotated[str, Path(max_length=160, description="The setting's name.", examples=["smtp_host"])]
 
 
-async def _secret_name(name: NameInPath) -> SecretName:
-    for known in SECRET_NAMES:
-        if known == name:
-            return known
-    raise NotFound
+async def _find_credential(name: NameInPath) -> PlatformSetting[Secret]:
+    if name not in CREDENTIALS:
+        raise NotFound
+    return CREDENTIALS[name]
 
 
-async def _configuration_name(name: NameInPath) -> ConfigurationName:
-    for known in CONFIGURATION_NAMES:
-        if known == name:
-            return known
-    raise NotFound
+async def _find_configuration(name: NameInPath) -> PlatformSetting[Value]:
+    if name not in CONFIGURATION:
+        raise NotFound
+    return CONFIGURATION[name]
 
 
 @router.get(
     "/v1/platform/settings",
+    response_model=PlatformSettingsView,
     dependencies=[Depends(CallerOf("platform.read"))],
     openapi_extra=needs("platform.read"),
 )
-async def get_platform_settings(ctx: Ctx) -> PlatformSettingsView:
-    """Show what is configured and where it comes from. Of credentials it shows only whether they are there."""
-    return settings_view(await ctx.configuration.everything())
+async def get_platform_settings(ctx: Ctx) -> Wire:
+    """Show every setting and its source. A credential shows only whether it is configured."""
+    return settings_view(await ctx.platform_settings.list_all())
 
 
-# Not in the published document, as API v1, "Versioning" 1 has it of what takes an operator's credentials.
+# Left out of the published document: API v1, "Versioning" 1, as it takes an operator's credentials.
 @router.put(
     "/v1/platform/settings/secrets/{name}",
     responses=problems(NotFound),
@@ -67,11 +63,11 @@ async def get_platform_settings(ctx: Ctx) -> PlatformSettingsView:
 async def put_platform_secret(
     ctx: Ctx,
     user: Annotated[User, Depends(CallerOf("platform.change"))],
-    name: Annotated[SecretName, Depends(_secret_name)],
+    setting: Annotated[PlatformSetting[Secret], Depends(_find_credential)],
     body: PutSecret,
 ) -> SecretView:
-    """Put a credential in the place of the one before."""
-    return secret_view(await service.put_secret(ctx, user, name, Secret(body.value)))
+    """Replace a credential."""
+    return secret_view(await service.put_secret(ctx, user, setting.name, _check(setting, body.value)))
 
 
 @router.put(
@@ -82,12 +78,20 @@ async def put_platform_secret(
 async def put_platform_configuration(
     ctx: Ctx,
     user: Annotated[User, Depends(CallerOf("platform.change"))],
-    name: Annotated[ConfigurationName, Depends(_configuration_name)],
+    setting: Annotated[PlatformSetting[Value], Depends(_find_configuration)],
     body: PutConfiguration,
 ) -> SettingView:
     """Override a setting, or remove the override with null."""
+    value = None if body.value is None else _check(setting, body.value)
+    return setting_view(await service.put_configuration(ctx, user, setting.name, value))
+
+
+def _check(setting: PlatformSetting[V], value: Any) -> V:
+    """Return `value` as the setting takes it.
+
+    Raises: RequestValidationError.
+    """
     try:
-        value = None if body.value is None else check_value(name, body.value)
+        return setting.check(value)
     except ValueError as error:
         raise invalid("body", "value", str(error)) from None
-    return setting_view(await service.put_configuration(ctx, user, name, value))

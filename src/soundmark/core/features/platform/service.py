@@ -1,6 +1,6 @@
 """Commands on platform settings.
 
-They happen in no organisation, so no tenant's audit log tells of them; the log of the process does, without values.
+They belong to no organisation, so the process log records them instead of a tenant's audit log, without their values.
 """
 
 import json
@@ -9,20 +9,21 @@ from typing import Final
 import structlog
 
 from soundmark.core.context import Context
-from soundmark.core.domain.platform import ConfigurationName, Effective, SecretName, SecretStatus, Value
+from soundmark.core.domain.platform_settings import EffectiveSetting, SecretStatus
 from soundmark.core.domain.scope import User
 from soundmark.core.store import platform_settings
 from soundmark.kit.secret import Secret
+from soundmark.settings.registry import Value
 
 _log: Final = structlog.get_logger()
 
 
-async def put_secret(ctx: Context, user: User, name: SecretName, value: Secret) -> SecretStatus:
-    """The credential holds from the commit on, in every process.
+async def put_secret(ctx: Context, user: User, name: str, value: Secret) -> SecretStatus:
+    """Replace a credential. Every process uses the new one from the commit on.
 
     Source: API v1, "Platform settings".
     """
-    sealed = ctx.configuration.seal(name, value)
+    sealed = ctx.platform_settings.seal(name, value)
     async with ctx.db.transaction() as tx:
         now = ctx.clock.now()
         await platform_settings.put_secret(tx, name, sealed=sealed, now=now)
@@ -30,8 +31,10 @@ async def put_secret(ctx: Context, user: User, name: SecretName, value: Secret) 
     return SecretStatus(is_configured=True, updated_at=now)
 
 
-async def put_configuration(ctx: Context, user: User, name: ConfigurationName, value: Value | None) -> Effective:
-    """The override holds from the commit on, in every process; None removes it. The answer is what holds then.
+async def put_configuration(ctx: Context, user: User, name: str, value: Value | None) -> EffectiveSetting:
+    """Override a setting, or remove the override with None, and return what applies then.
+
+    Every process follows it from the commit on.
 
     Source: API v1, "Platform settings"; contract, section 7.
     """
@@ -41,4 +44,4 @@ async def put_configuration(ctx: Context, user: User, name: ConfigurationName, v
         else:
             await platform_settings.put_value(tx, name, value=json.dumps(value), now=ctx.clock.now())
     _log.info("platform_configuration_changed", name=name, is_override=value is not None, subject_id=user.subject_id)
-    return (await ctx.configuration.everything()).values[name]
+    return (await ctx.platform_settings.list_all()).configuration[name]

@@ -1,126 +1,112 @@
-"""What is asked and answered about platform settings. A credential goes in and never comes out."""
+"""Requests and answers of platform settings. A credential goes in and never comes out."""
 
-from typing import Annotated, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints, create_model
 
-from soundmark.core.configuration import Everything
-from soundmark.core.domain.platform import SECRET_CHARS_MAX, Effective, SecretStatus, Source
+from soundmark.core.domain.platform_settings import EffectiveSetting, SecretStatus, SettingSource
+from soundmark.core.platform_settings import PlatformOverview
+from soundmark.settings.registry import CONFIGURATION, CREDENTIALS, SECRET_CHARS_MAX, TEXT_CHARS_MAX
 from soundmark.wire.shape import Timestamp, Wire
-
-_TEXT_CHARS_MAX: Final = 2048  # The longest that any setting takes, which is an address.
 
 
 class PutSecret(Wire):
-    """A credential in the place of the one before."""
+    """A credential that replaces the previous one."""
 
     value: Annotated[str, StringConstraints(min_length=1, max_length=SECRET_CHARS_MAX), Field(repr=False)]
 
 
 class PutConfiguration(Wire):
-    """An override; null removes it, and what the environment or the default says holds again."""
+    """An override. Null removes it; then the environment or the default applies again."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"value": "mail.example.org"}]})
 
     value: Annotated[
-        Annotated[str, StringConstraints(max_length=_TEXT_CHARS_MAX)] | int | float | bool | None,
-        Field(description="Of the kind and in the bounds that the setting's name says (else 422)."),
+        Annotated[str, StringConstraints(max_length=TEXT_CHARS_MAX)] | int | float | bool | None,
+        Field(description="A value of the setting's own type and range (else 422)."),
     ]
 
 
 class SecretView(Wire):
-    """Whether a credential is there, from the database or the environment, and when the database got it."""
+    """Whether a credential is configured, in the database or the environment, and when the database received it."""
 
     configured: bool
     updated_at: Timestamp | None
 
 
-class SecretsView(Wire):
-    """Every credential by its name."""
-
-    accounting_api_key: SecretView
-    card_secret_key: SecretView
-    card_webhook_secret: SecretView
-    local_public_key: SecretView
-    local_secret_key: SecretView
-    smtp_password: SecretView
-    smtp_username: SecretView
-    support_api_key: SecretView
-    support_webhook_secret: SecretView
-
-
-class _Sourced(Wire):
-    source: Source
+class _SourcedView(Wire):
+    source: SettingSource
     updated_at: Timestamp | None
 
 
-class SettingView(_Sourced):
-    """What holds, and who says so. `updated_at` is null unless it is the database."""
+class SettingView(_SourcedView):
+    """The value that applies, and its source. `updated_at` is null unless the source is the database."""
 
     value: str | int | float | bool | None
 
 
-class TextSetting(_Sourced):
+class TextSetting(_SourcedView):
     """A setting that is a text."""
 
     value: str | None
 
 
-class WholeSetting(_Sourced):
+class WholeSetting(_SourcedView):
     """A setting that is a whole number."""
 
     value: int | None
 
 
-class RateSetting(_Sourced):
+class RateSetting(_SourcedView):
     """A setting that is a percentage."""
 
     value: int | float | None
 
 
-class SwitchSetting(_Sourced):
+class SwitchSetting(_SourcedView):
     """A setting that is on or off."""
 
     value: bool
 
 
-class ConfigurationView(Wire):
-    """Every setting by its name."""
-
-    accounting_base_url: TextSetting
-    accounting_enable_invoice_sync: SwitchSetting
-    accounting_entity_id: WholeSetting
-    accounting_tva_rate: RateSetting
-    smtp_from_email: TextSetting
-    smtp_from_name: TextSetting
-    smtp_host: TextSetting
-    smtp_port: WholeSetting
-    smtp_secure: SwitchSetting
-    support_desk_base_url: TextSetting
-    support_desk_mailbox_id: WholeSetting
-
-
-class PlatformSettingsView(Wire):
-    """Everything that an administrator of the platform may set."""
-
-    secrets: SecretsView
-    configuration: ConfigurationView
+_VIEWS: Final[Mapping[type, type[Wire]]] = {
+    str: TextSetting,
+    int: WholeSetting,
+    float: RateSetting,
+    bool: SwitchSetting,
+}
+_SECRETS: Final[dict[str, Any]] = dict.fromkeys(CREDENTIALS, SecretView)
+_CONFIGURATION: Final[dict[str, Any]] = {name: _VIEWS[setting.value_type] for name, setting in CONFIGURATION.items()}
+# The members are the registry's: a new setting is answered without a line here.
+SecretsView: Final = create_model("SecretsView", __base__=Wire, __doc__="Every credential by its name.", **_SECRETS)
+ConfigurationView: Final = create_model(
+    "ConfigurationView", __base__=Wire, __doc__="Every setting by its name.", **_CONFIGURATION
+)
+PlatformSettingsView: Final = create_model(
+    "PlatformSettingsView",
+    __base__=Wire,
+    __doc__="Everything that a platform administrator may set.",
+    secrets=SecretsView,
+    configuration=ConfigurationView,
+)
 
 
 def secret_view(status: SecretStatus) -> SecretView:
-    """What is answered of one credential."""
+    """Return the answer about one credential."""
     return SecretView(configured=status.is_configured, updated_at=status.updated_at)
 
 
-def setting_view(setting: Effective) -> SettingView:
-    """What is answered of one setting."""
+def setting_view(setting: EffectiveSetting) -> SettingView:
+    """Return the answer about one setting."""
     return SettingView(value=setting.value, source=setting.source, updated_at=setting.updated_at)
 
 
-def settings_view(everything: Everything) -> PlatformSettingsView:
-    """What is answered of all of them; the shapes name each setting, so none is forgotten and none slips through."""
-    secrets = {name: secret_view(status) for name, status in everything.secrets.items()}
-    settings = {name: setting_view(setting).__dict__ for name, setting in everything.values.items()}
-    return PlatformSettingsView(
-        secrets=SecretsView.model_validate(secrets), configuration=ConfigurationView.model_validate(settings)
+def settings_view(overview: PlatformOverview) -> Wire:
+    """Return the answer about every setting: a `PlatformSettingsView`."""
+    return PlatformSettingsView.model_validate(
+        {
+            "secrets": {name: secret_view(status) for name, status in overview.secrets.items()},
+            "configuration": {name: vars(setting_view(setting)) for name, setting in overview.configuration.items()},
+        }
     )

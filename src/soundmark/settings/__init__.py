@@ -1,0 +1,63 @@
+"""The settings of every process: one module a component, and the registry of platform settings.
+
+Only the composition roots and the command line read them. docs/settings.md explains each.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeVar
+
+from soundmark.kit.settings import read_settings
+from soundmark.settings.audience import AudienceDatabaseSettings as AudienceDatabaseSettings
+from soundmark.settings.audience import AudienceKeysSettings as AudienceKeysSettings
+from soundmark.settings.audience import AudienceSettings as AudienceSettings
+from soundmark.settings.audio import AudioSettings as AudioSettings
+from soundmark.settings.commands import ClientSettings as ClientSettings
+from soundmark.settings.commands import ContractSettings as ContractSettings
+from soundmark.settings.commands import UpSettings as UpSettings
+from soundmark.settings.core import CoreDatabaseSettings as CoreDatabaseSettings
+from soundmark.settings.core import CoreJobsSettings as CoreJobsSettings
+from soundmark.settings.core import CoreSettings as CoreSettings
+from soundmark.settings.core import KeysSettings as KeysSettings
+from soundmark.settings.core import LegacyImportSettings as LegacyImportSettings
+from soundmark.settings.core import RotationSettings as RotationSettings
+from soundmark.settings.process import ProcessSettings as ProcessSettings
+from soundmark.settings.process import ServedSettings as ServedSettings
+
+Component = Literal["core", "audience", "audio"]
+
+COMPONENTS: Final[Mapping[Component, type[ServedSettings]]] = {
+    "core": CoreSettings,
+    "audience": AudienceSettings,
+    "audio": AudioSettings,
+}
+JOBS: Final[Mapping[Component, type[ProcessSettings]]] = {
+    "core": CoreJobsSettings,
+    "audience": AudienceDatabaseSettings,
+}
+# Everything that reads settings, by the word that docs/settings.md uses for it.
+READERS: Final[Mapping[str, type[ProcessSettings]]] = {
+    "core": CoreSettings,
+    "audience": AudienceSettings,
+    "audio": AudioSettings,
+    "core jobs": CoreJobsSettings,
+    "core database": CoreDatabaseSettings,
+    "audience jobs": AudienceDatabaseSettings,
+    "audience keys": AudienceKeysSettings,
+    "keys": KeysSettings,
+    "rotation": RotationSettings,
+    "legacy import": LegacyImportSettings,
+    "contract": ContractSettings,
+    "client": ClientSettings,
+    "up": UpSettings,
+}
+NAMES: Final = frozenset(name for model in READERS.values() for name in model.model_fields)
+
+S = TypeVar("S", bound=ProcessSettings)
+
+
+def read(model: type[S], environ: Mapping[str, str]) -> S:
+    """Read the settings of `model` from `environ`.
+
+    Raises: kit.settings.SettingsInvalid, naming everything that is wrong.
+    """
+    return read_settings(model, environ, known=NAMES)

@@ -1,0 +1,32 @@
+"""Settings of Audience, and of the commands that act on its database."""
+
+from pydantic import model_validator
+
+from soundmark.settings.databases import require_separate_databases
+from soundmark.settings.fields import Credentials, DatabaseUrl, HttpUrl, MasterKey
+from soundmark.settings.process import LOCAL_CORE, PoolSettings, ProcessSettings, RefusalLimitSettings, ServedSettings
+
+
+class AudienceDatabaseSettings(ProcessSettings):
+    """Settings of `soundmark work audience`, and of the commands that touch Audience's database only."""
+
+    audience_database_url: DatabaseUrl
+
+
+class AudienceKeysSettings(AudienceDatabaseSettings):
+    """Settings of the commands that open what Audience has sealed, under a master key of its own."""
+
+    master_key: MasterKey
+
+
+class AudienceSettings(ServedSettings, AudienceKeysSettings, RefusalLimitSettings, PoolSettings):
+    """Settings of `soundmark serve audience`. Problems of events link to pages at Core's `base_url`."""
+
+    base_url: HttpUrl = LOCAL_CORE
+    core_database_url: DatabaseUrl | None = None
+    audience_credential: Credentials
+
+    @model_validator(mode="after")
+    def _require_separate_databases(self) -> "AudienceSettings":
+        require_separate_databases(self.core_database_url, self.audience_database_url)
+        return self

@@ -1,0 +1,10 @@
+"""Settings of Audio."""
+
+from soundmark.settings.fields import Credentials
+from soundmark.settings.process import ServedSettings
+
+
+class AudioSettings(ServedSettings):
+    """Settings of `soundmark serve audio`, which holds nothing but its credential."""
+
+    audio_credential: Credentials

@@ -1,0 +1,84 @@
+"""Settings of Core, and of the commands that act on its database."""
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from soundmark.kit.settings import Settings
+from soundmark.settings.databases import require_separate_databases
+from soundmark.settings.fields import (
+    Credentials,
+    DatabaseUrl,
+    HttpUrl,
+    MasterKey,
+    OidcClientId,
+    OidcIssuer,
+    OperatorToken,
+)
+from soundmark.settings.process import PoolSettings, ProcessSettings, RefusalLimitSettings, ServedSettings
+from soundmark.settings.registry import PlatformFallbacks
+
+
+class PrivateSettings(Settings):
+    """Settings of every process that calls a private component."""
+
+    private_timeout_s: Annotated[float, Field(ge=1, le=60)] = 5
+    private_response_bytes_max: Annotated[int, Field(ge=1024, le=16 * 1024 * 1024)] = 8 * 1024 * 1024
+
+
+class AudienceChannelSettings(PrivateSettings):
+    """Settings of every process that calls Audience."""
+
+    audience_url: HttpUrl
+    audience_credential: Credentials
+
+
+class CoreDatabaseSettings(ProcessSettings):
+    """Settings of the commands that touch Core's database only."""
+
+    core_database_url: DatabaseUrl
+
+
+class KeysSettings(CoreDatabaseSettings):
+    """Settings of the commands that open what Core has sealed."""
+
+    master_key: MasterKey
+
+
+class RotationSettings(KeysSettings, AudienceChannelSettings):
+    """Settings of the commands that activate a signing key: Audience has to know it before it signs."""
+
+
+class LegacyImportSettings(CoreDatabaseSettings, AudienceChannelSettings):
+    """Settings of the command that imports aggregates into Audience."""
+
+
+class CoreJobsSettings(KeysSettings, PlatformFallbacks, AudienceChannelSettings, PoolSettings):
+    """Settings of `soundmark work core`."""
+
+    base_url: HttpUrl
+
+
+class CoreSettings(ServedSettings, CoreJobsSettings, RefusalLimitSettings):
+    """Settings of `soundmark serve core`."""
+
+    audience_database_url: DatabaseUrl | None = None
+    audio_url: HttpUrl
+    audio_credential: Credentials
+    oidc_issuer: OidcIssuer | None = None
+    oidc_client_id: OidcClientId | None = None
+    operator_token: OperatorToken | None = None
+    organizations_per_user: Annotated[int, Field(ge=1)] = 50
+    resolve_rate_limit: Annotated[int, Field(ge=1)] = 120
+    resolve_rate_window_s: Annotated[int, Field(ge=1, le=3600)] = 10
+
+    @model_validator(mode="after")
+    def _require_separate_databases(self) -> "CoreSettings":
+        require_separate_databases(self.core_database_url, self.audience_database_url)
+        return self
+
+    @model_validator(mode="after")
+    def _require_issuer_and_client(self) -> "CoreSettings":
+        if (self.oidc_issuer is None) != (self.oidc_client_id is None):
+            raise ValueError("SOUNDMARK_OIDC_ISSUER and SOUNDMARK_OIDC_CLIENT_ID must both be set, or neither")
+        return self

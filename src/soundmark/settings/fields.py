@@ -1,0 +1,108 @@
+"""The types of single settings, each with its check."""
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from soundmark.kit.sealing import parse_master_key
+from soundmark.kit.secret import Secret
+from soundmark.kit.validation import check_url, has_valid_port, split_url
+
+_CREDENTIAL_CHARS_MIN: Final = 16
+_OPERATOR_TOKEN_CHARS_MIN: Final = len("xop_") + 43  # 32 bytes in base64url.
+_BEARER: Final = re.compile(r"[\x21-\x7e]{1,8192}")
+# libpq refuses these, and repeats the part of the URL that holds them, which may be the password.
+_UNREADABLE: Final = re.compile(r"\s|%(?!(?!00)[0-9A-Fa-f]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Says in docs/settings.md which values a type allows, where its bounds or choices do not say it."""
+
+    text: str
+
+
+def servers_of(netloc: str) -> list[str]:
+    """Return the servers of a database URL: libpq takes several, separated by commas."""
+    return [server.removesuffix(":5432").lower() for server in netloc.rpartition("@")[2].split(",")]
+
+
+def _http_url(text: str) -> str:
+    return check_url(text, "http").rstrip("/")
+
+
+def _database_url(text: str) -> Secret:
+    parts = split_url(text)
+    is_complete = parts.scheme in {"postgresql", "postgres"} and parts.path.strip("/")
+    is_readable = _UNREADABLE.search(text) is None and parts.netloc.count("@") <= 1
+    if not is_complete or not is_readable or not all(map(has_valid_port, servers_of(parts.netloc))):
+        raise ValueError("must be a postgresql:// URL that names a database, with special characters percent-encoded")
+    return Secret(text)
+
+
+def _rate_limit_url(text: str) -> Secret:
+    parts = split_url(text)
+    if parts.scheme not in {"redis", "rediss"} or not has_valid_port(parts.netloc):
+        raise ValueError("must be a redis:// or rediss:// URL, with special characters percent-encoded")
+    return Secret(text)
+
+
+def _credentials(text: str) -> tuple[Secret, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > 2 or any(len(part) < _CREDENTIAL_CHARS_MIN for part in parts):  # noqa: PLR2004 - a pair
+        raise ValueError("must be one credential of 16 or more characters, or two separated by a comma")
+    return tuple(Secret(part) for part in parts)
+
+
+def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    try:
+        return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise ValueError("must be a comma-separated list of networks in CIDR notation") from None
+
+
+def _operator_token(text: str) -> Secret:
+    if not text.startswith("xop_") or len(text) < _OPERATOR_TOKEN_CHARS_MIN:
+        raise ValueError("must be xop_ followed by 43 or more characters")
+    return Secret(text)
+
+
+def _api_key(text: str) -> Secret:
+    # A person's access token works as well, so any bearer credential is accepted.
+    if _BEARER.fullmatch(text.strip()) is None:
+        raise ValueError("must be a server key or an access token: printable ASCII characters without spaces")
+    return Secret(text.strip())
+
+
+def _oidc_issuer(text: str) -> str:
+    # Kept to the letter, with a slash at its end: tokens name it like that.
+    return check_url(text, "secure")
+
+
+def _master_key(text: str) -> Secret:
+    parse_master_key(text)
+    return Secret(text.strip())
+
+
+HttpUrl = Annotated[str, AfterValidator(_http_url), Allowed("`http://…` or `https://…`")]
+DatabaseUrl = Annotated[Secret, BeforeValidator(_database_url), Allowed("`postgresql://…` with the name of a database")]
+RateLimitUrl = Annotated[Secret, BeforeValidator(_rate_limit_url), Allowed("`redis://…` or `rediss://…`")]
+Credentials = Annotated[
+    tuple[Secret, ...],
+    BeforeValidator(_credentials),
+    Allowed("16 or more characters, or two such, separated by a comma"),
+]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Networks = Annotated[
+    tuple[IPv4Network | IPv6Network, ...],
+    BeforeValidator(_networks),
+    Allowed("networks in CIDR notation, separated by commas"),
+]
+OperatorToken = Annotated[Secret, BeforeValidator(_operator_token), Allowed("`xop_` followed by 43 or more characters")]
+ApiKey = Annotated[Secret, BeforeValidator(_api_key), Allowed("a server key or an access token")]
+OidcIssuer = Annotated[str, AfterValidator(_oidc_issuer), Allowed("`https://…`, or `http://…` on a loopback address")]
+OidcClientId = Annotated[str, Field(max_length=255), Allowed("1 to 255 characters; set together with the issuer")]
+MasterKey = Annotated[Secret, BeforeValidator(_master_key), Allowed("32 bytes in base64url: 43 characters")]

@@ -1,0 +1,40 @@
+"""Settings that several components take."""
+
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from soundmark.kit.settings import Settings
+from soundmark.settings.fields import Networks, Port, RateLimitUrl
+
+LOCAL_CORE: Final = "http://127.0.0.1:8080"  # Where `soundmark up` and `serve core` serve by default.
+
+
+class ProcessSettings(Settings):
+    """Settings of every process."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] | None = None
+    metrics_port: Port | None = None
+
+
+class ServedSettings(ProcessSettings):
+    """Settings of every process that serves: how many connections it holds, and which proxies it trusts."""
+
+    connections_max: Annotated[int, Field(ge=16, le=1_000_000)] = 4096
+    connections_per_address: Annotated[int, Field(ge=1, le=1_000_000)] = 512
+    trusted_proxies: Networks = ()
+
+
+class RefusalLimitSettings(Settings):
+    """Settings of every process that limits refused requests by client IP address."""
+
+    refusal_rate_limit: Annotated[int, Field(ge=1)] = 600
+    refusal_rate_window_s: Annotated[int, Field(ge=1, le=3600)] = 10
+    rate_limit_url: RateLimitUrl | None = None
+
+
+class PoolSettings(Settings):
+    """Settings of every process that holds a pool of database connections."""
+
+    database_pool_size: Annotated[int, Field(ge=2, le=200)] = 10
