@@ -65,7 +65,7 @@ async def _verify(given: KeysSettings, organization_id: str) -> Verification:
         async with db.snapshot(tenant=organization_id) as tx:
             if not await is_current(tx, "soundmark.core"):
                 raise Refused("the database is not at the schema of this release: run `soundmark migrate core`")
-            if not await audit_chain.has_tenant(tx, organization_id):
+            if await audit_chain.find_tenant(tx, organization_id) is None:
                 raise _unknown(organization_id)
             key = await read_chain_key(tx, sealer)
             if key is None:

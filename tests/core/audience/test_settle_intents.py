@@ -163,7 +163,7 @@ async def test_only_the_exact_entry_is_finalised(
     if facts["organization_id"] == "another":
         facts["organization_id"] = other.organization_id
     async with work.db.transaction(tenant=facts["organization_id"]) as tx:
-        assert not await audit.finalise(tx, Intent(**facts), outcome="completed", now=work.clock.now())
+        assert not await audit.update_outcome(tx, Intent(**facts), outcome="completed", now=work.clock.now())
     assert await outcome_of(rival, intent.id) == "requested"
 
 
@@ -177,7 +177,7 @@ async def test_of_two_who_finalise_the_first_is_told(
 
     async def finalise(outcome: FinalOutcome) -> bool:
         async with work.db.transaction(tenant=intent.organization_id) as tx:
-            return await audit.finalise(tx, intent, outcome=outcome, now=work.clock.now())
+            return await audit.update_outcome(tx, intent, outcome=outcome, now=work.clock.now())
 
     statement = "UPDATE audit_entries SET outcome = %s, finalised_at = now() WHERE id = %s"
     async with rival.committing(statement, first, intent.id):

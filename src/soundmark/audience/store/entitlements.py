@@ -5,7 +5,7 @@ from soundmark.audience.domain.integration import EntitledMode
 from soundmark.kit.postgres import Tx
 
 
-async def put_newer(tx: Tx, entitlement: Entitlement) -> None:
+async def insert_or_update_newer(tx: Tx, entitlement: Entitlement) -> None:
     """Keep an entitlement, unless one of the same or a later revision is kept already."""
     await tx.run(
         """

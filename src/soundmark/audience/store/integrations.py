@@ -122,7 +122,7 @@ async def list_newest_first(tx: Tx, workspace: Workspace, *, before: Position | 
     )
 
 
-async def revoke(tx: Tx, workspace: Workspace, integration_id: str, *, now: datetime) -> None:
+async def update_revoked(tx: Tx, workspace: Workspace, integration_id: str, *, now: datetime) -> None:
     """Mark an integration that is locked as revoked."""
     await tx.run(
         """
@@ -136,7 +136,7 @@ async def revoke(tx: Tx, workspace: Workspace, integration_id: str, *, now: date
     )
 
 
-async def replace_secret(
+async def update_secret(
     tx: Tx, workspace: Workspace, integration_id: str, *, sealed_secret: bytes, now: datetime
 ) -> None:
     """Put another HMAC secret in the place of the one before, which is gone."""
@@ -153,7 +153,7 @@ async def replace_secret(
     )
 
 
-async def set_retention(tx: Tx, workspace: Workspace, integration_id: str, *, retention_days: int) -> None:
+async def update_retention(tx: Tx, workspace: Workspace, integration_id: str, *, retention_days: int) -> None:
     """Keep the data of an integration for so many days from now on."""
     await tx.run(
         """
@@ -188,7 +188,9 @@ async def lock_unrevoked(tx: Tx, *, after: str | None, limit: int) -> list[str]:
     return [row.id for row in rows]
 
 
-async def trust(tx: Tx, integration_ids: Sequence[str], core_key: TrustedKey, *, previous_until: datetime) -> None:
+async def update_core_key(
+    tx: Tx, integration_ids: Sequence[str], core_key: TrustedKey, *, previous_until: datetime
+) -> None:
     """Let integrations trust `core_key`, and the one before it until `previous_until`; who has it stays as it is."""
     await tx.run(
         """
@@ -210,7 +212,9 @@ async def trust(tx: Tx, integration_ids: Sequence[str], core_key: TrustedKey, *,
     )
 
 
-async def set_previous_until(tx: Tx, integration_ids: Sequence[str], key_id: str, *, previous_until: datetime) -> None:
+async def update_previous_until(
+    tx: Tx, integration_ids: Sequence[str], key_id: str, *, previous_until: datetime
+) -> None:
     """Let those whose key before is `key_id` trust it until `previous_until`."""
     await tx.run(
         """

@@ -8,7 +8,7 @@ from soundmark.audience.domain.legacy import LegacyCount
 from soundmark.kit.postgres import Tx
 
 
-async def put(tx: Tx, workspace: Workspace, counts: Sequence[LegacyCount]) -> None:
+async def insert_or_update(tx: Tx, workspace: Workspace, counts: Sequence[LegacyCount]) -> None:
     """Keep the counts of days, each in the place of the one that its day had. Lock order: by day, docs/locks.md."""
     await tx.run(
         """

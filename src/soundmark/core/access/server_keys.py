@@ -45,5 +45,5 @@ class ServerKeyAccess:
         key = ServerKey(found.id, found.organization_id, found.project_id, frozenset(found.scopes), digest)
         if found.last_used_at is None or found.last_used_at <= now - _NOTED_EVERY:
             async with self._db.transaction(tenant=key.organization_id) as tx:
-                await api_keys.touch(tx, key, now=now, used_before=now - _NOTED_EVERY)
+                await api_keys.update_last_used(tx, key, now=now, used_before=now - _NOTED_EVERY)
         return key

@@ -78,7 +78,7 @@ async def request(  # noqa: PLR0913 - one argument for each member of an entry
     project_id: str,
     metadata: Mapping[str, Any],
 ) -> Intent:
-    """The log tells, from the commit on, that the caller asks for `action`; what becomes of it is told by `finalise`.
+    """Record that the caller requests `action`; `store.audit.update_outcome` records the outcome later.
 
     For what happens outside this transaction, in another component: its id is that of the operation there.
     Source: API v1, "Lifecycle audit intents".

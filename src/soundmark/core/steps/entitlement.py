@@ -56,7 +56,7 @@ async def entitle_to_measure(  # noqa: PLR0913 - which organisation, what, by wh
     now: datetime,
 ) -> Entitlement:
     """The organisation, which is held open, may measure this much in the mode; Audience is told after the commit."""
-    entitlement = await audience_entitlements.put(
+    entitlement = await audience_entitlements.insert_or_update(
         tx, organization_id, mode, monthly_event_quota=monthly_event_quota, ends_at=ends_at, now=now
     )
     await audit.record_as(

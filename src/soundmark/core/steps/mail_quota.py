@@ -25,7 +25,7 @@ async def take_mail(tx: Tx, sealer: Sealer, *, organization_id: str, mailbox: Ma
     found = await mail_counts.lock(tx, day=day, counted=counted)
     if found[of_organization] >= MAILS_OF_ORGANIZATION_MAX or found[to_address] >= MAILS_TO_ADDRESS_MAX:
         return False
-    await mail_counts.add(tx, day=day, counted=counted)
+    await mail_counts.update(tx, day=day, counted=counted)
     return True
 
 

@@ -21,7 +21,7 @@ async def find_by_digest(db: Database, digest: bytes) -> ApiKey | None:
     )
 
 
-async def touch(tx: Tx, key: ServerKey, *, now: datetime, used_before: datetime) -> None:
+async def update_last_used(tx: Tx, key: ServerKey, *, now: datetime, used_before: datetime) -> None:
     """Note that a key is used, unless that was noted since `used_before` or the key is not active any more."""
     await tx.run(
         """
@@ -102,7 +102,7 @@ async def update_digest(tx: Tx, scope: TenantScope, key_id: str, *, digest: byte
     assert touched == 1, "every key has the digest of one secret"
 
 
-async def note_rotation(tx: Tx, scope: TenantScope, key_id: str, *, now: datetime) -> None:
+async def update_secret_rotated(tx: Tx, scope: TenantScope, key_id: str, *, now: datetime) -> None:
     """Note when a key was given another secret."""
     await tx.run(
         """
@@ -131,7 +131,7 @@ async def lock(tx: Tx, scope: TenantScope, key_id: str) -> ApiKey | None:
     )
 
 
-async def revoke(tx: Tx, scope: TenantScope, key_id: str, *, now: datetime) -> None:
+async def update_revoked(tx: Tx, scope: TenantScope, key_id: str, *, now: datetime) -> None:
     """Mark one key revoked."""
     await tx.run(
         """

@@ -99,7 +99,7 @@ async def list_newest_first(
     )
 
 
-async def finalise(tx: Tx, intent: Intent, *, outcome: FinalOutcome, now: datetime) -> bool:
+async def update_outcome(tx: Tx, intent: Intent, *, outcome: FinalOutcome, now: datetime) -> bool:
     """Give a requested entry of exactly this action and tenant its outcome, to be sealed once more; False without one.
 
     An outcome that is there stays: of two who finalise, the second waits and finds it.

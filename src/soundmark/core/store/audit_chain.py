@@ -211,14 +211,12 @@ async def find_unaccounted(tx: Tx, organization_id: str) -> str | None:
     return entry_id
 
 
-async def has_tenant(tx: Tx, organization_id: str) -> bool:
-    """Whether there is such an organisation."""
-    return (
-        await tx.value(
-            "SELECT 1 FROM organizations WHERE id = %(organization_id)s", {"organization_id": organization_id}
-        )
-        is not None
+async def find_tenant(tx: Tx, organization_id: str) -> str | None:
+    """Return the organisation's id if the organisation exists."""
+    found: str | None = await tx.value(
+        "SELECT id FROM organizations WHERE id = %(organization_id)s", {"organization_id": organization_id}
     )
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ FIND_LIVE: Final[LiteralString] = """
 """
 
 
-async def revoke(tx: Tx, *, token: str, now: datetime) -> None:
+async def update_revoked(tx: Tx, *, token: str, now: datetime) -> None:
     """Make a token unanswerable from the commit on. Lock order: docs/locks.md."""
     await tx.run(
         """
@@ -30,7 +30,7 @@ async def revoke(tx: Tx, *, token: str, now: datetime) -> None:
     )
 
 
-async def revoke_many(tx: Tx, *, tokens: Sequence[str], now: datetime) -> None:
+async def update_revoked_many(tx: Tx, *, tokens: Sequence[str], now: datetime) -> None:
     """Make tokens unanswerable from the commit on. Lock order: docs/locks.md."""
     await tx.run(
         """

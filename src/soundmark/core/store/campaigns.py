@@ -96,7 +96,7 @@ async def update(tx: Tx, scope: TenantScope, campaign: Campaign) -> None:
         raise
 
 
-async def archive(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> None:
+async def update_archived(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> None:
     """Mark one campaign archived, which has no way back."""
     await tx.run(
         """
@@ -138,7 +138,7 @@ async def list_newest_first(
     )
 
 
-async def summarise(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> Summary | None:
+async def find_summary(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> Summary | None:
     """One campaign and its Codes in numbers, each Code in the state that it has at `now`.
 
     One statement, which sees one moment: the states always add up to what was issued.
@@ -202,7 +202,7 @@ def _named(scope: TenantScope, campaign_id: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _SummaryRow:
-    """A row of `summarise`: a campaign's columns, and what is counted of its Codes."""
+    """A row of `find_summary`: a campaign's columns, and what is counted of its Codes."""
 
     id: str
     organization_id: str

@@ -25,7 +25,7 @@ async def count_issued(tx: Tx, organization_id: str, month: Month) -> int:
     return count
 
 
-async def add_issued(tx: Tx, organization_id: str, day: date, count: int) -> None:
+async def insert_or_add(tx: Tx, organization_id: str, day: date, count: int) -> None:
     """Count `count` more Codes on `day`."""
     await tx.run(
         """

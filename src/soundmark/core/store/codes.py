@@ -90,7 +90,7 @@ async def lock(tx: Tx, scope: TenantScope, xr_id: str) -> Code | None:
     )
 
 
-async def revoke(tx: Tx, scope: TenantScope, xr_id: str, *, now: datetime) -> None:
+async def update_revoked(tx: Tx, scope: TenantScope, xr_id: str, *, now: datetime) -> None:
     """Mark one Code revoked."""
     await tx.run(
         """
@@ -159,7 +159,7 @@ async def lock_many(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequenc
     )
 
 
-async def revoke_many(tx: Tx, scope: TenantScope, xr_ids: Sequence[str], *, now: datetime) -> None:
+async def update_revoked_many(tx: Tx, scope: TenantScope, xr_ids: Sequence[str], *, now: datetime) -> None:
     """Mark Codes revoked that `lock_many` locked."""
     await tx.run(
         """
@@ -195,7 +195,7 @@ async def lock_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, now:
     return count
 
 
-async def revoke_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> int:
+async def update_revoked_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> int:
     """Mark every Code of a campaign that is active at `now` revoked, and its token unanswerable; how many they are.
 
     They are locked already. One statement for both halves and for all of them, since there may be a great many.
@@ -223,11 +223,11 @@ async def revoke_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, no
     return count
 
 
-async def any_unexpired_signed_by(tx: Tx, key_id: str, *, now: datetime) -> bool:
-    """Whether a Code that has not expired, of any organisation, carries a signature of this key."""
-    found = await tx.value(
+async def find_unexpired_signed_by(tx: Tx, key_id: str, *, now: datetime) -> str | None:
+    """Return the id of some Code, of any organisation, that this key signed and that is unexpired at `now`."""
+    xr_id: str | None = await tx.value(
         """
-        SELECT true
+        SELECT xr_id
           FROM codes
          WHERE key_id = %(key_id)s
            AND expires_at > %(now)s
@@ -235,4 +235,4 @@ async def any_unexpired_signed_by(tx: Tx, key_id: str, *, now: datetime) -> bool
         """,
         {"key_id": key_id, "now": now},
     )
-    return found is not None
+    return xr_id

@@ -23,7 +23,7 @@ async def find(tx: Tx, organization_id: str, key_digests: Sequence[bytes]) -> di
     return {receipt.key_digest: receipt for receipt in found}
 
 
-async def upsert(tx: Tx, organization_id: str, receipts: Sequence[Receipt]) -> None:
+async def insert_or_update(tx: Tx, organization_id: str, receipts: Sequence[Receipt]) -> None:
     """Remember answers under as many keys, each in the place of one that is too old to count."""
     await tx.run(
         """

@@ -37,7 +37,7 @@ async def lock(tx: Tx, *, day: date, counted: Sequence[bytes]) -> dict[bytes, in
     return {row.counted: row.mails_count for row in found}
 
 
-async def add(tx: Tx, *, day: date, counted: Sequence[bytes]) -> None:
+async def update(tx: Tx, *, day: date, counted: Sequence[bytes]) -> None:
     """Count one mail more in each of these locked counts."""
     await tx.run(
         """

@@ -19,7 +19,7 @@ async def insert(tx: Tx, *, organization_id: str, name: str, now: datetime) -> N
     )
 
 
-async def rename(tx: Tx, scope: TenantScope, *, name: str, role: Role) -> Organization:
+async def update_name(tx: Tx, scope: TenantScope, *, name: str, role: Role) -> Organization:
     """Give the organisation another name; the organisation as its caller sees it, who has `role` there."""
     renamed = await tx.one_or_none(
         Organization,

@@ -16,7 +16,7 @@ async def list_values(tx: Tx) -> list[StoredValue]:
     return await tx.all(StoredValue, "SELECT name, value, updated_at FROM platform_configuration ORDER BY name")
 
 
-async def put_secret(tx: Tx, name: str, *, sealed: bytes, now: datetime) -> None:
+async def insert_or_update_secret(tx: Tx, name: str, *, sealed: bytes, now: datetime) -> None:
     """Store a credential in place of the previous one."""
     await tx.run(
         """
@@ -28,7 +28,7 @@ async def put_secret(tx: Tx, name: str, *, sealed: bytes, now: datetime) -> None
     )
 
 
-async def put_value(tx: Tx, name: str, *, value: str, now: datetime) -> None:
+async def insert_or_update_value(tx: Tx, name: str, *, value: str, now: datetime) -> None:
     """Store an override in place of the previous one."""
     await tx.run(
         """

@@ -46,7 +46,7 @@ async def lock_names(tx: Tx, scope: TenantScope) -> None:
     )
 
 
-async def rename(tx: Tx, scope: TenantScope, project_id: str, *, name: str) -> Project | None:
+async def update_name(tx: Tx, scope: TenantScope, project_id: str, *, name: str) -> Project | None:
     """Give a project another name; None if the organisation has none such.
 
     Raises: ProjectNameConflict.
@@ -70,7 +70,12 @@ async def rename(tx: Tx, scope: TenantScope, project_id: str, *, name: str) -> P
 
 
 async def find(tx: Tx, scope: TenantScope, project_id: str) -> Project | None:
-    """One project of the organisation, or None."""
+    """Return one project of the caller's organisation."""
+    return await find_in_organization(tx, scope.organization_id, project_id)
+
+
+async def find_in_organization(tx: Tx, organization_id: str, project_id: str) -> Project | None:
+    """Return one project of an organisation; for an operator, who has no scope."""
     return await tx.one_or_none(
         Project,
         """
@@ -79,17 +84,7 @@ async def find(tx: Tx, scope: TenantScope, project_id: str) -> Project | None:
          WHERE organization_id = %(organization_id)s
            AND id = %(project_id)s
         """,
-        {"organization_id": scope.organization_id, "project_id": project_id},
-    )
-
-
-async def is_there(tx: Tx, organization_id: str, project_id: str) -> bool:
-    """Whether the organisation has this project; for an operator, who acts in no organisation."""
-    return bool(
-        await tx.value(
-            "SELECT EXISTS (SELECT FROM projects WHERE organization_id = %(organization_id)s AND id = %(project_id)s)",
-            {"organization_id": organization_id, "project_id": project_id},
-        )
+        {"organization_id": organization_id, "project_id": project_id},
     )
 
 

@@ -20,7 +20,7 @@ async def trust_everywhere(
         ids = await integrations.lock_unrevoked(tx, after=after, limit=limit)
         # Read after the locks: the seven minutes begin when the key is there.
         previous_until = ctx.clock.now() + PREVIOUS_KEY_KEPT
-        await integrations.trust(tx, ids, core_key, previous_until=previous_until)
+        await integrations.update_core_key(tx, ids, core_key, previous_until=previous_until)
         if still_signs is not None:
-            await integrations.set_previous_until(tx, ids, still_signs, previous_until=previous_until)
+            await integrations.update_previous_until(tx, ids, still_signs, previous_until=previous_until)
     return ids

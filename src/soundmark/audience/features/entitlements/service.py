@@ -13,7 +13,7 @@ async def put_entitlement(ctx: Context, entitlement: Entitlement) -> Entitlement
     Source: API v1, "States and transitions", entitlements; contract, section 6.
     """
     async with ctx.db.transaction() as tx:
-        await entitlements.put_newer(tx, entitlement)
+        await entitlements.insert_or_update_newer(tx, entitlement)
         kept = await entitlements.find(tx, entitlement.organization_id, entitlement.mode)
     assert kept is not None, "it was put or was there"
     return kept

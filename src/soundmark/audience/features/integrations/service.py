@@ -28,7 +28,7 @@ from soundmark.audience.features.integrations.wire import (
 from soundmark.audience.problems import EntitlementRequired, IntegrationNotFound, IntegrationRevoked
 from soundmark.audience.secrets import seal_hmac_secret
 from soundmark.audience.steps import once
-from soundmark.audience.store import aged, entitlements, integrations
+from soundmark.audience.store import entitlements, integrations, retention
 from soundmark.kit.ids import may_be_id, mint, mint_secret
 from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Tx
@@ -65,7 +65,7 @@ async def create_integration(ctx: Context, asked: Asked, wanted: Wanted) -> With
         if done is not None:
             return done
         if wanted.entitlement is not None:
-            await entitlements.put_newer(tx, wanted.entitlement)
+            await entitlements.insert_or_update_newer(tx, wanted.entitlement)
         now = ctx.clock.now()
         await _require_entitlement(tx, asked.workspace.organization_id, wanted.mode, now=now)
         integration = Integration(
@@ -123,7 +123,7 @@ async def revoke_integration(ctx: Context, asked: Asked) -> IntegrationView:
         integration = await _lock(tx, asked)
         now = ctx.clock.now()
         if integration.revoked_at is None:
-            await integrations.revoke(tx, asked.workspace, integration.id, now=now)
+            await integrations.update_revoked(tx, asked.workspace, integration.id, now=now)
             integration = replace(integration, revoked_at=now)
         answer = integration_view(integration)
         await once.note(tx, asked, integration.id, answer, now=now)
@@ -144,7 +144,7 @@ async def rotate_secret(ctx: Context, asked: Asked) -> WithSecret:
         integration = await _lock_active(tx, asked)
         now = ctx.clock.now()
         sealed_secret = seal_hmac_secret(ctx.sealer, integration.id, secret)
-        await integrations.replace_secret(tx, asked.workspace, integration.id, sealed_secret=sealed_secret, now=now)
+        await integrations.update_secret(tx, asked.workspace, integration.id, sealed_secret=sealed_secret, now=now)
         integration = replace(integration, secret_rotated_at=now)
         answer = WithSecret(integration=integration_view(integration), hmac_secret=None)
         await once.note(tx, asked, integration.id, answer, now=now)
@@ -164,25 +164,25 @@ async def change_retention(ctx: Context, asked: Asked, *, retention_days: int) -
         done = await once.recall(tx, asked, RetentionChanged)
         if done is not None:
             return done
-        await aged.hold(tx)
+        await retention.hold(tx)
         integration = await _lock_active(tx, asked)
         _require_retention(integration.mode, retention_days)
-        await integrations.set_retention(tx, asked.workspace, integration.id, retention_days=retention_days)
+        await integrations.update_retention(tx, asked.workspace, integration.id, retention_days=retention_days)
         now = ctx.clock.now()
         number = await integrations.get_number(tx, integration.id)
         kept_from = first_kept_day(now, retention_days)
         deleted_events = 0
         # A day at a time: no statement is long, however much a year holds.
-        day = await aged.find_day(tx, number, after=None, before=kept_from)
+        day = await retention.find_day(tx, number, after=None, before=kept_from)
         while day is not None:
-            deleted_events += await aged.delete_events_of(tx, number, day=day)
-            day = await aged.find_day(tx, number, after=day, before=kept_from)
+            deleted_events += await retention.delete_events_of(tx, number, day=day)
+            day = await retention.find_day(tx, number, after=day, before=kept_from)
         answer = RetentionChanged(
             integration_id=integration.id,
             previous_retention_days=integration.retention_days,
             retention_days=retention_days,
             deleted_events=deleted_events,
-            deleted_integrity_days=await aged.delete_integrity_days(tx, number, before=kept_from),
+            deleted_integrity_days=await retention.delete_integrity_days(tx, number, before=kept_from),
         )
         await once.note(tx, asked, integration.id, answer, now=now)
     return answer
@@ -202,7 +202,7 @@ async def replace_core_key(ctx: Context, asked: Asked, *, core_key: TrustedKey) 
             return done
         integration = await _lock_active(tx, asked)
         now = ctx.clock.now()
-        await integrations.trust(tx, [integration.id], core_key, previous_until=now + PREVIOUS_KEY_KEPT)
+        await integrations.update_core_key(tx, [integration.id], core_key, previous_until=now + PREVIOUS_KEY_KEPT)
         answer = CoreKeyReplaced(integration_id=integration.id, core_key_id=core_key.key_id)
         await once.note(tx, asked, integration.id, answer, now=now)
     return answer

@@ -25,7 +25,7 @@ async def put_legacy_days(ctx: Context, workspace: Workspace, counts: Sequence[L
         if count.day > today:
             raise ValidationFailed(errors=(FieldError("body", f"/days/{place}/day", "has not begun yet"),))
     async with ctx.db.transaction() as tx:
-        await legacy_days.put(tx, workspace, counts)
+        await legacy_days.insert_or_update(tx, workspace, counts)
 
 
 async def read_legacy_report(

@@ -3,8 +3,8 @@
 from typing import Final
 
 from soundmark.audience.context import WorkContext
-from soundmark.audience.store import aged
-from soundmark.audience.store.aged import AGED_TABLES
+from soundmark.audience.store import retention
+from soundmark.audience.store.retention import AGED_TABLES
 
 _BLOCKS_AT_ONCE: Final = 256  # Two megabytes, some 30,000 rows: no transaction is long, and nobody waits for one.
 
@@ -24,10 +24,10 @@ async def forget_aged(ctx: WorkContext) -> dict[str, int]:
     for table in AGED_TABLES:
         deleted[table.name] = 0
         async with ctx.db.transaction() as tx:
-            blocks_count = await aged.count_blocks(tx, table)
+            blocks_count = await retention.count_blocks(tx, table)
         for first in range(0, blocks_count, _BLOCKS_AT_ONCE):
             async with ctx.db.transaction() as tx:
-                await aged.lock(tx)
+                await retention.lock(tx)
                 end = first + _BLOCKS_AT_ONCE
-                deleted[table.name] += await aged.delete_in_blocks(tx, table, first=first, end=end, today=today)
+                deleted[table.name] += await retention.delete_in_blocks(tx, table, first=first, end=end, today=today)
     return deleted

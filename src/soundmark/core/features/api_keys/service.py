@@ -89,7 +89,7 @@ async def revoke_api_key(ctx: Context, scope: TenantScope, api_key_id: str) -> t
         key = await _lock(tx, scope, api_key_id)
         now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
         if key.status(now) == "active":
-            await api_keys.revoke(tx, scope, key.id, now=now)
+            await api_keys.update_revoked(tx, scope, key.id, now=now)
             await audit.record(
                 tx,
                 scope,
@@ -117,7 +117,7 @@ async def rotate_secret(ctx: Context, scope: TenantScope, api_key_id: str) -> tu
         if key.status(now) != "active":
             raise ApiKeyNotActive
         await api_keys.update_digest(tx, scope, key.id, digest=digest_of_secret(secret.reveal()))
-        await api_keys.note_rotation(tx, scope, key.id, now=now)
+        await api_keys.update_secret_rotated(tx, scope, key.id, now=now)
         await audit.record(
             tx,
             scope,

@@ -83,7 +83,7 @@ async def _settle(ctx: WorkContext, intent: Intent) -> bool:
     if is_applied and intent.action in _GIVING_A_KEY:
         await _have_keys_told_again(ctx)
     async with ctx.db.transaction(tenant=intent.organization_id) as tx:
-        is_settled = await entries.finalise(tx, intent, outcome=outcome, now=now)
+        is_settled = await entries.update_outcome(tx, intent, outcome=outcome, now=now)
     _log.info("audit_intent_settled", entry_id=intent.id, action=intent.action, outcome=outcome)
     return is_settled
 

@@ -285,7 +285,7 @@ async def _finalised(ctx: Context, intent: Intent, outcome: FinalOutcome) -> Non
     """Phase 3. Never fails: whoever asked has to be answered what Audience did."""
     try:
         async with ctx.db.transaction(tenant=intent.organization_id) as tx:
-            await entries.finalise(tx, intent, outcome=outcome, now=ctx.clock.now())
+            await entries.update_outcome(tx, intent, outcome=outcome, now=ctx.clock.now())
     except Exception as error:  # noqa: BLE001 - whatever it was, the answer may hold what is told only once
         _log.warning("audit_intent_left", entry_id=intent.id, outcome=outcome, error=type(error).__name__)
 

@@ -139,7 +139,7 @@ async def archive_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -
         campaign = await _lock(tx, scope, campaign_id)
         now = ctx.clock.now()
         if campaign.status == "active":
-            await campaigns.archive(tx, scope, campaign.id, now=now)
+            await campaigns.update_archived(tx, scope, campaign.id, now=now)
             await audit.record(
                 tx,
                 scope,
@@ -168,9 +168,9 @@ async def stop_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -> S
         campaign = await _lock(tx, scope, campaign_id)
         await codes.lock_in_campaign(tx, scope, campaign.id, now=ctx.clock.now())
         now = ctx.clock.now()  # Read after the lock waits: expiry is judged when we act.
-        revoked_count = await codes.revoke_in_campaign(tx, scope, campaign.id, now=now)
+        revoked_count = await codes.update_revoked_in_campaign(tx, scope, campaign.id, now=now)
         if campaign.status == "active":
-            await campaigns.archive(tx, scope, campaign.id, now=now)
+            await campaigns.update_archived(tx, scope, campaign.id, now=now)
             campaign = replace(campaign, archived_at=now)
         await audit.record(
             tx,
@@ -193,7 +193,7 @@ async def summarise_campaign(ctx: Context, scope: TenantScope, campaign_id: str)
     if not may_be_id(campaign_id):
         raise CampaignNotFound
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
-        summary = await campaigns.summarise(tx, scope, campaign_id, now=ctx.clock.now())
+        summary = await campaigns.find_summary(tx, scope, campaign_id, now=ctx.clock.now())
     if summary is None:
         raise CampaignNotFound
     return summary

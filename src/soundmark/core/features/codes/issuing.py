@@ -58,10 +58,10 @@ async def issue_together(ctx: Context, asked: Sequence[Asked]) -> list[Issued | 
         if sitting.codes:
             async with tx.ending():
                 await codes.insert(tx, sitting.codes)
-                await code_usage.add_issued(tx, organization_id, day_of(sitting.quota.at), len(sitting.codes))
+                await code_usage.insert_or_add(tx, organization_id, day_of(sitting.quota.at), len(sitting.codes))
                 await audit.record_all(tx, sitting.entries)
                 if sitting.fresh_receipts:
-                    await issuance_receipts.upsert(tx, organization_id, sitting.fresh_receipts)
+                    await issuance_receipts.insert_or_update(tx, organization_id, sitting.fresh_receipts)
     return outcomes
 
 

@@ -80,8 +80,8 @@ async def revoke_code(ctx: Context, scope: TenantScope, xr_id: str) -> Code:
             raise CodeNotFound
         now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
         if code.status(now) == "active":
-            await codes.revoke(tx, scope, xr_id, now=now)
-            await broadcasts.revoke(tx, token=code.broadcast_token, now=now)
+            await codes.update_revoked(tx, scope, xr_id, now=now)
+            await broadcasts.update_revoked(tx, token=code.broadcast_token, now=now)
             await audit.record(
                 tx,
                 scope,
@@ -115,8 +115,8 @@ async def revoke_codes(ctx: Context, scope: TenantScope, project_id: str, xr_ids
             raise CodeNotFound
         now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
         active = [code for code in selection if code.status(now) == "active"]
-        await codes.revoke_many(tx, scope, [code.xr_id for code in active], now=now)
-        await broadcasts.revoke_many(tx, tokens=[code.broadcast_token for code in active], now=now)
+        await codes.update_revoked_many(tx, scope, [code.xr_id for code in active], now=now)
+        await broadcasts.update_revoked_many(tx, tokens=[code.broadcast_token for code in active], now=now)
         revoked = RevokedSelection(requested_count=len(selection), revoked_count=len(active))
         await audit.record(
             tx,

@@ -43,7 +43,7 @@ async def rename_organization(ctx: Context, scope: TenantScope, *, name: str) ->
         role = await hold_authority(tx, scope)
         assert role is not None, "the policy lets no key do this"
         now = ctx.clock.now()
-        renamed = await organizations.rename(tx, scope, name=name, role=role)
+        renamed = await organizations.update_name(tx, scope, name=name, role=role)
         await audit.record(tx, scope, ctx.entropy, action="organization.updated", now=now, metadata={"name": name})
     return renamed
 

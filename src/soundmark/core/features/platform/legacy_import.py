@@ -30,6 +30,6 @@ async def import_legacy_days(  # noqa: PLR0913 - with what, where to, what
     if not may_be_id(organization_id) or not may_be_id(project_id):
         raise ImportRefused("there is no such project")
     async with db.transaction(tenant=organization_id) as tx:
-        if not await projects.is_there(tx, organization_id, project_id):
+        if await projects.find_in_organization(tx, organization_id, project_id) is None:
             raise ImportRefused(f"there is no project {project_id} in {organization_id}")
     await audience.put_legacy_days(organization_id, project_id, days, request_id=request_id)

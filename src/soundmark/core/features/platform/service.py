@@ -26,7 +26,7 @@ async def put_secret(ctx: Context, user: User, name: str, value: Secret) -> Secr
     sealed = ctx.platform_settings.seal(name, value)
     async with ctx.db.transaction() as tx:
         now = ctx.clock.now()
-        await platform_settings.put_secret(tx, name, sealed=sealed, now=now)
+        await platform_settings.insert_or_update_secret(tx, name, sealed=sealed, now=now)
     _log.info("platform_secret_changed", name=name, subject_id=user.subject_id)
     return SecretStatus(is_configured=True, updated_at=now)
 
@@ -42,6 +42,6 @@ async def put_configuration(ctx: Context, user: User, name: str, value: Value | 
         if value is None:
             await platform_settings.delete_value(tx, name)
         else:
-            await platform_settings.put_value(tx, name, value=json.dumps(value), now=ctx.clock.now())
+            await platform_settings.insert_or_update_value(tx, name, value=json.dumps(value), now=ctx.clock.now())
     _log.info("platform_configuration_changed", name=name, is_override=value is not None, subject_id=user.subject_id)
     return (await ctx.platform_settings.list_all()).configuration[name]

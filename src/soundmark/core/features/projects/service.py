@@ -40,7 +40,7 @@ async def rename_project(ctx: Context, scope: TenantScope, project_id: str, *, n
         await hold_authority(tx, scope)
         await projects.lock_names(tx, scope)
         now = ctx.clock.now()
-        renamed = await projects.rename(tx, scope, project_id, name=name)
+        renamed = await projects.update_name(tx, scope, project_id, name=name)
         if renamed is None:
             raise ProjectNotFound
         await audit.record(

@@ -92,7 +92,7 @@ async def retire(db: Database, clock: Clock, key_id: str) -> None:
         assert key.superseded_at is not None, "a retiring key was superseded at some time"
         if now < key.superseded_at + PROOFS_GONE_AFTER:
             raise KeyRefused(f"{key_id} signed proofs until a moment ago; try again in six minutes")
-        if await codes.any_unexpired_signed_by(tx, key_id, now=now):
+        if await codes.find_unexpired_signed_by(tx, key_id, now=now) is not None:
             raise KeyRefused(f"{key_id} signed Codes that have not expired")
         await signing_keys.update_status(tx, key_id, "retired", now=now)
 
