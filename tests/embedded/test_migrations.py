@@ -76,6 +76,28 @@ def test_a_migration_that_never_ends_is_not_waited_for_for_ever(empty: Secret, m
             migrate(empty, "soundmark.core")
 
 
+def test_a_table_that_is_in_use_is_not_waited_for(empty: Secret) -> None:
+    """Whoever asks for it meanwhile, resolution among them, would wait behind the migration."""
+    migrate(empty, "soundmark.core", until="0007")
+    with psycopg.connect(empty.reveal()) as backup:
+        backup.execute("SELECT FROM codes")
+        with pytest.raises(MigrationFailed, match="in use"):
+            migrate(empty, "soundmark.core")
+    assert migrate(empty, "soundmark.core") == ["0008", "0009"]
+
+
+def test_an_index_that_was_not_finished_is_built_anew(empty: Secret) -> None:
+    migrate(empty, "soundmark.core", until="0008")
+    with psycopg.connect(empty.reveal(), autocommit=True) as interrupted:
+        interrupted.execute("CREATE INDEX codes_broadcast_token_of_organization ON codes (issuer)")
+    assert migrate(empty, "soundmark.core") == ["0009"]
+    with psycopg.connect(empty.reveal()) as connection:
+        found = connection.execute(
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'codes_broadcast_token_key'"
+        ).fetchone()
+    assert found == ("UNIQUE (organization_id, broadcast_token)",)
+
+
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_a_database_in_another_encoding_is_refused_in_one_line(cluster: RunningCluster, component: str) -> None:
     name = "in_ascii"

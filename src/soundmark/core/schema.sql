@@ -37,8 +37,9 @@ CREATE TABLE projects (
 
 CREATE INDEX projects_newest_first ON projects (organization_id, created_at DESC, id DESC);
 
--- What a receiver's question reads, and all that it reads: keyed by the token, which comes without an organisation.
--- Every fact of the answer stands in the signed payload; beside it only what the signature cannot cover.
+-- All that a resolution reads. Its key is the token, because a receiver knows no organisation: broadcasts_pkey alone
+-- keeps tokens unique, and codes refers to no row here, so that the two tables may be divided by keys of their own.
+-- Every fact of the answer is in the signed payload; the columns beside it are what the signature cannot cover.
 CREATE TABLE broadcasts (
     token      text  NOT NULL,
     payload    bytea NOT NULL,
@@ -60,10 +61,9 @@ CREATE TABLE codes (
     key_id                  text        NOT NULL,
     revoked_at              timestamptz,
     CONSTRAINT codes_pkey PRIMARY KEY (organization_id, xr_id),
-    CONSTRAINT codes_broadcast_token_key UNIQUE (broadcast_token),
+    CONSTRAINT codes_broadcast_token_key UNIQUE (organization_id, broadcast_token),
     CONSTRAINT codes_project_fkey FOREIGN KEY (organization_id, project_id)
         REFERENCES projects (organization_id, id) ON DELETE CASCADE,
-    CONSTRAINT codes_broadcast_fkey FOREIGN KEY (broadcast_token) REFERENCES broadcasts (token),
     CONSTRAINT codes_life_check CHECK (expires_at > issued_at)
 );
 
@@ -341,7 +341,8 @@ CREATE TABLE issuance_receipts (
 CREATE INDEX issuance_receipts_oldest_first ON issuance_receipts (created_at);
 
 -- Whatever a statement says, it sees the rows of one tenant: the one that `Database` set for its transaction. A person
--- sees the organisations that it belongs to, to choose one. Forced, because the tables belong to the role itself.
+-- also sees their own memberships, to choose an organisation. No policy has a subquery: each one compares a column of
+-- its own table with a setting. Forced, because the application's role owns the tables.
 CREATE FUNCTION current_tenant() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
     AS $$ SELECT current_setting('soundmark.tenant', true) $$;
 
@@ -351,9 +352,6 @@ CREATE FUNCTION current_subject() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
 ALTER TABLE organizations ENABLE ROW LEVEL SECURITY;
 ALTER TABLE organizations FORCE ROW LEVEL SECURITY;
 CREATE POLICY organizations_of_tenant ON organizations USING (id = current_tenant());
-CREATE POLICY organizations_of_subject ON organizations FOR SELECT USING (
-    EXISTS (SELECT FROM members m WHERE m.organization_id = organizations.id AND m.subject_id = current_subject())
-);
 
 ALTER TABLE members ENABLE ROW LEVEL SECURITY;
 ALTER TABLE members FORCE ROW LEVEL SECURITY;
@@ -373,26 +371,22 @@ CREATE POLICY codes_of_everybody ON codes FOR SELECT USING (current_tenant() = '
 ALTER TABLE api_keys ENABLE ROW LEVEL SECURITY;
 ALTER TABLE api_keys FORCE ROW LEVEL SECURITY;
 CREATE POLICY api_keys_of_tenant ON api_keys USING (organization_id = current_tenant());
-CREATE POLICY api_keys_of_credential ON api_keys FOR SELECT USING (
-    EXISTS (
-        SELECT
-          FROM api_key_digests d
-         WHERE d.digest = decode(current_setting('soundmark.credential', true), 'hex')
-           AND d.organization_id = api_keys.organization_id
-           AND d.api_key_id = api_keys.id
-    )
-);
 
--- What a server key is asked for with each request, so in one round trip: for its statement alone, whoever has the
--- credential is shown the key that it opens.
+-- Each request with a server key asks for the key, so in one round trip. The digest names the organisation; the key is
+-- then read as a row of that tenant. The tenant stays set until the transaction ends, so a call has one to itself.
 CREATE FUNCTION api_key_of_credential(credential bytea) RETURNS SETOF api_keys LANGUAGE plpgsql AS $$
+DECLARE
+    opened api_key_digests;
 BEGIN
-    PERFORM set_config('soundmark.credential', encode(credential, 'hex'), true);
-    RETURN QUERY
-        SELECT k.*
-          FROM api_key_digests d
-          JOIN api_keys k ON k.organization_id = d.organization_id AND k.id = d.api_key_id
-         WHERE d.digest = credential;
+    SELECT d.* INTO opened FROM api_key_digests d WHERE d.digest = credential;
+    IF FOUND THEN
+        EXECUTE format('SET LOCAL soundmark.tenant TO %L', opened.organization_id);
+        RETURN QUERY
+            SELECT k.*
+              FROM api_keys k
+             WHERE k.organization_id = opened.organization_id
+               AND k.id = opened.api_key_id;
+    END IF;
 END
 $$;
 
@@ -415,11 +409,31 @@ ALTER TABLE audit_heads ENABLE ROW LEVEL SECURITY;
 ALTER TABLE audit_heads FORCE ROW LEVEL SECURITY;
 CREATE POLICY audit_heads_of_tenant ON audit_heads USING (organization_id = current_tenant());
 
--- Asked with each request of a person, so in one round trip: for its statement alone, the person's own row is shown.
+-- Each request of a person asks for their role, so in one round trip. As with api_key_of_credential, the tenant stays
+-- set until the transaction ends.
 CREATE FUNCTION role_of_member(organization text, subject text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM set_config('soundmark.tenant', organization, true);
+    EXECUTE format('SET LOCAL soundmark.tenant TO %L', organization);
     RETURN QUERY SELECT m.role FROM members m WHERE m.organization_id = organization AND m.subject_id = subject;
+END
+$$;
+
+-- The organisations that a person belongs to. Their memberships are found by the person alone; each organisation is
+-- then read as a row of its own tenant.
+CREATE FUNCTION organizations_of_member(subject text)
+    RETURNS TABLE (id text, name text, role text, created_at timestamptz, deletion_requested_at timestamptz)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    membership record;
+BEGIN
+    EXECUTE format('SET LOCAL soundmark.subject TO %L', subject);
+    FOR membership IN SELECT m.organization_id, m.role FROM members m WHERE m.subject_id = subject LOOP
+        EXECUTE format('SET LOCAL soundmark.tenant TO %L', membership.organization_id);
+        RETURN QUERY
+            SELECT o.id, o.name, membership.role, o.created_at, o.deletion_requested_at
+              FROM organizations o
+             WHERE o.id = membership.organization_id;
+    END LOOP;
 END
 $$;
 

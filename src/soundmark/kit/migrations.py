@@ -3,6 +3,8 @@
 Loads SQLAlchemy, so only the commands that migrate import it; `kit.schema_version` serves everybody else.
 """
 
+import math
+import time
 from importlib.resources import files
 from typing import Any, Final
 
@@ -19,35 +21,52 @@ from soundmark.kit.secret import Secret
 
 LOCK_TIMEOUT_S: Final = 60
 _LOCK_KEY: Final = 7_310_575_176_801  # Any number; all migrations of a database take the same one.
+_LOCK_POLL_S: Final = 0.2
 
 
 class MigrationFailed(Exception):  # noqa: N818 - named for what happened
     """The database could not be brought to the current schema; the message says why and holds no secret."""
 
 
-def migrate(url: Secret, package: str) -> list[str]:
+def migrate(url: Secret, package: str, *, until: str | None = None) -> list[str]:
     """Apply every revision of `package` (such as `soundmark.core`) that the database at `url` lacks.
 
-    Returns the revisions applied, oldest first. Each is a transaction of its own. Two migrations at once are safe: the
-    second waits for the first, for at most `LOCK_TIMEOUT_S`, and finds nothing left to do.
+    Stop after the revision `until`, where one is given: a test populates the schema of an earlier release. Return the
+    revisions applied, oldest first. Each is a transaction of its own; an index that one needs may be built before it.
+    Two migrations at once are safe: the second waits for the first, for at most `LOCK_TIMEOUT_S`, and finds nothing
+    left to do.
 
     Raises: MigrationFailed.
     """
     try:
         with psycopg.connect(url.reveal(), autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as guard:
-            guard.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
-            guard.execute("SELECT pg_advisory_lock(%s)", [_LOCK_KEY])
+            _take_turn(guard)
             _require_unicode(guard)
-            return _upgrade(url, package)
+            return _upgrade(url, package, until)
     except psycopg.errors.LockNotAvailable:
-        raise MigrationFailed("another migration of this database does not come to an end") from None
+        raise MigrationFailed("a table that it changes is in use (a backup, a report?); run it again later") from None
     except psycopg.OperationalError as error:
         raise MigrationFailed(f"the database cannot be reached: {_first_line(error)}") from None
     except CommandError as error:
         raise MigrationFailed(f"the revisions do not fit the database: {error}") from None
 
 
-def _upgrade(url: Secret, package: str) -> list[str]:
+def _take_turn(guard: psycopg.Connection[Any]) -> None:
+    """Take the lock that all migrations of a database take, until `guard` is closed.
+
+    Never by a statement that waits: CREATE INDEX CONCURRENTLY waits for every statement that began before it, and so
+    would wait for those that wait for it.
+
+    Raises: MigrationFailed.
+    """
+    for _ in range(math.ceil(LOCK_TIMEOUT_S / _LOCK_POLL_S)):
+        if guard.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK_KEY]).fetchone() == (True,):
+            return
+        time.sleep(_LOCK_POLL_S)
+    raise MigrationFailed("another migration of this database does not come to an end")
+
+
+def _upgrade(url: Secret, package: str, until: str | None) -> list[str]:
     applied: list[str] = []
 
     def note(*, step: Any, **_: Any) -> None:
@@ -67,8 +86,8 @@ def _upgrade(url: Secret, package: str) -> list[str]:
     )
     with engine.connect() as connection:
         config.attributes.update(connection=connection, on_version_apply=note)
-        command.upgrade(config, "head")
-    assert not applied or applied[-1] == newest_revision(package), "a revision is not named like its file"
+        command.upgrade(config, until or "head")
+    assert not applied or applied[-1] == (until or newest_revision(package)), "a revision is not named like its file"
     return applied
 
 

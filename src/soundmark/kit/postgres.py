@@ -400,7 +400,11 @@ def _without_content(error: psycopg.DatabaseError) -> None:
 def _begin(
     isolation: LiteralString, tenant: str | None, subject: str | None, statement_timeout_s: int | None = None
 ) -> bytes:
-    """What begins a transaction and says for whom, in one round trip. The settings end with the transaction."""
+    """Return the statements that begin a transaction and name its tenant, for one round trip.
+
+    The settings end with the transaction. They are `SET LOCAL`, not `set_config`, so that whatever may stand between
+    this process and the tables can tell that they are settings, and hand them on.
+    """
     statements: list[sql.Composable] = [sql.SQL("BEGIN ISOLATION LEVEL ") + sql.SQL(isolation)]
     settings = {
         "soundmark.tenant": tenant,
@@ -409,5 +413,5 @@ def _begin(
     }
     for name, value in settings.items():
         if value is not None:
-            statements.append(sql.SQL("SELECT set_config({}, {}, true)").format(name, value))
+            statements.append(sql.SQL("SET LOCAL {} TO {}").format(sql.Identifier(*name.split(".")), value))
     return sql.SQL("; ").join(statements).as_bytes(None)

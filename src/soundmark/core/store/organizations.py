@@ -5,7 +5,7 @@ from datetime import datetime
 from soundmark.core.domain.organization import Organization
 from soundmark.core.domain.scope import Role, TenantScope
 from soundmark.kit.paging import Position
-from soundmark.kit.postgres import Tx
+from soundmark.kit.postgres import Database, Tx
 
 
 async def insert(tx: Tx, *, organization_id: str, name: str, now: datetime) -> None:
@@ -53,18 +53,16 @@ async def hold_open(tx: Tx, organization_id: str) -> bool:
     return bool(found)
 
 
-async def list_of_subject(tx: Tx, *, subject_id: str, before: Position | None, limit: int) -> list[Organization]:
-    """Up to `limit` organisations that one person belongs to, newest first."""
-    return await tx.all(
+async def list_of_subject(db: Database, *, subject_id: str, before: Position | None, limit: int) -> list[Organization]:
+    """Return up to `limit` organisations that one person belongs to, newest first, in a transaction of its own."""
+    return await db.all(
         Organization,
         """
-        SELECT o.id, o.name, m.role, o.created_at, o.deletion_requested_at
-          FROM members m
-          JOIN organizations o ON o.id = m.organization_id
-         WHERE m.subject_id = %(subject_id)s
-           AND (%(before_at)s::timestamptz IS NULL
-                OR (o.created_at, o.id) < (%(before_at)s::timestamptz, %(before_id)s::text))
-         ORDER BY o.created_at DESC, o.id DESC
+        SELECT id, name, role, created_at, deletion_requested_at
+          FROM organizations_of_member(%(subject_id)s)
+         WHERE %(before_at)s::timestamptz IS NULL
+            OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text)
+         ORDER BY created_at DESC, id DESC
          LIMIT %(limit)s
         """,
         {

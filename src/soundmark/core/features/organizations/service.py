@@ -49,7 +49,6 @@ async def rename_organization(ctx: Context, scope: TenantScope, *, name: str) ->
 
 
 async def list_organizations(ctx: Context, user: User, *, before: Position | None, limit: int) -> Page[Organization]:
-    """The organisations that the caller belongs to, newest first."""
-    async with ctx.db.transaction(subject=user.subject_id) as tx:
-        rows = await organizations.list_of_subject(tx, subject_id=user.subject_id, before=before, limit=limit + 1)
+    """Return the organisations that the caller belongs to, newest first."""
+    rows = await organizations.list_of_subject(ctx.db, subject_id=user.subject_id, before=before, limit=limit + 1)
     return cut_page(rows, limit, lambda row: Position(row.created_at, row.id))

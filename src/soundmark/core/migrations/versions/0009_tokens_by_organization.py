@@ -1,0 +1,34 @@
+"""The index of the Codes' tokens, led by the organisation.
+
+It is built beside the old one while Codes are issued and resolved; only the exchange takes a lock, for milliseconds.
+DURATION
+"""
+
+from typing import Final
+
+from alembic import op
+
+from soundmark.kit.revision import run_script
+
+revision = "0009"
+down_revision = "0008"
+
+# What an interrupted attempt left is not valid, and not ours to complete.
+_DROP_REMAINS: Final = "DROP INDEX IF EXISTS codes_broadcast_token_of_organization"
+_BUILD: Final = """
+CREATE UNIQUE INDEX CONCURRENTLY codes_broadcast_token_of_organization ON codes (organization_id, broadcast_token)
+"""
+_EXCHANGE: Final = """
+SET LOCAL lock_timeout = '2s';
+ALTER TABLE codes DROP CONSTRAINT codes_broadcast_token_key;
+ALTER TABLE codes ADD CONSTRAINT codes_broadcast_token_key
+    UNIQUE USING INDEX codes_broadcast_token_of_organization;
+"""
+
+
+def upgrade() -> None:
+    """Build the index, then put it in the place of the old one."""
+    with op.get_context().autocommit_block():
+        run_script(_DROP_REMAINS)
+        run_script(_BUILD)
+    run_script(_EXCHANGE)
