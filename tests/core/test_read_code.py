@@ -140,6 +140,7 @@ ALTERATIONS = {
     "payload: policy": _REPLACE.format('measurement":false', 'measurement":true'),
     "payload: policy, no object": _REPLACE.format('"policy":{', '"policy":1,"more":{'),
     "payload: version": _REPLACE.format('version":1', 'version":2'),
+    "payload: gone": "DELETE FROM broadcasts",
     "payload: one more byte": "UPDATE broadcasts SET payload = payload || ' '::bytea",
     "payload: one more member": _REPLACE.format('"version":1', '"version":1,"more":1'),
     "payload: a member twice": _REPLACE.format('"version":1', '"version":1,"version":1'),

@@ -41,6 +41,15 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
+class SignedPayload:
+    """The payload that was signed for a token, and its signature."""
+
+    token: str
+    payload: bytes
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ListedCode:
     """A Code without what was signed."""
 
@@ -53,11 +62,18 @@ class ListedCode:
     expires_at: datetime
     broadcast_token: str
     audience_integration_id: str | None
+    key_id: str
     revoked_at: datetime | None
 
     def status(self, now: datetime) -> CodeStatus:
-        """The state at `now`."""
+        """Return the state at `now`."""
         return _status(self.revoked_at, self.expires_at, now)
+
+    def with_signature(self, signed: SignedPayload) -> Code:
+        """Return the whole Code."""
+        assert signed.token == self.broadcast_token, "each token has its own payload"
+        columns = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return Code(**columns, payload=signed.payload, signature=signed.signature)
 
 
 def frame_of(token: str) -> str:

@@ -1,14 +1,16 @@
-"""The table `broadcasts`: what a receiver's question reads."""
+"""The table `broadcasts`: what is answered for a token."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, LiteralString
 
+from soundmark.core.domain.code import SignedPayload
 from soundmark.kit.postgres import Tx
 
-# One statement for every question, whatever its token: a revoked Code takes the same path as one that never was, so
-# no answer's time tells them apart. The hot path runs it on a connection of its own, with one array literal of tokens:
-# the driver takes longer to make an array of a list than the server takes to find the rows.
+# Every resolution runs this statement, whatever its token: a revoked Code takes the same path as one that never
+# existed, so no response time tells them apart. Only `core/hot` runs it, on a connection of its own and with the tokens
+# as the text of one array, which the driver writes faster than a list. Any division of the tokens gives the same rows,
+# so several databases may each be asked for their own part.
 FIND_LIVE: Final[LiteralString] = """
     SELECT token, payload, signature
       FROM broadcasts
@@ -17,21 +19,21 @@ FIND_LIVE: Final[LiteralString] = """
 """
 
 
-async def update_revoked(tx: Tx, *, token: str, now: datetime) -> None:
-    """Make a token unanswerable from the commit on. Lock order: docs/locks.md."""
-    await tx.run(
+async def list_signed(tx: Tx, tokens: Sequence[str]) -> list[SignedPayload]:
+    """Return what was signed for each of the tokens that is stored, revoked or not, in no order."""
+    return await tx.all(
+        SignedPayload,
         """
-        UPDATE broadcasts
-           SET revoked_at = %(now)s
-         WHERE token = %(token)s
-           AND revoked_at IS NULL
+        SELECT token, payload, signature
+          FROM broadcasts
+         WHERE token = ANY(%(tokens)s::text[])
         """,
-        {"token": token, "now": now},
+        {"tokens": list(tokens)},
     )
 
 
-async def update_revoked_many(tx: Tx, *, tokens: Sequence[str], now: datetime) -> None:
-    """Make tokens unanswerable from the commit on. Lock order: docs/locks.md."""
+async def update_revoked(tx: Tx, *, tokens: Sequence[str], now: datetime) -> None:
+    """Make the tokens of locked Codes unresolvable from the commit on. Lock order: docs/locks.md."""
     await tx.run(
         """
         UPDATE broadcasts

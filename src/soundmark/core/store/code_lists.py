@@ -26,7 +26,7 @@ _BEGINNING_OF_TIME: Final = datetime.min.replace(tzinfo=UTC)
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _LISTED: Final[LiteralString] = """
     SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
-           audience_integration_id, revoked_at
+           audience_integration_id, key_id, revoked_at
       FROM codes
      WHERE organization_id = %(organization_id)s
 """

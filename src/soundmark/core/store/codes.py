@@ -1,4 +1,4 @@
-"""The table `codes`, joined to what was signed where a whole Code is read."""
+"""The table `codes`. What was signed for each Code is in `broadcasts`, and no statement reads both."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,7 +10,7 @@ from soundmark.kit.postgres import Tx
 
 
 async def insert(tx: Tx, issued: Sequence[Code]) -> None:
-    """Record new Codes of one organisation, issued at one moment under one key, and make their tokens answerable."""
+    """Insert Codes of one organisation, issued at one moment under one key, and their broadcasts."""
     first = issued[0]
     await tx.run(
         """
@@ -49,19 +49,18 @@ async def insert(tx: Tx, issued: Sequence[Code]) -> None:
     )
 
 
-async def find(tx: Tx, scope: TenantScope, xr_id: str, *, project_id: str | None = None) -> Code | None:
-    """One Code of the organisation, of the project where one is named, and of the one the caller is confined to."""
+async def find(tx: Tx, scope: TenantScope, xr_id: str, *, project_id: str | None = None) -> ListedCode | None:
+    """Return one Code of the organisation; of `project_id`, if given, and of the only project the caller may reach."""
     return await tx.one_or_none(
-        Code,
+        ListedCode,
         """
-        SELECT c.xr_id, c.organization_id, c.project_id, c.campaign_id, c.issuer, c.issued_at, c.expires_at,
-               c.broadcast_token, c.audience_integration_id, c.key_id, c.revoked_at, b.payload, b.signature
-          FROM codes c
-          JOIN broadcasts b ON b.token = c.broadcast_token
-         WHERE c.organization_id = %(organization_id)s
-           AND (%(project_id)s::text IS NULL OR c.project_id = %(project_id)s)
-           AND (%(confined_to)s::text IS NULL OR c.project_id = %(confined_to)s)
-           AND c.xr_id = %(xr_id)s
+        SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
+               audience_integration_id, key_id, revoked_at
+          FROM codes
+         WHERE organization_id = %(organization_id)s
+           AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
+           AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
+           AND xr_id = %(xr_id)s
         """,
         {
             "organization_id": scope.organization_id,
@@ -72,62 +71,30 @@ async def find(tx: Tx, scope: TenantScope, xr_id: str, *, project_id: str | None
     )
 
 
-async def lock(tx: Tx, scope: TenantScope, xr_id: str) -> Code | None:
-    """Lock one Code and its broadcast until the transaction ends. Lock order: docs/locks.md."""
+async def lock(tx: Tx, scope: TenantScope, xr_id: str) -> ListedCode | None:
+    """Lock one Code, and with it its broadcast, until the transaction ends. Lock order: docs/locks.md."""
     return await tx.one_or_none(
-        Code,
+        ListedCode,
         """
-        SELECT c.xr_id, c.organization_id, c.project_id, c.campaign_id, c.issuer, c.issued_at, c.expires_at,
-               c.broadcast_token, c.audience_integration_id, c.key_id, c.revoked_at, b.payload, b.signature
-          FROM codes c
-          JOIN broadcasts b ON b.token = c.broadcast_token
-         WHERE c.organization_id = %(organization_id)s
-           AND (%(confined_to)s::text IS NULL OR c.project_id = %(confined_to)s)
-           AND c.xr_id = %(xr_id)s
+        SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
+               audience_integration_id, key_id, revoked_at
+          FROM codes
+         WHERE organization_id = %(organization_id)s
+           AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
+           AND xr_id = %(xr_id)s
            FOR NO KEY UPDATE
         """,
         {"organization_id": scope.organization_id, "confined_to": scope.project_id, "xr_id": xr_id},
     )
 
 
-async def update_revoked(tx: Tx, scope: TenantScope, xr_id: str, *, now: datetime) -> None:
-    """Mark one Code revoked."""
-    await tx.run(
-        """
-        UPDATE codes
-           SET revoked_at = %(now)s
-         WHERE organization_id = %(organization_id)s
-           AND xr_id = %(xr_id)s
-           AND revoked_at IS NULL
-        """,
-        {"organization_id": scope.organization_id, "xr_id": xr_id, "now": now},
-    )
-
-
-async def find_many(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[Code]:
-    """Those of the Codes that are there in one project, in no order."""
-    return await tx.all(
-        Code,
-        """
-        SELECT c.xr_id, c.organization_id, c.project_id, c.campaign_id, c.issuer, c.issued_at, c.expires_at,
-               c.broadcast_token, c.audience_integration_id, c.key_id, c.revoked_at, b.payload, b.signature
-          FROM codes c
-          JOIN broadcasts b ON b.token = c.broadcast_token
-         WHERE c.organization_id = %(organization_id)s
-           AND c.project_id = %(project_id)s
-           AND c.xr_id = ANY(%(xr_ids)s::text[])
-        """,
-        {"organization_id": scope.organization_id, "project_id": project_id, "xr_ids": list(xr_ids)},
-    )
-
-
-async def find_many_listed(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[ListedCode]:
-    """`find_many`, without what was signed."""
+async def find_many(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[ListedCode]:
+    """Return those of the Codes that one project has, in no order."""
     return await tx.all(
         ListedCode,
         """
         SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
-               audience_integration_id, revoked_at
+               audience_integration_id, key_id, revoked_at
           FROM codes
          WHERE organization_id = %(organization_id)s
            AND project_id = %(project_id)s
@@ -138,29 +105,28 @@ async def find_many_listed(tx: Tx, scope: TenantScope, project_id: str, xr_ids: 
 
 
 async def lock_many(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[ListedCode]:
-    """Lock those of the Codes that are there in one project, and their broadcasts, until the transaction ends.
+    """Lock those of the Codes that one project has, and with them their broadcasts, until the transaction ends.
 
     One after the other by id, so that two selections that overlap never wait for each other: docs/locks.md.
     """
     return await tx.all(
         ListedCode,
         """
-        SELECT c.xr_id, c.organization_id, c.project_id, c.campaign_id, c.issuer, c.issued_at, c.expires_at,
-               c.broadcast_token, c.audience_integration_id, c.revoked_at
-          FROM codes c
-          JOIN broadcasts b ON b.token = c.broadcast_token
-         WHERE c.organization_id = %(organization_id)s
-           AND c.project_id = %(project_id)s
-           AND c.xr_id = ANY(%(xr_ids)s::text[])
-         ORDER BY c.xr_id
+        SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
+               audience_integration_id, key_id, revoked_at
+          FROM codes
+         WHERE organization_id = %(organization_id)s
+           AND project_id = %(project_id)s
+           AND xr_id = ANY(%(xr_ids)s::text[])
+         ORDER BY xr_id
            FOR NO KEY UPDATE
         """,
         {"organization_id": scope.organization_id, "project_id": project_id, "xr_ids": list(xr_ids)},
     )
 
 
-async def update_revoked_many(tx: Tx, scope: TenantScope, xr_ids: Sequence[str], *, now: datetime) -> None:
-    """Mark Codes revoked that `lock_many` locked."""
+async def update_revoked(tx: Tx, scope: TenantScope, xr_ids: Sequence[str], *, now: datetime) -> None:
+    """Mark locked Codes revoked."""
     await tx.run(
         """
         UPDATE codes
@@ -174,9 +140,9 @@ async def update_revoked_many(tx: Tx, scope: TenantScope, xr_ids: Sequence[str],
 
 
 async def lock_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> int:
-    """Lock every Code of a campaign that is active at `now`, by id, until the transaction ends; how many they are.
+    """Lock every Code of a campaign that is active at `now`, by id, until the transaction ends; return their number.
 
-    Their broadcasts are not locked besides: whoever changes one has its Code. Lock order: docs/locks.md.
+    Their broadcasts are locked with them: whoever changes one holds its Code. Lock order: docs/locks.md.
     """
     count: int = await tx.value(
         """
@@ -196,9 +162,9 @@ async def lock_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, now:
 
 
 async def update_revoked_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> int:
-    """Mark every Code of a campaign that is active at `now` revoked, and its token unanswerable; how many they are.
+    """Mark every Code of a campaign that is active at `now`, and its broadcast, revoked; return their number.
 
-    They are locked already. One statement for both halves and for all of them, since there may be a great many.
+    `lock_in_campaign` locked them. There may be a hundred thousand, so their tokens never leave the server.
     """
     count: int = await tx.value(
         """

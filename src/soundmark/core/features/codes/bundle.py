@@ -20,6 +20,7 @@ from soundmark.core.problems import (
     ProjectNotFound,
 )
 from soundmark.core.steps.authority import hold_authority
+from soundmark.core.steps.signed_codes import read_signed_codes
 from soundmark.core.store import codes, projects
 from soundmark.kit.ids import may_be_id
 from soundmark.kit.postgres import Tx
@@ -63,7 +64,8 @@ async def bundle_codes(  # noqa: PLR0913 - the selection, and how it is to sound
 async def _read(ctx: Context, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[Code]:
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await _require_project(tx, scope, project_id)
-        found = await codes.find_many(tx, scope, project_id, [xr_id for xr_id in xr_ids if may_be_id(xr_id)])
+        listed = await codes.find_many(tx, scope, project_id, [xr_id for xr_id in xr_ids if may_be_id(xr_id)])
+        found = await read_signed_codes(tx, listed)
     by_id = {code.xr_id: code for code in found}
     selection = [await verified(ctx, by_id.get(xr_id)) for xr_id in xr_ids]
     _require_active(ctx, selection)
@@ -74,7 +76,7 @@ async def _judge_again(ctx: Context, scope: TenantScope, project_id: str, xr_ids
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await hold_authority(tx, scope)
         await _require_project(tx, scope, project_id)
-        found = await codes.find_many_listed(tx, scope, project_id, xr_ids)
+        found = await codes.find_many(tx, scope, project_id, xr_ids)
     if len(found) < len(xr_ids):
         raise CodeNotFound
     _require_active(ctx, found)

@@ -13,6 +13,7 @@ from soundmark.core.integrity import report_broken
 from soundmark.core.problems import CampaignNotFound, CodeNotActive, CodeNotFound, ProjectNotFound
 from soundmark.core.steps import audit
 from soundmark.core.steps.authority import hold_authority
+from soundmark.core.steps.signed_codes import read_signed_codes
 from soundmark.core.store import broadcasts, campaigns, code_lists, codes, projects
 from soundmark.core.store.code_lists import Wanted
 from soundmark.kit.ids import may_be_id
@@ -38,8 +39,9 @@ async def get_code(ctx: Context, scope: TenantScope, xr_id: str, *, project_id: 
     if project_id is not None and not scope.reaches(project_id):
         raise ProjectNotFound
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        code = await codes.find(tx, scope, xr_id, project_id=project_id)
-    return await verified(ctx, code)
+        listed = await codes.find(tx, scope, xr_id, project_id=project_id)
+        found = await read_signed_codes(tx, [] if listed is None else [listed])
+    return await verified(ctx, found[0] if found else None)
 
 
 async def list_codes(
@@ -75,24 +77,25 @@ async def revoke_code(ctx: Context, scope: TenantScope, xr_id: str) -> Code:
         raise CodeNotFound
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await hold_authority(tx, scope)
-        code = await codes.lock(tx, scope, xr_id)
-        if code is None:
+        listed = await codes.lock(tx, scope, xr_id)
+        if listed is None:
             raise CodeNotFound
         now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
-        if code.status(now) == "active":
-            await codes.update_revoked(tx, scope, xr_id, now=now)
-            await broadcasts.update_revoked(tx, token=code.broadcast_token, now=now)
+        if listed.status(now) == "active":
+            await codes.update_revoked(tx, scope, [xr_id], now=now)
+            await broadcasts.update_revoked(tx, tokens=[listed.broadcast_token], now=now)
             await audit.record(
                 tx,
                 scope,
                 ctx.entropy,
                 action="code.revoked",
                 now=now,
-                project_id=code.project_id,
+                project_id=listed.project_id,
                 metadata={"xr_id": xr_id},
             )
-            code = replace(code, revoked_at=now)
-    return await verified(ctx, code)
+            listed = replace(listed, revoked_at=now)
+        found = await read_signed_codes(tx, [listed])
+    return await verified(ctx, found[0] if found else None)
 
 
 async def revoke_codes(ctx: Context, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> RevokedSelection:
@@ -115,8 +118,8 @@ async def revoke_codes(ctx: Context, scope: TenantScope, project_id: str, xr_ids
             raise CodeNotFound
         now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
         active = [code for code in selection if code.status(now) == "active"]
-        await codes.update_revoked_many(tx, scope, [code.xr_id for code in active], now=now)
-        await broadcasts.update_revoked_many(tx, tokens=[code.broadcast_token for code in active], now=now)
+        await codes.update_revoked(tx, scope, [code.xr_id for code in active], now=now)
+        await broadcasts.update_revoked(tx, tokens=[code.broadcast_token for code in active], now=now)
         revoked = RevokedSelection(requested_count=len(selection), revoked_count=len(active))
         await audit.record(
             tx,
@@ -146,7 +149,7 @@ async def render_code(
     wav = await ctx.audio.render(frame_of(code.broadcast_token), protocol, request_id=request_id)
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await hold_authority(tx, scope)
-        found = await codes.find_many_listed(tx, scope, code.project_id, [code.xr_id])
+        found = await codes.find_many(tx, scope, code.project_id, [code.xr_id])
     if not found:
         raise CodeNotFound
     _require_active(ctx, found[0])

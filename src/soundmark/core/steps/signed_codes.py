@@ -1,0 +1,23 @@
+"""Codes together with the payload and signature of each, which another table keeps under the token."""
+
+from collections.abc import Sequence
+
+from soundmark.core.domain.code import Code, ListedCode
+from soundmark.core.integrity import report_broken
+from soundmark.core.store import broadcasts
+from soundmark.kit.postgres import Tx
+
+
+async def read_signed_codes(tx: Tx, found: Sequence[ListedCode]) -> list[Code]:
+    """Return the Codes in their order; report and leave out one whose token is not stored.
+
+    A second statement, not a join: `codes` is kept by organisation and `broadcasts` by token, and what was signed
+    never changes.
+    """
+    if not found:
+        return []
+    signed = {one.token: one for one in await broadcasts.list_signed(tx, [code.broadcast_token for code in found])}
+    for code in found:
+        if code.broadcast_token not in signed:
+            report_broken("tenant", xr_id=code.xr_id)
+    return [code.with_signature(signed[code.broadcast_token]) for code in found if code.broadcast_token in signed]
