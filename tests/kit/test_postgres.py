@@ -66,6 +66,18 @@ async def test_a_transaction_commits_when_its_block_ends(db: Database, rival: Ri
     assert await notes(rival) == ["one"]
 
 
+async def test_what_a_transaction_announces_is_told_once_when_it_is_over(db: Database) -> None:
+    async with db.transaction() as tx:
+        tx.announce("one")
+        tx.announce("one")
+        assert db.take_announced() == set()
+    with contextlib.suppress(LookupError):
+        async with db.transaction() as tx:
+            tx.announce("two")
+            raise LookupError
+    assert [db.take_announced(), db.take_announced()] == [{"one", "two"}, set()]
+
+
 async def test_a_transaction_that_raises_leaves_nothing(db: Database, rival: Rival) -> None:
     async def command() -> None:
         async with db.transaction() as tx:

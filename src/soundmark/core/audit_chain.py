@@ -15,6 +15,7 @@ from soundmark.kit.sealing import Sealer
 
 SEAL_EVERY_S: Final = 0.4  # An entry is sealed within a second of its commit (docs/adr/0008); this leaves room.
 SEALED_AT_ONCE: Final = 500
+_ROUNDS_OF_A_SWEEP: Final = 12  # About five seconds.
 _TENANTS_AT_ONCE: Final = 100
 _KEY_NAME: Final = "audit_chain_key"
 
@@ -26,7 +27,12 @@ class ChainBroken(Exception):  # noqa: N818 - named for what was found
 
 
 class AuditChain:
-    """Seals whatever waits, every 0.4 s, beside any number of processes that do the same."""
+    """Seals the audit entries of a process, beside any number of processes that do the same.
+
+    Every 0.4 s it seals the organisations for which this process wrote an entry, as `store.audit` announces them to the
+    `Database`. Every five seconds it asks for every organisation with an unsealed entry: a process may have ended
+    before it sealed its own, and an operator's command seals nothing.
+    """
 
     def __init__(self, db: Database, sealer: Sealer, clock: Clock, entropy: Entropy) -> None:
         self._db: Final = db
@@ -34,6 +40,7 @@ class AuditChain:
         self._clock: Final = clock
         self._entropy: Final = entropy
         self._key: ChainKey | None = None
+        self._to_seal: set[str] = set()
         self._known_trouble: dict[str, type[Exception]] = {}  # By organisation; "" is the sweep itself.
 
     @property
@@ -60,11 +67,16 @@ class AuditChain:
         self._key = _unseal_chain_key(sealed, self._sealer)
 
     async def keep_sealing(self) -> None:
-        """Seal until cancelled. What fails is tried again, and what fails for one organisation stops no other's."""
+        """Seal until cancelled. A failure for one organisation stops no other's, and the next sweep tries it again."""
+        rounds_left = 0
         while True:
             await asyncio.sleep(SEAL_EVERY_S)
             try:
-                await self.seal_waiting()
+                if rounds_left == 0:
+                    await self.seal_waiting()
+                    rounds_left = _ROUNDS_OF_A_SWEEP
+                await self._seal_announced()
+                rounds_left -= 1
             except DatabaseUnavailable:
                 pass  # Readiness and every request say so.
             except Exception as error:  # noqa: BLE001 - whatever it was, entries must not stay unsealed for ever
@@ -73,10 +85,13 @@ class AuditChain:
                 self._known_trouble.pop("", None)
 
     async def seal_waiting(self) -> None:
-        """Everything that waited when this began is sealed, by us or by whoever was sealing it just then.
+        """Seal every entry that was unsealed when this began, unless another process is sealing it.
 
         Raises: DatabaseUnavailable.
         """
+        # What was announced so far is committed, and so is among what is listed next.
+        self._to_seal = set()
+        self._db.take_announced()
         last = ""
         while True:
             async with self._db.transaction() as tx:
@@ -87,9 +102,19 @@ class AuditChain:
                 return
             last = tenants[-1]
 
+    async def _seal_announced(self) -> None:
+        """Seal the entries that this process wrote, and those that another process kept us from.
+
+        Raises: DatabaseUnavailable.
+        """
+        self._to_seal |= self._db.take_announced()
+        for organization_id in sorted(self._to_seal):
+            await self._seal_all_of(organization_id)
+
     async def _seal_all_of(self, organization_id: str) -> None:
+        self._to_seal.add(organization_id)
         try:
-            while await self._seal_some_of(organization_id) == SEALED_AT_ONCE:
+            while (count := await self._seal_some_of(organization_id)) == SEALED_AT_ONCE:
                 pass
         except DatabaseUnavailable:
             raise
@@ -97,18 +122,29 @@ class AuditChain:
             self._report(organization_id, error)
         else:
             self._known_trouble.pop(organization_id, None)
+            if count is None:
+                return
+        self._to_seal.discard(organization_id)
 
-    async def _seal_some_of(self, organization_id: str) -> int:
-        """How many stages no longer wait. All of it happens or nothing does."""
+    async def _seal_some_of(self, organization_id: str) -> int | None:
+        """Seal up to `SEALED_AT_ONCE` stages; return how many, or None while another process seals this organisation.
+
+        A deleted organisation gives None too, until the next sweep.
+        """
         async with self._db.transaction(tenant=organization_id) as tx:
             if not await audit_chain.hold_tenant(tx, organization_id):
-                return 0
+                return None
             head = await self._lock_head(tx, organization_id)
             if head is None:
-                return 0
+                return None
             waiting = await audit_chain.list_waiting(tx, organization_id, limit=SEALED_AT_ONCE)
             seals = self._links(head, [entry for entry in waiting if not entry.is_sealed])
-            await audit_chain.append(tx, organization_id, seals, waiting)
+            if waiting:
+                async with tx.ending():
+                    if seals:
+                        await audit_chain.insert_seals(tx, organization_id, seals)
+                        await audit_chain.update_head(tx, organization_id, seals[-1])
+                    await audit_chain.delete_waiting(tx, organization_id, waiting)
         return len(waiting)
 
     async def _lock_head(self, tx: Tx, organization_id: str) -> Head | None:

@@ -1,7 +1,11 @@
 """The composition root of Core's background jobs: settings → WorkContext → tasks. Beside `app`, nobody else wires."""
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Final
 
+from soundmark.core.audit_chain import AuditChain
 from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.context import WorkContext
 from soundmark.core.features.audience_control import jobs as audience_control
@@ -15,7 +19,8 @@ from soundmark.kit.jobs import WorkerFailed, jobs_app, require_schema, run_worke
 from soundmark.kit.postgres import Database
 from soundmark.kit.private_call import PrivateChannel
 from soundmark.kit.problems import DatabaseUnavailable
-from soundmark.kit.sealing import Sealer, parse_master_key
+from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
+from soundmark.kit.tasks import ended
 from soundmark.settings import CoreJobsSettings
 
 _NAME: Final = "soundmark-core-jobs"
@@ -36,10 +41,31 @@ async def run(settings: CoreJobsSettings) -> None:
         raise WorkerFailed("the database cannot be reached") from None
     try:
         await require_schema(ctx.db, "soundmark.core")
-        await run_worker(app)
+        async with _sealing(ctx):
+            await run_worker(app)
     finally:
         await ctx.audience.aclose()
         await ctx.db.close()
+
+
+@contextlib.asynccontextmanager
+async def _sealing(ctx: WorkContext) -> AsyncIterator[None]:
+    """Seal the audit entries that jobs write, until the block ends.
+
+    Raises: WorkerFailed.
+    """
+    chain = AuditChain(ctx.db, ctx.sealer, ctx.clock, ctx.entropy)
+    try:
+        await chain.open()
+    except DatabaseUnavailable:
+        raise WorkerFailed("the database cannot be reached") from None
+    except SealBroken as broken:
+        raise WorkerFailed(f"this master key does not open the key of the audit chain: {broken}") from None
+    sealing = asyncio.create_task(chain.keep_sealing(), name="audit-chain")
+    try:
+        yield
+    finally:
+        await ended(sealing)
 
 
 def work_context(settings: CoreJobsSettings, *, clock: Clock | None = None) -> WorkContext:

@@ -61,11 +61,16 @@ class Tx:
         self._connection: Final = connection
         self._round: _Round | None = None
         self.is_over = False
+        self.announced: Final[set[str]] = set()
 
     @property
     def connection(self) -> psycopg.AsyncConnection[Any]:
         """The connection itself, for a library that takes part in the transaction; nobody commits on it."""
         return self._connection
+
+    def announce(self, name: str) -> None:
+        """Have `Database.take_announced` return `name` once the transaction is over."""
+        self.announced.add(name)
 
     async def all(self, record: type[R], statement: LiteralString, params: Params | None = None) -> list[R]:
         """Every row as a `record`, whose fields are named like the columns."""
@@ -196,6 +201,7 @@ class Database:
         self.url: Final = url
         self._application_name: Final = application_name
         self._server_version: int | None = None
+        self._announced: set[str] = set()
         self._pool: Final = AsyncConnectionPool(
             url.reveal(),
             min_size=1,
@@ -294,6 +300,11 @@ class Database:
             await self._pool.check()
         raise DatabaseUnavailable
 
+    def take_announced(self) -> set[str]:
+        """Return what transactions of this process announced since the last call, whether they committed or not."""
+        announced, self._announced = self._announced, set()
+        return announced
+
     async def is_ready(self) -> bool:
         """Whether the database answers."""
         try:
@@ -328,8 +339,8 @@ class Database:
             assert_no_transaction("a transaction")
         connection = await self._acquire(begin)
         token = _open_transaction.set(True)
+        tx = Tx(connection)
         try:
-            tx = Tx(connection)
             try:
                 yield tx
             except BaseException as error:
@@ -345,6 +356,7 @@ class Database:
                 raise DatabaseUnavailable("The database did not answer in time.") from error
             raise DatabaseUnavailable from error
         finally:
+            self._announced |= tx.announced
             _open_transaction.reset(token)
             await self._give_back(connection)
 

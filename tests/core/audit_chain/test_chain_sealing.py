@@ -130,6 +130,47 @@ async def test_two_cores_seal_what_either_wrote(database_url: Secret, api: Api, 
     assert answer.json == {"verified": True, "entries": 26, "unsealed": 0, "first_broken": None}
 
 
+async def test_a_process_seals_what_it_wrote_and_seldom_asks_about_everybody(
+    db: Database, chain: AuditChain, organization_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One question about every organisation, when it starts; from then on it knows whose entries it wrote."""
+    monkeypatch.setattr(audit_chain_module, "SEAL_EVERY_S", 0.0)
+    monkeypatch.setattr(audit_chain_module, "_ROUNDS_OF_A_SWEEP", 1_000_000_000)
+    genuine, swept, sweeps = chain.seal_waiting, asyncio.Event(), []
+
+    async def seal_waiting() -> None:
+        await genuine()
+        sweeps.append("swept")
+        swept.set()
+
+    monkeypatch.setattr(chain, "seal_waiting", seal_waiting)
+    sealing = asyncio.create_task(chain.keep_sealing())
+    async with asyncio.timeout(60):
+        await swept.wait()
+        other = await given_organization(db)
+        for each in (organization_id, other, organization_id):
+            await write(db, each)
+        for each, count in ((organization_id, 2), (other, 1)):
+            while await verified(db, chain, each) != good(count):
+                pass
+    await ended(sealing)
+    assert sweeps == ["swept"]
+
+
+async def test_what_another_process_holds_is_sealed_once_it_lets_go(
+    db: Database, chain: AuditChain, organization_id: str, rival: Rival
+) -> None:
+    """It may have listed its entries before ours was committed, so ours is not left to the next sweep."""
+    await write(db, organization_id)
+    await chain.seal_waiting()
+    async with rival.holding("SELECT FROM audit_heads FOR UPDATE"):
+        await write(db, organization_id)
+        await chain.seal_waiting()
+        assert await verified(db, chain, organization_id) == good(2, unsealed=1)
+    await chain._seal_announced()
+    assert await verified(db, chain, organization_id) == good(2)
+
+
 def test_an_entry_is_sealed_within_a_second() -> None:
     """A sealer looks often enough that one round more would still be in time."""
     assert audit_chain_module.SEAL_EVERY_S * 2 < 1

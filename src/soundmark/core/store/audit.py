@@ -16,8 +16,9 @@ _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
 async def insert(tx: Tx, entries: Sequence[AuditEntry], *, stage: Stage) -> None:
-    """Record entries of one organisation, made at one moment, and that they are to be sealed."""
+    """Insert entries of one organisation, made at one moment, and the notes by which they are sealed."""
     first = entries[0]
+    tx.announce(first.organization_id)
     await tx.run(
         """
         WITH fresh AS (
@@ -100,10 +101,11 @@ async def list_newest_first(
 
 
 async def update_outcome(tx: Tx, intent: Intent, *, outcome: FinalOutcome, now: datetime) -> bool:
-    """Give a requested entry of exactly this action and tenant its outcome, to be sealed once more; False without one.
+    """Give a requested entry its outcome, to be sealed once more; return False if it is not this tenant's and action's.
 
-    An outcome that is there stays: of two who finalise, the second waits and finds it.
+    The first outcome stays: a second caller waits for the first, and gets False.
     """
+    tx.announce(intent.organization_id)
     finalised = await tx.value(
         """
         WITH entry AS (

@@ -11,7 +11,7 @@ from soundmark.kit.postgres import Tx
 
 
 async def list_waiting_tenants(tx: Tx, *, after: str, limit: int) -> list[str]:
-    """Up to `limit` organisations behind `after` that have something to be sealed. Of no tenant; ids only."""
+    """Return up to `limit` organisations after `after` that have an unsealed entry; for no tenant, so ids only."""
     rows = await tx.all(
         _Tenant,
         """
@@ -27,7 +27,7 @@ async def list_waiting_tenants(tx: Tx, *, after: str, limit: int) -> list[str]:
 
 
 async def hold_tenant(tx: Tx, organization_id: str) -> bool:
-    """Whether the organisation is there and stays until the transaction ends; never waits for who has it locked."""
+    """Keep the organisation from being deleted until the transaction ends; return False if it is gone or locked."""
     held = await tx.value(
         "SELECT 1 FROM organizations WHERE id = %(organization_id)s FOR KEY SHARE SKIP LOCKED",
         {"organization_id": organization_id},
@@ -36,7 +36,7 @@ async def hold_tenant(tx: Tx, organization_id: str) -> bool:
 
 
 async def insert_head(tx: Tx, organization_id: str, *, genesis: bytes) -> None:
-    """The chain has its beginning, unless it has a head."""
+    """Insert the head of an empty chain, unless the chain has one."""
     await tx.run(
         """
         INSERT INTO audit_heads (organization_id, position, entry_id, seal)
@@ -48,7 +48,7 @@ async def insert_head(tx: Tx, organization_id: str, *, genesis: bytes) -> None:
 
 
 async def lock_head(tx: Tx, organization_id: str) -> Head | None:
-    """The head, ours to change; None where there is none or another process has it. Never waits."""
+    """Lock the head of the chain; return None if there is none or another process holds it. Never waits."""
     return await tx.one_or_none(
         Head,
         """
@@ -62,7 +62,7 @@ async def lock_head(tx: Tx, organization_id: str) -> Head | None:
 
 
 async def find_head(tx: Tx, organization_id: str) -> Head | None:
-    """The head of the chain."""
+    """Return the head of the chain."""
     return await tx.one_or_none(
         Head,
         "SELECT position, entry_id, seal FROM audit_heads WHERE organization_id = %(organization_id)s",
@@ -71,7 +71,7 @@ async def find_head(tx: Tx, organization_id: str) -> Head | None:
 
 
 async def find_last_seal(tx: Tx, organization_id: str) -> Seal | None:
-    """The link with the highest position."""
+    """Return the link with the highest position."""
     return await tx.one_or_none(
         Seal,
         """
@@ -86,7 +86,7 @@ async def find_last_seal(tx: Tx, organization_id: str) -> Seal | None:
 
 
 async def list_waiting(tx: Tx, organization_id: str, *, limit: int) -> list[Waiting]:
-    """Up to `limit` stages that are to be sealed, in about the order in which they were written."""
+    """Return up to `limit` unsealed stages, roughly in the order in which they were written."""
     rows = await tx.all(
         _WaitingRow,
         """
@@ -97,7 +97,7 @@ async def list_waiting(tx: Tx, organization_id: str, *, limit: int) -> list[Wait
                EXISTS (
                    SELECT
                      FROM audit_seals s
-                    WHERE s.organization_id = u.organization_id AND s.entry_id = u.entry_id AND s.stage = u.stage
+                    WHERE s.organization_id = %(organization_id)s AND s.entry_id = u.entry_id AND s.stage = u.stage
                ) AS is_sealed
           FROM (
                    SELECT organization_id, entry_id, stage, created_at
@@ -106,7 +106,7 @@ async def list_waiting(tx: Tx, organization_id: str, *, limit: int) -> list[Wait
                     ORDER BY created_at, entry_id, stage DESC
                     LIMIT %(limit)s
                ) u
-          JOIN audit_entries e ON e.organization_id = u.organization_id AND e.id = u.entry_id
+          JOIN audit_entries e ON e.organization_id = %(organization_id)s AND e.id = u.entry_id
          ORDER BY u.created_at, u.entry_id, u.stage DESC
         """,
         {"organization_id": organization_id, "limit": limit},
@@ -114,29 +114,14 @@ async def list_waiting(tx: Tx, organization_id: str, *, limit: int) -> list[Wait
     return [Waiting(row.content(), row.stage, row.noted_at, row.is_sealed) for row in rows]
 
 
-async def append(tx: Tx, organization_id: str, seals: Sequence[Seal], done: Sequence[Waiting]) -> None:
-    """The links are the end of the chain, and nothing of `done` waits any longer."""
+async def insert_seals(tx: Tx, organization_id: str, seals: Sequence[Seal]) -> None:
+    """Insert the next links of the chain."""
     await tx.run(
         """
-        WITH links AS (
-            INSERT INTO audit_seals (organization_id, position, entry_id, stage, seal)
-            SELECT %(organization_id)s, link.position, link.entry_id, link.stage, link.seal
-              FROM unnest(%(positions)s::bigint[], %(entry_ids)s::text[], %(stages)s::text[], %(seals)s::bytea[])
-                   AS link (position, entry_id, stage, seal)
-            RETURNING position, entry_id, seal
-        ), head AS (
-            UPDATE audit_heads
-               SET position = last.position, entry_id = last.entry_id, seal = last.seal
-              FROM (SELECT position, entry_id, seal FROM links ORDER BY position DESC LIMIT 1) AS last
-             WHERE organization_id = %(organization_id)s
-        )
-        DELETE FROM audit_unsealed u
-         USING unnest(%(done_ats)s::text[]::timestamptz[], %(done_ids)s::text[], %(done_stages)s::text[])
-               AS done (created_at, entry_id, stage)
-         WHERE u.organization_id = %(organization_id)s
-           AND u.created_at = done.created_at
-           AND u.entry_id = done.entry_id
-           AND u.stage = done.stage
+        INSERT INTO audit_seals (organization_id, position, entry_id, stage, seal)
+        SELECT %(organization_id)s, position, entry_id, stage, seal
+          FROM unnest(%(positions)s::bigint[], %(entry_ids)s::text[], %(stages)s::text[], %(seals)s::bytea[])
+               AS link (position, entry_id, stage, seal)
         """,
         {
             "organization_id": organization_id,
@@ -144,15 +129,52 @@ async def append(tx: Tx, organization_id: str, seals: Sequence[Seal], done: Sequ
             "entry_ids": text_array(seal.entry_id for seal in seals),
             "stages": text_array(seal.stage for seal in seals),
             "seals": bytes_array(seal.seal for seal in seals),
-            "done_ats": text_array(waiting.noted_at for waiting in done),
-            "done_ids": text_array(waiting.content.id for waiting in done),
-            "done_stages": text_array(waiting.stage for waiting in done),
+        },
+    )
+
+
+async def update_head(tx: Tx, organization_id: str, last: Seal) -> None:
+    """Move the locked head to the last link of the chain."""
+    await tx.run(
+        """
+        UPDATE audit_heads
+           SET position = %(position)s,
+               entry_id = %(entry_id)s,
+               seal     = %(seal)s
+         WHERE organization_id = %(organization_id)s
+        """,
+        {
+            "organization_id": organization_id,
+            "position": last.position,
+            "entry_id": last.entry_id,
+            "seal": last.seal,
+        },
+    )
+
+
+async def delete_waiting(tx: Tx, organization_id: str, sealed: Sequence[Waiting]) -> None:
+    """Delete the notes of stages that are sealed."""
+    await tx.run(
+        """
+        DELETE FROM audit_unsealed u
+         USING unnest(%(noted_ats)s::text[]::timestamptz[], %(entry_ids)s::text[], %(stages)s::text[])
+               AS sealed (created_at, entry_id, stage)
+         WHERE u.organization_id = %(organization_id)s
+           AND u.created_at = sealed.created_at
+           AND u.entry_id = sealed.entry_id
+           AND u.stage = sealed.stage
+        """,
+        {
+            "organization_id": organization_id,
+            "noted_ats": text_array(waiting.noted_at for waiting in sealed),
+            "entry_ids": text_array(waiting.content.id for waiting in sealed),
+            "stages": text_array(waiting.stage for waiting in sealed),
         },
     )
 
 
 async def list_links(tx: Tx, organization_id: str, *, after: int, limit: int) -> list[tuple[Seal, Content | None]]:
-    """Up to `limit` links behind position `after`, in order, each with its entry; None where that is gone."""
+    """Return up to `limit` links after position `after`, in order, each with its entry, or None if that is gone."""
     rows = await tx.all(
         _LinkRow,
         """
@@ -174,7 +196,7 @@ async def list_links(tx: Tx, organization_id: str, *, after: int, limit: int) ->
 
 
 async def count(tx: Tx, organization_id: str) -> tuple[int, int]:
-    """How many entries the organisation has, and how many of them wait to be sealed."""
+    """Return how many entries the organisation has, and how many of them are unsealed."""
     counts = await tx.one_or_none(
         _Counts,
         """
@@ -184,12 +206,12 @@ async def count(tx: Tx, organization_id: str) -> tuple[int, int]:
         """,
         {"organization_id": organization_id},
     )
-    assert counts is not None, "a count is always answered"
+    assert counts is not None, "a count always returns a row"
     return counts.entries, counts.unsealed
 
 
 async def find_unaccounted(tx: Tx, organization_id: str) -> str | None:
-    """The oldest entry that, as it is now, neither has a seal nor waits for one."""
+    """Return the oldest entry whose present stage is neither sealed nor noted as unsealed."""
     entry_id: str | None = await tx.value(
         """
         SELECT e.id
