@@ -88,10 +88,17 @@ async def lock(tx: Tx, workspace: Workspace, integration_id: str) -> Integration
     )
 
 
-async def get_number(tx: Tx, integration_id: str) -> int:
-    """The number that the rows of an integration which exists carry."""
+async def get_number(tx: Tx, workspace: Workspace, integration_id: str) -> int:
+    """Return the number that stands for an existing integration in the rows of its events."""
     number: int | None = await tx.value(
-        "SELECT number FROM integrations WHERE id = %(integration_id)s", {"integration_id": integration_id}
+        """
+        SELECT number
+          FROM integrations
+         WHERE organization_id = %(organization_id)s
+           AND project_id = %(project_id)s
+           AND id = %(integration_id)s
+        """,
+        _named(workspace, integration_id),
     )
     assert number is not None, "an integration that is locked exists"
     return number

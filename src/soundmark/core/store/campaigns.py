@@ -159,7 +159,7 @@ async def find_summary(tx: Tx, scope: TenantScope, campaign_id: str, *, now: dat
                       min(issued_at) AS first_issued_at,
                       max(issued_at) AS last_issued_at
                  FROM codes
-                WHERE organization_id = c.organization_id
+                WHERE organization_id = %(organization_id)s
                   AND campaign_id = c.id) n
          WHERE c.organization_id = %(organization_id)s
            AND (%(confined_to)s::text IS NULL OR c.project_id = %(confined_to)s)

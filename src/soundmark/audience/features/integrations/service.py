@@ -169,7 +169,7 @@ async def change_retention(ctx: Context, asked: Asked, *, retention_days: int) -
         _require_retention(integration.mode, retention_days)
         await integrations.update_retention(tx, asked.workspace, integration.id, retention_days=retention_days)
         now = ctx.clock.now()
-        number = await integrations.get_number(tx, integration.id)
+        number = await integrations.get_number(tx, asked.workspace, integration.id)
         kept_from = first_kept_day(now, retention_days)
         deleted_events = 0
         # A day at a time: no statement is long, however much a year holds.

@@ -99,7 +99,7 @@ async def _counted(ctx: Context, tx: Tx, workspace: Workspace, integration_id: s
     from_at, to_at = _period(wanted, integration, now)
     kept_from = _midnight(first_kept_day(now, integration.retention_days))
     span = _span(max(from_at, kept_from), min(to_at, now + _AHEAD_MAX))
-    number = await integrations.get_number(tx, integration_id)
+    number = await integrations.get_number(tx, workspace, integration_id)
     await reports.keep_to_index(tx)
     codes = await reports.get_codes(tx, number, campaign_id=wanted.campaign_id, xr_id=wanted.xr_id)
     is_narrowed = wanted.campaign_id is not None or wanted.xr_id is not None

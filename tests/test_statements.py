@@ -1,0 +1,167 @@
+"""What the statements of the stores have in common, read from the stores themselves."""
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+import pytest
+import sqlglot
+from sql_tenants import unnamed_tenants
+from sqlglot import exp
+
+import soundmark
+
+SOURCE: Final = Path(soundmark.__file__).parent
+VERBS: Final = ("get", "find", "list", "lock", "hold", "insert", "update", "delete", "count")
+STATEMENT: Final = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s")
+TABLE: Final = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
+
+EVERY_TENANT: Final = {
+    "core.audit.list_requested": "a job settles what a crash left requested, whoever asked for it",
+    "core.audit_chain.list_waiting_tenants": "a sealer asks, every five seconds, who has entries that nobody sealed",
+    "core.codes.find_unexpired_signed_by": "a signing key may not retire while any Code needs it",
+    "core.invitations.find_by_digest": "an invitation's secret comes without its organisation",
+    "core.issuance_receipts.delete_older": "an hourly job deletes receipts that no longer count, whoever's they are",
+    "core.members.count_owned": "the limit on organisations is one person's, across all of them",
+    "core.sealed_values.SEALED_COLUMNS": "a new master key seals every organisation's waiting invitations",
+    "audience.ingestion.FIND_SOURCES": "an event names its integration, and comes without an organisation",
+    "audience.integrations.find_workspace": "a report names its integration; the answer is the organisation",
+    "audience.integrations.lock_unrevoked": "every integration is to trust a new signing key",
+    "audience.integrations.update_core_key": "it takes the ids of integrations that were locked",
+    "audience.integrations.update_previous_until": "it takes the ids of integrations that were locked",
+    "audience.operations.find": "Core asks by id, and an id that another organisation used is a conflict",
+    "audience.retention.AGED_TABLES": "the daily retention walks the blocks of a table, whoever's rows are in them",
+    "audience.sealed_values.SEALED_COLUMNS": "a new master key seals every integration's secret",
+}
+# Both halves of a Code are written by one statement, so that neither is there without the other.
+BOTH_HALVES: Final = {"core.codes.insert", "core.codes.update_revoked_in_campaign"}
+NO_STORE_VERB: Final = {"audience.reports.keep_to_index": "it sets the planner and reads no table"}
+
+
+def modules(component: str) -> Iterator[ModuleType]:
+    for path in sorted((SOURCE / component / "store").glob("[!_]*.py")):
+        yield importlib.import_module(f"soundmark.{component}.store.{path.stem}")
+
+
+def statements(component: str) -> Iterator[tuple[str, str]]:
+    """Each statement of a component's stores, and the function or constant that it belongs to."""
+    for module in modules(component):
+        where = f"{component}.{module.__name__.rpartition('.')[2]}"
+        for node in ast.parse(inspect.getsource(module)).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                texts = [(node.name, text) for text in literals(node)]
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                texts = [(node.target.id, text) for text in strings(getattr(module, node.target.id))]
+            else:
+                texts = []
+            yield from ((f"{where}.{name}", text) for name, text in texts if STATEMENT.match(text))
+
+
+def literals(function: ast.AST) -> Iterator[str]:
+    """The texts in a function that are no part of another text."""
+    for child in ast.iter_child_nodes(function):
+        if isinstance(child, ast.Constant) and isinstance(child.value, str):
+            yield child.value
+        elif not isinstance(child, ast.BinOp):
+            yield from literals(child)
+
+
+def strings(value: object) -> Iterator[str]:
+    """The texts in a constant, which may be a record or a sequence of records."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple | list):
+        for one in value:
+            yield from strings(one)
+    elif hasattr(value, "__dataclass_fields__"):
+        yield from strings([getattr(value, name) for name in value.__dataclass_fields__])
+
+
+def tenant_keys(component: str) -> dict[str, str]:
+    """The tables of tenants, each with the column that says whose a row is.
+
+    Audience's events carry the number of their integration, which belongs to one organisation for ever.
+    """
+    schema = files(f"soundmark.{component}").joinpath("schema.sql").read_text(encoding="utf-8")
+    keys = {}
+    for table, columns in TABLE.findall(schema):
+        names = set(re.findall(r"^    ([a-z_]+) ", columns, re.MULTILINE))
+        if table == "organizations":
+            keys[table] = "id"
+        elif names & {"organization_id", "integration"}:
+            keys[table] = "organization_id" if "organization_id" in names else "integration"
+    return keys
+
+
+@pytest.mark.parametrize("component", ["core", "audience"])
+def test_a_statement_on_rows_of_tenants_says_whose_they_are(component: str) -> None:
+    """A table may so be divided by organisation. The exceptions are the questions that are about everybody."""
+    keys = tenant_keys(component)
+    assert len(keys) > 9
+    found = dict[str, set[str]]()
+    for name, statement in statements(component):
+        found.setdefault(name, set()).update(unnamed_tenants(statement, keys))
+    assert len(found) > 20
+    assert {name for name, tables in found.items() if tables} == {
+        name for name in EVERY_TENANT if name.startswith(f"{component}.")
+    }
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT xr_id FROM codes",
+        "SELECT xr_id FROM codes WHERE organization_id = %(a)s OR xr_id = %(b)s",
+        "SELECT xr_id FROM codes WHERE organization_id > %(a)s",
+        "SELECT xr_id FROM codes WHERE organization_id = campaign_id",
+        "UPDATE codes SET organization_id = %(a)s",
+        "DELETE FROM codes USING projects p WHERE p.organization_id = %(a)s AND p.id = codes.project_id",
+        "INSERT INTO codes (xr_id) VALUES (%(a)s)",
+        "SELECT p.id FROM projects p JOIN codes c ON c.organization_id = p.organization_id",
+        "SELECT id FROM projects WHERE organization_id = %(a)s AND EXISTS (SELECT FROM codes WHERE xr_id = %(b)s)",
+        "WITH old AS (DELETE FROM codes WHERE xr_id = %(a)s RETURNING xr_id) SELECT xr_id FROM old",
+    ],
+)
+def test_a_statement_that_does_not_say_whose_rows_it_means_is_noticed(statement: str) -> None:
+    keys = {"codes": "organization_id", "projects": "organization_id"}
+    assert "codes" in unnamed_tenants(statement, keys)
+
+
+def test_no_statement_joins_a_code_and_its_broadcast() -> None:
+    """They are kept by different keys: codes by organisation, broadcasts by token."""
+    found = {
+        name
+        for name, statement in statements("core")
+        if {"codes", "broadcasts"}
+        <= {table.name for table in sqlglot.parse_one(statement, "postgres").find_all(exp.Table)}
+    }
+    assert found == BOTH_HALVES
+
+
+def test_the_query_of_resolutions_may_be_divided_by_token() -> None:
+    """It asks for a set of tokens, of one table, row by row; and nobody but the hot path asks it."""
+    text = dict(statements("core"))["core.broadcasts.FIND_LIVE"]
+    tree = sqlglot.parse_one(text, dialect="postgres")
+    assert [table.name for table in tree.find_all(exp.Table)] == ["broadcasts"]
+    assert tree.find(exp.Group, exp.Order, exp.Limit, exp.AggFunc) is None
+    users = {path.relative_to(SOURCE).parent for path in SOURCE.rglob("*.py") if "FIND_LIVE" in path.read_text("utf-8")}
+    assert users == {Path("core/store"), Path("core/hot")}
+
+
+@pytest.mark.parametrize("component", ["core", "audience"])
+def test_a_function_of_a_store_begins_with_a_store_verb(component: str) -> None:
+    names = [
+        f"{module.__name__.removeprefix('soundmark.').replace('.store', '')}.{name}"
+        for module in modules(component)
+        for name, function in inspect.getmembers(module, inspect.iscoroutinefunction)
+        if function.__module__ == module.__name__
+    ]
+    assert len(names) > 20
+    others = {name for name in names if name.rpartition(".")[2].partition("_")[0] not in VERBS}
+    assert others == {name for name in NO_STORE_VERB if name.startswith(f"{component}.")}
