@@ -6,7 +6,7 @@ from soundmark.kit.postgres import Tx
 
 
 async def insert_or_update_newer(tx: Tx, entitlement: Entitlement) -> None:
-    """Keep an entitlement, unless one of the same or a later revision is kept already."""
+    """Store an entitlement, unless one of the same or a later revision is stored already."""
     await tx.run(
         """
         INSERT INTO entitlements AS kept (organization_id, mode, monthly_event_quota, ends_at, revision)
@@ -28,7 +28,7 @@ async def insert_or_update_newer(tx: Tx, entitlement: Entitlement) -> None:
 
 
 async def find(tx: Tx, organization_id: str, mode: EntitledMode) -> Entitlement | None:
-    """The organisation's entitlement of one mode, over or not."""
+    """Return the organisation's entitlement to one mode, even if it has ended."""
     return await tx.one_or_none(
         Entitlement,
         """

@@ -1,4 +1,4 @@
-"""The table `event_months`, as it is reported. Ingestion locks and counts its rows in its own way."""
+"""The table `event_months`, for reports; `store.ingestion` has the statements that lock and count its rows."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -14,7 +14,7 @@ class _Month:
 
 
 async def count_events(tx: Tx, organization_id: str, *, first_day: date) -> dict[Mode, int]:
-    """How many events of an organisation were recorded in one month, by mode; a mode without any may be left out."""
+    """Return the number of an organisation's events of one month by mode; a mode without any may be missing."""
     rows = await tx.all(
         _Month,
         """

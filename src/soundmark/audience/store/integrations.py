@@ -21,7 +21,7 @@ class _Count:
 
 
 async def insert(tx: Tx, integration: Integration, *, sealed_secret: bytes, core_key: TrustedKey) -> None:
-    """Record a new integration that trusts `core_key`."""
+    """Insert an integration that trusts `core_key`."""
     await tx.run(
         """
         INSERT INTO integrations (id, organization_id, project_id, mode, retention_days, sealed_secret, core_key_id,
@@ -44,7 +44,7 @@ async def insert(tx: Tx, integration: Integration, *, sealed_secret: bytes, core
 
 
 async def find(tx: Tx, workspace: Workspace, integration_id: str) -> Integration | None:
-    """One integration of the project, or None."""
+    """Return one integration of the project."""
     return await tx.one_or_none(
         Integration,
         """
@@ -60,7 +60,7 @@ async def find(tx: Tx, workspace: Workspace, integration_id: str) -> Integration
 
 
 async def find_workspace(db: Database, integration_id: str) -> Workspace | None:
-    """The project that an integration belongs to, whichever it is; None if there is no such integration."""
+    """Return the project of an integration, which may be any project."""
     return await db.one_or_none(
         Workspace,
         "SELECT organization_id, project_id FROM integrations WHERE id = %(integration_id)s",
@@ -69,9 +69,9 @@ async def find_workspace(db: Database, integration_id: str) -> Workspace | None:
 
 
 async def lock(tx: Tx, workspace: Workspace, integration_id: str) -> Integration | None:
-    """Lock one integration of the project until the transaction ends; None if there is none.
+    """Lock one integration of the project until the transaction ends.
 
-    Ingestion only reads it and goes on. Lock order: docs/locks.md.
+    Ingestion only reads the row, so it does not wait. Lock order: docs/locks.md.
     """
     return await tx.one_or_none(
         Integration,
@@ -100,12 +100,12 @@ async def get_number(tx: Tx, workspace: Workspace, integration_id: str) -> int:
         """,
         _named(workspace, integration_id),
     )
-    assert number is not None, "an integration that is locked exists"
+    assert number is not None, "the caller found the integration"
     return number
 
 
 async def list_newest_first(tx: Tx, workspace: Workspace, *, before: Position | None, limit: int) -> list[Integration]:
-    """Up to `limit` integrations of the project, newest first."""
+    """Return up to `limit` integrations of the project, newest first."""
     return await tx.all(
         Integration,
         """
@@ -130,7 +130,7 @@ async def list_newest_first(tx: Tx, workspace: Workspace, *, before: Position | 
 
 
 async def update_revoked(tx: Tx, workspace: Workspace, integration_id: str, *, now: datetime) -> None:
-    """Mark an integration that is locked as revoked."""
+    """Mark a locked integration revoked."""
     await tx.run(
         """
         UPDATE integrations
@@ -146,7 +146,7 @@ async def update_revoked(tx: Tx, workspace: Workspace, integration_id: str, *, n
 async def update_secret(
     tx: Tx, workspace: Workspace, integration_id: str, *, sealed_secret: bytes, now: datetime
 ) -> None:
-    """Put another HMAC secret in the place of the one before, which is gone."""
+    """Replace the HMAC secret of an integration."""
     await tx.run(
         """
         UPDATE integrations
@@ -161,7 +161,7 @@ async def update_secret(
 
 
 async def update_retention(tx: Tx, workspace: Workspace, integration_id: str, *, retention_days: int) -> None:
-    """Keep the data of an integration for so many days from now on."""
+    """Set for how many days an integration's data is kept."""
     await tx.run(
         """
         UPDATE integrations
@@ -175,7 +175,7 @@ async def update_retention(tx: Tx, workspace: Workspace, integration_id: str, *,
 
 
 async def lock_unrevoked(tx: Tx, *, after: str | None, limit: int) -> list[str]:
-    """Lock up to `limit` integrations that are not revoked, of every tenant, by ascending id behind `after`.
+    """Lock up to `limit` unrevoked integrations, of every tenant, with ids after `after`; return their ids, ascending.
 
     Lock order: docs/locks.md.
     """
@@ -198,7 +198,10 @@ async def lock_unrevoked(tx: Tx, *, after: str | None, limit: int) -> list[str]:
 async def update_core_key(
     tx: Tx, integration_ids: Sequence[str], core_key: TrustedKey, *, previous_until: datetime
 ) -> None:
-    """Let integrations trust `core_key`, and the one before it until `previous_until`; who has it stays as it is."""
+    """Make integrations trust `core_key`, and their key before it until `previous_until`.
+
+    One that trusts `core_key` already is left as it is.
+    """
     await tx.run(
         """
         UPDATE integrations
@@ -222,7 +225,7 @@ async def update_core_key(
 async def update_previous_until(
     tx: Tx, integration_ids: Sequence[str], key_id: str, *, previous_until: datetime
 ) -> None:
-    """Let those whose key before is `key_id` trust it until `previous_until`."""
+    """Make integrations whose previous key is `key_id` trust it until `previous_until` at least."""
     await tx.run(
         """
         UPDATE integrations
@@ -236,7 +239,7 @@ async def update_previous_until(
 
 
 async def count_unrevoked(tx: Tx, organization_id: str) -> dict[Mode, int]:
-    """How many integrations of an organisation are not revoked, by mode; a mode without any is left out."""
+    """Return the number of an organisation's unrevoked integrations by mode; a mode without any is missing."""
     rows = await tx.all(
         _Count,
         """

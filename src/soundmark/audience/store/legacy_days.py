@@ -9,7 +9,7 @@ from soundmark.kit.postgres import Tx
 
 
 async def insert_or_update(tx: Tx, workspace: Workspace, counts: Sequence[LegacyCount]) -> None:
-    """Keep the counts of days, each in the place of the one that its day had. Lock order: by day, docs/locks.md."""
+    """Store the counts of days, each in place of its day's earlier count. Lock order: by day, docs/locks.md."""
     await tx.run(
         """
         INSERT INTO legacy_days (organization_id, project_id, day, events)
@@ -29,7 +29,7 @@ async def insert_or_update(tx: Tx, workspace: Workspace, counts: Sequence[Legacy
 
 
 async def find_first_day(tx: Tx, workspace: Workspace) -> date | None:
-    """The oldest day that has a count; None where none has."""
+    """Return the oldest day that has a count."""
     day: date | None = await tx.value(
         """
         SELECT min(day)
@@ -43,7 +43,7 @@ async def find_first_day(tx: Tx, workspace: Workspace) -> date | None:
 
 
 async def list_days(tx: Tx, workspace: Workspace, *, first: date, last: date, limit: int) -> list[LegacyCount]:
-    """Up to `limit` days that have a count, from `first` to `last`, both included, ascending."""
+    """Return up to `limit` counts of the days from `first` to `last`, inclusive, ascending."""
     return await tx.all(
         LegacyCount,
         """

@@ -10,7 +10,7 @@ _OPERATION_LOCK: Final = 1  # Kind of advisory lock: docs/locks.md.
 
 
 async def lock(tx: Tx, operation_id: str) -> None:
-    """Nobody else does the same operation until the transaction ends. Lock order: docs/locks.md."""
+    """Keep everybody else from carrying out an operation until the transaction ends. Lock order: docs/locks.md."""
     await tx.run(
         "SELECT pg_advisory_xact_lock(%(kind)s, hashtext(%(operation_id)s))",
         {"kind": _OPERATION_LOCK, "operation_id": operation_id},
@@ -18,7 +18,7 @@ async def lock(tx: Tx, operation_id: str) -> None:
 
 
 async def find(tx: Tx, operation_id: str) -> Operation | None:
-    """An operation that was done, or None."""
+    """Return an operation that was carried out."""
     return await tx.one_or_none(
         Operation,
         """
@@ -31,7 +31,7 @@ async def find(tx: Tx, operation_id: str) -> Operation | None:
 
 
 async def insert(tx: Tx, operation: Operation, *, now: datetime) -> None:
-    """Record what was done."""
+    """Insert an operation that was carried out."""
     await tx.run(
         """
         INSERT INTO operations (id, organization_id, project_id, integration_id, action, answer, applied_at)

@@ -1,4 +1,4 @@
-"""What reports are read from: events by ranges of tokens, Codes, and the counters of integrity."""
+"""The data of reports: events by ranges of tokens, Codes, and counters of integrity."""
 
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -15,7 +15,7 @@ DAY_MS: Final = 24 * 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of time, in UTC days: of the first from `from_ms` on, of the last what lies before `to_ms`."""
+    """A period in UTC days, from `from_ms` of the first day up to and without `to_ms` of the last."""
 
     first_day: date
     from_ms: int
@@ -23,14 +23,14 @@ class Span:
     to_ms: int
 
     def days(self) -> list[date]:
-        """Each day of it; none where the last precedes the first."""
+        """Return each day of the period; none if the last precedes the first."""
         count = (self.last_day - self.first_day).days + 1
         return [self.first_day + timedelta(days=number) for number in range(count)]
 
 
 @dataclass(frozen=True, slots=True)
 class IntegrityCounts:
-    """A day's counters."""
+    """The counters of a day."""
 
     day: date
     event_replays: int
@@ -40,7 +40,7 @@ class IntegrityCounts:
 
 @dataclass(frozen=True, slots=True)
 class CodeNames:
-    """What the number of a Code stands for."""
+    """The Code and campaign that a number stands for."""
 
     number: int
     xr_id: str
@@ -63,10 +63,10 @@ class _Day:
 
 
 async def keep_to_index(tx: Tx) -> None:
-    """Until the transaction ends, statements read the indexes, whatever the statistics say.
+    """Make statements read the indexes until the transaction ends, whatever the statistics say.
 
-    The index of events holds them in the order that is asked for; the whole table once for each range of tokens is what
-    a planner with old statistics would choose.
+    The index of events has the order that a report needs. A planner with old statistics would read the whole table for
+    each range of tokens.
     """
     await tx.run(
         "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashagg = off; "
@@ -76,7 +76,7 @@ async def keep_to_index(tx: Tx) -> None:
 
 
 async def get_codes(tx: Tx, integration: int, *, campaign_id: str | None, xr_id: str | None) -> Codes:
-    """The Codes that events of the integration were about, of one campaign or one Code if that is wanted."""
+    """Return the measured Codes of the integration, or those of one campaign, or one Code."""
     async with tx.connection.cursor(binary=True, row_factory=class_row(_Numbers)) as cursor:
         await cursor.execute(
             """
@@ -91,16 +91,16 @@ async def get_codes(tx: Tx, integration: int, *, campaign_id: str | None, xr_id:
             {"integration": integration, "campaign_id": campaign_id, "xr_id": xr_id},
         )
         row = await cursor.fetchone()
-    assert row is not None, "an aggregate answers a row"
+    assert row is not None, "an aggregate returns a row"
     return Codes(_numbers(row.numbers), _numbers(row.campaigns))
 
 
 async def list_events(
     tx: Tx, integration: int, span: Span, *, tokens: tuple[int, int], codes: list[int] | None
 ) -> list[PackedDay]:
-    """The events of a range of tokens, from the first to the last of `tokens`; of some Codes, or of all with None."""
-    # Packed by the server: ten million rows as Python objects would take longer than all the rest. The index alone is
-    # read, once for each day, in the order of days and tokens.
+    """Return the events whose tokens are from the first to the last of `tokens`; of some Codes, or of all with None."""
+    # The server packs the columns: ten million rows as Python objects would take longer than all the rest. Only the
+    # index is read, once for each day, in the order of days and tokens.
     async with tx.connection.cursor(binary=True, row_factory=class_row(_Day)) as cursor:
         await cursor.execute(
             """
@@ -138,7 +138,7 @@ async def list_events(
 
 
 async def list_code_names(tx: Tx, integration: int, numbers: list[int]) -> list[CodeNames]:
-    """What these numbers of the integration's Codes stand for."""
+    """Return what these numbers of the integration's Codes stand for."""
     return await tx.all(
         CodeNames,
         """
@@ -152,7 +152,7 @@ async def list_code_names(tx: Tx, integration: int, numbers: list[int]) -> list[
 
 
 async def list_integrity_days(tx: Tx, integration: int, *, first_day: date, last_day: date) -> list[IntegrityCounts]:
-    """The counters of these days, ascending; a day without any is left out."""
+    """Return the counters of these days, ascending; a day without any is missing."""
     return await tx.all(
         IntegrityCounts,
         """

@@ -1,4 +1,4 @@
-"""Deleting what is older than an integration keeps."""
+"""Rows that are older than their integration's retention."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -9,14 +9,14 @@ from soundmark.kit.postgres import Tx
 
 @dataclass(frozen=True, slots=True)
 class AgedTable:
-    """A table whose rows each belong to a day of an integration. Nothing finds them by day: they are walked."""
+    """A table whose rows belong to a day of an integration. No index finds them by day, so its blocks are walked."""
 
     name: str
     deleting: LiteralString
 
 
 def _aged(name: LiteralString) -> AgedTable:
-    # Some blocks of the table are read and no index, so that no row that is written has to keep one for it.
+    # It reads some blocks of the table and no index: an index by day would cost every row that is written.
     return AgedTable(
         name,
         "DELETE FROM "  # noqa: S608 - the names are those of the tables below
@@ -37,20 +37,21 @@ _RETENTION_LOCK: Final = 2  # Kind of advisory lock: docs/locks.md.
 
 
 async def hold(tx: Tx) -> None:
-    """The daily retention deletes nothing until the transaction ends; other cuts go on. Lock order: docs/locks.md.
+    """Keep the daily retention from deleting until the transaction ends. Lock order: docs/locks.md.
 
-    Two that delete the same rows, one along the index and one along the table, would each wait for the other.
+    Two transactions that delete the same rows, one in the order of the index and one in that of the table, would
+    otherwise deadlock. Several integrations may change their retention at once.
     """
     await tx.run("SELECT pg_advisory_xact_lock_shared(%(kind)s, 0)", {"kind": _RETENTION_LOCK})
 
 
 async def lock(tx: Tx) -> None:
-    """Nobody else deletes what has aged out until the transaction ends. Lock order: docs/locks.md."""
+    """Keep everybody else from deleting old rows until the transaction ends. Lock order: docs/locks.md."""
     await tx.run("SELECT pg_advisory_xact_lock(%(kind)s, 0)", {"kind": _RETENTION_LOCK})
 
 
 async def count_blocks(tx: Tx, table: AgedTable) -> int:
-    """How many blocks the table has on the disk."""
+    """Return how many blocks the table has on disk."""
     count: int = await tx.value(
         "SELECT pg_relation_size(%(name)s::regclass) / current_setting('block_size')::bigint", {"name": table.name}
     )
@@ -58,14 +59,14 @@ async def count_blocks(tx: Tx, table: AgedTable) -> int:
 
 
 async def delete_in_blocks(tx: Tx, table: AgedTable, *, first: int, end: int, today: date) -> int:
-    """Delete what has aged out in the blocks from `first` up to `end`; how many rows it was."""
+    """Delete the old rows in the blocks from `first` up to and without `end`; return their number."""
     params = {"first": f"({first},0)", "end": f"({end},0)", "today": today}
     return await tx.run(table.deleting, params)
 
 
 async def find_day(tx: Tx, integration: int, *, after: date | None, before: date) -> date | None:
-    """The first day behind `after` and before `before` of which the integration has events; None if none has."""
-    # With `after`, what was deleted in this transaction is not gone through again.
+    """Return the first day after `after` and before `before` on which the integration has events."""
+    # `after` skips the rows that this transaction has deleted.
     day: date | None = await tx.value(
         """
         SELECT min(day)
@@ -80,7 +81,7 @@ async def find_day(tx: Tx, integration: int, *, after: date | None, before: date
 
 
 async def delete_events_of(tx: Tx, integration: int, *, day: date) -> int:
-    """Delete the integration's events of one day; how many there were."""
+    """Delete the integration's events of one day; return their number."""
     return await tx.run(
         "DELETE FROM events WHERE integration = %(integration)s AND day = %(day)s",
         {"integration": integration, "day": day},
@@ -88,7 +89,7 @@ async def delete_events_of(tx: Tx, integration: int, *, day: date) -> int:
 
 
 async def delete_integrity_days(tx: Tx, integration: int, *, before: date) -> int:
-    """Delete the integration's counters of days before `before`; how many days there were."""
+    """Delete the integration's counters of days before `before`; return the number of days."""
     return await tx.run(
         "DELETE FROM integrity_days WHERE integration = %(integration)s AND day < %(before)s",
         {"integration": integration, "before": before},

@@ -9,7 +9,7 @@ from soundmark.kit.postgres import Database, Tx
 
 
 async def find_by_digest(db: Database, digest: bytes) -> ApiKey | None:
-    """The key whose secret has this digest, in whatever state: one statement, in a transaction of its own."""
+    """Return the key whose secret has this digest, in any state, in a transaction of its own."""
     return await db.one_or_none(
         ApiKey,
         """
@@ -22,7 +22,7 @@ async def find_by_digest(db: Database, digest: bytes) -> ApiKey | None:
 
 
 async def update_last_used(tx: Tx, key: ServerKey, *, now: datetime, used_before: datetime) -> None:
-    """Note that a key is used, unless that was noted since `used_before` or the key is not active any more."""
+    """Note that an active key is used, unless that was noted after `used_before`."""
     await tx.run(
         """
         UPDATE api_keys
@@ -38,10 +38,11 @@ async def update_last_used(tx: Tx, key: ServerKey, *, now: datetime, used_before
 
 
 async def hold(tx: Tx, key: ServerKey) -> bool:
-    """Whether a key is not revoked and has the secret that it came with, until the transaction ends.
+    """Keep a key and its secret as they are until the transaction ends; return False if either is gone already.
 
-    Whoever revokes it or replaces its secret waits, or has committed and is seen; noting its use goes on. Both rows are
-    locked, since a wait for one alone would read the other as it was before. Lock order: docs/locks.md.
+    A transaction that revokes the key or replaces its secret waits for this one, or has committed and is seen. Noting
+    the key's use does not wait. Both rows are held: a wait for one of them alone would read the other as it was
+    before. Lock order: docs/locks.md.
     """
     found = await tx.value(
         """
@@ -60,7 +61,7 @@ async def hold(tx: Tx, key: ServerKey) -> bool:
 
 
 async def insert(tx: Tx, scope: TenantScope, key: ApiKey) -> None:
-    """Record a new key, which nothing opens until its digest is recorded."""
+    """Insert a key; `insert_digest` makes it usable."""
     await tx.run(
         """
         INSERT INTO api_keys (organization_id, id, project_id, scopes, created_at, expires_at)
@@ -78,7 +79,7 @@ async def insert(tx: Tx, scope: TenantScope, key: ApiKey) -> None:
 
 
 async def insert_digest(tx: Tx, scope: TenantScope, key_id: str, *, digest: bytes) -> None:
-    """Record the digest of a new key's secret."""
+    """Insert the digest of a new key's secret."""
     await tx.run(
         """
         INSERT INTO api_key_digests (digest, organization_id, api_key_id)
@@ -89,7 +90,7 @@ async def insert_digest(tx: Tx, scope: TenantScope, key_id: str, *, digest: byte
 
 
 async def update_digest(tx: Tx, scope: TenantScope, key_id: str, *, digest: bytes) -> None:
-    """Another secret opens a key from the commit on, and the one before opens nothing."""
+    """Replace the digest of a key's secret: from the commit on, only the new secret works."""
     touched = await tx.run(
         """
         UPDATE api_key_digests
@@ -99,11 +100,11 @@ async def update_digest(tx: Tx, scope: TenantScope, key_id: str, *, digest: byte
         """,
         {"organization_id": scope.organization_id, "key_id": key_id, "digest": digest},
     )
-    assert touched == 1, "every key has the digest of one secret"
+    assert touched == 1, "every key has one digest"
 
 
 async def update_secret_rotated(tx: Tx, scope: TenantScope, key_id: str, *, now: datetime) -> None:
-    """Note when a key was given another secret."""
+    """Note when a key's secret was replaced."""
     await tx.run(
         """
         UPDATE api_keys
@@ -116,7 +117,7 @@ async def update_secret_rotated(tx: Tx, scope: TenantScope, key_id: str, *, now:
 
 
 async def lock(tx: Tx, scope: TenantScope, key_id: str) -> ApiKey | None:
-    """Lock one key until the transaction ends, against those who act with it too. Lock order: docs/locks.md."""
+    """Lock one key until the transaction ends, also against requests that use it. Lock order: docs/locks.md."""
     return await tx.one_or_none(
         ApiKey,
         """
@@ -148,7 +149,7 @@ async def update_revoked(tx: Tx, scope: TenantScope, key_id: str, *, now: dateti
 async def list_newest_first(
     tx: Tx, scope: TenantScope, *, project_id: str | None, before: Position | None, limit: int
 ) -> list[ApiKey]:
-    """Up to `limit` keys of the organisation, of one project where `project_id` names it, newest first."""
+    """Return up to `limit` keys of the organisation, or of one of its projects, newest first."""
     return await tx.all(
         ApiKey,
         """

@@ -7,7 +7,7 @@ from soundmark.kit.postgres import Tx
 
 
 async def find(tx: Tx, organization_id: str, mode: EntitledMode) -> Entitlement | None:
-    """What the organisation may measure in a mode, also where it is over; None where it never might."""
+    """Return the organisation's entitlement to a mode, even if it has ended."""
     return await tx.one_or_none(
         Entitlement,
         """
@@ -21,7 +21,7 @@ async def find(tx: Tx, organization_id: str, mode: EntitledMode) -> Entitlement 
 
 
 async def list_all(tx: Tx, organization_id: str) -> list[Entitlement]:
-    """What the organisation may measure in every mode, also what is over."""
+    """Return the organisation's entitlements to all modes, even those that have ended."""
     return await tx.all(
         Entitlement,
         """
@@ -43,7 +43,7 @@ async def insert_or_update(  # noqa: PLR0913 - one argument for each column
     ends_at: datetime | None,
     now: datetime,
 ) -> Entitlement:
-    """The organisation may measure this much in the mode, whatever it might before; of a later revision than that."""
+    """Set the organisation's entitlement to a mode, one revision later than the one it replaces."""
     entitlement = await tx.one_or_none(
         Entitlement,
         """
@@ -65,5 +65,5 @@ async def insert_or_update(  # noqa: PLR0913 - one argument for each column
             "now": now,
         },
     )
-    assert entitlement is not None, "it was written"
+    assert entitlement is not None, "RETURNING returns the row that was written"
     return entitlement

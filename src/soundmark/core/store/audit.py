@@ -56,7 +56,7 @@ async def insert(tx: Tx, entries: Sequence[AuditEntry], *, stage: Stage) -> None
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which entries to list; None leaves a matter open. From `from_at` on, and before `to_at`."""
+    """A filter of entries; None matches everything. Created at or after `from_at`, and before `to_at`."""
 
     action: AuditAction | None = None
     actor_id: str | None = None
@@ -67,12 +67,13 @@ class Wanted:
 async def list_newest_first(
     tx: Tx, scope: TenantScope, wanted: Wanted, *, before: Position | None, limit: int
 ) -> list[AuditEntry]:
-    """Up to `limit` wanted entries of the organisation, newest first.
+    """Return up to `limit` entries of the organisation that match the filter, newest first, after position `before`.
 
-    `before` is a position among the wanted entries. A download asks hundreds of times, and each must begin in the index
-    where it goes on: bounds and not `IS NULL OR`, and bare parameters, which alone may search below row-level security.
+    A download runs this hundreds of times, so each page must begin in the index where the one before ended. The times
+    are therefore bounds, not `IS NULL OR`, and bare parameters: below row-level security no other expression may
+    search an index.
     """
-    # A wanted entry is older than `to_at`, and so is what follows one.
+    # Every entry that matches is older than `to_at`, and so is every entry after it.
     before = before or Position(wanted.to_at or _END_OF_TIME, "")
     return await tx.all(
         AuditEntry,
@@ -131,7 +132,7 @@ async def update_outcome(tx: Tx, intent: Intent, *, outcome: FinalOutcome, now: 
 
 
 async def list_requested(tx: Tx, *, before: datetime, after: Position | None, limit: int) -> list[Intent]:
-    """Up to `limit` entries of every tenant that have been without an outcome since `before`, oldest first."""
+    """Return up to `limit` entries, of every tenant, that were requested before `before` and have no outcome."""
     return await tx.all(
         Intent,
         """

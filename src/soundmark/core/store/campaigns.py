@@ -24,7 +24,7 @@ _ONE: Final[LiteralString] = """
 
 
 async def insert(tx: Tx, scope: TenantScope, campaign: Campaign) -> None:
-    """Record a new campaign.
+    """Insert a campaign.
 
     Raises: CampaignNameConflict.
     """
@@ -52,9 +52,9 @@ async def insert(tx: Tx, scope: TenantScope, campaign: Campaign) -> None:
 
 
 async def lock_names(tx: Tx, scope: TenantScope) -> None:
-    """Nobody else renames campaigns of the organisation until the transaction ends.
+    """Keep everybody else from renaming the organisation's campaigns until the transaction ends.
 
-    Of two that swap their names, each would wait for the other to free its own. Lock order: docs/locks.md.
+    Two transactions that swap names would otherwise wait for each other. Lock order: docs/locks.md.
     """
     await tx.run(
         "SELECT pg_advisory_xact_lock(%(kind)s, hashtext(%(organization_id)s))",
@@ -63,12 +63,12 @@ async def lock_names(tx: Tx, scope: TenantScope) -> None:
 
 
 async def lock(tx: Tx, scope: TenantScope, campaign_id: str) -> Campaign | None:
-    """`find`, and nobody issues under it, changes or stops it until the transaction ends. Lock order: docs/locks.md."""
+    """Lock one campaign until the transaction ends, also against issuing under it. Lock order: docs/locks.md."""
     return await tx.one_or_none(Campaign, _ONE + "FOR UPDATE", _named(scope, campaign_id))
 
 
 async def update(tx: Tx, scope: TenantScope, campaign: Campaign) -> None:
-    """Write down a campaign's name and schedule, which is locked.
+    """Update the name and schedule of a locked campaign.
 
     Raises: CampaignNameConflict.
     """
@@ -97,7 +97,7 @@ async def update(tx: Tx, scope: TenantScope, campaign: Campaign) -> None:
 
 
 async def update_archived(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> None:
-    """Mark one campaign archived, which has no way back."""
+    """Mark one campaign archived, for good."""
     await tx.run(
         """
         UPDATE campaigns
@@ -113,7 +113,7 @@ async def update_archived(tx: Tx, scope: TenantScope, campaign_id: str, *, now: 
 async def list_newest_first(
     tx: Tx, scope: TenantScope, project_id: str, *, before: Position | None, limit: int
 ) -> list[Campaign]:
-    """Up to `limit` campaigns of one project of the organisation, newest first."""
+    """Return up to `limit` campaigns of one project, newest first."""
     return await tx.all(
         Campaign,
         """
@@ -139,9 +139,9 @@ async def list_newest_first(
 
 
 async def find_summary(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> Summary | None:
-    """One campaign and its Codes in numbers, each Code in the state that it has at `now`.
+    """Return one campaign and the numbers of its Codes, each Code in its state at `now`.
 
-    One statement, which sees one moment: the states always add up to what was issued.
+    It is one statement, so that the numbers of all states add up to the number issued.
     """
     row = await tx.one_or_none(
         _SummaryRow,
@@ -171,14 +171,14 @@ async def find_summary(tx: Tx, scope: TenantScope, campaign_id: str, *, now: dat
 
 
 async def find(tx: Tx, scope: TenantScope, campaign_id: str) -> Campaign | None:
-    """One campaign of the organisation, and of the one project that the caller is confined to."""
+    """Return one campaign of the organisation, and of the only project the caller may reach."""
     return await tx.one_or_none(Campaign, _ONE, _named(scope, campaign_id))
 
 
 async def hold_many(tx: Tx, organization_id: str, campaign_ids: Sequence[str]) -> dict[str, Campaign]:
-    """Those of the campaigns that are there, by id, which nobody changes or stops until the transaction ends.
+    """Keep campaigns from being changed or stopped until the transaction ends; return those that exist, by id.
 
-    One after the other by id. Lock order: docs/locks.md.
+    They are locked in the order of their ids. Lock order: docs/locks.md.
     """
     held = await tx.all(
         Campaign,
@@ -196,13 +196,13 @@ async def hold_many(tx: Tx, organization_id: str, campaign_ids: Sequence[str]) -
 
 
 def _named(scope: TenantScope, campaign_id: str) -> dict[str, Any]:
-    """One campaign, where the caller may know of it."""
+    """Return the parameters of `_ONE`."""
     return {"organization_id": scope.organization_id, "confined_to": scope.project_id, "campaign_id": campaign_id}
 
 
 @dataclass(frozen=True, slots=True)
 class _SummaryRow:
-    """A row of `find_summary`: a campaign's columns, and what is counted of its Codes."""
+    """A row of `find_summary`: the campaign's columns and the numbers of its Codes."""
 
     id: str
     organization_id: str

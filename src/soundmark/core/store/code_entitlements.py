@@ -31,9 +31,9 @@ async def get(tx: Tx, organization_id: str) -> CodeEntitlement:
 
 
 async def lock(tx: Tx, organization_id: str) -> CodeEntitlement:
-    """Return what the organisation may issue; nobody else issues for it until the transaction ends.
+    """Return what the organisation may issue; keep everybody else from issuing for it until the transaction ends.
 
-    Count what was issued in a later statement: this one sees what was there before it waited. Lock order:
+    Count the issued Codes in a later statement: this one sees the database as it was before it waited. Lock order:
     docs/locks.md.
     """
     entitlement = await tx.one_or_none(
@@ -52,7 +52,7 @@ async def lock(tx: Tx, organization_id: str) -> CodeEntitlement:
 
 
 async def update_floor(tx: Tx, organization_id: str, *, monthly_quota: int, ends_at: datetime | None) -> None:
-    """Set the floor of the organisation's quota; whoever issues for it waits, and then sees the new one.
+    """Set the floor of the organisation's quota. Issuances that wait for this transaction see the new floor.
 
     Lock order: docs/locks.md.
     """

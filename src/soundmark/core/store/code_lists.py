@@ -1,4 +1,4 @@
-"""The table `codes`, page by page: each filter that an index serves has its statement."""
+"""Pages of the table `codes`: each filter that has an index has a statement of its own."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from soundmark.kit.postgres import Tx
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which Codes to list; None leaves a matter open. Issued from `from_at` on, and before `to_at`."""
+    """A filter of Codes; None matches everything. Issued at or after `from_at`, and before `to_at`."""
 
     status: CodeStatus | None = None
     campaign_id: str | None = None
@@ -32,9 +32,9 @@ _LISTED: Final[LiteralString] = """
 """
 _OF_PROJECT: Final[LiteralString] = " AND project_id = %(project_id)s"
 _OF_CAMPAIGN: Final[LiteralString] = " AND campaign_id = %(campaign_id)s"
-# Each page must begin in the index where the one before ended. So these are bounds and not `IS NULL OR`; bare
-# parameters and not `COALESCE`, of which row-level security does not know that it tells nothing of a row, so that it
-# may not search; and one upper bound, not one for the position and one for the time, of which either might be taken.
+# Each page must begin in the index where the one before ended. The times are therefore bounds, not `IS NULL OR`; bare
+# parameters, not `COALESCE`, which below row-level security may not search an index; and there is one upper bound, for
+# of two, one for the position and one for the time, the planner might search by the wrong one.
 _NEWEST_FIRST: Final[LiteralString] = """
        AND (issued_at, xr_id) < (%(before_at)s::timestamptz, %(before_id)s::text)
        AND issued_at >= %(from_at)s::timestamptz
@@ -55,13 +55,13 @@ _IN_BOTH: Final[LiteralString] = _LISTED + _OF_PROJECT + _OF_CAMPAIGN + _NEWEST_
 async def list_newest_first(  # noqa: PLR0913 - the question, and the page of its answer
     tx: Tx, scope: TenantScope, wanted: Wanted, *, before: Position | None, limit: int, now: datetime
 ) -> list[ListedCode]:
-    """Up to `limit` wanted Codes of the organisation, newest first, their states judged at `now`.
+    """Return up to `limit` Codes of the organisation that match the filter at `now`, newest first, after `before`.
 
-    Of the one project that the caller is confined to. `before` is a position among the wanted Codes.
+    Only those of the project that confines the caller, if one does.
     """
     project_id = wanted.project_id if scope.project_id is None else scope.project_id
-    assert scope.project_id is None or wanted.project_id in {None, project_id}, "another project was refused before"
-    # A wanted Code was issued before `to_at`, and so is what follows one.
+    assert scope.project_id is None or wanted.project_id in {None, project_id}, "another project was refused earlier"
+    # Every Code that matches was issued before `to_at`, and so was every Code after it.
     before = before or Position(wanted.to_at or _END_OF_TIME, "")
     return await tx.all(
         ListedCode,

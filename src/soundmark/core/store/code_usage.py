@@ -7,7 +7,7 @@ from soundmark.kit.postgres import Tx
 
 
 async def count_issued(tx: Tx, organization_id: str, month: Month) -> int:
-    """How many Codes the organisation has issued in a month."""
+    """Return how many Codes the organisation issued in a month."""
     count: int = await tx.value(
         """
         SELECT COALESCE(sum(issued_count), 0)::bigint
@@ -26,7 +26,7 @@ async def count_issued(tx: Tx, organization_id: str, month: Month) -> int:
 
 
 async def insert_or_add(tx: Tx, organization_id: str, day: date, count: int) -> None:
-    """Count `count` more Codes on `day`."""
+    """Add `count` to the Codes issued on `day`."""
     await tx.run(
         """
         INSERT INTO code_usage_days AS days (organization_id, day, issued_count)

@@ -107,7 +107,7 @@ async def find_many(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequenc
 async def lock_many(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[ListedCode]:
     """Lock those of the Codes that one project has, and with them their broadcasts, until the transaction ends.
 
-    One after the other by id, so that two selections that overlap never wait for each other: docs/locks.md.
+    They are locked in the order of their ids, so that two selections that overlap never deadlock: docs/locks.md.
     """
     return await tx.all(
         ListedCode,

@@ -11,7 +11,7 @@ from soundmark.kit.postgres import Tx
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Where the invitation of a secret is kept."""
+    """The organisation and the id of an invitation."""
 
     organization_id: str
     invitation_id: str
@@ -20,7 +20,7 @@ class Whereabouts:
 async def insert(
     tx: Tx, scope: TenantScope, invitation: Invitation, *, digest: bytes, sealed_secret: bytes | None
 ) -> None:
-    """Record a new invitation, and its secret's digest where it is found without an organisation."""
+    """Insert an invitation, and the digest by which its secret finds it without an organisation."""
     await tx.run(
         """
         WITH invitation AS (
@@ -50,7 +50,7 @@ async def insert(
 
 
 async def find_by_digest(tx: Tx, digest: bytes) -> Whereabouts | None:
-    """Where the invitation is whose secret has this digest."""
+    """Return where the invitation is whose secret has this digest."""
     return await tx.one_or_none(
         Whereabouts,
         """
@@ -63,7 +63,7 @@ async def find_by_digest(tx: Tx, digest: bytes) -> Whereabouts | None:
 
 
 async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | None, limit: int) -> list[Invitation]:
-    """Up to `limit` invitations of the organisation, newest first."""
+    """Return up to `limit` invitations of the organisation, newest first."""
     return await tx.all(
         Invitation,
         """
@@ -85,7 +85,7 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
 
 
 async def lock(tx: Tx, *, organization_id: str, invitation_id: str) -> Invitation | None:
-    """Lock one invitation until the transaction ends; None if the organisation has none such.
+    """Lock one invitation of the organisation until the transaction ends.
 
     Lock order: docs/locks.md.
     """
@@ -103,7 +103,7 @@ async def lock(tx: Tx, *, organization_id: str, invitation_id: str) -> Invitatio
 
 
 async def update_accepted(tx: Tx, invitation: Invitation, *, now: datetime) -> None:
-    """Note that an invitation is accepted. A mail that is not out yet is not sent any more."""
+    """Mark an invitation accepted, and cancel its mail if that is not sent yet."""
     await tx.run(
         """
         UPDATE invitations
@@ -119,7 +119,7 @@ async def update_accepted(tx: Tx, invitation: Invitation, *, now: datetime) -> N
 
 
 async def update_revoked(tx: Tx, scope: TenantScope, invitation_id: str, *, now: datetime) -> Invitation:
-    """Revoke a locked invitation; the invitation as it is now. A mail that is not out yet is not sent any more."""
+    """Mark a locked invitation revoked, and cancel its mail if that is not sent yet; return it as it is now."""
     revoked = await tx.one_or_none(
         Invitation,
         """
@@ -134,12 +134,12 @@ async def update_revoked(tx: Tx, scope: TenantScope, invitation_id: str, *, now:
         """,
         {"organization_id": scope.organization_id, "invitation_id": invitation_id, "now": now},
     )
-    assert revoked is not None, "its row is locked, so it is there"
+    assert revoked is not None, "a locked row exists"
     return revoked
 
 
 async def lock_delivery(tx: Tx, *, organization_id: str, invitation_id: str) -> Delivery | None:
-    """Lock the delivery of one invitation until the transaction ends; None if the invitation is gone.
+    """Lock the delivery of one invitation until the transaction ends.
 
     Lock order: docs/locks.md.
     """
@@ -161,7 +161,7 @@ async def lock_delivery(tx: Tx, *, organization_id: str, invitation_id: str) -> 
 
 
 async def update_sending(tx: Tx, delivery: Delivery, *, due_at: datetime) -> None:
-    """Note that the next attempt of a locked delivery begins, and when another may begin if nothing is heard of it."""
+    """Note that a locked delivery is attempted, and when the next attempt may begin if this one never ends."""
     await tx.run(
         """
         UPDATE invitations
@@ -176,7 +176,7 @@ async def update_sending(tx: Tx, delivery: Delivery, *, due_at: datetime) -> Non
 
 
 async def update_waiting(tx: Tx, delivery: Delivery, *, attempt: int, due_at: datetime) -> bool:
-    """Note that an attempt failed and when the next may begin; False if it is not the current attempt any more."""
+    """Note that an attempt failed, and when the next may begin; return False if it is not the current attempt."""
     return (
         await tx.run(
             """
@@ -200,7 +200,7 @@ async def update_waiting(tx: Tx, delivery: Delivery, *, attempt: int, due_at: da
 
 
 async def update_delivered(tx: Tx, delivery: Delivery, *, attempt: int, status: str) -> bool:
-    """Note how the current attempt ended the delivery, and forget the secret; False if it is not the current one."""
+    """Note how an attempt ended the delivery, and delete the secret; return False if it is not the current attempt."""
     return (
         await tx.run(
             """

@@ -9,7 +9,7 @@ from soundmark.kit.postgres import Tx
 
 
 async def find(tx: Tx, organization_id: str, key_digests: Sequence[bytes]) -> dict[bytes, Receipt]:
-    """What the organisation's keys were answered, however long ago, by the digest of the key."""
+    """Return the receipts of the organisation's idempotency keys, of any age, by the digest of the key."""
     found = await tx.all(
         Receipt,
         """
@@ -24,7 +24,7 @@ async def find(tx: Tx, organization_id: str, key_digests: Sequence[bytes]) -> di
 
 
 async def insert_or_update(tx: Tx, organization_id: str, receipts: Sequence[Receipt]) -> None:
-    """Remember answers under as many keys, each in the place of one that is too old to count."""
+    """Insert receipts, each in place of one with the same key that has expired."""
     await tx.run(
         """
         INSERT INTO issuance_receipts
@@ -53,7 +53,10 @@ async def insert_or_update(tx: Tx, organization_id: str, receipts: Sequence[Rece
 
 
 async def delete_older(tx: Tx, *, than: datetime, limit: int) -> int:
-    """Forget up to `limit` receipts, of every organisation, that are older; how many it were."""
+    """Delete up to `limit` receipts, of every organisation, that are older than `than`; return their number.
+
+    One that another transaction has locked is passed over, so this never waits.
+    """
     return await tx.run(
         """
         DELETE FROM issuance_receipts

@@ -10,14 +10,14 @@ from soundmark.kit.postgres import Tx
 
 @dataclass(frozen=True, slots=True)
 class MailCount:
-    """How many mails of a day were counted for somebody."""
+    """The number of mails of a day that were counted under one digest."""
 
     counted: bytes
     mails_count: int
 
 
 async def lock(tx: Tx, *, day: date, counted: Sequence[bytes]) -> dict[bytes, int]:
-    """Lock the counts of a day until the transaction ends, in this order; return them. New ones begin at nought.
+    """Lock the counts of a day in the given order until the transaction ends, and return them. A new one is zero.
 
     Lock order: docs/locks.md.
     """
@@ -38,7 +38,7 @@ async def lock(tx: Tx, *, day: date, counted: Sequence[bytes]) -> dict[bytes, in
 
 
 async def update(tx: Tx, *, day: date, counted: Sequence[bytes]) -> None:
-    """Count one mail more in each of these locked counts."""
+    """Add one mail to each of these locked counts."""
     await tx.run(
         """
         UPDATE mail_counts
@@ -51,5 +51,5 @@ async def update(tx: Tx, *, day: date, counted: Sequence[bytes]) -> None:
 
 
 async def delete_before(tx: Tx, *, day: date) -> int:
-    """Forget the counts of earlier days; return how many there were."""
+    """Delete the counts of earlier days; return their number."""
     return await tx.run("DELETE FROM mail_counts WHERE day < %(day)s", {"day": day})

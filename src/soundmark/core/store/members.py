@@ -19,7 +19,7 @@ _OWNED_LOCK: Final = 4
 async def insert(  # noqa: PLR0913 - one argument for each column
     tx: Tx, *, organization_id: str, subject_id: str, email: str, role: Role, now: datetime
 ) -> None:
-    """Record a new member."""
+    """Insert a member."""
     await tx.run(
         """
         INSERT INTO members (organization_id, subject_id, email, role, created_at)
@@ -32,7 +32,7 @@ async def insert(  # noqa: PLR0913 - one argument for each column
 async def insert_if_new(  # noqa: PLR0913 - one argument for each column
     tx: Tx, *, organization_id: str, subject_id: str, email: str, role: Role, now: datetime
 ) -> bool:
-    """Record a new member; False, and nothing is changed, where the person is one already."""
+    """Insert a member; return False, and change nothing, if the person is one already."""
     touched = await tx.run(
         """
         INSERT INTO members (organization_id, subject_id, email, role, created_at)
@@ -45,9 +45,10 @@ async def insert_if_new(  # noqa: PLR0913 - one argument for each column
 
 
 async def find_roles(db: Database, asked: Sequence[tuple[str, str]]) -> list[Role | None]:
-    """The role of each person in each organisation, asked as (organisation, subject), in this order.
+    """Return the role for each pair of an organisation and a person, in the order given.
 
-    None for a stranger and for an organisation that is not there. Asked with each request, so in one round trip.
+    It is None for a person who is no member, and for an organisation that does not exist. Each request asks for one,
+    so this takes one round trip, in a transaction of its own.
     """
     found = await db.all(
         _Found,
@@ -67,7 +68,7 @@ async def find_roles(db: Database, asked: Sequence[tuple[str, str]]) -> list[Rol
 
 
 async def hold_role(tx: Tx, scope: TenantScope, subject_id: str) -> Role | None:
-    """The role of one member, which nobody changes until the transaction ends; None for a stranger.
+    """Return the role of one member, and keep it as it is until the transaction ends; None if there is no member.
 
     Lock order: docs/locks.md.
     """
@@ -85,10 +86,10 @@ async def hold_role(tx: Tx, scope: TenantScope, subject_id: str) -> Role | None:
 
 
 async def lock_roles(tx: Tx, scope: TenantScope) -> None:
-    """Nobody else changes or removes members of the organisation until the transaction ends.
+    """Keep everybody else from changing or removing members of the organisation until the transaction ends.
 
-    Two who change each other would hold their own rows and wait for the other's, and two owners who leave would each
-    count the other. Lock order: docs/locks.md.
+    Two members who change each other would otherwise each hold their own row and wait for the other's, and two owners
+    who leave would each count the other. Lock order: docs/locks.md.
     """
     await tx.run(
         "SELECT pg_advisory_xact_lock(%(kind)s, hashtext(%(organization_id)s))",
@@ -97,7 +98,7 @@ async def lock_roles(tx: Tx, scope: TenantScope) -> None:
 
 
 async def lock_owned(tx: Tx, subject_id: str) -> None:
-    """Let nobody else make this person an owner until the transaction ends. Lock order: docs/locks.md."""
+    """Keep everybody else from making this person an owner until the transaction ends. Lock order: docs/locks.md."""
     await tx.run(
         "SELECT pg_advisory_xact_lock(%(kind)s, hashtext(%(subject_id)s))",
         {"kind": _OWNED_LOCK, "subject_id": subject_id},
@@ -105,7 +106,7 @@ async def lock_owned(tx: Tx, subject_id: str) -> None:
 
 
 async def count_owned(tx: Tx, subject_id: str) -> int:
-    """Return how many organisations the person owns, whom the transaction was begun for as its `subject`."""
+    """Return how many organisations a person owns; the transaction must have begun with them as its `subject`."""
     count: int = await tx.value(
         """
         SELECT count(*)
@@ -134,7 +135,7 @@ async def lock(tx: Tx, scope: TenantScope, subject_id: str) -> Member | None:
 
 
 async def hold_owner_beside(tx: Tx, scope: TenantScope, subject_id: str) -> bool:
-    """Whether the organisation has an owner beside this one, who stays one until the transaction ends.
+    """Keep the organisation's other owners as they are until the transaction ends; return False if there are none.
 
     Lock order: docs/locks.md.
     """
@@ -155,7 +156,7 @@ async def hold_owner_beside(tx: Tx, scope: TenantScope, subject_id: str) -> bool
 
 
 async def update_role(tx: Tx, scope: TenantScope, subject_id: str, *, role: Role) -> None:
-    """Give one member another role."""
+    """Set the role of one member."""
     await tx.run(
         """
         UPDATE members
@@ -168,7 +169,7 @@ async def update_role(tx: Tx, scope: TenantScope, subject_id: str, *, role: Role
 
 
 async def delete(tx: Tx, scope: TenantScope, subject_id: str) -> None:
-    """Forget one member."""
+    """Delete one member."""
     await tx.run(
         """
         DELETE FROM members
@@ -180,7 +181,7 @@ async def delete(tx: Tx, scope: TenantScope, subject_id: str) -> None:
 
 
 async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | None, limit: int) -> list[Member]:
-    """Up to `limit` members of the organisation, newest first; those of one moment by their subject, last first."""
+    """Return up to `limit` members of the organisation, newest first, and by descending subject within one moment."""
     return await tx.all(
         Member,
         """

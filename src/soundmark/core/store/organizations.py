@@ -9,7 +9,7 @@ from soundmark.kit.postgres import Database, Tx
 
 
 async def insert(tx: Tx, *, organization_id: str, name: str, now: datetime) -> None:
-    """Record a new organisation."""
+    """Insert an organisation."""
     await tx.run(
         """
         INSERT INTO organizations (id, name, created_at)
@@ -20,7 +20,7 @@ async def insert(tx: Tx, *, organization_id: str, name: str, now: datetime) -> N
 
 
 async def update_name(tx: Tx, scope: TenantScope, *, name: str, role: Role) -> Organization:
-    """Give the organisation another name; the organisation as its caller sees it, who has `role` there."""
+    """Set the organisation's name; return the organisation as a caller with `role` sees it."""
     renamed = await tx.one_or_none(
         Organization,
         """
@@ -31,12 +31,12 @@ async def update_name(tx: Tx, scope: TenantScope, *, name: str, role: Role) -> O
         """,
         {"organization_id": scope.organization_id, "name": name, "role": role},
     )
-    assert renamed is not None, "its member is held, so it is there"
+    assert renamed is not None, "an organisation with a held member exists"
     return renamed
 
 
 async def hold_open(tx: Tx, organization_id: str) -> bool:
-    """Keep an organisation open until the transaction ends; False if there is none such or its deletion is requested.
+    """Keep an organisation open until the transaction ends; return False if it is missing or being deleted.
 
     Lock order: docs/locks.md.
     """

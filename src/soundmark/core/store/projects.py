@@ -17,7 +17,7 @@ _NAMES_LOCK: Final = 2  # Kind of advisory lock: docs/locks.md.
 
 
 async def insert(tx: Tx, scope: TenantScope, *, project_id: str, name: str, now: datetime) -> None:
-    """Record a new project.
+    """Insert a project.
 
     Raises: ProjectNameConflict.
     """
@@ -36,9 +36,9 @@ async def insert(tx: Tx, scope: TenantScope, *, project_id: str, name: str, now:
 
 
 async def lock_names(tx: Tx, scope: TenantScope) -> None:
-    """Nobody else renames projects of the organisation until the transaction ends.
+    """Keep everybody else from renaming the organisation's projects until the transaction ends.
 
-    Of two that swap their names, each would wait for the other to free its own. Lock order: docs/locks.md.
+    Two transactions that swap names would otherwise wait for each other. Lock order: docs/locks.md.
     """
     await tx.run(
         "SELECT pg_advisory_xact_lock(%(kind)s, hashtext(%(organization_id)s))",
@@ -47,7 +47,7 @@ async def lock_names(tx: Tx, scope: TenantScope) -> None:
 
 
 async def update_name(tx: Tx, scope: TenantScope, project_id: str, *, name: str) -> Project | None:
-    """Give a project another name; None if the organisation has none such.
+    """Set a project's name, and return the project.
 
     Raises: ProjectNameConflict.
     """
@@ -89,7 +89,7 @@ async def find_in_organization(tx: Tx, organization_id: str, project_id: str) ->
 
 
 async def hold(tx: Tx, scope: TenantScope, project_id: str) -> bool:
-    """Keep a project of the organisation from being deleted until the transaction ends; False if it has none such.
+    """Keep a project from being deleted until the transaction ends; return False if the organisation has none such.
 
     Lock order: docs/locks.md.
     """
@@ -102,7 +102,7 @@ class _Held:
 
 
 async def hold_many(tx: Tx, organization_id: str, project_ids: Sequence[str]) -> set[str]:
-    """`hold` for those of the projects that are there, one after the other by id."""
+    """Do the same as `hold` for several projects, in the order of their ids; return the ids of those that exist."""
     held = await tx.all(
         _Held,
         """
@@ -119,7 +119,7 @@ async def hold_many(tx: Tx, organization_id: str, project_ids: Sequence[str]) ->
 
 
 async def hold_open(tx: Tx, scope: TenantScope, project_id: str) -> bool | None:
-    """Keep a project open until the transaction ends; False if its deletion is requested, None without one.
+    """Keep a project open until the transaction ends; return False if it is being deleted, None if it is missing.
 
     Lock order: docs/locks.md.
     """
@@ -138,7 +138,7 @@ async def hold_open(tx: Tx, scope: TenantScope, project_id: str) -> bool | None:
 
 
 async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | None, limit: int) -> list[Project]:
-    """Up to `limit` projects of the organisation, newest first."""
+    """Return up to `limit` projects of the organisation, newest first."""
     return await tx.all(
         Project,
         """

@@ -1,4 +1,4 @@
-"""Every column that holds what a master key sealed, for the one operation that changes the master key."""
+"""Every column of values that are sealed under the master key, for the operation that replaces that key."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from soundmark.kit.postgres import Tx
 from soundmark.kit.resealing import SealedColumn
 
-# Held by tests/core/test_reseal.py to whatever schema.sql calls sealed.
+# tests/core/test_reseal.py compares these with the columns that schema.sql calls sealed.
 SEALED_COLUMNS: Final[Sequence[SealedColumn]] = (
     SealedColumn(
         "signing_keys",
@@ -62,5 +62,5 @@ SEALED_COLUMNS: Final[Sequence[SealedColumn]] = (
 
 
 async def lock_all(tx: Tx) -> None:
-    """Nobody else changes a sealed value, or locks its row, until the transaction ends. Lock order: docs/locks.md."""
+    """Lock every table of sealed values against changes until the transaction ends. Lock order: docs/locks.md."""
     await tx.run("LOCK TABLE signing_keys, platform_secrets, instance_secrets, invitations IN EXCLUSIVE MODE")

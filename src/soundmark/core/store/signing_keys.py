@@ -16,18 +16,18 @@ _LIST: Final[LiteralString] = """
 
 
 async def list_all(tx: Tx) -> list[SigningKeyRecord]:
-    """Every key that ever was, oldest first."""
+    """Return every signing key, retired ones too, oldest first."""
     return await tx.all(SigningKeyRecord, _LIST)
 
 
 async def lock_all(tx: Tx) -> list[SigningKeyRecord]:
-    """Every key, when nobody else can change or add one until the transaction ends. Lock order: docs/locks.md."""
+    """Lock the table against changes until the transaction ends, and return every key. Lock order: docs/locks.md."""
     await tx.run("LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE")
     return await list_all(tx)
 
 
 async def insert(tx: Tx, record: SigningKeyRecord) -> None:
-    """Record a new key."""
+    """Insert a key."""
     await tx.run(
         """
         INSERT INTO signing_keys (key_id, public_key, sealed_seed, status, created_at, activated_at, sealed_public_key)
@@ -47,7 +47,7 @@ async def insert(tx: Tx, record: SigningKeyRecord) -> None:
 
 
 async def update_sealed_public_key(tx: Tx, key_id: str, sealed_public_key: bytes) -> None:
-    """Vouch for the public half of one key."""
+    """Store the sealed copy of one key's public half, which vouches for it."""
     await tx.run(
         "UPDATE signing_keys SET sealed_public_key = %(sealed)s WHERE key_id = %(key_id)s",
         {"key_id": key_id, "sealed": sealed_public_key},
@@ -55,7 +55,7 @@ async def update_sealed_public_key(tx: Tx, key_id: str, sealed_public_key: bytes
 
 
 async def update_status(tx: Tx, key_id: str, status: KeyStatus, *, now: datetime) -> None:
-    """Move one key on; a retired key loses its secret half for good."""
+    """Set the status of one key, and note when; a retired key loses its secret half for good."""
     await tx.run(
         """
         UPDATE signing_keys
@@ -71,7 +71,7 @@ async def update_status(tx: Tx, key_id: str, status: KeyStatus, *, now: datetime
 
 
 async def update_push_began(tx: Tx, key_id: str, *, now: datetime) -> None:
-    """From now on Audience is told of the key; the first such moment stays."""
+    """Note when Audience began to receive the key; the first such time stays."""
     await tx.run(
         "UPDATE signing_keys SET push_began_at = COALESCE(push_began_at, %(now)s) WHERE key_id = %(key_id)s",
         {"key_id": key_id, "now": now},
@@ -79,7 +79,7 @@ async def update_push_began(tx: Tx, key_id: str, *, now: datetime) -> None:
 
 
 async def update_pushed(tx: Tx, key_id: str, *, pushed_at: datetime | None) -> None:
-    """Every integration was told of the key at this moment; None: one of them may not have been."""
+    """Note when every integration had received the key; None if one of them may lack it."""
     await tx.run(
         "UPDATE signing_keys SET pushed_at = %(pushed_at)s WHERE key_id = %(key_id)s",
         {"key_id": key_id, "pushed_at": pushed_at},
