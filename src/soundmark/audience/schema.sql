@@ -1,9 +1,9 @@
--- Audience's whole schema, as reviewed. The migrations replayed in order make exactly this (tests/embedded).
--- Beside it stands the queue of background jobs: soundmark/kit/jobs_schema_3_10_0.sql.
+-- The whole schema of Audience, as reviewed. Replaying all migrations gives exactly this (tests/embedded), beside the
+-- queue of background jobs: soundmark/kit/jobs_schema_3_10_0.sql.
 
--- A publisher's source of measurements. `number` is what the millions of rows below carry instead of its id. The HMAC
--- secret is sealed: it is needed again for every event. The key that proofs are verified with is Core's; the one before
--- it is trusted for seven more minutes.
+-- A publisher's source of measurements. The millions of rows below hold its `number` instead of its id. The HMAC secret
+-- is sealed, not digested, because every event needs it. Proofs are verified with Core's key; the key before it is
+-- trusted for seven more minutes.
 CREATE TABLE integrations (
     number              integer     NOT NULL GENERATED ALWAYS AS IDENTITY,
     id                  text        NOT NULL,
@@ -33,7 +33,7 @@ CREATE TABLE integrations (
 
 CREATE INDEX integrations_newest_first ON integrations (organization_id, project_id, created_at DESC, id DESC);
 
--- Core's entitlements as this component was told them last: a projection with a smaller revision changes nothing.
+-- A copy of Core's entitlements. One with a smaller revision than the stored one changes nothing.
 CREATE TABLE entitlements (
     organization_id     text   NOT NULL,
     mode                text   NOT NULL,
@@ -45,7 +45,7 @@ CREATE TABLE entitlements (
     CONSTRAINT entitlements_quota_check CHECK (monthly_event_quota >= 0)
 );
 
--- What was done for an operation of Core's: a repetition is told this and does nothing. Never a secret.
+-- Operations that were carried out for Core. A repeated one gets the stored answer, which holds no secret.
 CREATE TABLE operations (
     id              text        NOT NULL,
     organization_id text        NOT NULL,
@@ -57,7 +57,7 @@ CREATE TABLE operations (
     CONSTRAINT operations_pkey PRIMARY KEY (id)
 );
 
--- What Audience made for itself on its first start, such as the key of its digests of tokens.
+-- Secrets that Audience made at its first start, such as the key of its digests of tokens.
 CREATE TABLE instance_secrets (
     name       text        NOT NULL,
     sealed     bytea       NOT NULL,
@@ -65,8 +65,8 @@ CREATE TABLE instance_secrets (
     CONSTRAINT instance_secrets_pkey PRIMARY KEY (name)
 );
 
--- Events recorded in a calendar month (UTC) of receipt. Whoever records locks this row: the quota of one organisation
--- and mode is one queue, and everything that must be judged in order is judged inside it.
+-- The number of events received in a calendar month (UTC). Recording locks this row, so that events of one organisation
+-- and mode form one queue, in which everything that depends on their order is judged.
 CREATE TABLE event_months (
     organization_id text   NOT NULL,
     mode            text   NOT NULL,
@@ -75,7 +75,7 @@ CREATE TABLE event_months (
     CONSTRAINT event_months_pkey PRIMARY KEY (organization_id, mode, first_day)
 );
 
--- The Codes that events of an integration were about: what the rows below carry instead of ids.
+-- The Codes that events of an integration were about. The rows below hold their numbers instead of ids.
 CREATE TABLE measured_codes (
     number      integer NOT NULL GENERATED ALWAYS AS IDENTITY,
     integration integer NOT NULL,
@@ -86,10 +86,10 @@ CREATE TABLE measured_codes (
     CONSTRAINT measured_codes_integration_fkey FOREIGN KEY (integration) REFERENCES integrations (number)
 );
 
--- One recorded event. Its token is kept as 64 bits of a digest, its id and its proof as 128: enough to tell them apart,
--- nothing to find anybody by. `day` is the UTC day of the occurrence and `occurred_ms` the milliseconds since it began;
--- `receiver` and `country` are numbers of audience/domain/packing.py. The index holds whole rows, so that a report
--- never reads the table, and is vacuumed early, so that it need not.
+-- One recorded event. Its token is stored as 64 bits of a digest, its id and its proof as 128: enough to tell them
+-- apart, too little to identify anybody. `day` is the UTC day of the event and `occurred_ms` the milliseconds since then;
+-- audience/domain/packing.py has the numbers of `receiver` and `country`. The index holds whole rows, and early
+-- vacuuming keeps the visibility map current, so that a report never reads the table.
 CREATE TABLE events (
     token       bigint   NOT NULL,
     integration integer  NOT NULL,
@@ -102,8 +102,7 @@ CREATE TABLE events (
     CONSTRAINT events_occurred_check CHECK (occurred_ms BETWEEN 0 AND 86399999)
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_insert_threshold = 10000);
 
--- Every event id that was answered as recorded or as a duplicate of its pair, with the digest of the body that it came
--- in.
+-- Every event id that was answered as recorded, or as a duplicate of its Code and token, with a digest of its body.
 CREATE TABLE event_ids (
     integration integer NOT NULL,
     event_id    uuid    NOT NULL,
@@ -119,7 +118,7 @@ CREATE TABLE spent_proofs (
     CONSTRAINT spent_proofs_pkey PRIMARY KEY (integration, proof)
 );
 
--- By the UTC day of receipt; never by Code or campaign.
+-- Counters by the UTC day of receipt; there are none by Code or campaign.
 CREATE TABLE integrity_days (
     integration           integer NOT NULL,
     day                   date    NOT NULL,
@@ -129,7 +128,7 @@ CREATE TABLE integrity_days (
     CONSTRAINT integrity_days_pkey PRIMARY KEY (integration, day)
 );
 
--- Daily aggregates of the time before XR v1: not verified, not comparable.
+-- Daily aggregates from before XR v1, which were not verified and are not comparable.
 CREATE TABLE legacy_days (
     organization_id text   NOT NULL,
     project_id      text   NOT NULL,
@@ -139,7 +138,7 @@ CREATE TABLE legacy_days (
     CONSTRAINT legacy_days_events_check CHECK (events >= 0)
 );
 
--- When this schema came: proofs without an id, of the shape before it, are believed for five minutes after that.
+-- When this schema was installed. Proofs of the shape before it, without an id, are accepted for five more minutes.
 CREATE TABLE proof_transition (
     began_at timestamptz NOT NULL,
     only_row boolean     NOT NULL DEFAULT true,

@@ -1,5 +1,6 @@
--- Core's whole schema, as reviewed. The migrations replayed in order make exactly this (tests/embedded).
--- Every tenant table leads its keys with organization_id: a row that joins two tenants cannot exist.
+-- The whole schema of Core, as reviewed. Replaying all migrations gives exactly this (tests/embedded).
+-- The keys of every tenant table begin with organization_id, so no row can belong to two tenants, and each table can be
+-- divided by organisation.
 
 CREATE TABLE organizations (
     id                    text        NOT NULL,
@@ -20,7 +21,7 @@ CREATE TABLE members (
     CONSTRAINT members_role_check CHECK (role IN ('owner', 'admin', 'member', 'billing'))
 );
 
--- "Which organisations am I in" comes without an organisation.
+-- A person asks which organisations they belong to before they chose one.
 CREATE INDEX members_by_subject ON members (subject_id, organization_id);
 CREATE INDEX members_newest_first ON members (organization_id, created_at DESC, subject_id DESC);
 
@@ -69,9 +70,9 @@ CREATE TABLE codes (
 
 CREATE INDEX codes_newest_first ON codes (organization_id, issued_at DESC, xr_id DESC);
 
--- `push_began_at` is when Audience was begun to be told of a key, `pushed_at` when every integration had it.
--- A signing key outlives everything that it signed; its secret half does not outlive its retirement. The public half is
--- believed only as far as its sealed copy says the same: whoever can write here cannot add a key of his own.
+-- `push_began_at` is when Audience began to receive a key, `pushed_at` when every integration had it.
+-- A signing key outlives everything that it signed, but its secret half is deleted when it retires. A public half is
+-- trusted only if its sealed copy is the same, so write access to this table does not suffice to add a key.
 CREATE TABLE signing_keys (
     key_id            text        NOT NULL,
     public_key        bytea       NOT NULL,
@@ -91,7 +92,7 @@ CREATE TABLE signing_keys (
 
 CREATE UNIQUE INDEX signing_keys_one_active ON signing_keys (status) WHERE status = 'active';
 
--- Server keys. The secret is kept nowhere; its digest has a table of its own, since it comes without an organisation.
+-- Server keys. The secret is not stored. Its digest has a table of its own, because a request names no organisation.
 CREATE TABLE api_keys (
     organization_id   text        NOT NULL,
     id                text        NOT NULL,
@@ -124,7 +125,7 @@ CREATE TABLE api_key_digests (
         REFERENCES api_keys (organization_id, id) ON DELETE CASCADE
 );
 
--- The secret is sealed here only while its delivery is under way; its digest finds it when it is accepted.
+-- The secret is stored, sealed, only until its mail is delivered. Its digest finds the invitation when it is accepted.
 CREATE TABLE invitations (
     organization_id   text        NOT NULL,
     id                text        NOT NULL,
@@ -164,7 +165,7 @@ CREATE TABLE invitation_digests (
         REFERENCES invitations (organization_id, id) ON DELETE CASCADE
 );
 
--- `metadata` is canonical JSON as text: what is sealed are its bytes.
+-- `metadata` is canonical JSON as text, because the seal covers its bytes.
 CREATE TABLE audit_entries (
     organization_id text        NOT NULL,
     id              text        NOT NULL,
@@ -186,7 +187,7 @@ CREATE TABLE audit_entries (
 
 CREATE INDEX audit_entries_newest_first ON audit_entries (organization_id, created_at DESC, id DESC);
 
--- What was written and is not in its organisation's chain yet: by whoever seals, for every tenant; ids only.
+-- Entries that are not in their organisation's chain yet. Sealers read it for every tenant, so it holds ids only.
 CREATE TABLE audit_unsealed (
     organization_id text        NOT NULL,
     entry_id        text        NOT NULL,
@@ -198,7 +199,7 @@ CREATE TABLE audit_unsealed (
     CONSTRAINT audit_unsealed_stage_check CHECK (stage IN ('requested', 'final'))
 );
 
--- The chain of each organisation: an entry is sealed when it is written and once more when it is finalised.
+-- The chain of each organisation. An entry is sealed when it is written, and again when it gets its outcome.
 CREATE TABLE audit_seals (
     organization_id text   NOT NULL,
     position        bigint NOT NULL,
@@ -224,7 +225,7 @@ CREATE TABLE audit_heads (
     CONSTRAINT audit_heads_entry_check CHECK ((entry_id IS NULL) = (position = 0))
 );
 
--- The operator's own: no tenant's.
+-- Settings of the operator, which belong to no tenant.
 CREATE TABLE platform_secrets (
     name       text        NOT NULL,
     sealed     bytea       NOT NULL,
@@ -239,7 +240,7 @@ CREATE TABLE platform_configuration (
     CONSTRAINT platform_configuration_pkey PRIMARY KEY (name)
 );
 
--- What Core made for itself on its first start, such as the key of the audit chain.
+-- Secrets that Core made at its first start, such as the key of the audit chain.
 CREATE TABLE instance_secrets (
     name       text        NOT NULL,
     sealed     bytea       NOT NULL,
@@ -247,7 +248,7 @@ CREATE TABLE instance_secrets (
     CONSTRAINT instance_secrets_pkey PRIMARY KEY (name)
 );
 
--- What may be subscribed to. The Codes Starter plan is every new organisation's.
+-- Plans of subscriptions. Every new organisation has the plan Codes Starter.
 CREATE TABLE plans (
     id                  text    NOT NULL,
     name                text    NOT NULL,
@@ -265,8 +266,8 @@ CREATE TABLE plans (
     CONSTRAINT plans_event_quota_check CHECK (monthly_event_quota >= 0)
 );
 
--- The Codes plan of each organisation. Whoever issues locks this row: the quota of one organisation is one queue.
--- An operator may set a floor in Starter's place, until `floor_ends_at` or without an end.
+-- The Codes plan of each organisation. Issuing locks this row, so that issuances of one organisation form one queue.
+-- An operator may set a floor in place of the Starter plan's quota, until `floor_ends_at` or without an end.
 CREATE TABLE code_entitlements (
     organization_id     text NOT NULL,
     plan_id             text NOT NULL,
@@ -280,7 +281,7 @@ CREATE TABLE code_entitlements (
     CONSTRAINT code_entitlements_floor_end_check CHECK (floor_ends_at IS NULL OR floor_monthly_quota IS NOT NULL)
 );
 
--- What was issued on each UTC day, whatever became of it.
+-- The number of Codes issued on each UTC day, in whatever state they are now.
 CREATE TABLE code_usage_days (
     organization_id text   NOT NULL,
     day             date   NOT NULL,
@@ -291,7 +292,7 @@ CREATE TABLE code_usage_days (
     CONSTRAINT code_usage_days_count_check CHECK (issued_count > 0)
 );
 
--- Archived is what has a moment at which it was; there is no way back.
+-- A campaign with an `archived_at` is archived, for good.
 CREATE TABLE campaigns (
     organization_id text        NOT NULL,
     id              text        NOT NULL,
@@ -318,12 +319,12 @@ CREATE INDEX codes_of_project ON codes (organization_id, project_id, issued_at D
 CREATE INDEX codes_of_campaign ON codes (organization_id, campaign_id, issued_at DESC, xr_id DESC)
     WHERE campaign_id IS NOT NULL;
 
--- Half of each page stays free for what is revoked: a stop that revokes 100,000 Codes at once then neither moves a row
--- to another page nor touches an index, and takes a quarter of the time.
+-- Half of each page stays free for the new versions of revoked rows: stopping a campaign of 100,000 Codes then neither
+-- moves a row to another page nor touches an index, and takes a quarter of the time.
 ALTER TABLE codes SET (fillfactor = 45);
 ALTER TABLE broadcasts SET (fillfactor = 45);
 
--- What an issuance with an idempotency key answered, for a day. Of the key and the request only their digests.
+-- The responses to issuances with an idempotency key, for a day. Of the key and the request it holds only digests.
 CREATE TABLE issuance_receipts (
     organization_id text        NOT NULL,
     key_digest      bytea       NOT NULL,
@@ -365,15 +366,16 @@ CREATE POLICY projects_of_tenant ON projects USING (organization_id = current_te
 ALTER TABLE codes ENABLE ROW LEVEL SECURITY;
 ALTER TABLE codes FORCE ROW LEVEL SECURITY;
 CREATE POLICY codes_of_tenant ON codes USING (organization_id = current_tenant());
--- A signing key may not retire while any tenant's Code needs it.
+-- A signing key may not retire while a Code of any tenant needs it.
 CREATE POLICY codes_of_everybody ON codes FOR SELECT USING (current_tenant() = '*');
 
 ALTER TABLE api_keys ENABLE ROW LEVEL SECURITY;
 ALTER TABLE api_keys FORCE ROW LEVEL SECURITY;
 CREATE POLICY api_keys_of_tenant ON api_keys USING (organization_id = current_tenant());
 
--- Each request with a server key asks for the key, so in one round trip. The digest names the organisation; the key is
--- then read as a row of that tenant. The tenant stays set until the transaction ends, so a call has one to itself.
+-- Every request with a server key needs the key, so this takes one round trip. The digest finds the organisation, and
+-- the key is then read as a row of that tenant. The tenant stays set until the transaction ends, so a call of this
+-- function has a transaction of its own.
 CREATE FUNCTION api_key_of_credential(credential bytea) RETURNS SETOF api_keys LANGUAGE plpgsql AS $$
 DECLARE
     opened api_key_digests;
@@ -393,7 +395,7 @@ $$;
 ALTER TABLE invitations ENABLE ROW LEVEL SECURITY;
 ALTER TABLE invitations FORCE ROW LEVEL SECURITY;
 CREATE POLICY invitations_of_tenant ON invitations USING (organization_id = current_tenant());
--- An invitation under way is moved to a new master key by an operator, whoever's it is.
+-- An operator reseals the waiting invitations of every tenant under a new master key.
 CREATE POLICY invitations_of_everybody ON invitations FOR SELECT USING (current_tenant() = '*');
 CREATE POLICY invitations_resealed ON invitations FOR UPDATE USING (current_tenant() = '*');
 
@@ -409,8 +411,8 @@ ALTER TABLE audit_heads ENABLE ROW LEVEL SECURITY;
 ALTER TABLE audit_heads FORCE ROW LEVEL SECURITY;
 CREATE POLICY audit_heads_of_tenant ON audit_heads USING (organization_id = current_tenant());
 
--- Each request of a person asks for their role, so in one round trip. As with api_key_of_credential, the tenant stays
--- set until the transaction ends.
+-- Every request of a person needs their role, so this takes one round trip. As in api_key_of_credential, the tenant
+-- stays set until the transaction ends.
 CREATE FUNCTION role_of_member(organization text, subject text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('SET LOCAL soundmark.tenant TO %L', organization);
@@ -452,11 +454,10 @@ CREATE POLICY campaigns_of_tenant ON campaigns USING (organization_id = current_
 ALTER TABLE issuance_receipts ENABLE ROW LEVEL SECURITY;
 ALTER TABLE issuance_receipts FORCE ROW LEVEL SECURITY;
 CREATE POLICY issuance_receipts_of_tenant ON issuance_receipts USING (organization_id = current_tenant());
--- Receipts that are a day old are forgotten, whoever's they are.
+-- A job deletes the old receipts of every tenant.
 CREATE POLICY issuance_receipts_of_everybody ON issuance_receipts USING (current_tenant() = '*');
 
--- What an organisation may measure beyond a demo. Audience is told of it; `revision` says which of two tellings is the
--- later one.
+-- What an organisation may measure beyond a demo. Audience has a copy; `revision` tells which of two is newer.
 CREATE TABLE audience_entitlements (
     organization_id     text        NOT NULL,
     mode                text        NOT NULL,
@@ -476,11 +477,11 @@ ALTER TABLE audience_entitlements ENABLE ROW LEVEL SECURITY;
 ALTER TABLE audience_entitlements FORCE ROW LEVEL SECURITY;
 CREATE POLICY audience_entitlements_of_tenant ON audience_entitlements USING (organization_id = current_tenant());
 
--- What was requested of Audience and has no outcome yet, whoever's it is: a job settles what a crash left.
+-- A job settles the entries of every tenant that a crash left without an outcome.
 CREATE INDEX audit_entries_requested ON audit_entries (created_at, id) WHERE outcome = 'requested';
 CREATE POLICY audit_entries_of_everybody ON audit_entries FOR SELECT USING (current_tenant() = '*');
 
--- True in the sessions of a backup, which set `soundmark.backup` and only read; never in those of a request or a job.
+-- True in the sessions of a backup, which set `soundmark.backup` and only read; never in a request or a job.
 CREATE FUNCTION is_backup() RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
     AS $$ SELECT current_setting('soundmark.backup', true) = 'on' $$;
 
@@ -499,8 +500,8 @@ CREATE POLICY campaigns_of_backup ON campaigns FOR SELECT USING (is_backup());
 CREATE POLICY issuance_receipts_of_backup ON issuance_receipts FOR SELECT USING (is_backup());
 CREATE POLICY audience_entitlements_of_backup ON audience_entitlements FOR SELECT USING (is_backup());
 
--- Mails of a UTC day, of an organisation or to an address. What is counted is named by a keyed digest: rows outlive the
--- organisation, and tell nobody an address.
+-- The number of mails of a UTC day, of an organisation or to an address, under a keyed digest of it: rows outlive the
+-- organisation, and disclose no address.
 CREATE TABLE mail_counts (
     day         date    NOT NULL,
     counted     bytea   NOT NULL,
