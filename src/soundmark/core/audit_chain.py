@@ -1,4 +1,4 @@
-"""The audit chain of a running process: entries that were committed are sealed soon after, whoever wrote them."""
+"""The audit chain of a running process, which seals entries soon after their commit."""
 
 import asyncio
 from typing import Final
@@ -23,7 +23,7 @@ _log: Final = structlog.get_logger()
 
 
 class ChainBroken(Exception):  # noqa: N818 - named for what was found
-    """The end of a chain is not what its head says. Nothing is sealed on top of that: it would blur the place."""
+    """The end of a chain differs from its head. Sealing on top of it would hide where the chain broke."""
 
 
 class AuditChain:
@@ -45,16 +45,16 @@ class AuditChain:
 
     @property
     def key(self) -> ChainKey:
-        """What makes and checks seals."""
-        assert self._key is not None, "the chain is asked before it was opened"
+        """The key that makes and checks seals."""
+        assert self._key is not None, "the chain is used before it was opened"
         return self._key
 
     async def open(self) -> None:
-        """The key of the chain is known: the one that the database keeps, or a new one on the very first start.
+        """Read the key of the chain from the database, or make it at the very first start.
 
-        Safe in many processes.
+        Several processes may do so at once.
 
-        Raises: DatabaseUnavailable; kit.sealing.SealBroken where it was sealed under another master key.
+        Raises: DatabaseUnavailable; kit.sealing.SealBroken if the key was sealed under another master key.
         """
         async with self._db.transaction() as tx:
             sealed = await instance_secrets.find(tx, _KEY_NAME)
@@ -63,7 +63,7 @@ class AuditChain:
                 await instance_secrets.insert_if_absent(tx, _KEY_NAME, sealed=fresh, now=self._clock.now())
                 # Another process may have been first.
                 sealed = await instance_secrets.find(tx, _KEY_NAME)
-        assert sealed is not None, "there is one now"
+        assert sealed is not None, "insert_if_absent left a key"
         self._key = _unseal_chain_key(sealed, self._sealer)
 
     async def keep_sealing(self) -> None:
@@ -148,7 +148,7 @@ class AuditChain:
         return len(waiting)
 
     async def _lock_head(self, tx: Tx, organization_id: str) -> Head | None:
-        """The head, made if there was none; None where another process has it.
+        """Lock the head of the chain, or insert it first; return None if another process holds it.
 
         Raises: ChainBroken.
         """
@@ -174,7 +174,7 @@ class AuditChain:
         return links
 
     def _report(self, organization_id: str, error: Exception) -> None:
-        """Once and not with every sweep, for as long as it stays the same."""
+        """Log a failure once, and again only when another kind of failure follows it."""
         if self._known_trouble.get(organization_id) is not type(error):
             self._known_trouble[organization_id] = type(error)
             _log.error(
@@ -183,16 +183,16 @@ class AuditChain:
 
 
 async def read_chain_key(tx: Tx, sealer: Sealer) -> ChainKey | None:
-    """The key of the chain, for who only looks; None before Core's first start.
+    """Return the key of the chain, to verify with; None before Core's first start.
 
-    Raises: kit.sealing.SealBroken where it was sealed under another master key.
+    Raises: kit.sealing.SealBroken if the key was sealed under another master key.
     """
     sealed = await instance_secrets.find(tx, _KEY_NAME)
     return None if sealed is None else _unseal_chain_key(sealed, sealer)
 
 
 def seal_chain_key(key: bytes, sealer: Sealer) -> bytes:
-    """The stored form of a chain key."""
+    """Return the stored form of a chain key."""
     return sealer.seal(key, table="instance_secrets", column="sealed", row=_KEY_NAME)
 
 
