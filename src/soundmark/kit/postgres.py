@@ -234,11 +234,11 @@ class Database:
     async def transaction(
         self, *, tenant: str | None = None, subject: str | None = None, statement_timeout_s: int | None = None
     ) -> AsyncIterator[Tx]:
-        """One read-committed transaction: committed when the block ends, rolled back when it raises.
+        """Run a read-committed transaction: commit when the block ends, roll back when it raises.
 
-        Row-level security shows it the rows of `tenant`, and what the person `subject` may see before it chose one;
-        without them no tenant's row is there. Each of its statements may take 30 s, or `statement_timeout_s`. Never
-        nested, never open across a call to another component; both are assertion failures.
+        Row-level security shows it the rows of `tenant` and the memberships of the person `subject`; without them, no
+        row of any tenant. Each statement may take 30 s, or `statement_timeout_s`. A transaction inside another, or open
+        across a call to another component, is an assertion failure.
 
         Raises: DatabaseUnavailable.
         """
@@ -247,9 +247,9 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def snapshot(self, *, tenant: str | None = None, subject: str | None = None) -> AsyncIterator[Tx]:
-        """A repeatable-read, read-only transaction: everything in it is read as of one moment.
+        """Run a repeatable-read, read-only transaction, which reads everything as of one moment.
 
-        `tenant` and `subject` as in `transaction`.
+        `tenant` and `subject` are as in `transaction`.
 
         Raises: DatabaseUnavailable.
         """
