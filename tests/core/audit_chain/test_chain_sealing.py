@@ -147,11 +147,11 @@ async def test_a_process_seals_what_it_wrote_and_seldom_asks_about_everybody(
     sealing = asyncio.create_task(chain.keep_sealing())
     async with asyncio.timeout(60):
         await swept.wait()
-        other = await given_organization(db)
+        other = await make_organization(db)
         for each in (organization_id, other, organization_id):
-            await write(db, each)
+            await write_entry(db, each)
         for each, count in ((organization_id, 2), (other, 1)):
-            while await verified(db, chain, each) != good(count):
+            while await verify_chain(db, chain, each) != intact(count):
                 pass
     await ended(sealing)
     assert sweeps == ["swept"]
@@ -161,14 +161,14 @@ async def test_what_another_process_holds_is_sealed_once_it_lets_go(
     db: Database, chain: AuditChain, organization_id: str, rival: Rival
 ) -> None:
     """It may have listed its entries before ours was committed, so ours is not left to the next sweep."""
-    await write(db, organization_id)
+    await write_entry(db, organization_id)
     await chain.seal_waiting()
     async with rival.holding("SELECT FROM audit_heads FOR UPDATE"):
-        await write(db, organization_id)
+        await write_entry(db, organization_id)
         await chain.seal_waiting()
-        assert await verified(db, chain, organization_id) == good(2, unsealed=1)
+        assert await verify_chain(db, chain, organization_id) == intact(2, unsealed=1)
     await chain._seal_announced()
-    assert await verified(db, chain, organization_id) == good(2)
+    assert await verify_chain(db, chain, organization_id) == intact(2)
 
 
 def test_an_entry_is_sealed_within_a_second() -> None:
