@@ -16,7 +16,7 @@ SOURCE: Final = TESTS.parent / "src" / "soundmark"
 END_OF_GROUPS: Final = "\n\nclass PlatformFallbacks("
 ADDED: Final = """\
     parcel_weight_max: ProviderId = Field(30, description="The heaviest parcel.")
-    parcel_api_key: SecretText | None = Field(None, description="Authenticates Core to the parcel service.")
+    parcel_api_key: SecretText | None = Field(None, description="Opens the parcel service.")
 """
 # Runs on a copy of the source, in a process of its own: everything is derived when it is imported.
 PROGRAM: Final = """
@@ -106,5 +106,5 @@ def test_the_published_example_shows_it_at_its_default(derived: Any) -> None:
 def test_the_page_explains_it(derived: Any) -> None:
     assert derived["rows"] == [
         "| `SOUNDMARK_PARCEL_WEIGHT_MAX` | `30` | 1..2147483647 | The heaviest parcel. |",
-        "| `SOUNDMARK_PARCEL_API_KEY` | unset | 1 to 4096 characters | Authenticates Core to the parcel service. |",
+        "| `SOUNDMARK_PARCEL_API_KEY` | unset | a credential of 1 to 4096 characters | Opens the parcel service. |",
     ]

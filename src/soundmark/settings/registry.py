@@ -3,7 +3,7 @@
 One field is one setting: its name, type, check, default and a line of description. A field of type `Secret` is a
 credential, which the API takes and never shows; every other field is configuration. Everything else about a setting
 follows from its field: the environment variable, the member of `GET /v1/platform/settings`, the name and the check of
-its PUT route, and its row in docs/settings.md. A feature reads a group by `core.platform_settings`.
+its PUT route, and its row in docs/settings.md. A feature reads a group with `core.platform_settings`.
 
 Source: API v1, "Platform settings"; contract, section 7.
 """
@@ -58,7 +58,9 @@ def _submission_port(settings: dict[str, Any]) -> int:
     return 465 if settings.get("smtp_secure", True) else 587  # RFC 8314, section 3.3; RFC 6409, section 3.1.
 
 
-SecretText = Annotated[Secret, BeforeValidator(_secret_text), Allowed(f"1 to {SECRET_CHARS_MAX} characters")]
+SecretText = Annotated[
+    Secret, BeforeValidator(_secret_text), Allowed(f"a credential of 1 to {SECRET_CHARS_MAX} characters")
+]
 Host = Annotated[str, AfterValidator(check_host), Allowed("a host name or an IP address")]
 Email = Annotated[str, AfterValidator(check_ascii_email), Allowed("an e-mail address")]
 ServiceUrl = Annotated[
