@@ -67,14 +67,15 @@ class Response:
 
         Raises: BodyRefused for a compressed body and for more than `bytes_max` bytes; NoAnswer.
         """
+        self._require_plain()
         body = bytearray()
-
-        def take(chunk: bytes) -> None:
-            body.extend(chunk)
-            if len(body) > bytes_max:
-                raise BodyRefused("The body is too large.")
-
-        await self.stream(take)
+        try:
+            async for chunk in self._response.aiter_raw():
+                body += chunk
+                if len(body) > bytes_max:
+                    raise BodyRefused("The body is too large.")
+        except (httpx2.HTTPError, OSError) as error:
+            raise NoAnswer(self._base_url, error) from None
         return bytes(body)
 
     async def stream(self, take: Callable[[bytes], None]) -> None:
@@ -82,11 +83,15 @@ class Response:
 
         Raises: BodyRefused for a compressed body; NoAnswer; anything that `take` raises.
         """
-        if self.is_encoded:
-            raise BodyRefused("The body is encoded, although the request asked for a plain one.")
+        self._require_plain()
         chunks = self._response.aiter_raw()
+        # Not `async for`: an error of `take`, such as a full disk, must not look like one of the network.
         while (chunk := await self._next_chunk(chunks)) is not None:
             take(chunk)
+
+    def _require_plain(self) -> None:
+        if self.is_encoded:
+            raise BodyRefused("The body is encoded, although the request asked for a plain one.")
 
     async def _next_chunk(self, chunks: AsyncIterator[bytes]) -> bytes | None:
         try:

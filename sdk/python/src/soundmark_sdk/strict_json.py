@@ -99,8 +99,10 @@ def _check_children(value: list[Any] | dict[Any, Any], depth_max: int) -> None:
 
 def _check_text(text: str) -> None:
     # A Python string can hold a lone surrogate (`"\ud800"` in JSON); UTF-8 cannot, so it has no canonical bytes.
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise Unverifiable("A string in the JSON holds a lone surrogate.")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Unverifiable("A string in the JSON holds a lone surrogate.") from None
 
 
 def _refuse_repeated_names(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

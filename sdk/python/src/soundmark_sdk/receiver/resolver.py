@@ -106,10 +106,11 @@ class Resolver:
             raise Unverifiable(str(error)) from None
 
     def _check_availability(self, response: Response) -> None:
-        retry_after_s = response.read_retry_after_s(self._clock.now())
         if response.status == httpx2.codes.TOO_MANY_REQUESTS:
+            retry_after_s = response.read_retry_after_s(self._clock.now())
             raise ReceiverFailure("rate_limited", "The service asked for a pause.", retry_after_s=retry_after_s)
         if httpx2.codes.is_server_error(response.status):
+            retry_after_s = response.read_retry_after_s(self._clock.now())
             explanation = "The service cannot answer at the moment."
             raise ReceiverFailure("temporarily_unavailable", explanation, retry_after_s=retry_after_s)
 
