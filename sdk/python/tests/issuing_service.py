@@ -133,6 +133,8 @@ class IssuingService(socketserver.ThreadingTCPServer):
     """Correct except for `faults`, each of which affects one request."""
 
     daemon_threads = True
+    # One test delivers a hundred events at once; the kernel resets connections beyond this number.
+    request_queue_size = 128
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
