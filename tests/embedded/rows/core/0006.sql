@@ -1,0 +1,2 @@
+-- This revision made policies and no table.
+SELECT is_backup();
