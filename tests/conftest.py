@@ -1,4 +1,4 @@
-"""What all tests share: one PostgreSQL, one audio component and one Core for each worker, no content for each test."""
+"""What all tests share: each worker has one PostgreSQL, one audio component and one Core, each test no content."""
 
 import asyncio
 import signal
@@ -8,9 +8,12 @@ from typing import Any
 import psycopg
 import pytest
 import structlog
+from fastapi import FastAPI
 from hypothesis import HealthCheck, settings
+from starlette.routing import Route
 from support.audience_client import audience_settings
 from support.core_client import Api
+from support.core_database import empty_core, read_signing_keys, restore_core
 from support.core_settings import core_settings
 from support.empty_tables import empty_tables
 from support.fake_clock import FakeClock
@@ -22,6 +25,7 @@ from support.secret_leaks import find_leaks
 from support.tenant import Tenant, make_tenant
 
 from soundmark.audience.app import create_app as create_audience_app
+from soundmark.core import app as core_app
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.embedded.throwaway import throwaway_cluster
 from soundmark.kit.migrations import migrate
@@ -45,8 +49,6 @@ settings.load_profile("soundmark")
 # Started in the background of a shell, a run ignores Ctrl-C, and so does all that it starts; some tests press it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# What a running Core needs to find again is put back as it was, not emptied.
-_KEPT = {"alembic_version", "instance_secrets", "plans", "signing_keys"}
 _KEPT_BY_AUDIENCE = {"alembic_version", "proof_transition"}
 BESIDE_CORE = "audience_beside_core"
 _SHARED = "core_under_test"
@@ -55,13 +57,29 @@ _SPARE = "core_spare"
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """No secret stands in any log of the whole run: a test that leaves one in what it captured has failed."""
+    """Fail a test that leaves a secret in its captured log."""
     report = yield
     found = find_leaks("".join(text for title, text in report.sections if title.startswith("Captured")))
     if found and report.passed:
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} left secrets in the log: {', '.join(secret[:8] for secret in found)}…"
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def published_once() -> Iterator[None]:
+    """Render the published documents of each base URL once: it takes most of the time that making an app takes."""
+    render = core_app.publication_routes
+    rendered: dict[str, list[Route]] = {}
+
+    def routes(app: FastAPI, base_url: str) -> list[Route]:
+        if base_url not in rendered:
+            rendered[base_url] = render(app, base_url)
+        return rendered[base_url]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(core_app, "publication_routes", routes)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -131,15 +149,14 @@ async def session_api(
 def session_keys(migrated_url: Secret, session_api: Api) -> list[Any]:
     """The signing keys that the shared Core made when it started."""
     assert session_api is not None, "the keys are there once Core has started"
-    with psycopg.connect(migrated_url.reveal()) as connection:
-        return connection.execute("SELECT * FROM signing_keys").fetchall()
+    return read_signing_keys(migrated_url)
 
 
 @pytest.fixture
 async def database_url(cluster: RunningCluster, migrated_url: Secret, session_keys: list[Any]) -> Secret:
     """The shared Core's database without any content but its keys, and none of it in Audience either."""
     # In a thread: the shared Core may be in the middle of a transaction and has to go on to end it.
-    await asyncio.to_thread(_restore, cluster.superuser_url_of(_SHARED), session_keys)
+    await asyncio.to_thread(restore_core, cluster.superuser_url_of(_SHARED), session_keys)
     await asyncio.to_thread(_empty_audience, cluster.superuser_url_of(BESIDE_CORE))
     return migrated_url
 
@@ -148,7 +165,7 @@ async def database_url(cluster: RunningCluster, migrated_url: Secret, session_ke
 def spare_database_url(cluster: RunningCluster, spare_migrated_url: Secret) -> Secret:
     """A migrated database of its own without any content, for a test that starts its own Core on its own keys."""
     with psycopg.connect(cluster.superuser_url_of(_SPARE).reveal(), autocommit=True) as connection:
-        _empty(connection, kept={"alembic_version", "plans"})
+        empty_core(connection, kept={"alembic_version", "plans"})
     return spare_migrated_url
 
 
@@ -202,23 +219,6 @@ def people(session_people: People, api: Api) -> People:
     """The people of a Core without content; `api` is another Core on the same database."""
     assert api is not None, "the database is empty"
     return session_people
-
-
-def _restore(url: Secret, session_keys: list[Any]) -> None:
-    with psycopg.connect(url.reveal(), autocommit=True) as connection:
-        _empty(connection, kept=_KEPT)
-        if connection.execute("SELECT * FROM signing_keys").fetchall() != session_keys:
-            connection.execute("DELETE FROM signing_keys")
-            for row in session_keys:
-                places = ", ".join(["%s"] * len(row))
-                connection.execute(f"INSERT INTO signing_keys VALUES ({places})".encode(), row)
-
-
-def _empty(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:
-    empty_tables(connection, kept=kept)
-    # The plan that every installation begins with stays as it was made.
-    connection.execute("DELETE FROM plans WHERE id <> 'plan_codes_starter'")
-    connection.execute("UPDATE plans SET monthly_code_quota = 100, active = true WHERE monthly_code_quota <> 100")
 
 
 def _empty_audience(url: Secret) -> None:

@@ -1,5 +1,6 @@
-"""The real command in a process of its own, with an environment that only the test decides."""
+"""The real command in its own process, with an environment that the test alone decides."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 import httpx2
 import psycopg
 import pytest
+from support.core_database import read_signing_keys, restore_core
 from support.core_settings import OPERATOR_TOKEN, core_settings
 from support.running_apps import served_in_thread
 from support.tenant import INTENT
@@ -20,15 +22,18 @@ from support.tenant import INTENT
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.http import AsgiApp
+from soundmark.kit.migrations import migrate
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp
+from soundmark.settings import CoreSettings
 
 COMMAND = (sys.executable, "-P", "-m", "soundmark")
+DATABASE = "core_of_commands"
 
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended."""
+    """How a command ended: its exit status and its output."""
 
     status: int
     out: str
@@ -36,7 +41,7 @@ class Done:
 
     @property
     def refusal(self) -> str:
-        """The one line with which the command was refused."""
+        """Return the one line with which the command refused."""
         assert self.status == 1, self
         assert self.err.startswith("soundmark: "), self
         assert self.err.count("\n") == 1, self
@@ -58,7 +63,7 @@ def environ(settings: Mapping[str, str]) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def nowhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder where nothing runs, and a person who chose nothing: whoever runs the tests may have done both."""
+    """Run in an empty folder without a configuration: the person who runs the tests may have both."""
     folder = tmp_path_factory.mktemp("nowhere")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
@@ -69,10 +74,14 @@ def nowhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 class Service:
     """A Core on a real socket, and its operator's client."""
 
-    other_app: AsgiApp  # A second Core on the same database, not started: an app lives in one event loop only.
+    settings: CoreSettings
     url: str
     client: httpx2.Client
     database_url: Secret
+
+    def make_other_app(self) -> AsgiApp:
+        """Return a second Core on the same database, not started: an app lives in one event loop only."""
+        return create_app(self.settings)
 
     def make_code(self, **changes: Any) -> dict[str, Any]:
         organization_id = self._post("/v1/organizations", {"name": "Radio Nordlicht"})["id"]
@@ -105,24 +114,47 @@ class Service:
         return created
 
 
-@pytest.fixture
-def service(spare_database_url: Secret, audio_url: str) -> Iterator[Service]:
-    settings = core_settings(spare_database_url, audio_url=audio_url)
+@contextlib.contextmanager
+def serving_core(database_url: Secret, **settings: Any) -> Iterator[Service]:
+    """Serve a Core with these settings until the block ends."""
+    read = core_settings(database_url, **settings)
     headers = {"authorization": f"Bearer {OPERATOR_TOKEN}"}
     with (
-        served_in_thread(create_app(settings)) as url,
+        served_in_thread(create_app(read)) as url,
         httpx2.Client(base_url=url, headers=headers, trust_env=False) as client,
     ):
-        yield Service(create_app(settings), url, client, spare_database_url)
+        yield Service(read, url, client, database_url)
+
+
+@pytest.fixture(scope="session")
+def session_service(cluster: RunningCluster, audio_url: str) -> Iterator[Service]:
+    """One Core for the commands of all tests of a worker."""
+    url = cluster.create_role_and_database(DATABASE)
+    migrate(url, "soundmark.core")
+    with serving_core(url, audio_url=audio_url) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def session_service_keys(session_service: Service) -> list[Any]:
+    """The signing keys that it made when it started."""
+    return read_signing_keys(session_service.database_url)
+
+
+@pytest.fixture
+def service(cluster: RunningCluster, session_service: Service, session_service_keys: list[Any]) -> Service:
+    """A Core without content."""
+    restore_core(cluster.superuser_url_of(DATABASE), session_service_keys)
+    return session_service
 
 
 @pytest.fixture
 def past_policies(cluster: RunningCluster, service: Service) -> Callable[..., None]:
-    """Runs a statement that no tenant could: row-level security does not hold for it."""
-    assert service is not None, "its database is the spare one"
+    """Run a statement as a superuser, whom row-level security does not confine."""
+    assert service is not None, "the database is empty"
 
     def run_statement(statement: str, *params: Any) -> None:
-        with psycopg.connect(cluster.superuser_url_of("core_spare").reveal(), autocommit=True) as connection:
+        with psycopg.connect(cluster.superuser_url_of(DATABASE).reveal(), autocommit=True) as connection:
             connection.execute(statement.encode(), params)
 
     return run_statement
@@ -130,7 +162,7 @@ def past_policies(cluster: RunningCluster, service: Service) -> Callable[..., No
 
 @dataclass(frozen=True)
 class Tenant:
-    """A project of a service, with a server key that may do everything with its Codes."""
+    """A project of a service, and a server key for its Codes."""
 
     service: Service
     organization_id: str
@@ -138,26 +170,26 @@ class Tenant:
     key: str
 
     def run(self, *arguments: str, url: str | None = None, key: str | None = None) -> Done:
-        """Run a command that calls the API, as the key unless told."""
+        """Run a command that calls the API with the server key, or with `key`."""
         settings = {"BASE_URL": url or self.service.url, "API_KEY": key or self.key}
         return run(*arguments, "--organization", self.organization_id, settings=settings)
 
     def run_as_operator(self, *arguments: str, **settings: str) -> Done:
-        """Run a command as the person who owns everything, without saying which organisation it is about."""
+        """Run a command as the operator, without naming an organisation."""
         return run(*arguments, settings={"BASE_URL": self.service.url, "API_KEY": OPERATOR_TOKEN, **settings})
 
     def run_with_key(self, *arguments: str, **settings: str) -> Done:
-        """Run a command as the server key, without saying which organisation it is about."""
+        """Run a command with the server key, without naming an organisation."""
         return run(*arguments, settings={"BASE_URL": self.service.url, "API_KEY": self.key, **settings})
 
     @property
     def issuing(self) -> tuple[str, ...]:
-        """What every `codes issue` needs, but for the organisation."""
+        """Return the arguments that every `codes issue` needs, except for the organisation."""
         intent = json.dumps(INTENT)
         return ("--project", self.project_id, "--issuer", "Radio Nordlicht", "--intent", intent, "--expires-in", "1h")
 
     def answer(self, path: str, **query: str) -> Any:
-        """What the API says now."""
+        """Return the response of the API."""
         params = {"organization_id": self.organization_id, **query}
         return self.service.client.get(path, params=params).raise_for_status().json()
 
@@ -189,13 +221,13 @@ def tenant(service: Service) -> Tenant:
 
 
 def answered(done: Done) -> Any:
-    """The one line of JSON that a command printed."""
+    """Return the one line of JSON that a command printed."""
     assert (done.status, done.err) == (0, ""), done
     assert done.out.count("\n") == 1
     return json.loads(done.out)
 
 
 def cells(done: Done) -> list[list[str]]:
-    """The rows of the table that a command printed."""
+    """Return the rows of the table that a command printed."""
     assert (done.status, done.err) == (0, ""), done
     return [[part.strip() for part in line.strip("│").split("│")] for line in done.out.splitlines() if "│" in line]

@@ -8,21 +8,17 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import httpx2
 import pytest
 from PIL import Image
 from soundmark_sdk.client.reading import read_record
 from soundmark_sdk.client.records import AudienceReport
 from support.audience_client import CREDENTIAL
-from support.core_settings import OPERATOR_TOKEN, core_settings
 from support.recorded_events import RecordedEvent, midnight, store_events, store_integrity_days
-from support.running_apps import served_in_thread
 
 from soundmark.cli.report_picture import draw_report, frequency_bars, period_name, report_figure
-from soundmark.core.app import create_app
 from soundmark.kit.secret import Secret
 
-from .conftest import Done, Service, Tenant, run
+from .conftest import Done, Service, Tenant, run, serving_core
 
 UNKNOWN = "int_" + "0" * 22
 XR = ["xr_" + "a" * 22, "xr_" + "b" * 22]
@@ -60,13 +56,8 @@ class Measured:
 @pytest.fixture
 def measuring_service(spare_database_url: Secret, measuring_url: str) -> Iterator[Service]:
     """A Core beside a real Audience."""
-    settings = core_settings(spare_database_url, audience_url=measuring_url)
-    headers = {"authorization": f"Bearer {OPERATOR_TOKEN}"}
-    with (
-        served_in_thread(create_app(settings)) as url,
-        httpx2.Client(base_url=url, headers=headers, trust_env=False) as client,
-    ):
-        yield Service(create_app(settings), url, client, spare_database_url)
+    with serving_core(spare_database_url, audience_url=measuring_url) as service:
+        yield service
 
 
 @pytest.fixture

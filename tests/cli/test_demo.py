@@ -54,7 +54,7 @@ def test_the_sound_and_its_picture_lie_beside_the_up_file(service: Service, tmp_
         assert receiver.resolve(frame.token).intent.action == "open"
 
 
-def test_the_sound_goes_where_it_is_told(service: Service, tmp_path: Path) -> None:
+def test_the_sound_goes_to_the_named_file(service: Service, tmp_path: Path) -> None:
     wav = tmp_path / "elsewhere.wav"
 
     assert run_demo(tmp_path, service.url, "--wav-out", str(wav)).status == 0
@@ -91,7 +91,7 @@ def test_a_service_that_lies_is_found_out(
     service: Service, tmp_path: Path, path: str, lie: dict[str, Callable[[bytes], bytes]], refusal: str
 ) -> None:
     """The last line of defence is the comparison: an intent that verifies but was never asked for."""
-    with served_in_thread(altering(service.other_app, path, **lie)) as url:
+    with served_in_thread(altering(service.make_other_app(), path, **lie)) as url:
         done = run_demo(tmp_path, url)
 
     assert refusal in done.refusal

@@ -54,7 +54,7 @@ def test_a_revoked_code_is_refused(service: Service, code: dict[str, Any], recor
 
 def test_an_altered_answer_is_refused_and_not_shown(service: Service, recording: str) -> None:
     with served_in_thread(
-        altering(service.other_app, "/v1/resolve/", answer=lambda body: body.replace(b"open", b"sell"))
+        altering(service.make_other_app(), "/v1/resolve/", answer=lambda body: body.replace(b"open", b"sell"))
     ) as url:
         done = run("hear", recording, "--base-url", url)
 

@@ -3,27 +3,18 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx2
 import pytest
-from support.core_settings import OPERATOR_TOKEN, core_settings
-from support.running_apps import served_in_thread
 
-from soundmark.core.app import create_app
 from soundmark.kit.secret import Secret
 
-from .conftest import Service, Tenant, answered, cells
+from .conftest import Service, Tenant, answered, cells, serving_core
 
 
 @pytest.fixture
 def service(spare_database_url: Secret, timely_audience_url: str) -> Iterator[Service]:
     """A Core beside a real Audience."""
-    settings = core_settings(spare_database_url, audience_url=timely_audience_url)
-    headers = {"authorization": f"Bearer {OPERATOR_TOKEN}"}
-    with (
-        served_in_thread(create_app(settings)) as url,
-        httpx2.Client(base_url=url, headers=headers, trust_env=False) as client,
-    ):
-        yield Service(create_app(settings), url, client, spare_database_url)
+    with serving_core(spare_database_url, audience_url=timely_audience_url) as service:
+        yield service
 
 
 def test_an_integration_lives_and_ends_at_a_terminal(tenant: Tenant, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.audience_faults import FAULTS, core_beside, failing_audience
+from support.audience_faults import KINDS, core_beside, failing_audience
 from support.core_client import Api
 from support.fake_clock import FakeClock
 from support.rival import Rival
@@ -170,7 +170,7 @@ async def test_the_organisation_is_named(api: Api) -> None:
     assert (answer.status, answer.code) == (422, "validation_failed")
 
 
-async def test_what_is_measured_is_told_by_mode(api: Api, tenant: Tenant, rival: Rival, measuring: Rival) -> None:
+async def test_events_are_counted_by_mode(api: Api, tenant: Tenant, rival: Rival, measuring: Rival) -> None:
     """Events of this month alone, active integrations of every project, and what the entitlements allow now."""
     at(api, 2026, 11, 20)
     await tenant.make_entitlement(rival, "contract", monthly_events=5000)
@@ -203,9 +203,7 @@ async def test_what_is_measured_is_told_by_mode(api: Api, tenant: Tenant, rival:
     }
 
 
-async def test_a_mode_that_was_used_is_told_though_its_entitlement_is_over(
-    api: Api, tenant: Tenant, rival: Rival
-) -> None:
+async def test_a_used_mode_is_listed_after_its_entitlement_has_ended(api: Api, tenant: Tenant, rival: Rival) -> None:
     at(api, 2026, 11, 20)
     await tenant.make_entitlement(rival, ends_at=api.clock.now() + timedelta(hours=1))
     await tenant.make_integration(mode="contract", retention_days=90)
@@ -214,8 +212,8 @@ async def test_a_mode_that_was_used_is_told_though_its_entitlement_is_over(
     assert (await usage(tenant))["audience"]["modes"] == [DEMO, told]
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-async def test_codes_are_told_while_audience_fails(database_url: Secret, clock: FakeClock, fault: str) -> None:
+@pytest.mark.parametrize("fault", KINDS)
+async def test_codes_are_counted_while_audience_fails(database_url: Secret, clock: FakeClock, fault: str) -> None:
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as core, asyncio.timeout(30):
         told = await usage(await make_tenant(core))
         assert told["audience"] == {"status": "unavailable", "modes": []}

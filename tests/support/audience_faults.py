@@ -1,4 +1,4 @@
-"""An Audience that is not as it should be, in each way that it can be."""
+"""Everything that can be wrong with an Audience."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from support.running_apps import running_core
 PROBLEM = "application/problem+json"
 _LARGE = b'{"data": "' + b"x" * (9 * 1024 * 1024) + b'"}'
 
-# None: nobody listens.
+# None means that nothing listens there.
 FAULTS: dict[str, Behaviour | None] = {
     "down": None,
     "slow": silent,
@@ -36,11 +36,13 @@ FAULTS: dict[str, Behaviour | None] = {
     "half an answer": raw(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"),
     "no HTTP": raw(b"220 mail.example.org ESMTP\r\n"),
 }
+# One of each kind. The channel turns every fault into one problem, so the tests of most operations need no more.
+KINDS = ["down", "slow", "an error", "broken JSON"]
 
 
 @contextlib.asynccontextmanager
 async def failing_audience(fault: str) -> AsyncIterator[str]:
-    """Where an Audience with this fault would be."""
+    """Yield the URL of an Audience with this fault."""
     behaviour = FAULTS[fault]
     if behaviour is None:
         with sockets.reserve_port("127.0.0.1", 0) as sock:
@@ -52,7 +54,7 @@ async def failing_audience(fault: str) -> AsyncIterator[str]:
 
 @contextlib.asynccontextmanager
 async def core_beside(audience_url: str, database_url: Secret, clock: FakeClock) -> AsyncIterator[Api]:
-    """A Core that waits a second for the Audience at this address."""
+    """Run a Core that waits one second for the Audience at this URL."""
     settings = core_settings(database_url, audience_url=audience_url, private_timeout_s="1")
     async with running_core(settings, clock) as api:
         yield api

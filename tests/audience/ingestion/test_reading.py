@@ -113,7 +113,7 @@ def _id_of(body: bytes) -> str | None:
     return found if is_id else None
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(bodies())
 def test_one_look_never_says_otherwise_than_the_model(body: bytes) -> None:
     """What it takes for an event is one, and the very same one; what it leaves open may be anything."""
@@ -122,7 +122,7 @@ def test_one_look_never_says_otherwise_than_the_model(body: bytes) -> None:
     assert usual is None or usual == _any(body)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(bodies())
 def test_what_is_parsed_before_the_signature_is_judged_is_i_json_and_names_its_integration(body: bytes) -> None:
     """The quick parser lets nothing through that the strict one refuses, and finds the same integration."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.audience_faults import FAULTS, core_beside, failing_audience
+from support.audience_faults import KINDS, core_beside, failing_audience
 from support.core_client import Answer, Api
 from support.fake_clock import FakeClock
 from support.rival import Rival
@@ -55,7 +55,7 @@ async def test_a_revoked_integration_stays_and_is_revoked(
     assert sorted(await outcomes()) == [("provisioning", "completed"), *[("revocation", "completed")] * 2]
 
 
-async def test_another_secret_is_told_once_and_the_old_one_is_gone(
+async def test_a_new_secret_is_shown_once_and_the_old_one_is_gone(
     api: Api, tenant: Tenant, integration: dict[str, Any], measuring: Rival
 ) -> None:
     (before,) = await measuring.rows("SELECT sealed_secret FROM integrations")
@@ -235,7 +235,7 @@ async def test_nothing_is_begun_in_what_is_being_deleted(  # noqa: PLR0913, PLR0
 
 
 @each_change
-async def test_whoever_is_demoted_meanwhile_changes_nothing(
+async def test_a_caller_who_is_demoted_meanwhile_changes_nothing(
     tenant: Tenant, integration: dict[str, Any], rival: Rival, measuring: Rival, change: str
 ) -> None:
     before = await everything(measuring)
@@ -279,7 +279,7 @@ async def test_two_secrets_at_once_are_one_after_the_other(tenant: Tenant, integ
     assert one.json["hmac_secret"] != other.json["hmac_secret"]
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", KINDS)
 async def test_while_audience_fails_it_is_not_known_what_was_done(
     database_url: Secret, clock: FakeClock, outcomes: Outcomes, fault: str
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 from soundmark_sdk import read_key_set, verify_answer
-from support.audience_faults import FAULTS, core_beside, failing_audience
+from support.audience_faults import KINDS, core_beside, failing_audience
 from support.core_client import Answer, Api
 from support.fake_clock import FakeClock
 from support.rival import Rival
@@ -96,9 +96,7 @@ async def test_a_code_that_is_not_measured_carries_none(api: Api, tenant: Tenant
     assert (await verified(api, answer, code["broadcast_token"])).measurement_proof is None
 
 
-async def test_each_of_those_who_resolve_at_once_has_a_proof_of_his_own(
-    api: Api, tenant: Tenant, integration_id: str
-) -> None:
+async def test_concurrent_resolutions_each_have_their_own_proof(api: Api, tenant: Tenant, integration_id: str) -> None:
     """A proof counts once, so it cannot be shared as an envelope may be; nor with who asks for no envelope."""
     measured = await tenant.make_code(**measured_by(integration_id))
     other = await tenant.make_code()
@@ -177,7 +175,7 @@ async def test_a_revocation_of_the_integration_leaves_its_codes(api: Api, tenant
     assert answer.json["measurement_proof"]["integration_id"] == integration_id
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", KINDS)
 async def test_while_audience_fails_no_measured_code_is_issued_and_every_other_is(
     database_url: Secret, clock: FakeClock, rival: Rival, fault: str
 ) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.audience_faults import FAULTS, failing_audience
+from support.audience_faults import KINDS, failing_audience
 from support.core_client import Api
 from support.rival import Rival
 from support.tenant import Tenant, make_tenant
@@ -57,7 +57,7 @@ async def trusted(measuring: Rival) -> list[tuple[str, str | None]]:
     return await measuring.rows("SELECT core_key_id, previous_key_id FROM integrations ORDER BY number")
 
 
-async def test_every_integration_is_told_before_the_key_signs(
+async def test_every_integration_has_the_key_before_it_signs(
     api: Api, tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival
 ) -> None:
     other = await make_tenant(api)
@@ -78,7 +78,7 @@ async def test_every_integration_is_told_before_the_key_signs(
     assert heard == [2]
 
 
-async def test_many_integrations_are_told_in_steps(tenant: Tenant, keys: Keys, measuring: Rival) -> None:
+async def test_many_integrations_get_the_key_in_steps(tenant: Tenant, keys: Keys, measuring: Rival) -> None:
     await tenant.make_integration()
     await measuring.run(
         "INSERT INTO integrations (id, organization_id, project_id, mode, retention_days, sealed_secret, core_key_id,"
@@ -94,7 +94,7 @@ async def test_many_integrations_are_told_in_steps(tenant: Tenant, keys: Keys, m
     assert {key for key, _ in await trusted(measuring)} == {staged}
 
 
-@pytest.mark.parametrize("failing", FAULTS, indirect=True)
+@pytest.mark.parametrize("failing", KINDS, indirect=True)
 async def test_while_audience_fails_the_key_does_not_sign_and_the_worker_goes_on(
     tenant: Tenant, keys: Keys, measuring: Rival, failing: AudienceChannel
 ) -> None:
@@ -110,7 +110,7 @@ async def test_while_audience_fails_the_key_does_not_sign_and_the_worker_goes_on
 
 
 @pytest.mark.parametrize("failing", ["down"], indirect=True)
-async def test_in_an_emergency_the_key_signs_and_audience_is_told_later(
+async def test_in_an_emergency_the_key_signs_before_audience_has_it(
     tenant: Tenant, keys: Keys, measuring: Rival, failing: AudienceChannel
 ) -> None:
     await tenant.make_integration()
@@ -149,7 +149,7 @@ async def test_what_is_created_while_a_rotation_tells_trusts_the_coming_key_and_
     assert (await tenant.change_integration("core-key", integration["id"])).json["core_key_id"] == staged
 
 
-async def test_what_was_being_created_when_a_rotation_passed_by_is_told_after(
+async def test_an_integration_created_during_a_rotation_gets_the_key_afterwards(
     tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival
 ) -> None:
     """Its key was chosen before, and its row was not there when all were told."""

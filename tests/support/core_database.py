@@ -1,0 +1,35 @@
+"""Core's database without content, while a Core goes on running on it."""
+
+from typing import Any, Final
+
+import psycopg
+
+from soundmark.kit.secret import Secret
+from support.empty_tables import empty_tables
+
+# A running Core finds these again as they were, so they are not emptied.
+_KEPT: Final = {"alembic_version", "instance_secrets", "plans", "signing_keys"}
+
+
+def read_signing_keys(url: Secret) -> list[Any]:
+    """Return the rows of the keys that a Core made when it started."""
+    with psycopg.connect(url.reveal()) as connection:
+        return connection.execute("SELECT * FROM signing_keys").fetchall()
+
+
+def restore_core(url: Secret, signing_keys: list[Any]) -> None:
+    """Empty the database of a running Core, except for these keys; `url` is of a superuser."""
+    with psycopg.connect(url.reveal(), autocommit=True) as connection:
+        empty_core(connection, kept=_KEPT)
+        if connection.execute("SELECT * FROM signing_keys").fetchall() != signing_keys:
+            connection.execute("DELETE FROM signing_keys")
+            for row in signing_keys:
+                places = ", ".join(["%s"] * len(row))
+                connection.execute(f"INSERT INTO signing_keys VALUES ({places})".encode(), row)
+
+
+def empty_core(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:
+    """Empty Core's database except for the tables of `kept` and the plan that every installation starts with."""
+    empty_tables(connection, kept=kept)
+    connection.execute("DELETE FROM plans WHERE id <> 'plan_codes_starter'")
+    connection.execute("UPDATE plans SET monthly_code_quota = 100, active = true WHERE monthly_code_quota <> 100")
