@@ -24,7 +24,7 @@ def test_what_is_done_is_said_in_a_line(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1].startswith(f"  {lock}: done in ")
 
 
-def test_a_failure_is_told_in_the_words_of_pip(tmp_path: Path) -> None:
+def test_a_failure_shows_the_words_of_pip(tmp_path: Path) -> None:
     lock = tmp_path / "lock.txt"
     lock.write_text("no-such-package-anywhere==1.0\n")
     done = run("install", "--requirement", str(lock))

@@ -201,7 +201,7 @@ async def test_without_a_proper_operation_id_nothing_is_made(
     assert await audience_rival.rows("SELECT FROM integrations") == []
 
 
-async def test_a_repetition_is_told_what_was_made_and_never_the_secret(
+async def test_a_repetition_returns_the_integration_and_never_the_secret(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
     operation_id = new_operation_id()

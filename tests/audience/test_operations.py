@@ -21,7 +21,7 @@ async def outcome(audience: AudienceApi, operation_id: str) -> Answer:
         ("retention", {"retention_days": 7}, "change_retention"),
     ],
 )
-async def test_what_was_done_is_told_without_any_secret(
+async def test_an_operation_is_reported_without_any_secret(
     audience: AudienceApi, action: str, body: dict[str, object] | None, name: str
 ) -> None:
     given = await audience.make_integration()
@@ -66,7 +66,7 @@ async def test_what_was_refused_was_not_done(audience: AudienceApi) -> None:
     assert (await outcome(audience, operation_id)).status == 404
 
 
-async def test_whoever_asks_waits_for_what_is_under_way(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_a_request_waits_for_the_operation_under_way(audience: AudienceApi, audience_rival: Rival) -> None:
     """Told that it was not done, Core would call it failed a moment before it is done."""
     operation_id = new_operation_id()
     async with audience_rival.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):

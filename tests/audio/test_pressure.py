@@ -100,7 +100,7 @@ async def test_a_caller_that_hung_up_is_not_rendered(served: tuple[httpx2.AsyncC
     assert renderer.asked == [frame(1)["frame"], frame(3)["frame"]]
 
 
-async def test_a_rendering_that_fails_is_told_without_details(
+async def test_a_failed_rendering_is_reported_without_details(
     served: tuple[httpx2.AsyncClient, GatedRenderer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, renderer = served

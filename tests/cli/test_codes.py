@@ -84,7 +84,7 @@ def test_what_the_quota_does_not_hold_is_refused_before_a_part_of_it_is_issued(t
     assert tenant.answer("/v1/usage")["codes"]["issued"] == 0
 
 
-def test_what_was_issued_is_told_when_the_rest_is_refused(tenant: Tenant) -> None:
+def test_issued_codes_are_printed_when_the_rest_is_refused(tenant: Tenant) -> None:
     """The quota holds one batch of the two; its Codes exist, so they are printed, and a repeat answers them again."""
     make_quota(tenant, 110)
     issue = ["codes", "issue", *tenant.issuing[:-2], "--expires-at", "2099-01-01T00:00:00Z", "--count", "120", "--json"]
@@ -296,7 +296,7 @@ def test_a_wav_is_written_that_can_be_heard(tenant: Tenant, tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["jingle.wav"]
 
 
-def test_a_wav_is_named_after_its_code_unless_told(
+def test_a_wav_is_named_after_its_code_unless_a_name_is_given(
     tenant: Tenant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (code,) = tenant.make_codes(1)
@@ -330,7 +330,7 @@ def test_a_bundle_that_breaks_off_leaves_no_file(tenant: Tenant, tmp_path: Path)
     assert out.read_text() == "the one before"
 
 
-def test_a_bundle_that_breaks_off_is_asked_for_again(tenant: Tenant, tmp_path: Path) -> None:
+def test_a_bundle_that_breaks_off_is_requested_again(tenant: Tenant, tmp_path: Path) -> None:
     ids = [code["xr_id"] for code in tenant.make_codes(3)]
     out = tmp_path / "bundle.zip"
     with FaultyProxy(tenant.service.url, "half an answer") as proxy:

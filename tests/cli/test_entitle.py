@@ -121,7 +121,7 @@ async def test_an_entitlement_dies_with_its_audit_entry(tenant: Tenant, rival: R
     assert await rival.rows("SELECT FROM procrastinate_jobs WHERE task_name = 'project_entitlement'") == []
 
 
-async def test_audience_is_told_by_a_job_that_comes_with_the_commit(  # noqa: PLR0913, PLR0917 - fixtures
+async def test_a_job_of_the_same_transaction_sends_the_entitlement_to_audience(  # noqa: PLR0913, PLR0917 - fixtures
     tenant: Tenant, rival: Rival, measuring: Rival, settings: Settings, measuring_url: str, clock: FakeClock
 ) -> None:
     """What is told is read when it runs, so late and repeated jobs tell the same."""

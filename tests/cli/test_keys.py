@@ -182,9 +182,7 @@ def test_only_a_staged_key_can_be_activated(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("command", [("rotate", "--no-wait"), ("activate",)])
-def test_every_integration_is_told_of_the_key(
-    settings: Settings, cluster: RunningCluster, command: tuple[str, ...]
-) -> None:
+def test_every_integration_gets_the_key(settings: Settings, cluster: RunningCluster, command: tuple[str, ...]) -> None:
     run("keys", "stage", settings=settings)
     old, staged = (key["key_id"] for key in listed(settings))
     with psycopg.connect(cluster.superuser_url_of("audience_beside_core").reveal(), autocommit=True) as audience:

@@ -9,7 +9,7 @@ from soundmark.cli.outcome import Refused
 from soundmark.cli.secret_output import secret_sink
 
 
-def test_a_secret_that_cannot_be_kept_after_all_is_told_to_be_lost(tmp_path: Path) -> None:
+def test_a_secret_that_cannot_be_written_is_reported_as_lost(tmp_path: Path) -> None:
     folder = tmp_path / "secrets"
     folder.mkdir()
     with secret_sink(folder / "key", force=False) as keep:

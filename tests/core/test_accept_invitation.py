@@ -47,7 +47,7 @@ async def test_the_person_is_a_member_with_that_role(tenant: Tenant, ada: Api, r
     assert (await ada.get("/v1/projects", params=tenant.query)).status == 200
 
 
-async def test_a_waiting_mail_is_not_sent_any_more(tenant: Tenant, ada: Api, rival: Rival) -> None:
+async def test_a_waiting_mail_is_cancelled(tenant: Tenant, ada: Api, rival: Rival) -> None:
     """The secret was handed over another way; what is sealed of it is destroyed."""
     invitation = await tenant.make_invitation()
     waiting = "UPDATE invitations SET delivery_status = 'pending', sealed_secret = 'x', delivery_due_at = now()"

@@ -36,7 +36,7 @@ async def test_the_answer_is_the_campaign_archived_now(api: Api, tenant: Tenant,
     assert await rival.audited("campaign.archived") == told
 
 
-async def test_nothing_is_issued_under_it_any_more(api: Api, tenant: Tenant) -> None:
+async def test_no_code_is_issued_under_it_afterwards(api: Api, tenant: Tenant) -> None:
     campaign = await tenant.make_campaign()
     await archive(tenant, campaign)
     answer = await api.post("/v1/codes", json=tenant.code_body(campaign_id=campaign["id"]))
@@ -131,7 +131,7 @@ async def test_a_server_key_archives_none(tenant: Tenant) -> None:
     assert (answer.status, answer.code) == (403, "user_token_required")
 
 
-async def test_whoever_is_demoted_meanwhile_archives_nothing(tenant: Tenant, rival: Rival) -> None:
+async def test_a_caller_who_is_demoted_meanwhile_archives_nothing(tenant: Tenant, rival: Rival) -> None:
     campaign = await tenant.make_campaign()
     async with rival.committing("UPDATE members SET role = 'member'"):
         archiving = await rival.while_waiting(archive(tenant, campaign))

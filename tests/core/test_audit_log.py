@@ -109,7 +109,7 @@ async def test_a_page_has_1_to_100_entries(tenant: Tenant, limit: str) -> None:
     assert (answer.status, answer.code) == (422, "validation_failed")
 
 
-async def test_a_page_has_50_entries_unless_told(tenant: Tenant, rival: Rival) -> None:
+async def test_a_page_has_50_entries_by_default(tenant: Tenant, rival: Rival) -> None:
     await make_entries(tenant, rival, 101)
     assert len(await listed(tenant)) == 50
     assert len(await listed(tenant, limit=100)) == 100
@@ -246,7 +246,7 @@ async def test_another_form_is_not_acceptable(tenant: Tenant, accept: str) -> No
 
 
 @pytest.mark.parametrize("accept", [LINES, CSV, "text/html"])
-async def test_a_stranger_is_told_nothing_in_any_form(tenant: Tenant, rival: Rival, accept: str) -> None:
+async def test_a_stranger_learns_nothing_in_any_form(tenant: Tenant, rival: Rival, accept: str) -> None:
     await rival.run("UPDATE members SET subject_id = 'other'")
     answer = await download(tenant, accept)
     assert (answer.status, answer.code) == (404, "organization_not_found")

@@ -119,7 +119,7 @@ async def test_the_same_selection_is_the_same_bytes(api: Api, tenant: Tenant) ->
 
 
 @pytest.mark.parametrize("protocol", [3, 4, 5])
-async def test_the_protocol_is_the_one_asked_for(tenant: Tenant, protocol: int) -> None:
+async def test_the_requested_protocol_is_used(tenant: Tenant, protocol: int) -> None:
     (xr_id,) = await make_codes(tenant, 1)
     alone = await tenant.api.get(f"/v1/codes/{xr_id}/audio", params={**tenant.query, "protocol": protocol})
     assert opened(await ask(tenant, [xr_id], protocol=protocol)).read(f"{xr_id}.wav") == alone.body
@@ -217,7 +217,7 @@ async def test_a_revoked_code_is_no_bundle(api: Api, tenant: Tenant) -> None:
         assert refused(await ask(tenant, selection)) == (409, "code_not_active")
 
 
-async def test_what_is_missing_is_told_before_what_is_over(tenant: Tenant) -> None:
+async def test_missing_codes_are_reported_before_inactive_ones(tenant: Tenant) -> None:
     selection = await make_codes(tenant, 1)
     await tenant.revoke(selection[0])
     assert refused(await ask(tenant, [*selection, UNKNOWN])) == (404, "code_not_found")
@@ -233,7 +233,7 @@ async def test_a_code_that_does_not_verify_is_not_there(tenant: Tenant, rival: R
     assert refused(await ask(tenant, selection)) == (404, "code_not_found")
 
 
-async def test_whoever_may_read_may_bundle(people: People, rival: Rival) -> None:
+async def test_a_caller_who_may_read_codes_may_bundle_them(people: People, rival: Rival) -> None:
     tenant = await people.tenant_of("owner")
     selection = await make_codes(tenant, 1)
     other = await second_project(tenant)

@@ -56,7 +56,7 @@ async def test_a_server_key_names_its_organisation_project_and_scopes(api: Api) 
     }
 
 
-async def test_the_operator_is_told_from_a_person_of_that_name(api: Api, people: People) -> None:
+async def test_the_operator_differs_from_a_person_of_that_name(api: Api, people: People) -> None:
     operator = await caller_of(api)
     assert operator == {
         "type": "operator",
@@ -93,7 +93,7 @@ async def test_what_is_no_credential_is_no_caller(api: Api, credential: str | No
     assert (answer.status, answer.code) == (401, "unauthenticated")
 
 
-async def test_an_address_that_nobody_verified_is_told(people: People) -> None:
+async def test_an_unverified_address_is_shown_as_such(people: People) -> None:
     answer = await people.person("ada", email_verified=False).get("/v1/caller")
     assert (answer.status, answer.code) == (403, "email_not_verified")
 

@@ -91,7 +91,7 @@ async def test_other_scopes_are_refused(tenant: Tenant, rival: Rival, scopes: An
     assert await rival.rows("SELECT 1 FROM api_keys") == []
 
 
-async def test_a_key_lives_90_days_unless_told(api: Api, tenant: Tenant) -> None:
+async def test_a_key_lives_90_days_by_default(api: Api, tenant: Tenant) -> None:
     now = api.clock.freeze()
     assert (await create(tenant)).json["expires_at"] == format_timestamp(now + timedelta(days=90))
 
@@ -179,7 +179,7 @@ async def test_a_creation_cut_before_its_commit_leaves_nothing(tenant: Tenant, r
         ("DELETE FROM members", "organization_not_found"),
     ],
 )
-async def test_whoever_is_demoted_meanwhile_makes_no_key(
+async def test_a_caller_who_is_demoted_meanwhile_makes_no_key(
     tenant: Tenant, rival: Rival, statement: str, code: str
 ) -> None:
     async with rival.committing(statement):

@@ -220,7 +220,7 @@ async def test_a_project_that_goes_meanwhile_is_not_found(tenant: Tenant, rival:
     assert ((await creating).status, (await creating).code) == (404, "project_not_found")
 
 
-async def test_whoever_is_demoted_meanwhile_creates_nothing(tenant: Tenant, rival: Rival) -> None:
+async def test_a_caller_who_is_demoted_meanwhile_creates_nothing(tenant: Tenant, rival: Rival) -> None:
     async with rival.committing("UPDATE members SET role = 'member'"):
         creating = await rival.while_waiting(create(tenant))
     assert ((await creating).status, (await creating).code) == (403, "forbidden")

@@ -172,7 +172,7 @@ async def test_a_core_that_dies_before_its_commit_invited_nobody(tenant: Tenant,
     assert await rival.audited("invitation.created") == []
 
 
-async def test_a_second_factor_is_not_asked_for(people: People) -> None:
+async def test_no_second_factor_is_required(people: People) -> None:
     """Contract, section 2."""
     tenant = await people.tenant_of("owner")
     weak = Tenant(people.person("owner", acr="1", amr=["pwd"]), tenant.organization_id, tenant.project_id)

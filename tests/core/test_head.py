@@ -32,6 +32,6 @@ async def test_a_resolution_has_a_body_or_is_none(api: Api) -> None:
         ("/healthz", "GET, HEAD"),
     ],
 )
-async def test_a_wrong_method_is_told_of_head(api: Api, path: str, allowed: str) -> None:
+async def test_the_response_to_a_wrong_method_lists_head(api: Api, path: str, allowed: str) -> None:
     answer = await api.delete(path)
     assert (answer.status, answer.headers["allow"]) == (405, allowed)

@@ -136,7 +136,7 @@ async def test_a_hostile_body_gets_a_short_answer(  # noqa: PLR0913, PLR0917 - a
 
 
 @pytest.mark.parametrize("name", ["values", "lists", "levels of lists", "levels of objects"])
-async def test_an_intent_that_holds_too_much_is_still_told_from_other_faults(
+async def test_an_intent_that_is_too_large_is_still_distinguished_from_other_faults(
     api: Api, tenant: Tenant, name: str
 ) -> None:
     headers = {"idempotency-key": "of-a-hostile-request"}

@@ -380,9 +380,7 @@ async def test_the_job_of_an_invitation_that_is_gone_ends(tenant: Tenant, ctx: W
     assert await deliver(ctx, invitation) is None
 
 
-async def test_a_server_that_nobody_configured_any_more_is_a_failed_attempt(
-    tenant: Tenant, ctx: WorkContext, rival: Rival
-) -> None:
+async def test_a_removed_server_is_a_failed_attempt(tenant: Tenant, ctx: WorkContext, rival: Rival) -> None:
     invitation = await tenant.make_invitation()
     await rival.run("DELETE FROM platform_configuration WHERE name = 'smtp_host'")
     assert await deliver(ctx, invitation) is not None

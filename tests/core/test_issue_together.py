@@ -128,7 +128,7 @@ async def test_what_is_left_goes_to_who_came_first(tenant: Tenant, rival: Rival,
     assert await rival.rows("SELECT issued_count FROM code_usage_days") == [(4,)]
 
 
-async def test_who_loses_his_authority_while_he_waits_is_refused_alone(
+async def test_a_caller_who_loses_authority_while_waiting_is_refused_alone(
     tenant: Tenant, rival: Rival, lines: IssuanceQueue
 ) -> None:
     key = await tenant.make_key(scopes=["codes:write"])
@@ -144,7 +144,7 @@ async def test_who_loses_his_authority_while_he_waits_is_refused_alone(
     assert len(await rival.rows("SELECT 1 FROM codes")) == 2
 
 
-async def test_who_is_demoted_while_he_waits_is_refused_alone(
+async def test_a_caller_who_is_demoted_while_waiting_is_refused_alone(
     people: People, rival: Rival, lines: IssuanceQueue
 ) -> None:
     owner = await people.tenant_of("owner")
@@ -159,7 +159,7 @@ async def test_who_is_demoted_while_he_waits_is_refused_alone(
     assert [answer.status for answer in answers] == [201, 403, 201]
 
 
-async def test_what_the_database_refuses_of_one_is_told_to_that_one(
+async def test_a_refusal_by_the_database_goes_to_the_request_that_caused_it(
     tenant: Tenant, rival: Rival, lines: IssuanceQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as a token that is there already."""
@@ -202,7 +202,7 @@ async def test_a_process_that_dies_leaves_nothing_of_a_group_and_the_next_is_iss
     assert (await tenant.api.post("/v1/codes", json=good, headers=KEY)).status == 201
 
 
-async def test_a_commit_whose_answer_is_lost_is_told_to_all_and_done_once(
+async def test_a_commit_whose_response_is_lost_fails_for_all_and_is_made_once(
     tenant: Tenant, rival: Rival, lines: IssuanceQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where the process or its connection dies just after the commit: who asks again gets what was issued."""
@@ -227,7 +227,7 @@ async def test_a_commit_whose_answer_is_lost_is_told_to_all_and_done_once(
     assert len(await rival.rows("SELECT 1 FROM codes")) == 3
 
 
-async def test_who_hangs_up_before_his_turn_gets_nothing_issued(
+async def test_a_caller_that_hangs_up_before_its_turn_gets_nothing_issued(
     tenant: Tenant, rival: Rival, lines: IssuanceQueue
 ) -> None:
     good = tenant.code_body()

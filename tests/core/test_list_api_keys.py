@@ -25,7 +25,7 @@ async def test_the_list_is_newest_first_and_without_secrets(api: Api, tenant: Te
     assert await listed(tenant) == {"data": keys[::-1], "next_cursor": None}
 
 
-async def test_keys_of_one_moment_are_told_apart_by_id(api: Api, tenant: Tenant) -> None:
+async def test_keys_of_one_moment_are_ordered_by_id(api: Api, tenant: Tenant) -> None:
     """No page shows one twice and none is left out."""
     api.clock.freeze()
     made = sorted([(await tenant.make_key())["id"] for _ in range(5)], reverse=True)

@@ -37,7 +37,7 @@ async def test_archived_ones_are_listed_too(api: Api, tenant: Tenant) -> None:
     assert (await listed(tenant))["data"] == [archived]
 
 
-async def test_campaigns_of_one_moment_are_told_apart_by_id(api: Api, tenant: Tenant) -> None:
+async def test_campaigns_of_one_moment_are_ordered_by_id(api: Api, tenant: Tenant) -> None:
     """No page shows one twice and none is left out, also when others come between the pages."""
     api.clock.freeze()
     made = sorted([(await tenant.make_campaign(str(number)))["id"] for number in range(5)], reverse=True)

@@ -22,7 +22,7 @@ async def listed(tenant: Tenant, **params: Any) -> Any:
     return answer.json
 
 
-async def test_whoever_made_the_organisation_is_its_owner(people: People) -> None:
+async def test_the_creator_of_an_organisation_is_its_owner(people: People) -> None:
     now = people.api.clock.freeze()
     tenant = await people.tenant_of("alice")
     member = {
@@ -84,7 +84,7 @@ async def test_every_subject_that_a_token_may_name_can_be_gone_on_from(
     assert (len(set(subjects)), second["next_cursor"]) == (4, None)
 
 
-async def test_a_second_factor_is_not_asked_for(people: People) -> None:
+async def test_no_second_factor_is_required(people: People) -> None:
     tenant = await people.tenant_of("alice")
     api = people.person("alice", acr="1")
     assert (await api.get("/v1/members", params=tenant.query)).status == 200

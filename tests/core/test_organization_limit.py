@@ -51,7 +51,7 @@ async def test_one_more_is_refused(limited: People, rival: Rival) -> None:
     assert (await create(limited.person("eva"))).status == 201, "everybody has a limit of their own"
 
 
-async def test_fifty_are_allowed_unless_told_otherwise(people: People, rival: Rival) -> None:
+async def test_fifty_are_allowed_by_default(people: People, rival: Rival) -> None:
     ada = people.person("ada")
     answers = await asyncio.gather(*(create(ada) for _ in range(52)))
 

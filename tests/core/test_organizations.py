@@ -15,7 +15,7 @@ async def create(api: Api, **body: Any) -> Any:
     return await api.post("/v1/organizations", json=body)
 
 
-async def test_whoever_creates_an_organisation_owns_it(api: Api) -> None:
+async def test_the_creator_of_an_organisation_owns_it(api: Api) -> None:
     now = api.clock.freeze()
     answer = await create(api, name="Radio Nordlicht")
     assert answer.status == 201

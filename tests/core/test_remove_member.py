@@ -28,7 +28,9 @@ async def subjects(rival: Rival) -> set[str]:
 
 @pytest.mark.parametrize("target", ROLES)
 @pytest.mark.parametrize("caller", ROLES)
-async def test_who_may_remove_whom(people: People, tenant: Tenant, rival: Rival, caller: str, target: str) -> None:
+async def test_only_an_owner_removes_owners_and_administrators(
+    people: People, tenant: Tenant, rival: Rival, caller: str, target: str
+) -> None:
     acting = await people.member(tenant, rival, "acting", caller)
     await tenant.make_member(rival, "bob", target)
     answer = await remove(acting, "bob")
@@ -62,7 +64,7 @@ async def test_the_last_owner_stays(tenant: Tenant, rival: Rival) -> None:
     assert await rival.audited("member.removed") == []
 
 
-async def test_whoever_was_removed_is_not_found(tenant: Tenant, rival: Rival) -> None:
+async def test_a_removed_member_is_not_found(tenant: Tenant, rival: Rival) -> None:
     await tenant.make_member(rival, "bob", "member")
     assert (await remove(tenant, "bob")).status == 204
     answer = await remove(tenant, "bob")
@@ -93,7 +95,7 @@ async def test_a_member_of_another_organisation_stays(people: People, tenant: Te
     assert (await remove(other, "bob")).status == 204
 
 
-async def test_a_second_factor_is_not_asked_for(people: People, tenant: Tenant, rival: Rival) -> None:
+async def test_no_second_factor_is_required(people: People, tenant: Tenant, rival: Rival) -> None:
     """Contract, section 2."""
     await tenant.make_member(rival, "bob", "member")
     api = people.person("alice", acr="1")

@@ -71,7 +71,7 @@ async def test_another_organisation_keeps_its_name(api: Api, tenant: Tenant, riv
     assert await names(rival) == ["Another", "Radio Südlicht"]
 
 
-async def test_a_second_factor_is_asked_for(people: People, rival: Rival) -> None:
+async def test_a_second_factor_is_required(people: People, rival: Rival) -> None:
     """Of owners and administrators; who may not at all is told that."""
     tenant = await people.tenant_of("alice")
     await tenant.make_member(rival, "bob", "admin")
@@ -103,14 +103,14 @@ async def test_two_renames_are_one_after_the_other(tenant: Tenant, rival: Rival)
     assert sorted(told) == ["One", "Two"]
 
 
-async def test_whoever_is_demoted_meanwhile_renames_nothing(tenant: Tenant, rival: Rival) -> None:
+async def test_a_caller_who_is_demoted_meanwhile_renames_nothing(tenant: Tenant, rival: Rival) -> None:
     async with rival.committing("UPDATE members SET role = 'member'"):
         renaming = await rival.while_waiting(rename(tenant))
     assert ((await renaming).status, (await renaming).code) == (403, "forbidden")
     assert await names(rival) == ["Radio Nordlicht"]
 
 
-async def test_whoever_becomes_an_administrator_meanwhile_is_answered_as_one(tenant: Tenant, rival: Rival) -> None:
+async def test_a_caller_who_becomes_an_administrator_meanwhile_is_treated_as_one(tenant: Tenant, rival: Rival) -> None:
     """`role` is the caller's at the time of the change, which that of the first look may not be any more."""
     async with rival.committing("UPDATE members SET role = 'admin'"):
         renaming = await rival.while_waiting(rename(tenant))

@@ -104,7 +104,7 @@ async def test_the_organisation_is_named(tenant: Tenant) -> None:
     assert (answer.status, answer.code) == (422, "validation_failed")
 
 
-async def test_a_second_factor_is_asked_for(people: People, rival: Rival) -> None:
+async def test_a_second_factor_is_required(people: People, rival: Rival) -> None:
     """Of owners and administrators; who may not at all is told that."""
     tenant = await people.tenant_of("alice")
     await tenant.make_member(rival, "bob", "admin")
@@ -158,7 +158,7 @@ async def test_a_project_that_goes_while_it_is_waited_for_is_not_found(tenant: T
     assert await rival.audited("project.updated") == []
 
 
-async def test_whoever_is_demoted_meanwhile_renames_nothing(tenant: Tenant, rival: Rival) -> None:
+async def test_a_caller_who_is_demoted_meanwhile_renames_nothing(tenant: Tenant, rival: Rival) -> None:
     async with rival.committing("UPDATE members SET role = 'member'"):
         renaming = await rival.while_waiting(rename(tenant))
     assert ((await renaming).status, (await renaming).code) == (403, "forbidden")

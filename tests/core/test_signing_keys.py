@@ -399,7 +399,7 @@ async def test_a_key_is_protected_until_its_last_code_has_expired(spare_database
         assert (read.status, read.json["status"]) == (200, "revoked")
 
 
-async def test_a_retired_key_has_no_secret_half_any_more(keys: Keys, rival: Rival) -> None:
+async def test_a_retired_key_has_no_secret_half(keys: Keys, rival: Rival) -> None:
     await keys.make_one_of_each()
     rows = await rival.rows("SELECT status FROM signing_keys WHERE sealed_seed IS NULL")
     assert rows == [("retired",)]

@@ -72,7 +72,7 @@ async def test_a_campaign_without_codes_is_stopped(tenant: Tenant, rival: Rival)
     assert await archived(rival) == [True]
 
 
-async def test_nothing_is_issued_under_it_any_more(api: Api, tenant: Tenant) -> None:
+async def test_no_code_is_issued_under_it_afterwards(api: Api, tenant: Tenant) -> None:
     campaign = await tenant.make_campaign()
     await stop(tenant, campaign)
     for path, more in (("/v1/codes", {}), ("/v1/codes/batch", {"count": 2})):
@@ -128,7 +128,7 @@ async def test_a_code_is_revoked_in_its_last_millisecond(api: Api, tenant: Tenan
     assert (await stop(tenant, campaign)).json["revoked_count"] == 1
 
 
-async def test_a_repeated_stop_revokes_nothing_and_is_told(api: Api, tenant: Tenant, rival: Rival) -> None:
+async def test_a_repeated_stop_revokes_nothing_and_is_audited(api: Api, tenant: Tenant, rival: Rival) -> None:
     """The campaign stays as the first stop left it."""
     campaign = await tenant.make_campaign()
     await make_codes(tenant, campaign)
@@ -361,7 +361,7 @@ async def test_owners_and_administrators_may_and_need_no_second_factor(people: P
         assert await heard(tenant, code) == ("code_unavailable" if outcome == 200 else "resolved")
 
 
-async def test_whoever_is_demoted_meanwhile_stops_nothing(tenant: Tenant, rival: Rival) -> None:
+async def test_a_caller_who_is_demoted_meanwhile_stops_nothing(tenant: Tenant, rival: Rival) -> None:
     campaign = await tenant.make_campaign()
     await make_codes(tenant, campaign)
     async with rival.committing("UPDATE members SET role = 'member'"):

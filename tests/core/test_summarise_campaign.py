@@ -227,7 +227,7 @@ async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant:
 @pytest.mark.parametrize(
     ("role", "status"), [("owner", 200), ("admin", 200), ("member", 200), ("billing", "forbidden")]
 )
-async def test_whoever_reads_codes_may_and_who_pays_may_not(
+async def test_a_reader_of_codes_may_and_a_billing_member_may_not(
     tenant: Tenant, rival: Rival, role: str, status: int | str
 ) -> None:
     campaign = await tenant.make_campaign()

@@ -61,7 +61,7 @@ async def test_what_is_said_changes_and_the_rest_stays(
     assert await rival.audited("campaign.updated") == [("user operator", tenant.project_id, entry)]
 
 
-async def test_a_change_to_the_same_is_answered_and_told(tenant: Tenant, rival: Rival) -> None:
+async def test_a_change_to_the_same_values_succeeds_and_is_audited(tenant: Tenant, rival: Rival) -> None:
     """As with a project that is given the name that it has."""
     campaign = await tenant.make_campaign(starts_at=FIRST)
     answer = await update(tenant, campaign, name=" Tonight", starts_at=FIRST, ends_at=None)
@@ -270,7 +270,7 @@ async def test_the_organisation_is_named(tenant: Tenant) -> None:
     assert pointers(answer) == ["/organization_id"]
 
 
-async def test_a_second_factor_is_asked_for(people: People, rival: Rival) -> None:
+async def test_a_second_factor_is_required(people: People, rival: Rival) -> None:
     """Of owners and administrators; who may not at all is told that."""
     tenant = await people.tenant_of("alice")
     campaign = await tenant.make_campaign()
@@ -304,7 +304,7 @@ async def test_a_campaign_that_goes_while_it_is_waited_for_is_not_found(tenant: 
     assert ((await updating).status, (await updating).code) == (404, "campaign_not_found")
 
 
-async def test_whoever_is_demoted_meanwhile_changes_nothing(tenant: Tenant, rival: Rival) -> None:
+async def test_a_caller_who_is_demoted_meanwhile_changes_nothing(tenant: Tenant, rival: Rival) -> None:
     campaign = await tenant.make_campaign()
     async with rival.committing("UPDATE members SET role = 'member'"):
         updating = await rival.while_waiting(update(tenant, campaign, name="Tomorrow"))

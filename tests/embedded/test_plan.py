@@ -33,7 +33,7 @@ def plan(environ: dict[str, str]) -> Plan:
     )
 
 
-def test_an_identity_provider_is_told_to_core_alone() -> None:
+def test_only_core_gets_the_settings_of_the_identity_provider() -> None:
     made = plan(OIDC)
     check(made)
     assert OIDC.items() <= made.settings_of("core").items()
@@ -47,7 +47,7 @@ def test_half_an_identity_provider_is_refused_before_anything_runs(name: str) ->
         check(plan({name: OIDC[name]}))
 
 
-def test_audience_is_told_a_master_key_of_its_own() -> None:
+def test_audience_gets_a_master_key_of_its_own() -> None:
     """Whoever has Audience's environment opens nothing of Core's, and its worker opens nothing at all."""
     made = plan({})
     check(made)
@@ -63,11 +63,11 @@ def test_audience_is_told_a_master_key_of_its_own() -> None:
     assert not any(name.startswith("SOUNDMARK_CORE_") for name in told)
 
 
-def test_audience_is_told_where_problems_are_explained() -> None:
+def test_audience_gets_the_address_of_the_problem_pages() -> None:
     assert plan({}).settings_of("audience")["SOUNDMARK_BASE_URL"] == plan({}).settings_of("core")["SOUNDMARK_BASE_URL"]
 
 
-def test_a_master_key_of_the_caller_is_not_told_to_audience_either() -> None:
+def test_audience_does_not_get_a_master_key_of_the_caller_either() -> None:
     given = plan({"SOUNDMARK_MASTER_KEY": "A" * 43})
     assert given.settings_of("audience") == plan({}).settings_of("audience")
 

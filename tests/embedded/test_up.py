@@ -65,7 +65,7 @@ def test_no_secret_is_printed_or_stands_on_a_command_line(up: Up) -> None:
     assert not [secret for secret in secrets if secret in seen]
 
 
-def test_each_component_is_told_its_own_settings_and_no_other_secret(up: Up) -> None:
+def test_each_component_gets_its_own_settings_and_no_other_secret(up: Up) -> None:
     told = {name: set(process.environ()) for name, process in up.children().items()}
     core = up.children()["serve core"].environ()
     assert (core["SOUNDMARK_LOG_LEVEL"], core["SOUNDMARK_RESOLVE_RATE_LIMIT"]) == ("warning", "1000")

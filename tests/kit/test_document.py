@@ -38,7 +38,7 @@ def test_the_text_is_answered_with_what_a_cache_needs() -> None:
     "accepted",
     ["gzip", "GZIP", "x-gzip", "br, gzip", "deflate, gzip;q=0.1, br", "gzip; q=1.000", "*", "br;q=1, *;q=0.5"],
 )
-def test_whoever_takes_gzip_gets_it(accepted: str) -> None:
+def test_a_client_that_accepts_gzip_gets_it(accepted: str) -> None:
     answer = ask(accept_encoding=accepted)
     assert answer.headers["content-encoding"] == "gzip"
     assert gzip.decompress(bytes(answer.body)).decode() == TEXT
@@ -51,7 +51,7 @@ def test_whoever_takes_gzip_gets_it(accepted: str) -> None:
     "accepted",
     ["", "identity", "br", "gzip;q=0", "gzip;q=0.000", "gzip;q=0, *", "*;q=0", "gzipped", "gzip;q=2", "gzip;level=1"],
 )
-def test_whoever_does_not_take_gzip_is_spared_it(accepted: str) -> None:
+def test_a_client_that_does_not_accept_gzip_gets_none(accepted: str) -> None:
     answer = ask(accept_encoding=accepted)
     assert "content-encoding" not in answer.headers
     assert bytes(answer.body).decode() == TEXT
@@ -66,7 +66,7 @@ def test_several_headers_are_one_list() -> None:
     [TAG, TAG.removeprefix("W/"), f'"other", {TAG}', f'W/"other",{TAG} , "more"', "*", ['W/"other"', TAG]],
     ids=["weak", "strong", "second", "middle", "any", "second header"],
 )
-def test_whoever_has_it_already_is_not_sent_it_again(condition: str | list[str]) -> None:
+def test_a_client_with_the_current_version_is_not_sent_it_again(condition: str | list[str]) -> None:
     """Compressed or not: one tag names both."""
     for accepted in ("identity", "gzip"):
         answer = ask(if_none_match=condition, accept_encoding=accepted)
@@ -78,7 +78,7 @@ def test_whoever_has_it_already_is_not_sent_it_again(condition: str | list[str])
 
 
 @pytest.mark.parametrize("condition", ["", '"other"', TAG[3:-1], TAG[:-2] + '"', f"{TAG}x"])
-def test_whoever_has_another_one_is_sent_it(condition: str) -> None:
+def test_a_client_with_another_version_is_sent_this_one(condition: str) -> None:
     assert ask(if_none_match=condition).status_code == 200
 
 

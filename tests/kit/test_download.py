@@ -45,7 +45,7 @@ async def test_a_download_is_the_whole_file_in_chunks(size_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("after_count", [0, 1, 2])
-async def test_the_file_is_closed_when_whoever_reads_it_is_gone(after_count: int) -> None:
+async def test_the_file_is_closed_when_its_reader_leaves(after_count: int) -> None:
     file, sent_count = written(bytes(3 * CHUNK_BYTES)), 0
 
     async def send(_: Any) -> None:

@@ -91,7 +91,7 @@ async def test_each_gets_its_own_outcome() -> None:
     assert isinstance(answers[1], NotFound)
 
 
-async def test_a_problem_of_all_is_told_to_each_anew_and_nothing_is_repeated() -> None:
+async def test_a_problem_of_the_batch_is_raised_anew_for_each_and_nothing_is_repeated() -> None:
     asked: list[list[str]] = []
 
     async def serve(wants: Sequence[str]) -> list[str | Problem]:
@@ -105,7 +105,7 @@ async def test_a_problem_of_all_is_told_to_each_anew_and_nothing_is_repeated() -
     assert asked == [["a", "b", "c"]]
 
 
-async def test_what_is_wrong_with_one_is_told_to_that_one() -> None:
+async def test_a_problem_of_one_request_goes_to_that_request() -> None:
     async def serve(wants: Sequence[str]) -> list[str | Problem]:
         if "b" in wants:
             raise ZeroDivisionError
@@ -116,7 +116,7 @@ async def test_what_is_wrong_with_one_is_told_to_that_one() -> None:
     assert [repr(answer) for answer in answers] == ["'a'", "ZeroDivisionError()", "'c'"]
 
 
-async def test_who_leaves_before_his_turn_is_not_served() -> None:
+async def test_a_caller_that_leaves_before_its_turn_is_not_served() -> None:
     line, desk = groups(), Desk()
     first, leaving, staying = await behind(line, desk, "leaving", "staying")
     leaving.cancel()
@@ -125,7 +125,7 @@ async def test_who_leaves_before_his_turn_is_not_served() -> None:
     assert desk.served == [["first"], ["staying"]]
 
 
-async def test_who_leaves_while_he_is_served_harms_nobody() -> None:
+async def test_a_caller_that_leaves_while_it_is_served_harms_nobody() -> None:
     line, desk = groups(), Desk()
     first, other = await behind(line, desk, "other")
     first.cancel()
@@ -134,7 +134,7 @@ async def test_who_leaves_while_he_is_served_harms_nobody() -> None:
     assert first.cancelled()
 
 
-async def test_too_many_are_told_so() -> None:
+async def test_too_many_callers_are_refused() -> None:
     line, desk = groups(waiting_max=2), Desk()
     tasks = await behind(line, desk, "a", "b", "c")
     with pytest.raises(DatabaseUnavailable, match="Too much"):
@@ -143,7 +143,7 @@ async def test_too_many_are_told_so() -> None:
     assert await asyncio.gather(*tasks[:-1]) == ["FIRST", "A", "B"]
 
 
-async def test_who_waited_for_too_long_is_told_so_and_not_served() -> None:
+async def test_a_caller_that_waited_too_long_is_refused_and_not_served() -> None:
     line, desk = groups(patience_s=-1), Desk()
     tasks = [asyncio.create_task(line.join("key", want, desk.serve)) for want in "ab"]
     told = await asyncio.gather(*tasks, return_exceptions=True)

@@ -52,7 +52,7 @@ async def test_a_process_is_ready_when_every_check_passes() -> None:
     assert (answer.status_code, answer.json()) == (200, {"status": "ready"})
 
 
-async def test_a_warning_is_told_and_holds_nothing_back() -> None:
+async def test_a_warning_is_logged_and_does_not_stop_the_command() -> None:
     """A load balancer goes by the status, and must not take a process away for a server that is only old."""
     answer = await ask("/readyz", {"database": passes}, lambda: "PostgreSQL is old.")
     assert (answer.status_code, answer.json()) == (200, {"status": "ready", "detail": "PostgreSQL is old."})

@@ -205,7 +205,7 @@ async def test_a_path_that_does_not_exist_is_not_found(client: httpx2.AsyncClien
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "BREW"])
-async def test_a_wrong_method_is_told_every_right_one(client: httpx2.AsyncClient, method: str) -> None:
+async def test_the_response_to_a_wrong_method_lists_every_right_one(client: httpx2.AsyncClient, method: str) -> None:
     """Also those that another route has on the same path."""
     answer = await client.request(method, "/v1/notes")
     assert answer.status_code == 405
@@ -216,7 +216,7 @@ async def test_a_wrong_method_is_told_every_right_one(client: httpx2.AsyncClient
     ("path", "allowed"),
     [("/v1/things", "DELETE, GET, HEAD"), ("/v1/things/one", "GET, HEAD"), ("/v1/things/all", "POST")],
 )
-async def test_a_wrong_method_on_a_route_of_a_feature_is_told_too(
+async def test_the_right_methods_are_listed_on_routes_of_features(
     client: httpx2.AsyncClient, path: str, allowed: str
 ) -> None:
     """Such routes stand in a router of their own. A path that is spelt out is not also one with a parameter."""
@@ -224,7 +224,7 @@ async def test_a_wrong_method_on_a_route_of_a_feature_is_told_too(
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
 
 
-async def test_a_wrong_method_on_a_plain_route_is_told_too(client: httpx2.AsyncClient) -> None:
+async def test_the_right_methods_are_listed_on_plain_routes(client: httpx2.AsyncClient) -> None:
     answer = await client.delete("/plain")
     assert (answer.status_code, code(answer)) == (405, "method_not_allowed")
     assert answer.headers["allow"] == "GET, HEAD, PATCH"
@@ -365,7 +365,7 @@ async def test_a_larger_body_is_refused_whatever_it_says(client: httpx2.AsyncCli
     assert len(list(messages)) == 1, "what comes after is not read"
 
 
-async def test_a_caller_that_goes_while_he_sends_is_no_mistake_of_ours() -> None:
+async def test_a_caller_that_leaves_while_sending_is_not_our_error() -> None:
     """Else anybody could fill the log with tracebacks and raise the alarm that an `internal_error` is."""
     messages = iter(
         [{"type": "http.request", "body": b'{"text"', "more_body": True}, {"type": "http.disconnect"}],
@@ -392,7 +392,7 @@ async def test_a_caller_that_goes_while_he_sends_is_no_mistake_of_ours() -> None
     assert answered[0]["status"] == 499
 
 
-async def test_a_stranger_is_told_nothing_about_his_body(client: httpx2.AsyncClient) -> None:
+async def test_a_stranger_learns_nothing_about_their_body(client: httpx2.AsyncClient) -> None:
     """Credential first: whoever has none learns nothing about sizes, types and shapes."""
     for headers, body in (({}, b""), (JSON, b"{"), (JSON, padded(SMALL_BODY.bytes_max + 1)), (JSON, b"{}")):
         answer = await client.post("/v1/closed", content=body, headers=headers)

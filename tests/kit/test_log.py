@@ -93,7 +93,7 @@ def test_a_traceback_of_text_stands_below_its_line() -> None:
     assert last == "ZeroDivisionError: division by zero"
 
 
-def test_a_terminal_is_told_the_time_alone_and_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_the_time_alone_and_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
 
     def rendered(**event: str) -> str:

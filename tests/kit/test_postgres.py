@@ -327,7 +327,7 @@ async def test_a_transaction_cancelled_before_it_began_gives_its_connection_back
 
 
 @pytest.mark.parametrize("moment", ["BEGIN", "COMMIT"])
-async def test_whoever_is_cancelled_leaves_no_transaction_to_the_pool(
+async def test_a_cancelled_caller_leaves_no_transaction_in_the_pool(
     kit_url: Secret, moment: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Some stops of a serving process ended with the pool's warning `rolling back returned connection`."""

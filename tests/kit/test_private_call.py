@@ -56,7 +56,7 @@ async def test_an_answer_comes_whole() -> None:
     assert found.json_object() == {"a": 1}
 
 
-async def test_the_component_is_told_who_asks_and_for_which_request() -> None:
+async def test_the_component_receives_the_credential_and_the_request_id() -> None:
     _, server = await call(answer(b"{}"), operation_id="aud_1")
     (request,) = server.requests
     head, _, body = request.partition(b"\r\n\r\n")
@@ -147,7 +147,7 @@ async def test_the_ceiling_ends_a_body_while_it_streams() -> None:
     assert await failure(endless) == "oversized"
 
 
-async def test_an_answer_is_not_asked_for_compressed() -> None:
+async def test_a_request_does_not_accept_compression() -> None:
     """It is taken byte by byte as it comes: what something in between packed would be a sound that is none."""
     _, server = await call(answer(b"{}"))
     lines = server.requests[0].decode().lower().split("\r\n")

@@ -66,7 +66,9 @@ def test_a_reserved_port_is_said_to_be_reserved(monkeypatch: pytest.MonkeyPatch)
     assert str(refusal("127.0.0.1", 8080)) == "127.0.0.1:8080 cannot be listened on: Permission denied"
 
 
-def test_a_user_without_privileges_is_told_before_it_tries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_user_without_privileges_is_refused_before_anything_is_tried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A system may reserve fewer ports than usual, or none."""
     monkeypatch.setattr(sockets, "_RESERVED_BELOW", tmp_path / "start")
     (tmp_path / "start").write_text("500\n")

@@ -74,7 +74,7 @@ async def test_a_statement_sees_what_was_committed_before_it_began(db: Database,
     assert await asking == 2
 
 
-async def test_the_first_that_fails_is_told_and_nothing_is_kept(db: Database, rival: Rival) -> None:
+async def test_the_first_failure_is_raised_and_nothing_is_kept(db: Database, rival: Rival) -> None:
     async def write_all() -> None:
         async with db.transaction() as tx, tx.together() as ask:
             for text in ("a", "b", "a", "c"):

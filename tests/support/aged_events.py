@@ -1,4 +1,4 @@
-"""Rows as ingestion leaves them, put there without it: of any day, and any number of them."""
+"""Events of any day and in any number, written to the database without ingestion."""
 
 import hashlib
 import itertools
@@ -13,7 +13,7 @@ _numbers = itertools.count(1)
 
 
 async def make_aged_events(rival: Rival, given: AudienceIntegration, events: Mapping[date, int]) -> None:
-    """So many events of each day, with their ids and proofs, and the counters of the day."""
+    """Write this many events of each day, with their ids, their proofs and the counters of the day."""
     ((integration,),) = await rival.rows("SELECT number FROM integrations WHERE id = %s", given.id)
     await rival.run(
         "INSERT INTO measured_codes (integration, xr_id, campaign_id) VALUES (%s, 'xr_of_the_test_00000', NULL)"
@@ -55,7 +55,7 @@ async def make_aged_events(rival: Rival, given: AudienceIntegration, events: Map
 
 
 async def list_kept_days(rival: Rival, given: AudienceIntegration, table: str) -> list[date]:
-    """The days of which the integration has rows in `table`, ascending."""
+    """Return the days for which the integration has rows in `table`, ascending."""
     rows = await rival.rows(
         f"SELECT DISTINCT day FROM {table} WHERE integration = (SELECT number FROM integrations WHERE id = %s)"
         " ORDER BY day",

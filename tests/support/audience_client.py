@@ -1,4 +1,4 @@
-"""Audience as it runs in production, on a real database, driven over ASGI by whoever holds its credential."""
+"""Audience as it runs in production, on a real database, called over ASGI by the holder of its credential."""
 
 import contextlib
 import itertools
@@ -28,12 +28,12 @@ _operations = itertools.count(1)
 
 
 def new_operation_id() -> str:
-    """The id of an audit intent that nobody had before."""
+    """Return the id of a new audit intent."""
     return f"aud_{next(_operations):022d}"
 
 
 def audience_settings(database_url: Secret, **changes: Any) -> declared.AudienceSettings:
-    """The settings of an Audience under test; `changes` by field name, as they would stand in the environment."""
+    """Return the settings of an Audience under test; `changes` go by field name, with values as in the environment."""
     values: dict[str, Any] = {
         "audience_database_url": database_url.reveal(),
         "audience_credential": CREDENTIAL,
@@ -49,7 +49,7 @@ def audience_settings(database_url: Secret, **changes: Any) -> declared.Audience
 
 @dataclass
 class AudienceApi:
-    """A client of one Audience app, who is Core unless told otherwise."""
+    """A client of one Audience app, with the credential of Core unless another is given."""
 
     app: AsgiApp
     clock: FakeClock
@@ -70,7 +70,7 @@ class AudienceApi:
         return Answer(response.status_code, response.headers, response.content)
 
     async def create(self, *, operation_id: str | None = None, **changes: Any) -> Answer:
-        """Make an integration: a demo, but for `changes`."""
+        """Ask for a demo integration, except for `changes`."""
         return await self.call(
             "POST",
             "/v1/integrations",
@@ -79,7 +79,7 @@ class AudienceApi:
         )
 
     async def make_integration(self, **changes: Any) -> "AudienceIntegration":
-        """An integration that exists."""
+        """Create an integration."""
         answer = await self.create(**changes)
         assert answer.status == 201, answer.body
         return AudienceIntegration(self, answer.json["integration"], answer.json["hmac_secret"])
@@ -87,7 +87,7 @@ class AudienceApi:
 
 @dataclass(frozen=True)
 class AudienceIntegration:
-    """An integration as it was made, and its secret."""
+    """An integration and its secret, as they were created."""
 
     api: AudienceApi
     view: dict[str, Any]
@@ -106,7 +106,7 @@ class AudienceIntegration:
         return await self.api.call("GET", f"/v1/integrations/{self.id}", params={**self.query, **query})
 
     async def change(self, action: str, body: Any = None, *, operation_id: str | None = None, **query: str) -> Answer:
-        """`revoke`, `secret`, `core-key` or `retention`."""
+        """Carry out `revoke`, `secret`, `core-key` or `retention`."""
         return await self.api.call(
             "PATCH" if action == "retention" else "POST",
             f"/v1/integrations/{self.id}/{action}",
@@ -117,7 +117,7 @@ class AudienceIntegration:
 
 
 def integration_body(**changes: Any) -> dict[str, Any]:
-    """A valid body for a demo integration, but for `changes`."""
+    """Return a valid body for a demo integration, except for `changes`."""
     return {
         "organization_id": ORGANIZATION,
         "project_id": PROJECT,
@@ -130,7 +130,7 @@ def integration_body(**changes: Any) -> dict[str, Any]:
 
 
 def entitlement_body(**changes: Any) -> dict[str, Any]:
-    """An entitlement without end, but for `changes`."""
+    """Return an entitlement without an end, except for `changes`."""
     return {"monthly_event_quota": 5000, "ends_at": None, "revision": 1, **changes}
 
 
@@ -138,9 +138,9 @@ def entitlement_body(**changes: Any) -> dict[str, Any]:
 async def running_audience(
     settings: declared.AudienceSettings, clock: FakeClock | None = None
 ) -> AsyncIterator[AudienceApi]:
-    """The production app with its lifespan running, and a client that holds its credential.
+    """Run the production app with its lifespan, and yield a client with its credential.
 
-    Raises: what the app refuses to start with.
+    Raises: the error with which the app refuses to start.
     """
     clock = clock or FakeClock()
     app = create_app(settings, clock=clock)

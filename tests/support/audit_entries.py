@@ -1,4 +1,4 @@
-"""Audit entries at every stage, and the chain that they are sealed into."""
+"""Audit entries at every stage, and the chain that seals them."""
 
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -26,7 +26,7 @@ NOW: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 
 
 async def open_chain(db: Database, sealer: Sealer = SEALER) -> AuditChain:
-    """What a Core process would have; nothing is sealed until it is told to."""
+    """Return the chain of a Core process, which seals nothing until a test says so."""
     chain = AuditChain(db, sealer, FakeClock(), ENTROPY)
     await chain.open()
     return chain
@@ -40,7 +40,7 @@ async def make_organization(db: Database) -> str:
 
 
 async def write_entry(db: Database, organization_id: str, **metadata: Any) -> str:
-    """The id of a new entry, committed."""
+    """Commit a new entry and return its id."""
     async with db.transaction(tenant=organization_id) as tx:
         entry = await record_as(
             tx, organization_id, NOBODY, ENTROPY, action="project.updated", now=NOW, metadata=metadata
@@ -49,7 +49,7 @@ async def write_entry(db: Database, organization_id: str, **metadata: Any) -> st
 
 
 async def write_requested_entry(db: Database, organization_id: str) -> str:
-    """The id of an entry of which it is not known yet how it ends."""
+    """Commit an entry without an outcome and return its id."""
     entry = AuditEntry(
         id=mint(ENTROPY, "aud_"),
         organization_id=organization_id,

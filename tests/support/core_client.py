@@ -18,7 +18,7 @@ _published: list[PublishedContract] = []  # Read once per process: every app of 
 
 @dataclass(frozen=True)
 class Answer:
-    """An HTTP answer, with its JSON at hand."""
+    """An HTTP response, with its JSON at hand."""
 
     status: int
     headers: httpx2.Headers
@@ -30,7 +30,7 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """The problem's code, of an answer that must be a problem document."""
+        """Return the problem's code; the response must be a problem document."""
         assert self.headers["content-type"] == "application/problem+json", self.body
         document = self.json
         assert document["status"] == self.status
@@ -42,7 +42,7 @@ class Answer:
 
 @dataclass
 class Api:
-    """A client of one Core app as one caller from one address."""
+    """A client of one Core app, for one caller at one IP address."""
 
     app: AsgiApp
     clock: FakeClock
@@ -55,11 +55,11 @@ class Api:
         self._client = httpx2.AsyncClient(transport=transport, base_url=BASE_URL)
 
     def other(self, *, token: str | None = OPERATOR_TOKEN, peer: str = "127.0.0.1") -> "Api":
-        """The same app as somebody else sees it."""
+        """Return a client of the same app for another caller."""
         return Api(self.app, self.clock, token, peer)
 
     async def call(self, method: str, path: str, **options: Any) -> Answer:
-        """The answer, which is one that the published contract knows."""
+        """Send a request and return the response, which must be one that the published contract allows."""
         if "/platform/settings/secrets/" in path and isinstance(options.get("json"), dict):
             remember_secret(str(options["json"].get("value", "")))
         headers = httpx2.Headers(options.pop("headers", {}))
@@ -70,7 +70,7 @@ class Api:
         return Answer(response.status_code, response.headers, response.content)
 
     async def published(self) -> PublishedContract:
-        """The contract, as this release publishes it."""
+        """Return the contract that this release publishes."""
         if not _published:
             _published.append(PublishedContract((await self._client.get("/openapi.json")).json()))
         return _published[0]

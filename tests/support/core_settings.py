@@ -15,7 +15,7 @@ MASTER_KEY = base64.urlsafe_b64encode(bytes(range(32))).decode().rstrip("=")
 
 
 def core_settings(database_url: Secret, **changes: Any) -> declared.CoreSettings:
-    """The settings of a Core under test; `changes` by field name, as they would stand in the environment."""
+    """Return the settings of a Core under test; `changes` go by field name, with values as in the environment."""
     values: dict[str, Any] = {
         "base_url": BASE_URL,
         "core_database_url": database_url.reveal(),
@@ -37,7 +37,7 @@ def core_settings(database_url: Secret, **changes: Any) -> declared.CoreSettings
 
 
 def jobs_settings(database_url: Secret, **changes: str) -> declared.CoreJobsSettings:
-    """The settings of Core's worker under test; `changes` by the setting's name without prefix."""
+    """Return the settings of Core's worker under test; `changes` go by the setting's name without its prefix."""
     given = {
         "CORE_DATABASE_URL": database_url.reveal(),
         "MASTER_KEY": MASTER_KEY,

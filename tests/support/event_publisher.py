@@ -1,6 +1,6 @@
-"""Whoever measures: proofs as Core signs them, events as a receiver makes them, deliveries as a publisher sends them.
+"""Proofs as Core signs them, events as receivers make them, and deliveries as publishers send them.
 
-Canonical bytes come from the library and not from the server's own assembly of them.
+The library makes the canonical bytes, not the server's own code.
 """
 
 import hashlib
@@ -27,17 +27,17 @@ STRANGER = SigningKey.from_seed("sig_c3RyYW5nZXItb2YtdGVzdH", bytes(range(9, 41)
 
 
 def core_key_body(key: SigningKey) -> dict[str, str]:
-    """A key as Core tells Audience of it."""
+    """Return a key in the form in which Core sends it to Audience."""
     return {"key_id": key.key_id, "public_key": base64url.encode(key.public_key)}
 
 
 def new_id(prefix: str, size: int = 16) -> str:
-    """An id that nobody had before; 16 bytes make 22 characters."""
+    """Return a new id; 16 bytes make 22 characters."""
     return prefix + secrets.token_urlsafe(size)
 
 
 def sign_proof(key: SigningKey, said: dict[str, Any]) -> dict[str, Any]:
-    """`said` as a proof that `key` signed."""
+    """Return `said` as a proof that `key` signed."""
     return {**said, "signature": base64url.encode(key.sign(rfc8785.dumps(said)))}
 
 
@@ -58,7 +58,7 @@ class Publisher:
         return self.api.clock.now()
 
     def proof(self, *, key: SigningKey | None = None, without: str = "", **changes: Any) -> dict[str, Any]:
-        """A genuine proof of this moment, but for `changes`, which are signed like the rest."""
+        """Return a genuine proof of this moment, except for `changes`, which are signed like the rest."""
         key, now = key or self.key, self.now()
         said: dict[str, Any] = {
             "proof_id": new_id("prf_"),
@@ -74,7 +74,7 @@ class Publisher:
         return sign_proof(key, said)
 
     def event(self, **changes: Any) -> dict[str, Any]:
-        """A genuine event of this moment, but for `changes`."""
+        """Return a genuine event of this moment, except for `changes`."""
         event = {
             "event_id": new_id("evt_"),
             "integration_id": self.integration.id,
@@ -100,7 +100,7 @@ class Publisher:
         return "sha256=" + hmac.new(key, body, hashlib.sha256).hexdigest()
 
     async def deliver(self, event: Any = None, *, api: AudienceApi | None = None, **headers: str) -> Answer:
-        """Deliver an event, or these very bytes, signed."""
+        """Sign and deliver an event, or these bytes."""
         body = event if isinstance(event, bytes) else json.dumps(self.event() if event is None else event).encode()
         sent = {"Content-Type": "application/json", "X-Svc-Signature": self.signature(body), **headers}
         stranger = AudienceApi((api or self.api).app, self.api.clock, credential=None)
@@ -108,14 +108,14 @@ class Publisher:
 
 
 async def make_publisher(api: AudienceApi, **changes: Any) -> Publisher:
-    """A publisher with a demo integration, but for `changes`, that trusts `CORE`."""
+    """Create a publisher with a demo integration, except for `changes`, that trusts `CORE`."""
     given = await api.make_integration(**{"core_key": core_key_body(CORE), **changes})
     remember_secret(given.hmac_secret)
     return Publisher(given)
 
 
 async def cut_ingestion_connection(rival: Rival) -> int:
-    """Cut the connection that Audience stores events on, as a restart of the server would; how many there were."""
+    """Cut the connections that Audience stores events on, as a restart of the database would; return how many."""
     return await rival.run(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND application_name = 'soundmark-audience-hot'"

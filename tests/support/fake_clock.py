@@ -6,7 +6,7 @@ from soundmark.kit.clock import SystemClock
 
 
 class FakeClock(SystemClock):
-    """The machine's clocks, moved on command."""
+    """The machine's clocks, which a test moves."""
 
     def __init__(self) -> None:
         self.shift = timedelta()
@@ -23,18 +23,18 @@ class FakeClock(SystemClock):
         return super().monotonic_s() + self._monotonic_shift_s
 
     def advance(self, **delta: float) -> None:
-        """Move both clocks on; a negative step moves the wall clock only, as a real one would jump."""
+        """Move both clocks forward; a negative step moves the wall clock only, as a real one would jump."""
         step = timedelta(**delta)
         self.shift += step
         self._monotonic_shift_s += max(0.0, step.total_seconds())
 
     def reset(self) -> None:
-        """Let the wall clock tell the true time again; the other one cannot go back."""
+        """Let the wall clock show the true time again; the other one cannot go back."""
         self.shift = timedelta()
         self.frozen_at = None
 
     def freeze(self) -> datetime:
-        """Stop the wall clock at a whole second, which is answered."""
+        """Stop the wall clock at a whole second and return it."""
         self.frozen_at = datetime.now(UTC).replace(microsecond=0)
         self.shift = timedelta()
         return self.frozen_at

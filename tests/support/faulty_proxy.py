@@ -1,4 +1,4 @@
-"""A proxy between a client and a service that loses requests and answers on command."""
+"""A proxy between a client and a service that loses requests and responses on command."""
 
 import socket
 import socketserver
@@ -14,7 +14,7 @@ Fault = Literal["none", "request lost", "answer lost", "half an answer"]
 
 @dataclass(frozen=True)
 class ProxiedRequest:
-    """One request that came by."""
+    """A request that passed."""
 
     method: str
     path: str
@@ -23,7 +23,7 @@ class ProxiedRequest:
 
 
 class FaultyProxy(socketserver.ThreadingTCPServer):
-    """Passes everything on; `faults` befall the requests whose path contains `where`, one after the other."""
+    """Passes everything on; the requests whose path contains `where` meet the `faults`, one after the other."""
 
     daemon_threads = True
 
@@ -56,7 +56,7 @@ class FaultyProxy(socketserver.ThreadingTCPServer):
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """No request goes any further until the block ends."""
+        """Hold every request until the block ends."""
         self._open.clear()
         yield
         self._open.set()

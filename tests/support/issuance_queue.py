@@ -1,4 +1,4 @@
-"""Who waits to be issued something."""
+"""The batches in which Core issues Codes."""
 
 import asyncio
 from typing import Any
@@ -9,7 +9,7 @@ from soundmark.kit.groups import Groups
 
 
 class IssuanceQueue:
-    """Counts who has joined a line to be issued something, in whatever thread Core runs."""
+    """Counts the requests that have joined a batch to be issued, in whatever thread Core runs."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.joined = 0

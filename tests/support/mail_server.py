@@ -1,4 +1,4 @@
-"""A real SMTP server on a loopback socket: it keeps what it is sent, and misbehaves on command."""
+"""A real SMTP server on a loopback socket that keeps its mail and misbehaves on command."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ USERNAME, PASSWORD = "mailer", "swordfish-of-the-mail-server"
 
 @dataclass(frozen=True)
 class Received:
-    """One mail that was taken, or would have been."""
+    """A mail that was accepted, or would have been."""
 
     sender: str
     recipient: str
@@ -48,14 +48,14 @@ class Received:
 
     @property
     def token(self) -> str:
-        """The invitation's secret, as a person finds it in the text."""
+        """Return the invitation's secret, as a person finds it in the text."""
         (token,) = [line for line in self.part("plain").splitlines() if line.startswith("xin_")]
         return token
 
 
 @dataclass
 class MailServer:
-    """What it answers, to be changed while it runs."""
+    """What the server answers; a test changes it while the server runs."""
 
     port: int = 0
     received: list[Received] = field(default_factory=list)
@@ -66,7 +66,7 @@ class MailServer:
     is_hanging: bool = False  # At DATA, after the mail is complete.
 
     async def until_received(self, count: int = 1) -> None:
-        """So many mails are complete; nothing is answered to the last one yet, if it hangs."""
+        """Wait for this many complete mails; a server that hangs has not answered the last one."""
         async with asyncio.timeout(60):
             while len(self.received) < count:  # noqa: ASYNC110 - aiosmtpd knows no events
                 await asyncio.sleep(0.01)
@@ -118,7 +118,7 @@ async def running_mail_server(
     knows_utf8: bool = True,
     host: str = "127.0.0.1",
 ) -> AsyncIterator[MailServer]:
-    """A mail server; with a certificate it speaks TLS, after STARTTLS unless it does from the start."""
+    """Run a mail server; with a certificate it speaks TLS, after STARTTLS unless it does from the start."""
     handler = MailServer()
     loop = asyncio.get_running_loop()
     context = certificate.server_context() if certificate else None
@@ -155,7 +155,7 @@ async def running_mail_server(
 
 @dataclass(frozen=True)
 class Certificate:
-    """A certificate that signed itself, and its key, in two files."""
+    """A self-signed certificate and its key, in two files."""
 
     certificate_file: Path
     key_file: Path
@@ -167,7 +167,7 @@ class Certificate:
 
 
 def make_certificate(folder: Path, *addresses: str) -> Certificate:
-    """A certificate for these IP addresses."""
+    """Make a certificate for these IP addresses."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "mail.test")])
     now = dt.datetime.now(dt.UTC)
@@ -191,7 +191,7 @@ def make_certificate(folder: Path, *addresses: str) -> Certificate:
 
 
 async def configure_mail(api: Api, server: MailServer) -> None:
-    """Have the administrators of a platform configure that mail server."""
+    """Configure this mail server as a platform administrator."""
     values = {
         "smtp_host": "127.0.0.1",
         "smtp_port": server.port,

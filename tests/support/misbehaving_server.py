@@ -1,4 +1,4 @@
-"""A server that misbehaves on command: other people's HTTP, written by hand, byte by byte."""
+"""A server that misbehaves on command, written byte by byte."""
 
 import asyncio
 import contextlib
@@ -10,14 +10,14 @@ Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Non
 
 @dataclass
 class MisbehavingServer:
-    """Answers every request of one server; what it was sent is kept."""
+    """A running server that keeps the requests that it received."""
 
     url: str
     requests: list[bytes] = field(default_factory=list)
 
 
 def answer(body: bytes = b"", *, status: str = "200 OK", media_type: str = "application/json") -> Behaviour:
-    """Answers like anybody else."""
+    """Answer properly."""
     head = (
         f"HTTP/1.1 {status}\r\ncontent-type: {media_type}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
     )
@@ -25,7 +25,7 @@ def answer(body: bytes = b"", *, status: str = "200 OK", media_type: str = "appl
 
 
 def raw(data: bytes) -> Behaviour:
-    """Sends these bytes and hangs up."""
+    """Send these bytes and hang up."""
 
     async def behave(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(data)
@@ -35,23 +35,23 @@ def raw(data: bytes) -> Behaviour:
 
 
 async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-    """Never answers; leaves when the caller does."""
+    """Never answer; leave when the caller does."""
     await reader.read()
 
 
 async def slow_headers(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Sends one header after the other, each before any single wait is over, without an end."""
+    """Send one header after the other without an end, each within any single timeout."""
     await _without_end(writer, b"HTTP/1.1 200 OK\r\n", b"x-more: yes\r\n", pause_s=0.1)
 
 
 async def dripping(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Sends a byte of the body now and then, without an end."""
+    """Send a byte of the body now and then, without an end."""
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n"
     await _without_end(writer, head, b" ", pause_s=0.1)
 
 
 async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Sends the body as fast as it is read, without an end."""
+    """Send the body as fast as it is read, without an end."""
     head = b"HTTP/1.1 200 OK\r\ncontent-type: audio/wav\r\ntransfer-encoding: chunked\r\n\r\n"
     await _without_end(writer, head, b"10000\r\n" + b"x" * 0x10000 + b"\r\n", pause_s=0)
 
@@ -66,7 +66,7 @@ async def _without_end(writer: asyncio.StreamWriter, head: bytes, piece: bytes, 
 
 @contextlib.asynccontextmanager
 async def misbehaving_server(behave: Behaviour) -> AsyncIterator[MisbehavingServer]:
-    """A real loopback server that does `behave` to every request."""
+    """Run a loopback server that does `behave` on every request."""
     server_side: set[asyncio.Task[None]] = set()
     told = MisbehavingServer("")
 

@@ -1,4 +1,4 @@
-"""What reads access tokens, patient and impatient."""
+"""The reader of access tokens, with a long or a short deadline."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator
@@ -23,7 +23,7 @@ async def reading_tokens_of(issuer: OidcIssuer, clock: FakeClock) -> AsyncIterat
 
 @contextlib.contextmanager
 def impatient(access: OidcAccess) -> Iterator[None]:
-    """The deadline is short, for an issuer that will not answer; a good one on a busy machine is given its time."""
+    """Shorten the deadline for an issuer that never answers; a good one on a busy machine needs the long one."""
     access._keys._timeout_s = IMPATIENCE_S  # type: ignore[misc]  # final everywhere else  # a fault is injected
     yield
     access._keys._timeout_s = PATIENCE_S  # type: ignore[misc]  # final everywhere else

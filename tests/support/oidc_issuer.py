@@ -1,4 +1,4 @@
-"""An OpenID Connect issuer on a real socket: it mints keys and tokens, and misbehaves on command."""
+"""An OpenID Connect issuer on a real socket that makes keys and tokens, and misbehaves on command."""
 
 import asyncio
 import base64
@@ -24,7 +24,7 @@ JWKS = f"{REALM}/certs"
 
 @dataclass(frozen=True)
 class IssuerKey:
-    """A key pair as an issuer holds it; `alg` is what it signs with."""
+    """A key pair of an issuer; `alg` is the algorithm that it signs with."""
 
     kid: str
     alg: str
@@ -32,7 +32,7 @@ class IssuerKey:
 
     @property
     def jwk(self) -> dict[str, Any]:
-        """Its public half, as issuers publish it."""
+        """Return the public half, as issuers publish it."""
         public = self.private.public_key()
         kind = {"RS256": RSAAlgorithm, "PS256": RSAAlgorithm, "ES256": ECAlgorithm, "EdDSA": OKPAlgorithm}[self.alg]
         members: dict[str, Any] = kind.to_jwk(public, as_dict=True)  # type: ignore[attr-defined]  # each has it
@@ -47,7 +47,7 @@ def _rsa(number: int, bits: int = 2048) -> rsa.RSAPrivateKey:
 
 
 def make_issuer_key(kid: str, alg: str = "RS256", number: int = 0) -> IssuerKey:
-    """A key pair; RSA ones are made once for each `number`, because that takes long."""
+    """Return a key pair; the RSA key of each `number` is made once, because that takes long."""
     if alg in {"RS256", "PS256"}:
         return IssuerKey(kid, alg, _rsa(number))
     private = ec.generate_private_key(ec.SECP256R1()) if alg == "ES256" else ed25519.Ed25519PrivateKey.generate()
@@ -55,7 +55,7 @@ def make_issuer_key(kid: str, alg: str = "RS256", number: int = 0) -> IssuerKey:
 
 
 class OidcIssuer:
-    """What it publishes, what it signs with, and how it behaves, all to be changed while it runs."""
+    """An issuer whose documents, keys and behaviour a test changes while it runs."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.clock = clock
@@ -69,12 +69,12 @@ class OidcIssuer:
         self._connections: set[asyncio.Task[None]] = set()
 
     def reset(self) -> None:
-        """Behave well, with the key that there was first."""
+        """Behave well again, with the first key."""
         self.keys, self.jwks, self.discovery, self.behaviour = [make_issuer_key("first")], None, {}, {}
         self.asked.clear()
 
     def claims(self, subject_id: str = "alice", **changes: Any) -> dict[str, Any]:
-        """What an access token says that the console is given by a login with a second factor; None takes out."""
+        """Return the claims of an access token for the console after a login with a second factor; None removes one."""
         now = int(self.clock.unix_s())
         claims = {
             "iss": self.url,
@@ -92,24 +92,24 @@ class OidcIssuer:
         return {name: value for name, value in claims.items() if value is not None}
 
     def token(self, subject_id: str = "alice", *, by: IssuerKey | None = None, **changes: Any) -> str:
-        """An access token, signed with the newest key, or another."""
+        """Return an access token signed with the newest key, or with another."""
         return self.signed(self.claims(subject_id, **changes), by=by)
 
     def signed(self, claims: Any, *, by: IssuerKey | None = None, **header: Any) -> str:
-        """Any claims, or the bytes that stand for them, signed; a header of None is left out."""
+        """Sign any claims, or the bytes that stand for them; a header of None is left out."""
         by = by or self.keys[-1]
         headers = {name: value for name, value in {"kid": by.kid, **header}.items() if value is not None}
         payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
         return jwt.PyJWS().encode(payload, by.private, by.alg, headers=headers)
 
     def signed_as(self, header: dict[str, Any], claims: Any, *, by: IssuerKey | None = None) -> str:
-        """Any claims under exactly this header, beside `alg` and `kid`, each of which it may replace."""
+        """Sign any claims under exactly this header, which may replace `alg` and `kid`."""
         by = by or self.keys[-1]
         whole = {"alg": by.alg, "kid": by.kid, **header}
         return self.signed_bytes(json.dumps(whole).encode(), claims, by=by)
 
     def signed_bytes(self, header: bytes, claims: Any, *, by: IssuerKey | None = None) -> str:
-        """Whatever stands for a header and for claims, with a signature that is genuine."""
+        """Sign any bytes as header and claims; the signature is genuine."""
         by = by or self.keys[-1]
         payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
         text = f"{encode_part(header)}.{encode_part(payload)}"
@@ -118,7 +118,7 @@ class OidcIssuer:
 
     @property
     def readings_count(self) -> int:
-        """How often its keys were asked for."""
+        """Return how often the keys were requested."""
         return self.asked.count(JWKS)
 
     async def start(self) -> None:
@@ -136,7 +136,7 @@ class OidcIssuer:
 
     @contextlib.asynccontextmanager
     async def down(self) -> AsyncIterator[None]:
-        """Nobody listens, until the block ends."""
+        """Stop listening until the block ends."""
         await self.stop()
         yield
         await self.start()
@@ -164,18 +164,18 @@ class OidcIssuer:
 
 
 def make_unsigned_token(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"") -> str:
-    """A token put together by hand."""
+    """Put a token together by hand."""
     return ".".join(map(encode_part, (json.dumps(header).encode(), json.dumps(claims).encode(), signature)))
 
 
 def encode_part(part: bytes) -> str:
-    """A part of a token: base64url without padding."""
+    """Encode a part of a token: base64url without padding."""
     return base64.urlsafe_b64encode(part).decode().rstrip("=")
 
 
 @contextlib.asynccontextmanager
 async def running_issuer(clock: FakeClock) -> AsyncIterator[OidcIssuer]:
-    """An issuer that answers."""
+    """Run an issuer."""
     issuer = OidcIssuer(clock)
     await issuer.start()
     try:

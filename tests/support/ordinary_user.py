@@ -1,4 +1,4 @@
-"""Running our command as an ordinary user, also where the tests run as root and nothing of theirs is within reach."""
+"""The `soundmark` command as an ordinary user, even where the tests run as root in a private folder."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ _LEFT_OUT = shutil.ignore_patterns("__pycache__", "test", "tests", "idlelib", "s
 
 @dataclass(frozen=True, slots=True)
 class OrdinaryUser:
-    """How to start `soundmark` as somebody without privileges, and who that is; `uid` may be our own."""
+    """An unprivileged user and the command that starts `soundmark` for them; `uid` may be our own."""
 
     uid: int
     gid: int
@@ -51,9 +51,9 @@ def ordinary_user() -> Iterator[OrdinaryUser]:
 
 
 class _Reachable:
-    """The interpreter, what is installed and our sources, all in a place where everybody may read.
+    """A copy of the interpreter, the installed packages and our sources that everybody may read.
 
-    A virtual environment below /root, or a checkout in somebody's private folder, cannot be tried otherwise.
+    Without it, nobody else could run a virtual environment below /root or a checkout in a private folder.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -84,7 +84,7 @@ class _Reachable:
 
 
 def _link(source: str, target: str) -> str:
-    """The same file under a second name where that can be and is enough, else a copy that everybody may read."""
+    """Link the file where that is possible and enough, otherwise make a copy that everybody may read."""
     mode = Path(source).stat().st_mode
     wanted = mode | (0o555 if mode & 0o100 else 0o444)
     if mode == wanted:

@@ -11,20 +11,20 @@ from support.tenant import Tenant, make_tenant
 
 @dataclass(frozen=True)
 class People:
-    """Whoever the issuer knows, as callers of one Core."""
+    """The people that the issuer knows, as callers of one Core."""
 
     api: Api
     issuer: OidcIssuer
 
     def person(self, subject_id: str, **claims: Any) -> Api:
-        """One person after a login with a second factor just now, but for `claims`."""
+        """Return a client for a person who just logged in with a second factor, except for `claims`."""
         return self.api.other(token=self.issuer.token(subject_id, **claims))
 
     async def tenant_of(self, subject_id: str) -> Tenant:
-        """A new organisation with one project that the person owns."""
+        """Create an organisation with one project that the person owns."""
         return await make_tenant(self.person(subject_id))
 
     async def member(self, tenant: Tenant, rival: Rival, subject_id: str, role: str) -> Tenant:
-        """The organisation as a person sees it who has this role there from now on."""
+        """Give a person this role and return the organisation as they see it."""
         await tenant.make_member(rival, subject_id, role)
         return Tenant(self.person(subject_id), tenant.organization_id, tenant.project_id)

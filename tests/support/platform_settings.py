@@ -1,4 +1,4 @@
-"""The platform settings as those who administer the platform see and change them."""
+"""The platform settings as platform administrators see and change them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the server publishes about itself, held against what it really answers."""
+"""The published OpenAPI document, compared with every response."""
 
 import json
 import re
@@ -13,7 +13,7 @@ LINES_TYPE: Final = "application/x-ndjson"
 
 
 class PublishedContract:
-    """An OpenAPI document that every answer of a test is compared with."""
+    """An OpenAPI document that every response of a test must match."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.document: Final = document
@@ -26,7 +26,7 @@ class PublishedContract:
         self._validators: Final[dict[str, Draft202012Validator]] = {}
 
     def check(self, response: httpx2.Response) -> None:
-        """Fail unless the document says that this operation can answer this."""
+        """Fail unless the document allows this response of this operation."""
         operation = self._operation(response.request.method, response.request.url.path)
         if operation is None:
             return
@@ -48,7 +48,7 @@ class PublishedContract:
             self.validator(content["schema"]).validate(response.json())
 
     def validator(self, schema: Mapping[str, Any]) -> Draft202012Validator:
-        """What validates values against a schema that stands somewhere in the document."""
+        """Return a validator for a schema of the document."""
         key = repr(schema)
         if key not in self._validators:
             self._validators[key] = Draft202012Validator(
@@ -58,7 +58,7 @@ class PublishedContract:
         return self._validators[key]
 
     def _entry_schema(self, operation: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What each line of a download is: an entry of the page that is answered as JSON."""
+        """Return the schema of a line of a download: an entry of the JSON page."""
         page = operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
         entry: Mapping[str, Any] = self.document["components"]["schemas"][page]["properties"]["data"]["items"]
         return entry

@@ -1,4 +1,4 @@
-"""Requests written by hand: a client library would tidy up what is to be sent."""
+"""Requests written by hand, which a client library would tidy up."""
 
 import socket
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", 
 
 @dataclass(frozen=True)
 class RawAnswer:
-    """What came back; names of headers have no case."""
+    """A response; its header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -19,7 +19,7 @@ class RawAnswer:
 
 
 def send_raw(url: str, target: bytes, *, method: str = "GET", headers: Mapping[str, str] | None = None) -> RawAnswer:
-    """Send one request with exactly this target, on a connection of its own."""
+    """Send one request with exactly this target on its own connection."""
     where = urlsplit(url)
     lines = {"Host": where.netloc, "Connection": "close", **(headers or {})}
     head = b"".join(f"{name}: {value}\r\n".encode() for name, value in lines.items())

@@ -1,4 +1,4 @@
-"""An identity provider that others wrote, `oidc-provider` from npm, and people who sign in with it by a browser."""
+"""An identity provider by others, `oidc-provider` from npm, and people who sign in to it with a browser."""
 
 import base64
 import contextlib
@@ -28,7 +28,7 @@ END_S = 20
 
 @contextlib.contextmanager
 def running_providers() -> Iterator[dict[str, str]]:
-    """The addresses of four providers by the algorithm that each signs with; they end with the block."""
+    """Run four providers and yield their URLs by the algorithm that each signs with."""
     assert (FOLDER / "node_modules").is_dir(), "`make test-tools` installs the provider"
     with subprocess.Popen(
         [NODE, "server.mjs"], cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -45,7 +45,7 @@ def running_providers() -> Iterator[dict[str, str]]:
 
 @dataclass(frozen=True)
 class Login:
-    """What a client was given for one login."""
+    """The tokens of one login."""
 
     tokens: dict[str, Any] = field(repr=False)
 
@@ -55,7 +55,7 @@ class Login:
 
 @dataclass(frozen=True)
 class Browser:
-    """Somebody who signs in with one provider, anew each time; it signs with `alg`."""
+    """A person who signs in to one provider, which signs with `alg`."""
 
     issuer: str
     alg: str
@@ -69,7 +69,7 @@ class Browser:
         resource: str | None = API,
         response_type: str = "code",
     ) -> Login:
-        """Sign in by the authorization code flow with PKCE, or by another flow that `response_type` names."""
+        """Sign in with the authorization code flow and PKCE, or with the flow that `response_type` names."""
         challenge = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).decode().rstrip("=")
         query = {
             "client_id": client_id,
@@ -111,7 +111,7 @@ class Browser:
             )
 
     async def userinfo(self, login: Login) -> str:
-        """Ask who the person is; the answer is a signed JWT. It takes a token that was given for no resource."""
+        """Ask for the userinfo, a signed JWT; the access token must not name a resource."""
         async with _client() as client:
             answer = await client.get(f"{self.issuer}/me", headers={"Authorization": f"Bearer {login['access_token']}"})
         assert answer.status_code == 200, answer.text
@@ -119,7 +119,7 @@ class Browser:
         return answer.text
 
     async def sign_in_as_machine(self, resource: str = API) -> Login:
-        """Give the machine a token of its own, in which nobody takes part."""
+        """Get a token for the machine itself, without a person."""
         async with _client() as client:
             return Login(await self._token(client, auth=MACHINE, grant_type="client_credentials", resource=resource))
 
@@ -148,7 +148,7 @@ class Browser:
 
 
 def read_part(token: str, number: int) -> dict[str, Any]:
-    """The header (0) or the claims (1) of a token."""
+    """Return the header (0) or the claims (1) of a token."""
     text = token.split(".")[number]
     return dict(json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))))
 

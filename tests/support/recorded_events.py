@@ -1,4 +1,4 @@
-"""Recorded events without their ingestion, and what a report must say of them: a model in plain Python."""
+"""Recorded events without their ingestion, and a model in plain Python of their report."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True)
 class RecordedEvent:
-    """An event, as far as anything is kept of it."""
+    """The stored part of an event."""
 
     at: datetime
     token: int
@@ -32,7 +32,7 @@ class RecordedEvent:
 
 
 def store_events(url: Secret, integration_id: str, events: Sequence[RecordedEvent]) -> None:
-    """Put events into the database as ingestion does, in one transaction."""
+    """Write events to the database as ingestion does, in one transaction."""
     with psycopg.connect(url.reveal()) as connection:
         found = connection.execute("SELECT number FROM integrations WHERE id = %s", [integration_id]).fetchone()
         assert found is not None, "the integration exists"
@@ -55,7 +55,7 @@ def store_events(url: Secret, integration_id: str, events: Sequence[RecordedEven
 
 
 def store_integrity_days(url: Secret, integration_id: str, days: dict[date, tuple[int, int, int]]) -> None:
-    """Put counters of integrity into the database."""
+    """Write integrity counters to the database."""
     with psycopg.connect(url.reveal()) as connection, connection.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO integrity_days (integration, day, event_replays, code_token_duplicates, proof_replays)"
@@ -73,7 +73,7 @@ def midnight(day: date) -> datetime:
 
 
 async def read_report(given: AudienceIntegration, *, accept: str = "application/json", **query: str) -> Answer:
-    """What Core is answered when it asks for a report."""
+    """Ask for a report as Core does."""
     return await given.api.call(
         "GET", f"/v1/reports/{given.id}", params={**given.query, **query}, headers={"Accept": accept}
     )
@@ -87,7 +87,7 @@ def expected_report(
     integrity: dict[date, tuple[int, int, int]],
     now: datetime,
 ) -> dict[str, Any]:
-    """What the report must be."""
+    """Return the report that Audience must send."""
     kept_from = midnight(now.date() - timedelta(days=given.view["retention_days"]))
     from_at = parse_timestamp(query["from"]) if "from" in query else kept_from
     to_at = parse_timestamp(query["to"]) if "to" in query else now
@@ -141,7 +141,7 @@ def expected_report(
 def expected_rows(
     events: Iterable[RecordedEvent], name: str, key_of: Callable[[RecordedEvent], K], *, has_reach: bool = False
 ) -> list[dict[str, Any]]:
-    """One dimension."""
+    """Return the rows of one dimension."""
     grouped: dict[K, list[int]] = {}
     for event in events:
         grouped.setdefault(key_of(event), []).append(event.token)
@@ -153,7 +153,7 @@ def expected_rows(
 
 
 def assert_reconciles(said: dict[str, Any]) -> None:
-    """Every sum that the contract names."""
+    """Check every sum that the contract names."""
     events, reach = said["events"], said["estimated_reach"]
     for dimension in ("by_day", "by_receiver", "by_campaign", "by_xr_code", "by_country"):
         assert sum(row["events"] for row in said[dimension]) == events, dimension
@@ -168,7 +168,7 @@ def assert_reconciles(said: dict[str, Any]) -> None:
 
 
 def cells(content: bytes) -> list[tuple[str, ...]]:
-    """The rows of a CSV, without its head, which is checked."""
+    """Return the rows of a CSV after checking its header."""
     rows = [tuple(row) for row in csv.reader(io.StringIO(content.decode(), newline=""))]
     assert rows[0] == ("dimension", "key", "metric", "value")
     return rows[1:]

@@ -1,4 +1,4 @@
-"""A real Redis of a test's own."""
+"""A real Redis server for one test."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 
 class RedisServer:
-    """A redis-server that keeps nothing, on one loopback port; it can be ended, started again and hung."""
+    """A redis-server without persistence on one loopback port; a test can stop, start and hang it."""
 
     def __init__(self, port: int, folder: Path) -> None:
         self.port = port
@@ -45,7 +45,7 @@ class RedisServer:
 
     @contextlib.contextmanager
     def hanging(self) -> Iterator[None]:
-        """It takes what it is sent, and answers when the block is over."""
+        """Keep it from answering until the block ends."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
         try:
@@ -59,7 +59,7 @@ class RedisServer:
 
 @contextlib.asynccontextmanager
 async def running_redis() -> AsyncIterator[RedisServer]:
-    """A server that runs until the block ends."""
+    """Run a server until the block ends."""
     assert shutil.which("redis-server"), "redis-server is needed: `make test-tools` installs it"
     # Bound by us too and never listening, the port is nobody's but the server's, also while it is down.
     with tempfile.TemporaryDirectory() as folder, socket.socket() as reserved:

@@ -1,4 +1,4 @@
-"""The production apps, running: over ASGI in this event loop, or on a loopback socket in a thread."""
+"""The production apps, running over ASGI in this event loop or on a loopback socket in a thread."""
 
 import asyncio
 import contextlib
@@ -20,9 +20,9 @@ from support.fake_clock import FakeClock
 
 @contextlib.asynccontextmanager
 async def running_core(settings: declared.CoreSettings, clock: FakeClock | None = None) -> AsyncIterator[Api]:
-    """The production app with its lifespan running, and a client that is the operator.
+    """Run the production app with its lifespan, and yield a client of the operator.
 
-    Raises: what the app refuses to start with.
+    Raises: the error with which the app refuses to start.
     """
     clock = clock or FakeClock()
     app = create_app(settings, clock=clock)
@@ -32,9 +32,9 @@ async def running_core(settings: declared.CoreSettings, clock: FakeClock | None 
 
 @contextlib.asynccontextmanager
 async def running_lifespan(app: AsgiApp) -> AsyncIterator[None]:
-    """Its lifespan runs, from start to stop.
+    """Run the lifespan of an app, from start to stop.
 
-    Raises: what the app refuses to start with.
+    Raises: the error with which the app refuses to start.
     """
     to_app: asyncio.Queue[dict[str, str]] = asyncio.Queue()
     from_app: asyncio.Queue[Any] = asyncio.Queue()
@@ -52,7 +52,7 @@ async def running_lifespan(app: AsgiApp) -> AsyncIterator[None]:
 
 
 class _AnnouncedServer(uvicorn.Server):
-    """uvicorn that says when it listens, or that it never will."""
+    """A uvicorn server that reports when it listens, or that it never will."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -67,7 +67,7 @@ class _AnnouncedServer(uvicorn.Server):
 
 @contextlib.contextmanager
 def served_in_thread(app: Any) -> Iterator[str]:
-    """An ASGI app on a real loopback socket that takes connections; its address."""
+    """Serve an ASGI app on a real loopback socket and yield its URL."""
     server = _AnnouncedServer(uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=2))
     with sockets.shared_socket("127.0.0.1", 0) as sock:
         thread = threading.Thread(target=server.run, args=([sock],), daemon=True)
@@ -83,7 +83,7 @@ def served_in_thread(app: Any) -> Iterator[str]:
 
 
 def running_audio() -> contextlib.AbstractContextManager[str]:
-    """The real audio component on a real socket."""
+    """Serve the real audio component on a real socket."""
     return served_in_thread(
         create_audio_app(declared.read(declared.AudioSettings, {"SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL}))
     )

@@ -1,4 +1,4 @@
-"""What may stand in no log, and a look at every log that the test run captures."""
+"""What no log may contain, searched for in every log that the test run captures."""
 
 import re
 
@@ -12,11 +12,11 @@ _made: set[str] = set()
 
 
 def remember_secret(secret: str) -> None:
-    """From now on this value may stand in no log either: one that no shape tells from other text."""
+    """Search every log for this value too, which has no shape of its own."""
     if len(secret) >= _CHARS_MIN:
         _made.add(secret)
 
 
 def find_leaks(log: str) -> set[str]:
-    """The secrets in `log`: whatever looks like one, and every one that was remembered."""
+    """Return the secrets in `log`: values with the shape of one, and those that were remembered."""
     return set(SHAPES.findall(log)) | {secret for secret in _made if secret in log}

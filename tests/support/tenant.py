@@ -14,7 +14,7 @@ INTENT = {"type": "link", "action": "open", "resource": {"url": "https://example
 
 @dataclass(frozen=True)
 class Tenant:
-    """An organisation with one project, owned by the api's caller."""
+    """An organisation with one project, which the client's caller owns."""
 
     api: Api
     organization_id: str
@@ -25,7 +25,7 @@ class Tenant:
         return {"organization_id": self.organization_id}
 
     def code_body(self, **changes: Any) -> dict[str, Any]:
-        """A valid issuance body, but for `changes`."""
+        """Return a valid issuance body, except for `changes`."""
         return {
             "organization_id": self.organization_id,
             "project_id": self.project_id,
@@ -43,18 +43,18 @@ class Tenant:
         return code
 
     def campaign_body(self, **changes: Any) -> dict[str, Any]:
-        """A valid body for a campaign, but for `changes`."""
+        """Return a valid campaign body, except for `changes`."""
         return {**self.query, "project_id": self.project_id, "name": "Tonight", **changes}
 
     async def make_campaign(self, name: str = "Tonight", **changes: Any) -> dict[str, Any]:
-        """An active campaign, open unless `changes` say otherwise."""
+        """Create an active campaign, open unless `changes` say otherwise."""
         answer = await self.api.post("/v1/campaigns", json=self.campaign_body(name=name, **changes))
         assert answer.status == 201, answer.body
         campaign: dict[str, Any] = answer.json
         return campaign
 
     async def make_quota(self, rival: "Rival", monthly_code_quota: int) -> None:
-        """The organisation has a plan that allows so many Codes a month."""
+        """Give the organisation a plan with this monthly quota."""
         plan_id = f"plan_of_{monthly_code_quota}"
         await rival.run(
             "INSERT INTO plans (id, name, product, monthly_code_quota, active) VALUES (%s, %s, 'codes', %s, true)"
@@ -68,7 +68,7 @@ class Tenant:
         )
 
     def key_body(self, **changes: Any) -> dict[str, Any]:
-        """A valid body for a server key, but for `changes`."""
+        """Return a valid server key body, except for `changes`."""
         return {
             "organization_id": self.organization_id,
             "project_id": self.project_id,
@@ -83,7 +83,7 @@ class Tenant:
         return key
 
     def integration_body(self, **changes: Any) -> dict[str, Any]:
-        """A valid body for an Audience integration, but for `changes`."""
+        """Return a valid integration body, except for `changes`."""
         return {**self.query, "project_id": self.project_id, "mode": "demo", "retention_days": 14, **changes}
 
     async def make_integration(self, **changes: Any) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class Tenant:
     async def make_entitlement(
         self, rival: "Rival", mode: str = "contract", *, monthly_events: int = 5000, ends_at: datetime | None = None
     ) -> None:
-        """The organisation may measure in the mode, as far as Core knows."""
+        """Give the organisation an entitlement to the mode, in Core's database only."""
         await rival.run(
             "INSERT INTO audience_entitlements VALUES (%s, %s, %s, %s, 1, now())",
             self.organization_id,
@@ -106,7 +106,7 @@ class Tenant:
         )
 
     async def change_integration(self, action: str, integration_id: str, *, json: Any = None) -> Answer:
-        """`revoke`, `secret`, `retention` or `core-key`, in this project."""
+        """Carry out `revoke`, `secret`, `retention` or `core-key` in this project."""
         return await self.api.call(
             "PATCH" if action == "retention" else "POST",
             f"/v1/audience/integrations/{integration_id}/{action}",
@@ -119,7 +119,7 @@ class Tenant:
         return {**self.query, "project_id": self.project_id}
 
     def invitation_body(self, **changes: Any) -> dict[str, Any]:
-        """A valid invitation body, but for `changes`."""
+        """Return a valid invitation body, except for `changes`."""
         return {"organization_id": self.organization_id, "email": "ada@example.org", "role": "member", **changes}
 
     async def make_invitation(self, **changes: Any) -> dict[str, Any]:
@@ -129,11 +129,11 @@ class Tenant:
         return invitation
 
     def with_key(self, key: dict[str, Any]) -> "Tenant":
-        """The same tenant, as the server with this key sees it."""
+        """Return the tenant as the server with this key sees it."""
         return Tenant(self.api.other(token=key["secret"], peer="203.0.113.9"), self.organization_id, self.project_id)
 
     async def make_member(self, rival: "Rival", subject_id: str, role: str) -> None:
-        """A person with a role, as if by an invitation."""
+        """Give a person a role, as an invitation would."""
         await rival.run(
             "INSERT INTO members (organization_id, subject_id, email, role, created_at) VALUES (%s, %s, %s, %s, %s)",
             self.organization_id,

@@ -1,4 +1,4 @@
-"""`soundmark up` as a person runs it: the real command in processes of its own, on a data dir of the test's."""
+"""`soundmark up` as a person runs it: the real command in its own processes, on a data dir of the test."""
 
 import contextlib
 import http.client
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import psutil
 import psycopg
 
-# What it supervises, as `Up.children` names it.
+# The processes that it supervises, as `Up.children` names them.
 PROCESSES = ["serve core", "serve audience", "serve audio", "work core", "work audience", "postgres"]
 READY_S = 60
 END_S = 40
@@ -45,7 +45,7 @@ class Up:
         return self.output.read_text()
 
     def children(self) -> dict[str, psutil.Process]:
-        """The processes that it supervises, by what they do."""
+        """Return the processes that it supervises, by their role."""
         found = {}
         for child in psutil.Process(self.process.pid).children():
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -54,7 +54,7 @@ class Up:
         return found
 
     def owners(self) -> set[int]:
-        """The users that its processes run as."""
+        """Return the users that its processes run as."""
         return set(each_still_there(self.everything(), lambda process: process.uids().real))
 
     def everything(self) -> list[psutil.Process]:
@@ -63,7 +63,7 @@ class Up:
 
     def until_ready(self) -> "Up":
         until(self._is_ready, READY_S)
-        # Nobody needs the workers to be ready; but a test should find every process where it looks for it.
+        # Nothing needs the workers to be ready, but tests look for every process.
         until(lambda: set(PROCESSES) <= set(self.children()), READY_S)
         return self
 
@@ -77,7 +77,7 @@ class Up:
         return status_of(self.where[f"{component}_url"] + "/readyz") == 200
 
     def stop(self, signum: signal.Signals = signal.SIGTERM) -> int:
-        """Its exit status; nothing of it is left, however it ended."""
+        """Stop it and return its exit status; none of its processes is left."""
         everything = self.everything() if self.process.poll() is None else []
         self.process.send_signal(signum)
         status = self.process.wait(END_S)
@@ -99,7 +99,7 @@ def until(condition: Callable[[], bool], timeout_s: float) -> None:
 
 
 def each_still_there(processes: Iterable[psutil.Process], ask: Callable[[psutil.Process], Answer]) -> list[Answer]:
-    """What the processes answer, without those that ended meanwhile: PostgreSQL's own helpers come and go."""
+    """Return the answers of the processes that still run: those of PostgreSQL come and go."""
     answers = []
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -108,7 +108,7 @@ def each_still_there(processes: Iterable[psutil.Process], ask: Callable[[psutil.
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """Whether it runs no more; nobody may be there to collect it."""
+    """Return whether the process has ended; it may be waiting to be collected."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -144,7 +144,7 @@ def running_up(
     environ: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Iterator[Up]:
-    """A `soundmark up` on its way; nothing of it outlives the block."""
+    """Start `soundmark up`; none of its processes outlives the block."""
     with tempfile.NamedTemporaryFile(suffix=".txt") as output:
         process = subprocess.Popen(
             [*command, "up", "--data-dir", str(data_dir), *arguments],
@@ -174,7 +174,7 @@ def refused_up(
     command: Sequence[str] = SOUNDMARK,
     environ: Mapping[str, str] | None = None,
 ) -> str:
-    """The one line that an `up` says which refuses to run."""
+    """Return the one line with which `up` refuses to run."""
     done = subprocess.run(
         [*command, "up", "--data-dir", str(data_dir), *arguments],
         check=False,
@@ -190,10 +190,10 @@ def refused_up(
 
 @contextlib.contextmanager
 def passable_folder() -> Iterator[Path]:
-    """A folder that every user may pass through, unlike pytest's own; in memory where there is enough of it.
+    """Make a folder that every user may pass through, unlike pytest's own; in memory where there is room.
 
-    What is put on the disk by an `up` is thousands of files, and a disk that others use too takes seconds to sync
-    and remove them. That a killed process loses nothing does not depend on the kind of file system.
+    `up` writes thousands of files, and a busy disk takes seconds to sync and remove them. That a killed process loses
+    nothing does not depend on the file system.
     """
     memory = Path("/dev/shm")  # noqa: S108 - the folder in it is made by mkdtemp
     roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**30

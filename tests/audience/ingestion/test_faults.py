@@ -36,7 +36,7 @@ async def test_a_connection_that_dies_under_a_group_is_replaced_before_anything_
     assert await audience_rival.rows("SELECT count(*) FROM events") == [(2,)]
 
 
-async def test_who_loses_two_connections_is_told_so(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_a_request_that_loses_two_connections_is_refused(audience: AudienceApi, audience_rival: Rival) -> None:
     source = await make_publisher(audience)
     await source.deliver()
     body = json.dumps(source.event()).encode()

@@ -191,7 +191,7 @@ async def test_a_revoked_integration_records_nothing_more(audience: AudienceApi,
     assert await audience_rival.rows("SELECT count(*) FROM integrity_days") == [(0,)]
 
 
-async def test_an_invalid_proof_is_told_before_the_revocation(audience: AudienceApi) -> None:
+async def test_an_invalid_proof_is_refused_before_the_revocation_is_reported(audience: AudienceApi) -> None:
     source = await make_publisher(audience)
     await source.integration.change("revoke")
     event = source.event()

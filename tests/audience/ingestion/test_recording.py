@@ -141,7 +141,7 @@ async def test_what_was_recorded_is_counted_by_month_of_receipt(audience: Audien
     assert await audience_rival.rows("SELECT mode, first_day, events FROM event_months") == [("demo", first, 2)]
 
 
-async def test_a_method_that_is_not_post_is_told_so(audience: AudienceApi) -> None:
+async def test_a_method_other_than_post_is_refused(audience: AudienceApi) -> None:
     answer = await audience.call("GET", "/v1/events")
 
     assert (answer.status, answer.json["code"], answer.headers["allow"]) == (405, "method_not_allowed", "POST")

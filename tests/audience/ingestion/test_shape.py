@@ -146,7 +146,7 @@ async def test_no_error_repeats_what_was_sent(audience: AudienceApi) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"nope", b'{"a":1}}', b"\xff\xfe", b'{"a":NaN}', b'"\\ud800"', b"\xef\xbb\xbf{}"]
 )
-async def test_what_is_no_json_is_told_so_before_anything_else(audience: AudienceApi, body: bytes) -> None:
+async def test_a_body_that_is_not_json_is_refused_before_anything_else(audience: AudienceApi, body: bytes) -> None:
     source = await make_publisher(audience)
 
     answer = await source.deliver(body)

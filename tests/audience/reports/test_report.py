@@ -491,15 +491,15 @@ async def test_without_a_second_connection_it_is_counted_on_one(
     assert (await read_report(integration)).json["events"] == 41
 
 
-async def test_who_nobody_waits_for_any_more_is_not_counted_to_its_end(
+async def test_a_report_that_nobody_waits_for_is_cancelled(
     integration: AudienceIntegration, audience_rival: Rival, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else those who gave up and asked again would stand in line behind their own questions, for ever."""
     monkeypatch.setattr(service, "_NOBODY_WAITS_AFTER_S", 0.3)
     async with audience_rival.holding("LOCK TABLE measured_codes IN ACCESS EXCLUSIVE MODE"):
-        make_up = await asyncio.gather(*(read_report(integration) for _ in range(4)))
+        abandoned = await asyncio.gather(*(read_report(integration) for _ in range(4)))
 
-    assert [refused(answer) for answer in make_up] == [(503, "database_unavailable")] * 4
+    assert [refused(answer) for answer in abandoned] == [(503, "database_unavailable")] * 4
     monkeypatch.undo()
     assert (await read_report(integration)).json["period"]["to"] == format_timestamp(now)
 

@@ -32,7 +32,7 @@ async def stored(measuring: Rival) -> list[Any]:
     )
 
 
-async def test_an_integration_is_there_and_its_secret_is_told_once(
+async def test_an_integration_is_created_and_its_secret_shown_once(
     api: Api, tenant: Tenant, rival: Rival, measuring: Rival
 ) -> None:
     now = api.clock.freeze()
@@ -63,7 +63,7 @@ async def test_an_integration_is_there_and_its_secret_is_told_once(
         assert secret not in str(await rival.rows(f'SELECT t::text FROM "{table}" t')), table
 
 
-async def test_the_log_tells_who_asked_for_what_and_how_it_ended(api: Api, tenant: Tenant, rival: Rival) -> None:
+async def test_the_log_has_the_caller_the_request_and_the_outcome(api: Api, tenant: Tenant, rival: Rival) -> None:
     now = api.clock.freeze()
     await create(tenant)
     metadata = {"mode": "demo", "retention_days": 14}
@@ -107,7 +107,7 @@ async def test_the_other_modes_need_an_entitlement_of_their_own(
     assert rows == [(tenant.organization_id, mode, 70, None, 1)]
 
 
-async def test_an_entitlement_holds_until_its_end_and_audience_is_told_of_it(
+async def test_an_entitlement_holds_until_its_end_and_reaches_audience(
     api: Api, tenant: Tenant, rival: Rival, measuring: Rival
 ) -> None:
     now = api.clock.freeze()
@@ -198,7 +198,9 @@ async def test_owners_and_administrators_may_and_need_no_second_factor(people: P
     assert seen == {"alice": 201, "admin": 201, **refused}
 
 
-async def test_whoever_is_demoted_meanwhile_creates_nothing(tenant: Tenant, rival: Rival, measuring: Rival) -> None:
+async def test_a_caller_who_is_demoted_meanwhile_creates_nothing(
+    tenant: Tenant, rival: Rival, measuring: Rival
+) -> None:
     async with rival.committing("UPDATE members SET role = 'member'"):
         creating = await rival.while_waiting(create(tenant))
     assert ((await creating).status, (await creating).code) == (403, "forbidden")

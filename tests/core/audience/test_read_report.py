@@ -291,7 +291,7 @@ async def test_a_failing_audience_has_no_report(
     assert codes.status == 200
 
 
-async def test_another_report_than_the_one_asked_for_is_no_answer(
+async def test_a_report_of_another_integration_is_not_accepted(
     measured: Measured, database_url: Secret, clock: FakeClock
 ) -> None:
     """Of another integration, another filter or another period; with a member too many, or one too few."""

@@ -168,7 +168,7 @@ async def test_only_the_exact_entry_is_finalised(
 
 
 @pytest.mark.parametrize("first", ["completed", "failed"])
-async def test_of_two_who_finalise_the_first_is_told(
+async def test_of_two_outcomes_the_first_stays(
     tenant: Tenant, rival: Rival, work: WorkContext, first: FinalOutcome
 ) -> None:
     """Whoever asked and the job, at once: a terminal entry is never rewritten, and sealed once."""
@@ -207,7 +207,7 @@ async def test_a_worker_that_dies_leaves_the_rest_to_the_next(tenant: Tenant, ri
 
 
 @pytest.mark.parametrize("action", ["audience.integration_provisioning", "audience.integration_core_key_update"])
-async def test_an_integration_that_was_left_behind_is_told_of_the_key_again(
+async def test_an_integration_that_was_left_behind_gets_the_key_again(
     tenant: Tenant, rival: Rival, measuring: Rival, work: WorkContext, action: IntentAction
 ) -> None:
     """Nobody looked whether a rotation had passed it by, since whoever gave it a key died."""

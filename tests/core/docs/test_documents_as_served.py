@@ -14,7 +14,7 @@ async def ask(api: Api, path: str, headers: dict[str, str]) -> Answer:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
-async def test_a_document_is_compressed_for_whoever_takes_it(api: Api, path: str) -> None:
+async def test_a_document_is_compressed_for_clients_that_accept_it(api: Api, path: str) -> None:
     """What arrives, once it is decompressed, is the document."""
     plain, compressed = await ask(api, path, PLAIN), await ask(api, path, {"Accept-Encoding": "gzip"})
     assert (plain.status, compressed.status) == (200, 200)

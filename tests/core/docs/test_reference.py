@@ -186,7 +186,7 @@ def test_operations_stand_under_their_tag_with_method_and_path(page: Page) -> No
         "POST /v1/winds any signed-in caller or a server key with winds:write",
     ],
 )
-def test_what_an_operation_needs_is_told(page: Page, needs: str) -> None:
+def test_the_page_says_what_an_operation_requires(page: Page, needs: str) -> None:
     assert needs in page.text
 
 
@@ -225,7 +225,7 @@ def test_answers_tell_their_status_and_problems_stand_by_themselves(page: Page) 
     assert "/problems/kite_torn" in page.attributes("href")
 
 
-def test_examples_are_formatted_and_their_values_told_apart(html: str, page: Page) -> None:
+def test_examples_are_formatted_and_their_values_marked_by_kind(html: str, page: Page) -> None:
     shown = '"name": "<script>alert(1)</script>", "tail": null, "price": -1.5, "says": "a \\"quoted\\": word"'
     assert shown in page.text
     assert '<span class="json-name">&#34;tail&#34;</span>: <span class="json-value">null</span>' in html

@@ -53,7 +53,7 @@ async def test_every_algorithm_of_the_list_is_accepted(access: OidcAccess, issue
     ],
     ids=str,
 )
-async def test_a_second_factor_is_told_by_acr_or_amr(
+async def test_acr_or_amr_shows_a_second_factor(
     access: OidcAccess, issuer: OidcIssuer, changes: dict[str, Any], has_mfa: bool
 ) -> None:
     assert (await access.user_of(issuer.token(**changes))).has_mfa is has_mfa
@@ -137,7 +137,7 @@ async def test_an_address_that_is_not_verified_is_said_to_be_so(
         await access.user_of(issuer.token(**changes))
 
 
-async def test_an_unverified_address_is_not_told_of_a_bad_token(access: OidcAccess, issuer: OidcIssuer) -> None:
+async def test_a_bad_token_is_refused_before_an_unverified_address(access: OidcAccess, issuer: OidcIssuer) -> None:
     assert not await is_accepted(access, issuer.token(email_verified=False, azp="other"))
 
 

@@ -95,7 +95,7 @@ async def test_it_says_how_they_signed_in_and_whether_they_administer_the_platfo
     assert (root.has_mfa, root.is_platform_admin) == (True, True)
 
 
-async def test_a_person_whose_address_is_not_verified_is_told_so(browser: Browser, access: OidcAccess) -> None:
+async def test_a_person_without_a_verified_address_is_refused(browser: Browser, access: OidcAccess) -> None:
     with pytest.raises(EmailNotVerified):
         await access.user_of((await browser.sign_in("unverified"))["access_token"])
 

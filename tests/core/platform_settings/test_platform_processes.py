@@ -68,7 +68,7 @@ async def test_the_database_wins_over_the_environment(api: Api, db: Database, da
     assert (await find_smtp_server(process)).host == "env.example.org"
 
 
-async def test_a_value_of_the_environment_is_told_with_its_source(database_url: Secret) -> None:
+async def test_a_value_of_the_environment_is_shown_with_its_source(database_url: Secret) -> None:
     """`configured` counts a credential of the environment, whose value is as secret as any other."""
     given = {"smtp_host": "env.example.org", "smtp_password": PASSWORD, "smtp_secure": "false"}
     async with running_core(core_settings(database_url, **given)) as api:

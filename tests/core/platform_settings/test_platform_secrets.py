@@ -37,7 +37,7 @@ def test_the_names_are_the_specified_ones() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(NAMED_SECRETS))
-async def test_a_credential_is_told_of_and_never_told(api: Api, rival: Rival, name: str) -> None:
+async def test_a_credential_is_shown_as_configured_and_never_revealed(api: Api, rival: Rival, name: str) -> None:
     now = api.clock.freeze()
     answer = await put_setting(api, name, PASSWORD)
     assert (answer.status, answer.json) == (200, {"configured": True, "updated_at": format_timestamp(now)})
