@@ -9,16 +9,16 @@ from typing import Any, Final
 from psycopg_pool import AsyncConnectionPool
 
 from soundmark.audience.domain.packing import country_number
-from soundmark.audience.domain.retention import first_day_of_month
 from soundmark.audience.hot.delivery import RECORDED, Delivery, Outcome
-from soundmark.audience.hot.event import UnreadEvent
 from soundmark.audience.hot.ingest import Ingest
 from soundmark.audience.hot.source import TRANSITION, Source, refusal_at, source_of
 from soundmark.audience.secrets import open_hmac_secret
-from soundmark.audience.store import ingestion as sql
+from soundmark.audience.store import ingestion
 from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.months import month_of
+from soundmark.kit.postgres import Tx
 from soundmark.kit.problems import Problem
 from soundmark.kit.rate_limit import LocalRateLimit
 from soundmark.kit.refusals import ClientAddresses, RefusalLimit
@@ -57,7 +57,6 @@ class OneByOne:
         self._sealer: Final = Sealer(parse_master_key(settings.master_key.reveal()), SystemEntropy())
         self._clock: Final = SystemClock()
         self._opening: asyncio.Task[None] | None = None
-        self._tasks: Final[set[asyncio.Task[None]]] = set()
         clients = ClientAddresses(AddressReader(()), AddressDigest(SystemEntropy()), self._clock)
         unlimited = LocalRateLimit(1_000_000_000, 1, self._clock)
         self._ingest: Final = Ingest(
@@ -72,30 +71,13 @@ class OneByOne:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self._ingest(scope, receive, send)
 
-    def deliver(self, unread: UnreadEvent, signature: bytes | None) -> Delivery:
+    async def deliver(self, delivery: Delivery) -> Outcome:
         """Judge and store one event, and commit."""
-        delivery = Delivery(unread, signature, asyncio.get_running_loop().create_future())
-        # The loop keeps no strong reference of its own.
-        task = asyncio.create_task(self._settle(delivery))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return delivery
-
-    async def _settle(self, delivery: Delivery) -> None:
-        try:
-            delivery.settled.set_result(await self._judge(delivery))
-        except Exception as error:  # noqa: BLE001 - the endpoint answers it
-            delivery.settled.set_exception(error)
-
-    async def _judge(self, delivery: Delivery) -> Outcome:
         if self._opening is None:
             self._opening = asyncio.create_task(self._pool.open())
         await self._opening
         async with self._pool.connection() as connection, connection.transaction():
-            rows = await (
-                await connection.execute(sql.FIND_SOURCES, (sql.texts([delivery.unread.integration_id or ""]),))
-            ).fetchall()
-            row = sql.SourceRow._make(rows[0])
+            (row,) = await ingestion.find_sources(Tx(connection), [delivery.unread.integration_id or ""])
             source = source_of(row, open_hmac_secret(self._sealer, row.id, row.sealed_secret))
             problem = self._refusal(delivery, source)
             if problem is not None:
@@ -113,7 +95,7 @@ class OneByOne:
         at = event.occurred_at
         occurred_ms = ((at.hour * 60 + at.minute) * 60 + at.second) * 1000 + at.microsecond // 1000
         country = None if event.country is None else country_number(event.country)
-        month = (row.organization_id, row.mode, first_day_of_month(self._clock.now()))
+        month = (row.organization_id, row.mode, month_of(self._clock.now()).first_day)
         pair = (one.token, number, one.day, number, event.xr_id, occurred_ms, event.receiver, country)
         async with connection.pipeline():
             steps = [

@@ -1,4 +1,4 @@
-"""Issuances of one organisation that wait at the same time are one transaction, and each is answered as if alone."""
+"""Issuances of one organisation that wait at the same time share a transaction, and each is answered as if alone."""
 
 import asyncio
 import contextlib
@@ -21,32 +21,32 @@ KEY = {"Idempotency-Key": "playout-2026-11-21~T18.00_a"}
 
 
 @pytest.fixture
-def lines(monkeypatch: pytest.MonkeyPatch) -> IssuanceQueue:
+def queue(monkeypatch: pytest.MonkeyPatch) -> IssuanceQueue:
     return IssuanceQueue(monkeypatch)
 
 
 async def together(
-    rival: Rival, lines: IssuanceQueue, first: Tenant, asked: Sequence[tuple[Api, dict[str, Any], dict[str, str]]]
+    rival: Rival, queue: IssuanceQueue, first: Tenant, asked: Sequence[tuple[Api, dict[str, Any], dict[str, str]]]
 ) -> list[Answer]:
-    """What is answered to those who are asked in this order while one issuance of the tenant waits."""
+    """Return the answers to requests that are made in this order while one issuance of the tenant waits."""
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         waiting = await rival.while_waiting(first.api.post("/v1/codes", json=first.code_body(issuer="The first")))
-        tasks, joined = [], lines.joined
+        tasks, before = [], queue.entered_count
         for number, (api, body, headers) in enumerate(asked, start=1):
             path = "/v1/codes/batch" if "count" in body else "/v1/codes"
             tasks.append(asyncio.create_task(api.post(path, json=body, headers=headers)))
-            await lines.until_joined(joined + number)
+            await queue.until_entered(before + number)
     assert (await waiting).status == 201
     return [await task for task in tasks]
 
 
 async def commits(rival: Rival) -> int:
-    """How many transactions have issued."""
+    """Return how many transactions have issued Codes."""
     return len(await rival.rows("SELECT DISTINCT xmin::text FROM codes"))
 
 
-async def test_they_are_one_commit_and_each_gets_its_own_code(
-    tenant: Tenant, rival: Rival, lines: IssuanceQueue
+async def test_requests_that_wait_share_one_commit_and_each_gets_its_own_code(
+    tenant: Tenant, rival: Rival, queue: IssuanceQueue
 ) -> None:
     campaign = await tenant.make_campaign()
     bodies = [
@@ -54,7 +54,7 @@ async def test_they_are_one_commit_and_each_gets_its_own_code(
         tenant.code_body(issuer="Radio Südlicht", campaign_id=campaign["id"], intent=INTENT | {"action": "other"}),
         tenant.code_body(issuer="Radio Ostlicht", count=2),
     ]
-    answers = await together(rival, lines, tenant, [(tenant.api, body, {}) for body in bodies])
+    answers = await together(rival, queue, tenant, [(tenant.api, body, {}) for body in bodies])
 
     assert await commits(rival) == 2
     for answer, body in zip(answers, bodies, strict=True):
@@ -74,7 +74,9 @@ async def test_they_are_one_commit_and_each_gets_its_own_code(
     assert told == {"xr_ids": [code["xr_id"] for code in answers[2].json["data"]]}
 
 
-async def test_why_one_is_refused_is_nobody_elses_matter(tenant: Tenant, rival: Rival, lines: IssuanceQueue) -> None:
+async def test_one_refused_request_does_not_affect_the_others(
+    tenant: Tenant, rival: Rival, queue: IssuanceQueue
+) -> None:
     archived = await tenant.make_campaign(name="Over")
     await tenant.api.post(f"/v1/campaigns/{archived['id']}/archive", params=tenant.query)
     other = await make_tenant(tenant.api)
@@ -87,7 +89,7 @@ async def test_why_one_is_refused_is_nobody_elses_matter(tenant: Tenant, rival: 
         "quota_exceeded": good | {"count": 100},
     }
     bodies = [good, *refused.values(), good]
-    answers = await together(rival, lines, tenant, [(tenant.api, body, {}) for body in bodies])
+    answers = await together(rival, queue, tenant, [(tenant.api, body, {}) for body in bodies])
 
     assert [answers[0].status, answers[-1].status] == [201, 201]
     assert [answer.code for answer in answers[1:-1]] == list(refused)
@@ -95,20 +97,20 @@ async def test_why_one_is_refused_is_nobody_elses_matter(tenant: Tenant, rival: 
     assert len(await rival.rows("SELECT 1 FROM codes")) == 3
 
 
-async def test_what_cannot_be_a_key_is_refused_beside_others(
-    tenant: Tenant, rival: Rival, lines: IssuanceQueue
+async def test_a_malformed_idempotency_key_is_refused_beside_others(
+    tenant: Tenant, rival: Rival, queue: IssuanceQueue
 ) -> None:
     good = tenant.code_body()
     answers = await together(
-        rival, lines, tenant, [(tenant.api, good, {"Idempotency-Key": "short"}), (tenant.api, good, KEY)]
+        rival, queue, tenant, [(tenant.api, good, {"Idempotency-Key": "short"}), (tenant.api, good, KEY)]
     )
     assert [answer.status for answer in answers] == [422, 201]
 
 
-async def test_one_key_in_one_group_issues_once(tenant: Tenant, rival: Rival, lines: IssuanceQueue) -> None:
+async def test_one_idempotency_key_in_one_batch_issues_once(tenant: Tenant, rival: Rival, queue: IssuanceQueue) -> None:
     same, another = tenant.code_body(), tenant.code_body(issuer="Somebody else")
     answers = await together(
-        rival, lines, tenant, [(tenant.api, same, KEY), (tenant.api, same, KEY), (tenant.api, another, KEY)]
+        rival, queue, tenant, [(tenant.api, same, KEY), (tenant.api, same, KEY), (tenant.api, another, KEY)]
     )
     assert [answer.status for answer in answers] == [201, 201, 409]
     assert answers[0].body == answers[1].body
@@ -118,18 +120,20 @@ async def test_one_key_in_one_group_issues_once(tenant: Tenant, rival: Rival, li
     assert repeated.body == answers[0].body
 
 
-async def test_what_is_left_goes_to_who_came_first(tenant: Tenant, rival: Rival, lines: IssuanceQueue) -> None:
+async def test_the_rest_of_a_quota_goes_to_the_first_requests(
+    tenant: Tenant, rival: Rival, queue: IssuanceQueue
+) -> None:
     await tenant.make_quota(rival, 4)
     good = tenant.code_body()
     bodies = [good, good | {"count": 3}, good, good, good]
-    answers = await together(rival, lines, tenant, [(tenant.api, body, {}) for body in bodies])
+    answers = await together(rival, queue, tenant, [(tenant.api, body, {}) for body in bodies])
     assert [answer.status for answer in answers] == [201, 429, 201, 201, 429]
     assert [answer.headers["RateLimit"].split(";")[1] for answer in answers] == ["r=2", "r=2", "r=1", "r=0", "r=0"]
     assert await rival.rows("SELECT issued_count FROM code_usage_days") == [(4,)]
 
 
-async def test_a_caller_who_loses_authority_while_waiting_is_refused_alone(
-    tenant: Tenant, rival: Rival, lines: IssuanceQueue
+async def test_a_key_that_is_revoked_while_its_requests_wait_is_refused_alone(
+    tenant: Tenant, rival: Rival, queue: IssuanceQueue
 ) -> None:
     key = await tenant.make_key(scopes=["codes:write"])
     caller = tenant.api.other(token=key["secret"])
@@ -137,15 +141,15 @@ async def test_a_caller_who_loses_authority_while_waiting_is_refused_alone(
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         waiting = await rival.while_waiting(tenant.api.post("/v1/codes", json=good))
         asked = [asyncio.create_task(api.post("/v1/codes", json=good)) for api in (caller, caller, tenant.api)]
-        await lines.until_joined(4)
+        await queue.until_entered(4)
         await rival.run("UPDATE api_keys SET revoked_at = now()")
     answers = [await task for task in (waiting, *asked)]
     assert [answer.status for answer in answers] == [201, 401, 401, 201]
     assert len(await rival.rows("SELECT 1 FROM codes")) == 2
 
 
-async def test_a_caller_who_is_demoted_while_waiting_is_refused_alone(
-    people: People, rival: Rival, lines: IssuanceQueue
+async def test_a_person_who_is_demoted_while_they_wait_is_refused_alone(
+    people: People, rival: Rival, queue: IssuanceQueue
 ) -> None:
     owner = await people.tenant_of("owner")
     admin = await people.member(owner, rival, "admin", "admin")
@@ -153,16 +157,16 @@ async def test_a_caller_who_is_demoted_while_waiting_is_refused_alone(
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         waiting = await rival.while_waiting(owner.api.post("/v1/codes", json=good))
         asked = [asyncio.create_task(api.post("/v1/codes", json=good)) for api in (admin.api, owner.api)]
-        await lines.until_joined(3)
+        await queue.until_entered(3)
         await rival.run("UPDATE members SET role = 'billing' WHERE role = 'admin'")
     answers = [await task for task in (waiting, *asked)]
     assert [answer.status for answer in answers] == [201, 403, 201]
 
 
-async def test_a_refusal_by_the_database_goes_to_the_request_that_caused_it(
-    tenant: Tenant, rival: Rival, lines: IssuanceQueue, monkeypatch: pytest.MonkeyPatch
+async def test_a_request_that_the_database_refuses_fails_alone(
+    tenant: Tenant, rival: Rival, queue: IssuanceQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as a token that is there already."""
+    """Such as one whose token exists already."""
     taken = (await tenant.make_code())["broadcast_token"]
     true_sign = issuing._Sitting._sign
 
@@ -173,26 +177,26 @@ async def test_a_refusal_by_the_database_goes_to_the_request_that_caused_it(
     monkeypatch.setattr(issuing._Sitting, "_sign", sign)
     good = tenant.code_body()
     asked = [(tenant.api, good, {}), (tenant.api, good | {"issuer": "Cursed"}, KEY), (tenant.api, good, {})]
-    answers = await together(rival, lines, tenant, asked)
+    answers = await together(rival, queue, tenant, asked)
     assert [answer.status for answer in answers] == [201, 500, 201]
     assert await rival.rows("SELECT issued_count FROM code_usage_days") == [(4,)]
     assert len(await rival.rows("SELECT 1 FROM codes")) == 4
     assert await rival.rows("SELECT 1 FROM issuance_receipts") == []
 
 
-async def test_a_process_that_dies_leaves_nothing_of_a_group_and_the_next_is_issued(
-    tenant: Tenant, rival: Rival, lines: IssuanceQueue
+async def test_a_lost_connection_undoes_the_batch_and_the_next_batch_is_issued(
+    tenant: Tenant, rival: Rival, queue: IssuanceQueue
 ) -> None:
     good = tenant.code_body()
     async with rival.holding("LOCK TABLE issuance_receipts IN SHARE MODE"):
         async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
             first = await rival.while_waiting(tenant.api.post("/v1/codes", json=good))
             group = [asyncio.create_task(tenant.api.post("/v1/codes", json=good, headers=KEY)) for _ in range(2)]
-            await lines.until_joined(3)
+            await queue.until_entered(3)
         assert (await first).status == 201
-        await rival.until_someone_waits()  # The group has written everything but its receipt.
+        await rival.until_someone_waits()  # The batch has written everything but its receipt.
         late = asyncio.create_task(tenant.api.post("/v1/codes", json=good))
-        await lines.until_joined(4)
+        await queue.until_entered(4)
         await rival.end_whoever_waits()
         died = [await task for task in group]
     assert [(answer.status, answer.code) for answer in died] == [(503, "database_unavailable")] * 2
@@ -202,10 +206,10 @@ async def test_a_process_that_dies_leaves_nothing_of_a_group_and_the_next_is_iss
     assert (await tenant.api.post("/v1/codes", json=good, headers=KEY)).status == 201
 
 
-async def test_a_commit_whose_response_is_lost_fails_for_all_and_is_made_once(
-    tenant: Tenant, rival: Rival, lines: IssuanceQueue, monkeypatch: pytest.MonkeyPatch
+async def test_a_commit_whose_answer_is_lost_is_reported_to_all_and_not_repeated(
+    tenant: Tenant, rival: Rival, queue: IssuanceQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where the process or its connection dies just after the commit: who asks again gets what was issued."""
+    """The process or its connection dies just after the commit: a repetition gets what was issued."""
     true_ending = Tx.ending
 
     @contextlib.asynccontextmanager
@@ -217,7 +221,7 @@ async def test_a_commit_whose_response_is_lost_fails_for_all_and_is_made_once(
 
     monkeypatch.setattr(Tx, "ending", ending)
     good = tenant.code_body()
-    lost = await together(rival, lines, tenant, [(tenant.api, good, KEY), (tenant.api, good, {})])
+    lost = await together(rival, queue, tenant, [(tenant.api, good, KEY), (tenant.api, good, {})])
     assert [(answer.status, answer.code) for answer in lost] == [(503, "database_unavailable")] * 2
     assert await rival.rows("SELECT issued_count FROM code_usage_days") == [(3,)]
 
@@ -227,14 +231,14 @@ async def test_a_commit_whose_response_is_lost_fails_for_all_and_is_made_once(
     assert len(await rival.rows("SELECT 1 FROM codes")) == 3
 
 
-async def test_a_caller_that_hangs_up_before_its_turn_gets_nothing_issued(
-    tenant: Tenant, rival: Rival, lines: IssuanceQueue
+async def test_a_caller_who_hangs_up_before_their_batch_gets_nothing_issued(
+    tenant: Tenant, rival: Rival, queue: IssuanceQueue
 ) -> None:
     good = tenant.code_body()
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         first = await rival.while_waiting(tenant.api.post("/v1/codes", json=good))
         leaving, staying = (asyncio.create_task(tenant.api.post("/v1/codes", json=good)) for _ in range(2))
-        await lines.until_joined(3)
+        await queue.until_entered(3)
         leaving.cancel()
         await asyncio.wait([leaving])
     assert [(await task).status for task in (first, staying)] == [201, 201]

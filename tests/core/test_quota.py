@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.core_client import Answer, Api
@@ -14,7 +13,7 @@ from support.rival import Rival
 from support.running_apps import running_core
 from support.tenant import Tenant, make_tenant
 
-from soundmark.core.domain.quota import Quota, month_of
+from soundmark.core.domain.quota import Quota
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp
 
@@ -128,21 +127,6 @@ async def test_a_plan_that_shrinks_below_what_was_issued_leaves_nothing(tenant: 
     answer = await issue(tenant)
     assert answer.headers["ratelimit"].startswith('"codes";r=0;')
     assert answer.code == "quota_exceeded"
-
-
-@pytest.mark.parametrize(
-    ("moment", "name", "seconds"),
-    [
-        ("2026-11-21T18:00:00+00:00", "2026-11", 9 * 86400 + 6 * 3600),
-        ("2024-02-29T23:59:59.001+00:00", "2024-02", 1),
-        ("2026-12-31T23:59:59.999999+00:00", "2026-12", 1),
-        ("2026-12-01T00:00:00+00:00", "2026-12", 31 * 86400),
-        ("2026-12-01T00:30:00+01:00", "2026-11", 1800),
-    ],
-)
-def test_months_are_those_of_utc(moment: str, name: str, seconds: int) -> None:
-    now = datetime.fromisoformat(moment).astimezone(UTC)
-    assert (month_of(now).name, month_of(now).seconds_left(now)) == (name, seconds)
 
 
 @given(st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)), st.integers(0, 9), st.integers(0, 9))  # noqa: DTZ001 - hypothesis takes bounds without a zone

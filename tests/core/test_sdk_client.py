@@ -423,14 +423,14 @@ async def test_a_repeat_while_the_first_is_still_running_gets_its_answer(
     world: World, tenant: Tenant, cluster: RunningCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client gave up waiting, asked what became of it, heard of nothing, and sent it again."""
-    lines = IssuanceQueue(monkeypatch)
+    queue = IssuanceQueue(monkeypatch)
     rival = Rival(cluster.superuser_url_of("core_spare"))
     request = tenant.issue_request()
     async with AsyncClient(world.url, world.issuer.token("owner"), timeout_s=2) as client:
         async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
             issuing = asyncio.create_task(client.codes.issue(request))
             await rival.until_someone_waits()
-            await lines.until_joined(2)
+            await queue.until_entered(2)
         code = await issuing
         assert await client.codes.list_unsettled() == ()
     assert [one.xr_id async for one in tenant.client.codes.list(organization_id=tenant.organization_id)] == [code.xr_id]

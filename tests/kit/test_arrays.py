@@ -1,7 +1,7 @@
 """Arrays as PostgreSQL reads them."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import psycopg
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soundmark.embedded.postgres import RunningCluster
-from soundmark.kit.arrays import bytes_array, text_array, time_array
+from soundmark.kit.arrays import bytes_array, plain_array, text_array, time_array
 
 AWKWARD = ["", "NULL", "null", None, ",", "{", "}", '"', "\\", '\\"', " a ", "'", "\n", "ä€😀", "%s", "\\x00", "{}"]
 # No NUL, which no text of PostgreSQL holds, and no surrogates, which are no characters.
@@ -26,6 +26,16 @@ def read(connection: psycopg.Connection, text: str, kind: str) -> list[object]:
     row = connection.execute(f"SELECT %s::{kind}[]".encode(), [text]).fetchone()
     assert row is not None, "one row"
     return list(row[0])
+
+
+@given(values=st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)))
+def test_numbers_come_back_as_they_were(connection: psycopg.Connection, values: list[int | None]) -> None:
+    assert read(connection, plain_array(values), "bigint") == values
+
+
+@given(values=st.lists(st.none() | st.dates()))
+def test_days_come_back_as_they_were(connection: psycopg.Connection, values: list[date | None]) -> None:
+    assert read(connection, plain_array(values), "date") == values
 
 
 @given(values=st.lists(st.none() | TEXTS | st.sampled_from(AWKWARD)))

@@ -1,28 +1,28 @@
-"""The batches in which Core issues Codes."""
+"""The requests that wait to be issued something."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from soundmark.kit.groups import Groups
+from soundmark.kit.batching import Batcher
 
 
 class IssuanceQueue:
-    """Counts the requests that have joined a batch to be issued, in whatever thread Core runs."""
+    """Counts the requests that have entered the queue of an organisation, in whatever thread Core runs."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.joined = 0
-        true_join = Groups.join
+        self.entered_count = 0
+        submit = Batcher.submit
 
-        async def join(groups: Groups, key: Any, *args: Any, **kwargs: Any) -> Any:
-            if key[0] == "issuing":
-                self.joined += 1
-            return await true_join(groups, key, *args, **kwargs)
+        def count_and_submit(batcher: Any, item: Any, *, queue: str = "", size: int = 1) -> Any:
+            if queue.startswith("org_"):
+                self.entered_count += 1
+            return submit(batcher, item, queue=queue, size=size)
 
-        monkeypatch.setattr(Groups, "join", join)
+        monkeypatch.setattr(Batcher, "submit", count_and_submit)
 
-    async def until_joined(self, count: int) -> None:
+    async def until_entered(self, count: int) -> None:
         async with asyncio.timeout(30):
-            while self.joined < count:  # noqa: ASYNC110 - it may happen in another thread
+            while self.entered_count < count:  # noqa: ASYNC110 - it may happen in another thread
                 await asyncio.sleep(0.005)

@@ -24,6 +24,7 @@ from soundmark.cli.service import KeyFile as KeyFile
 from soundmark.cli.service import UpDir as UpDir
 from soundmark.cli.service import find_credential, find_service
 from soundmark.kit.clock import SystemClock
+from soundmark.kit.months import month_of
 from soundmark.kit.timestamps import parse_timestamp
 
 R = TypeVar("R", bound=Record)
@@ -127,10 +128,7 @@ def quota_return(retry_after_s: float | None = None) -> str:
     To the minute, since the seconds were counted when the answer was made.
     """
     now = SystemClock().now().astimezone(UTC)
-    if retry_after_s is None:
-        moment = (now.replace(day=1) + timedelta(days=32)).replace(day=1, hour=0, minute=0)
-    else:
-        moment = now + timedelta(seconds=retry_after_s + 30)
+    moment = month_of(now).ends_at if retry_after_s is None else now + timedelta(seconds=retry_after_s + 30)
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Final
@@ -30,6 +30,7 @@ from soundmark.core.features.campaigns import routes as campaigns
 from soundmark.core.features.codes import issuance_routes as issuance
 from soundmark.core.features.codes import routes as codes
 from soundmark.core.features.codes import selection_routes as selections
+from soundmark.core.features.codes.issuing import Asked, Issued, issue_together
 from soundmark.core.features.events import routes as events
 from soundmark.core.features.invitations import routes as invitations
 from soundmark.core.features.members import routes as members
@@ -44,18 +45,19 @@ from soundmark.core.hot.lookup import BroadcastLookup
 from soundmark.core.hot.resolve import PATH_PREFIX, PROOF_HEADER_NAME, Resolve
 from soundmark.core.platform_settings import PlatformSettings
 from soundmark.core.publication import publication_routes
+from soundmark.core.store import members as members_store
+from soundmark.kit.batching import Batcher
 from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.cross_origin import CrossOrigin, Preflight
 from soundmark.kit.entropy import Entropy, SystemEntropy
-from soundmark.kit.groups import Groups
 from soundmark.kit.health import health_routes
 from soundmark.kit.http import AsgiApp, Edge, Receive, Scope, Send, install_problem_handlers
 from soundmark.kit.jobs import Queue
 from soundmark.kit.paging import Cursors
-from soundmark.kit.postgres import STATEMENT_TIMEOUT_S, Database
+from soundmark.kit.postgres import Database
 from soundmark.kit.private_call import PrivateChannel
-from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.kit.problems import DatabaseUnavailable, Problem
 from soundmark.kit.rate_limit import RateLimit, make_rate_limit
 from soundmark.kit.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.schema_version import is_current
@@ -65,8 +67,8 @@ from soundmark.kit.startup import CannotStart
 from soundmark.kit.tasks import ended
 from soundmark.settings import CoreSettings
 
-_GROUP_MAX: Final = 256  # Codes of one commit, some 50 ms for which a stop of their campaign waits; roles of one look.
-_WAITING_MAX: Final = 4096  # In one line. Beyond it the database is not keeping up.
+_BATCH_MAX: Final = 256  # Codes of one commit, some 50 ms for which a stop of their campaign waits; roles of one query.
+_WAITING_MAX: Final = 4096  # In one queue. Beyond it the database is not keeping up.
 # What pages of every origin may read, beside resolution. Contract, section 1.
 _OPEN_PATHS: Final = ("/v1/keys", "/v1/keys/history", "/openapi.json")
 _OPEN_PREFIXES: Final = ("/v1/deletion-certificates/", "/schemas/", "/problems/")
@@ -181,7 +183,8 @@ async def _running(
         with _expected_failures():
             await ctx.db.open()
             stack.push_async_callback(ctx.db.close)
-            stack.push_async_callback(ctx.groups.aclose)
+            stack.push_async_callback(ctx.roles.aclose)
+            stack.push_async_callback(ctx.issuances.aclose)
             await _require_schema(ctx.db)
             await ensure_active(ctx.db, sealer, ctx.clock, ctx.entropy)
             await ctx.custody.refresh()
@@ -190,7 +193,6 @@ async def _running(
         stack.push_async_callback(ended, keeping)
         sealing = asyncio.create_task(ctx.chain.keep_sealing(), name="audit-chain")
         stack.push_async_callback(ended, sealing)
-        lookup.start()
         stack.push_async_callback(lookup.aclose)
         stack.push_async_callback(ctx.audio.aclose)
         stack.push_async_callback(ctx.audience.aclose)
@@ -222,11 +224,16 @@ async def _require_schema(db: Database) -> None:
 
 def _context(settings: CoreSettings, sealer: Sealer, clock: Clock, entropy: Entropy) -> Context:
     db = Database(settings.core_database_url, pool_size=settings.database_pool_size, application_name="soundmark-core")
-    return Context(
+
+    async def issue(requests: Sequence[Asked]) -> list[Issued | Problem]:
+        return await issue_together(ctx, requests)
+
+    ctx = Context(
         base_url=settings.base_url,
         organizations_per_user=settings.organizations_per_user,
         db=db,
-        groups=Groups(weight_max=_GROUP_MAX, waiting_max=_WAITING_MAX, patience_s=STATEMENT_TIMEOUT_S),
+        roles=Batcher(partial(members_store.find_roles, db), size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
+        issuances=Batcher(issue, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
         clock=clock,
         entropy=entropy,
         custody=Custody(db, sealer, clock),
@@ -238,6 +245,7 @@ def _context(settings: CoreSettings, sealer: Sealer, clock: Clock, entropy: Entr
         sealer=sealer,
         queue=Queue(),
     )
+    return ctx
 
 
 def _channel(settings: CoreSettings, url: str, credential: Secret) -> PrivateChannel:

@@ -1,6 +1,6 @@
-"""The texts of PostgreSQL's arrays: what writes many rows at once spends a tenth of the driver's time on its lists.
+"""Texts of PostgreSQL's arrays, for statements on many rows: the driver takes ten times as long to adapt a list.
 
-A parameter that is such a text is cast in its statement, as in `unnest(%(ids)s::text[])`.
+The statement casts such a parameter, as in `unnest(%(ids)s::text[])`.
 Source: PostgreSQL, "Array Input and Output Syntax".
 """
 
@@ -8,18 +8,23 @@ from collections.abc import Iterable
 from datetime import datetime
 
 
+def plain_array(values: Iterable[object]) -> str:
+    """Return an array of values whose texts need no quotes, such as numbers, days, ids and hex digits; None is NULL."""
+    return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
+
+
 def text_array(values: Iterable[str | None]) -> str:
-    """The text of a `text[]`; None is NULL."""
+    """Return a `text[]`; None is NULL."""
     return "{" + ",".join(["NULL" if value is None else _quoted(value) for value in values]) + "}"
 
 
 def bytes_array(values: Iterable[bytes]) -> str:
-    """The text of a `bytea[]`."""
+    """Return a `bytea[]`."""
     return "{" + ",".join([f'"\\\\x{value.hex()}"' for value in values]) + "}"
 
 
 def time_array(values: Iterable[datetime]) -> str:
-    """The text of a `timestamptz[]` of aware times, to the microsecond."""
+    """Return a `timestamptz[]` of aware times, to the microsecond."""
     return "{" + ",".join([value.isoformat() for value in values]) + "}"
 
 

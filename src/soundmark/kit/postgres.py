@@ -1,4 +1,4 @@
-"""PostgreSQL: one visible transaction for a command, and guards against the ways that goes wrong."""
+"""PostgreSQL: one visible transaction for each command, and guards against its misuse."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from soundmark.kit import postgres_releases
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.secret import Secret
 
-EVERY_TENANT: Final = "*"  # For an operator's question that is about all of them; few tables answer it.
+EVERY_TENANT: Final = "*"  # For operators' commands on all tenants; few tables show their rows to it.
 
 Params = Mapping[str, Any]
 R = TypeVar("R")
@@ -26,10 +26,14 @@ T = TypeVar("T")
 CONNECT_TIMEOUT_S: Final = 3
 STATEMENT_TIMEOUT_S: Final = 30
 _ACQUIRE_TIMEOUT_S: Final = 3.0
-# The pool doubles its pause after every attempt that failed; given up early, the next question asks anew, and the
-# database is found again seconds after it is back and not as much later as it was gone.
+# The pool doubles its pause after every failed attempt. It gives up early and the next request starts over, so that it
+# finds the database seconds after its return, however long the outage was.
 _RECONNECT_TIMEOUT_S: Final = 2.0
 _ATTEMPTS: Final = 3
+# These are OperationalErrors too, but the server answered and the connection is sound.
+TIMEOUT_ERRORS: Final = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable)
+CONNECTION_ERRORS: Final = (psycopg.OperationalError, psycopg.InterfaceError)
+CONSTRAINT_ERRORS: Final = (psycopg.errors.IntegrityError,)
 _IN_TRANSACTION: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 _OPTIONS: Final = " ".join(
     f"-c {name}={value}"
@@ -45,12 +49,12 @@ _open_transaction: Final[ContextVar[bool]] = ContextVar("open_transaction", defa
 
 
 def assert_no_transaction(what: str) -> None:
-    """Fail loudly where `what` would hold a transaction's locks open for longer than we control."""
+    """Fail if `what` would keep a transaction open for a time that we do not control."""
     assert not _open_transaction.get(), f"{what} inside a transaction"
 
 
 def connect_options(application_name: str) -> dict[str, Any]:
-    """Keyword arguments of every connection that we open."""
+    """Return the keyword arguments of every connection that we open."""
     return {"options": _OPTIONS, "connect_timeout": CONNECT_TIMEOUT_S, "application_name": application_name}
 
 
@@ -59,13 +63,13 @@ class Tx:
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self._connection: Final = connection
-        self._round: _Round | None = None
+        self._synced: asyncio.Event | None = None
         self.is_over = False
         self.announced: Final[set[str]] = set()
 
     @property
     def connection(self) -> psycopg.AsyncConnection[Any]:
-        """The connection itself, for a library that takes part in the transaction; nobody commits on it."""
+        """The connection itself, for a library that takes part in the transaction. Nobody commits on it."""
         return self._connection
 
     def announce(self, name: str) -> None:
@@ -73,129 +77,117 @@ class Tx:
         self.announced.add(name)
 
     async def all(self, record: type[R], statement: LiteralString, params: Params | None = None) -> list[R]:
-        """Every row as a `record`, whose fields are named like the columns."""
+        """Return every row as a `record`, whose fields have the names of the columns."""
         async with self._connection.cursor(row_factory=class_row(record)) as cursor:
             await cursor.execute(statement, params)
-            await self._answered()
+            await self._until_synced()
             return await cursor.fetchall()
 
     async def one_or_none(self, record: type[R], statement: LiteralString, params: Params | None = None) -> R | None:
-        """The one row, or None. More than one is a mistake of ours."""
+        """Return the one row, or None. Several rows are a mistake of ours."""
         rows = await self.all(record, statement, params)
         assert len(rows) <= 1, "a statement for one row found several"
         return rows[0] if rows else None
 
     async def value(self, statement: LiteralString, params: Params | None = None) -> Any:
-        """The first column of the one row; None without a row."""
+        """Return the first column of the one row; None if there is no row."""
         cursor = await self._connection.execute(statement, params)
-        await self._answered()
+        await self._until_synced()
         row = await cursor.fetchone()
         return None if row is None else row[0]
 
-    async def run(self, statement: LiteralString, params: Params | None = None) -> int:
-        """Carry out a statement that answers no rows; the number of rows it touched."""
+    async def rows(self, statement: LiteralString, *values: str) -> list[tuple[Any, ...]]:
+        """Return every row as a tuple, for the hot paths: prepared, and in the binary format.
+
+        The `values` are texts of arrays (`kit.arrays`).
+        """
+        cursor = await self._connection.execute(statement, values or None, prepare=True, binary=True)
+        await self._until_synced()
+        return await cursor.fetchall()
+
+    async def run(self, statement: LiteralString, params: Params | Sequence[Any] | None = None) -> int:
+        """Execute a statement that returns no rows; return the number of rows it touched."""
         cursor = await self._connection.execute(statement, params)
-        await self._answered()
+        await self._until_synced()
         return cursor.rowcount
 
     async def run_many(self, statement: LiteralString, rows: Sequence[Params]) -> None:
-        """Carry out one statement for each of `rows`, in one round trip."""
+        """Execute one statement for each of `rows`, in one round trip."""
         async with self._connection.cursor() as cursor:
             await cursor.executemany(statement, rows)
 
     @contextlib.asynccontextmanager
-    async def together(self) -> AsyncIterator["Ask"]:
-        """What is asked in the block goes out in one go, and all answers are there when it ends.
+    async def pipeline(self) -> AsyncIterator["Send"]:
+        """Send the statements of the block in one round trip.
 
-        `ask` takes functions that carry out one statement each, which the server does one after the other in this
-        order, and gives tasks: their `result()` is there after the block, which raises what the first of them raises
-        that fails. Each statement sees what was committed before it began, as if it had been sent alone.
+        `send` takes a coroutine that executes one statement, such as a call of a store function, and returns its task,
+        whose result is there after the block. The server executes the statements in the order in which they were sent.
+        Each sees what was committed before it began, as if it had been sent alone.
+
+        Raises: the first failure.
         """
-        asked: list[asyncio.Task[Any]] = []
-        self._round = this = _Round()
+        tasks: list[asyncio.Task[Any]] = []
+        self._synced = synced = asyncio.Event()
 
-        def ask(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-            task = asyncio.create_task(work)
-            task.add_done_callback(this.note_sent)  # What fails before it sends is not waited for.
-            asked.append(task)
+        def send(statement: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+            task = asyncio.create_task(statement)
+            tasks.append(task)
             return task
 
-        raised: BaseException | None = None
         try:
             async with self._connection.pipeline() as pipeline:
-                yield ask
-                await this.until_sent(len(asked))
+                yield send
+                # The connection serves its users in order of arrival: here the tasks arrive, and the sync after them.
+                await asyncio.sleep(0)
                 await pipeline.sync()
-        except BaseException as error:  # noqa: BLE001 - raised below
-            raised = error
-            for task in asked:
+        except BaseException as error:
+            for task in tasks:
                 task.cancel()
-        self._round = None
-        this.answered.set()
-        await asyncio.gather(*asked, return_exceptions=True)
-        if raised is None:
-            for task in asked:
-                task.result()
-        elif isinstance(raised, psycopg.Error):
-            # What fails is told to whoever of them listens just then; the others are told that something failed.
-            told = [task.exception() for task in asked if not task.cancelled()]
-            raise _first_failure([*told, raised])
-        else:
-            raise raised
+            raised = [error, *await asyncio.gather(*tasks, return_exceptions=True)]
+            if isinstance(error, psycopg.Error):
+                raise _find_cause(raised) from None
+            raise
+        finally:
+            self._synced = None
+            synced.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for task in tasks:
+            task.result()
 
     @contextlib.asynccontextmanager
     async def ending(self) -> AsyncIterator[None]:
-        """What is carried out in the block goes out in one go, with the commit behind it, and answers nothing.
+        """Send the statements of the block and the commit in one round trip; none of them returns anything.
 
-        The last thing in a transaction: one round trip instead of one for each statement.
+        The last thing in a transaction.
+
+        Raises: DatabaseUnavailable if the connection is lost. The transaction may be committed all the same, so the
+            caller must not repeat it.
         """
-        async with self._connection.pipeline() as pipeline:
-            yield
-            await self._connection.execute("COMMIT")
-            await pipeline.sync()
+        try:
+            async with self._connection.pipeline() as pipeline:
+                yield
+                await self._connection.execute("COMMIT")
+                await pipeline.sync()
+        except CONNECTION_ERRORS as error:
+            raise describe_unavailable(error) from error
         self.is_over = True
 
-    async def _answered(self) -> None:
-        """Wait for the answer of a statement that was sent `together` with others."""
-        if self._round is not None:
-            await self._round.until_answered()
+    async def _until_synced(self) -> None:
+        """Wait for the answers to a pipeline; outside one there is nothing to wait for."""
+        if self._synced is not None:
+            await self._synced.wait()
 
 
-class Ask(Protocol):
-    """What `Tx.together` gives."""
+class Send(Protocol):
+    """The function that `Tx.pipeline` yields."""
 
-    def __call__(self, work: Coroutine[Any, Any, T], /) -> asyncio.Task[T]:
-        """The task of `work`."""
+    def __call__(self, statement: Coroutine[Any, Any, T], /) -> asyncio.Task[T]:
+        """Send the one statement that the coroutine executes, and return its task."""
         ...
 
 
-class _Round:
-    """Statements that go out together: each is sent and waits until all are answered."""
-
-    def __init__(self) -> None:
-        self.answered: Final = asyncio.Event()
-        self._sent: Final = asyncio.Event()
-        self._sent_count = 0
-
-    async def until_answered(self) -> None:
-        """Say that a statement is sent, and wait."""
-        self.note_sent()
-        await self.answered.wait()
-
-    async def until_sent(self, count: int) -> None:
-        """Return once `count` of them are on their way, or have failed before they could be."""
-        while self._sent_count < count:
-            self._sent.clear()
-            await self._sent.wait()
-
-    def note_sent(self, _: object = None) -> None:
-        """One more is on its way."""
-        self._sent_count += 1
-        self._sent.set()
-
-
 class Database:
-    """A pool of connections to one database, with our rules about transactions."""
+    """A pool of connections to one database, with our rules for transactions."""
 
     def __init__(self, url: Secret, *, pool_size: int, application_name: str) -> None:
         self.url: Final = url
@@ -215,7 +207,7 @@ class Database:
         )
 
     async def open(self) -> None:
-        """Connect.
+        """Open the pool.
 
         Raises: DatabaseUnavailable.
         """
@@ -227,7 +219,7 @@ class Database:
             raise DatabaseUnavailable from None
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection of the pool."""
         await self._pool.close()
 
     @contextlib.asynccontextmanager
@@ -258,11 +250,11 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def beside(self, tx: Tx) -> AsyncIterator[Tx]:
-        """A second snapshot, on a connection of its own, that sees exactly what the snapshot `tx` sees.
+        """Begin a second snapshot, on a connection of its own, that sees exactly what the snapshot `tx` sees.
 
-        For reading in two halves what is too much for one of the server's processes. Of a snapshot without a tenant.
+        So two of the server's processes can share the reading. `tx` has no tenant.
 
-        Raises: DatabaseUnavailable, also where no second connection is free.
+        Raises: DatabaseUnavailable, also if no second connection is free.
         """
         exported: str = await tx.value("SELECT pg_export_snapshot()")
         begin = _begin("REPEATABLE READ READ ONLY", None, None)
@@ -271,15 +263,15 @@ class Database:
             yield second
 
     async def one_or_none(self, record: type[R], statement: LiteralString, params: Params | None = None) -> R | None:
-        """The one row that `all` finds, or None."""
+        """Return the one row that `all` finds, or None."""
         rows = await self.all(record, statement, params)
         assert len(rows) <= 1, "a statement for one row found several"
         return rows[0] if rows else None
 
     async def all(self, record: type[R], statement: LiteralString, params: Params | None = None) -> list[R]:
-        """The rows of a statement that only reads, in a transaction of its own: a third of the round trips.
+        """Return the rows of one reading statement, sent without BEGIN and COMMIT: a third of the round trips.
 
-        No tenant's row is there. For what each request asks before anything is known of it.
+        It sees no tenant's rows. Every request reads so before its tenant is known.
 
         Raises: DatabaseUnavailable.
         """
@@ -291,10 +283,10 @@ class Database:
                 raise DatabaseUnavailable from None
             try:
                 return await Tx(connection).all(record, statement, params)
-            except psycopg.errors.QueryCanceled as error:
-                raise DatabaseUnavailable("The database did not answer in time.") from error
-            except (psycopg.OperationalError, psycopg.InterfaceError):
-                pass  # Dead, and did not know it, as in `_acquire`. What only reads may be asked again.
+            except TIMEOUT_ERRORS as error:
+                raise describe_unavailable(error) from error
+            except CONNECTION_ERRORS:
+                pass  # The connection had died unnoticed, as in `_acquire`. Reading may be repeated.
             finally:
                 await self._pool.putconn(connection)
             await self._pool.check()
@@ -306,7 +298,7 @@ class Database:
         return announced
 
     async def is_ready(self) -> bool:
-        """Whether the database answers."""
+        """Return whether the database answers."""
         try:
             async with self.snapshot() as tx:
                 return bool(await tx.value("SELECT 1") == 1)
@@ -314,15 +306,15 @@ class Database:
             return False
 
     def find_warning(self) -> str | None:
-        """Return what to say against the release of the server, in one sentence; None when nothing is."""
+        """Return one sentence that warns of the server's release; None if there is nothing to warn of."""
         return None if self._server_version is None else postgres_releases.find_warning(self._server_version)
 
     async def _note_version(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        """Note what each new connection is told: a server may be upgraded while we run."""
+        """Note the server's version at each new connection: it may be upgraded while we run."""
         self._server_version = connection.info.server_version
 
     async def dedicated_connection(self) -> psycopg.AsyncConnection[Any]:
-        """A connection outside the pool, in autocommit mode, for one owner that keeps it.
+        """Open a connection outside the pool, in autocommit mode, for one owner that keeps it.
 
         Raises: DatabaseUnavailable.
         """
@@ -347,24 +339,22 @@ class Database:
                 with contextlib.suppress(psycopg.Error):
                     await connection.rollback()
                 if isinstance(error, psycopg.DatabaseError):
-                    _without_content(error)
+                    _remove_content(error)
                 raise
             if not tx.is_over:
                 await connection.execute("COMMIT")
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            if isinstance(error, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable):
-                raise DatabaseUnavailable("The database did not answer in time.") from error
-            raise DatabaseUnavailable from error
+        except CONNECTION_ERRORS as error:
+            raise describe_unavailable(error) from error
         finally:
             self._announced |= tx.announced
             _open_transaction.reset(token)
             await self._give_back(connection)
 
     async def _acquire(self, begin: bytes) -> psycopg.AsyncConnection[Any]:
-        """A connection whose transaction has begun.
+        """Return a connection on which a transaction has begun.
 
-        After a restart of the server the pool holds connections that are dead and do not know it. BEGIN finds out
-        before anything was done, so trying another one is safe.
+        After a restart of the server the pool holds connections that have died unnoticed. BEGIN finds them before
+        anything is done, so it is safe to try another.
         """
         for _ in range(_ATTEMPTS):
             try:
@@ -373,11 +363,11 @@ class Database:
                 raise DatabaseUnavailable from None
             try:
                 await connection.execute(begin)
-            except (psycopg.OperationalError, psycopg.InterfaceError):
+            except CONNECTION_ERRORS:
                 await self._pool.putconn(connection)
                 await self._pool.check()
             except BaseException:
-                # Cancelled. What the pool does not get back it never replaces.
+                # Cancelled. The pool never replaces a connection that it does not get back.
                 await self._give_back(connection)
                 raise
             else:
@@ -387,8 +377,8 @@ class Database:
     async def _give_back(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """Return `connection` to the pool without a transaction.
 
-        Whoever is cancelled while BEGIN or COMMIT is under way leaves one open: psycopg waits for the server's answer
-        before it lets the cancellation through. The pool would end it too, and warn of it.
+        A task that is cancelled during BEGIN or COMMIT leaves one open: psycopg waits for the server's answer before it
+        passes the cancellation on. The pool would end the transaction too, but log a warning.
         """
         if connection.info.transaction_status in _IN_TRANSACTION:
             with contextlib.suppress(psycopg.Error):
@@ -396,14 +386,24 @@ class Database:
         await self._pool.putconn(connection)
 
 
-def _first_failure(told: Sequence[BaseException | None]) -> BaseException:
-    """What went wrong, among those who were told it, or only that something did."""
-    failures = [error for error in told if isinstance(error, psycopg.Error)]
-    return next((error for error in failures if not isinstance(error, psycopg.errors.PipelineAborted)), failures[0])
+def describe_unavailable(error: Exception) -> DatabaseUnavailable:
+    """Return the problem of a connection that was lost, or of a statement that took too long."""
+    if isinstance(error, (*TIMEOUT_ERRORS, TimeoutError)):
+        return DatabaseUnavailable("The database did not answer in time.")
+    return DatabaseUnavailable()
 
 
-def _without_content(error: psycopg.DatabaseError) -> None:
-    """The error says what sort it is, and no longer what the row held: its text ends up in a log."""
+def _find_cause(raised: Sequence[object]) -> psycopg.Error:
+    """Return why a pipeline failed.
+
+    One of its users learns the cause, whoever happens to read the answer, and the others learn only that it failed.
+    """
+    errors = [error for error in raised if isinstance(error, psycopg.Error)]
+    return next((error for error in errors if not isinstance(error, psycopg.errors.PipelineAborted)), errors[0])
+
+
+def _remove_content(error: psycopg.DatabaseError) -> None:
+    """Remove the content of rows from the error, whose text ends up in a log."""
     place = error.diag.constraint_name or error.diag.column_name or error.diag.table_name
     error.args = (f"SQLSTATE {error.sqlstate}" + (f" at {place}" if place else ""),)
 

@@ -1,4 +1,4 @@
-"""More events than a group holds, more than may wait, and what a log and the metrics tell of them all."""
+"""More events than a batch holds, more than may wait, and what the log and the metrics show of them."""
 
 import asyncio
 import json
@@ -6,19 +6,23 @@ from collections import Counter
 
 import pytest
 from prometheus_client import REGISTRY, generate_latest
-from support.audience_client import AudienceApi, entitlement_body
+from support.audience_client import AudienceApi, audience_settings, entitlement_body, running_audience
 from support.event_publisher import make_publisher
+from support.fake_clock import FakeClock
 from support.rival import Rival
 
 from soundmark.audience.hot import group
+from soundmark.kit.secret import Secret
 
 LOCK_MONTHS = "SELECT * FROM event_months FOR UPDATE"
 
 
-async def test_more_than_a_group_holds_is_recorded_in_several(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_more_events_than_a_batch_holds_are_recorded_in_several(
+    audience: AudienceApi, audience_rival: Rival
+) -> None:
     source = await make_publisher(audience, mode="contract", entitlement=entitlement_body())
     await source.deliver()
-    count = group._GROUP_MAX * 2 + 10
+    count = group._BATCH_MAX * 2 + 10
 
     async with audience_rival.holding(LOCK_MONTHS):
         first = await audience_rival.while_waiting(source.deliver())
@@ -32,20 +36,21 @@ async def test_more_than_a_group_holds_is_recorded_in_several(audience: Audience
     ]
 
 
-async def test_more_than_may_wait_are_sent_away(
-    audience: AudienceApi, audience_rival: Rival, monkeypatch: pytest.MonkeyPatch
+async def test_events_beyond_those_that_may_wait_are_refused(
+    audience_url: Secret, audience_rival: Rival, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Memory is bounded before patience is."""
     monkeypatch.setattr(group, "_WAITING_MAX", 10)
-    source = await make_publisher(audience)
-    await source.deliver()
+    async with running_audience(audience_settings(audience_url), FakeClock()) as audience:
+        source = await make_publisher(audience)
+        await source.deliver()
 
-    async with audience_rival.holding(LOCK_MONTHS):
-        first = await audience_rival.while_waiting(source.deliver())
-        rest = [asyncio.create_task(source.deliver()) for _ in range(15)]
-        sent_away, _ = await asyncio.wait(rest, return_when=asyncio.FIRST_COMPLETED)
+        async with audience_rival.holding(LOCK_MONTHS):
+            first = await audience_rival.while_waiting(source.deliver())
+            rest = [asyncio.create_task(source.deliver()) for _ in range(15)]
+            sent_away, _ = await asyncio.wait(rest, return_when=asyncio.FIRST_COMPLETED)
 
-    answers = [await first, *await asyncio.gather(*rest)]
+        answers = [await first, *await asyncio.gather(*rest)]
     assert Counter(answer.status for answer in answers) == {201: 11, 503: 5}
     assert {task.result().json["code"] for task in sent_away} == {"database_unavailable"}
 

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 Mode = Literal["demo", "contract", "self_service"]
 EntitledMode = Literal["contract", "self_service"]
 Status = Literal["active", "revoked"]
+QuotaKey: TypeAlias = tuple[str, str]  # An organisation and a mode, whose events share a monthly quota.
 
 MODES: Final[tuple[Mode, ...]] = ("demo", "contract", "self_service")
 RETENTION_DAYS_MAX: Final = 730  # API v1, "Limits".

@@ -1,46 +1,46 @@
-"""What becomes of the events of a group, in the order in which they arrived; nothing here knows a database."""
+"""The outcomes of a batch of events, decided in the order of arrival and without the database."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
-from typing import Final, TypeAlias
+from datetime import date, datetime
+from typing import TypeAlias
 
+from soundmark.audience.domain.integration import QuotaKey
 from soundmark.audience.hot.delivery import DUPLICATE, RECORDED, Delivery, Outcome
 from soundmark.audience.hot.source import Source
 from soundmark.audience.problems import EventConflict, EventQuotaExceeded, ProofReplayed
+from soundmark.kit.months import month_of
 
-Month: TypeAlias = tuple[str, str]  # An organisation and a mode: who shares a quota.
-Pair: TypeAlias = tuple[int, date, int, str]
+Pair: TypeAlias = tuple[int, str, date, int]
 
 _EVENT_REPLAY, _CODE_TOKEN_DUPLICATE, _PROOF_REPLAY = range(3)
-_DAYS_TO_NEXT_MONTH: Final = timedelta(days=32)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is stored already of the events of a group, under the number of each integration."""
+    """What is already stored of the events of a batch, under the number of each integration."""
 
     bodies: dict[tuple[int, str], str]
     proofs: set[tuple[int, str]]
     pairs: set[Pair]
-    counts: dict[Month, int]
+    counts: dict[QuotaKey, int]
 
 
 @dataclass(slots=True)
 class Decided:
-    """What a group comes to: outcomes, and what has to be written for them."""
+    """The outcomes of a batch, and what must be written for them."""
 
     now: datetime
     outcomes: list[tuple[Delivery, Outcome]] = field(default_factory=list)
     recorded: list[tuple[int, Delivery]] = field(default_factory=list)
     spending: list[tuple[int, Delivery]] = field(default_factory=list)
-    added: defaultdict[Month, int] = field(default_factory=lambda: defaultdict(int))
+    added: defaultdict[QuotaKey, int] = field(default_factory=lambda: defaultdict(int))
     signals: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0]))
 
     def decide(self, delivery: Delivery, source: Source, found: Found) -> None:
-        """Judge one admitted event after all that came before it; `found` learns what it adds.
+        """Judge one admitted event after all that came before it, and add it to `found`.
 
-        Event id, proof, pair, quota: in this order.
+        The order of judgement is event id, proof, pair, quota.
 
         Source: contract, section 6.
         """
@@ -59,9 +59,9 @@ class Decided:
             self.signals[number][_PROOF_REPLAY] += 1
             return ProofReplayed()
         is_duplicate = pair in found.pairs
-        month = (source.row.organization_id, source.row.mode)
-        if not is_duplicate and found.counts[month] >= source.monthly_quota:
-            return EventQuotaExceeded(headers={"retry-after": str(_until_next_month_s(self.now))})
+        quota = (source.row.organization_id, source.row.mode)
+        if not is_duplicate and found.counts[quota] >= source.monthly_quota:
+            return EventQuotaExceeded(headers={"retry-after": str(month_of(self.now).seconds_left(self.now))})
         found.bodies[identity] = delivery.body_key
         found.proofs.add(proof)
         self.spending.append((number, delivery))
@@ -69,18 +69,12 @@ class Decided:
             self.signals[number][_CODE_TOKEN_DUPLICATE] += 1
             return DUPLICATE
         found.pairs.add(pair)
-        found.counts[month] += 1
-        self.added[month] += 1
+        found.counts[quota] += 1
+        self.added[quota] += 1
         self.recorded.append((number, delivery))
         return RECORDED
 
 
 def pair_of(number: int, delivery: Delivery) -> Pair:
-    """What may be recorded once: a Code and a token on a day, within an integration."""
-    return number, delivery.day, delivery.token, delivery.event.xr_id
-
-
-def _until_next_month_s(now: datetime) -> int:
-    first = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    following = (first + _DAYS_TO_NEXT_MONTH).replace(day=1)
-    return int((following - now).total_seconds()) + 1
+    """Return what may be recorded once: a Code and a token on a day, within an integration."""
+    return number, delivery.event.xr_id, delivery.day, delivery.token

@@ -1,6 +1,5 @@
-"""An event on its way: what came, what is known of it, and who waits for the outcome."""
+"""An event on its way: what came, and what is known of it."""
 
-import asyncio
 import hashlib
 import hmac
 from datetime import date
@@ -20,41 +19,43 @@ _TOKEN_BYTES: Final = 8
 
 
 class Delivery:
-    """An event on its way. `checked_by` is the integration that vouches for it or refuses it."""
+    """An event on its way, whose sender claims that its HMAC is `signature`.
+
+    `checked_by` is the integration that vouches for it or refuses it.
+    """
 
     __slots__ = (
-        "_event", "body_key", "checked_by", "day", "event_key", "outcome", "proof_key", "refusal", "settled",
+        "_event", "body_key", "checked_by", "day", "event_key", "outcome", "proof_key", "refusal",
         "signature", "token", "unread",
     )  # fmt: skip
 
-    def __init__(self, unread: UnreadEvent, signature: bytes | None, settled: asyncio.Future[Outcome]) -> None:
+    def __init__(self, unread: UnreadEvent, signature: bytes | None) -> None:
         self.unread: Final = unread
         self.signature: Final = signature
-        self.settled: Final = settled
         self._event: Event | ValidationFailed | None = None
         self.outcome: Outcome | None = None
         self.refusal: Problem | None = None
         self.checked_by: Source | None = None
-        # What is stored of it, as hexadecimal digits and a number.
+        # Stored of it, as hexadecimal digits and a number.
         self.event_key = self.body_key = self.proof_key = ""
         self.token = 0
         self.day = date.min
 
     @property
     def event(self) -> Event:
-        """What was read, of a delivery that was not refused."""
-        assert isinstance(self._event, Event), "what cannot be read is refused"
+        """The event, unless the delivery was refused."""
+        assert isinstance(self._event, Event), "a delivery that cannot be read is refused"
         return self._event
 
     def check(self, source: Source | None, token_key: bytes) -> None:
-        """Note whether `source` vouches for it, and what is stored of it then."""
+        """Note whether `source` vouches for the event, and if it does, what is stored of it."""
         self.checked_by = source
         self.refusal = self._refusal(source)
         if source is not None and self.refusal is None and not self.event_key:
             self._digest(source, token_key)
 
     def _refusal(self, source: Source | None) -> Problem | None:
-        """Judge the signature, then the shape, then the proof; after what fails nothing else is looked at.
+        """Judge the signature, then the shape, then the proof, and stop at the first that fails.
 
         Source: contract, section 6.
         """
@@ -71,8 +72,8 @@ class Delivery:
         event, proof = self.event, self.event.proof
         self.event_key = event_digest(event.event_id)
         self.body_key = body_digest(self.unread.body)
-        # What was signed, and not the signature, of which there may be several. It begins with the time, so that the
-        # index of spent proofs grows at its end (docs/adr/0010).
+        # The digest covers what was signed and not the signature, of which there may be several. The key begins with
+        # the time, so that the index of spent proofs grows at its end (docs/adr/0010).
         signed = hashlib.sha256(proof.canonical(source.keys[proof.key_id].canonical_id)).hexdigest()
         second = int(proof.issued_at.timestamp()) & _SECONDS_MASK
         self.proof_key = f"{second:08x}{signed[:_PROOF_DIGEST_CHARS]}"

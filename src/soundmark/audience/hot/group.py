@@ -1,262 +1,207 @@
-"""One commit for many events: what arrives while one group commits is the next group, and nobody is answered before."""
+"""One commit for many events: those that arrive while a batch commits are the next batch."""
 
 import asyncio
-import contextlib
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
-from typing import Any, Final, LiteralString
+from typing import Final
 
-import psycopg
 import structlog
 from prometheus_client import Histogram
-from psycopg.rows import TupleRow
 
+from soundmark.audience.domain.integration import QuotaKey
 from soundmark.audience.domain.packing import country_number
-from soundmark.audience.domain.retention import first_day_of_month
-from soundmark.audience.hot.decision import Decided, Found, Month, pair_of
+from soundmark.audience.hot.decision import Decided, Found, pair_of
 from soundmark.audience.hot.delivery import Delivery, Outcome
-from soundmark.audience.hot.event import UnreadEvent
 from soundmark.audience.hot.source import TRANSITION, Source, refusal_at, source_of
 from soundmark.audience.secrets import open_hmac_secret
-from soundmark.audience.store import ingestion as sql
+from soundmark.audience.store import ingestion
+from soundmark.audience.store.ingestion import EventRow, SourceRow
+from soundmark.kit.batching import Batcher
 from soundmark.kit.clock import Clock
-from soundmark.kit.postgres import Database
-from soundmark.kit.problems import DatabaseUnavailable, InternalError, Problem, Unauthenticated
+from soundmark.kit.kept_connection import KeptConnection
+from soundmark.kit.months import month_of
+from soundmark.kit.postgres import CONSTRAINT_ERRORS, Database, Tx
+from soundmark.kit.problems import DatabaseUnavailable, InternalError, Unauthenticated
 from soundmark.kit.sealing import SealBroken, Sealer
 from soundmark.kit.secret import Secret
-from soundmark.kit.tasks import ended
 
-_GROUP_MAX: Final = 256
+_BATCH_MAX: Final = 256
 _WAITING_MAX: Final = 4096  # Of 16 KiB at most each: 64 MiB. Beyond it the database is not keeping up.
-_GROUP_TIMEOUT_S: Final = 5.0
+_BATCH_TIMEOUT_S: Final = 5.0
 _REMEMBERED_MAX: Final = 100_000
 _MS_OF_S: Final = 1000
 _log: Final = structlog.get_logger()
-_group_size: Final = Histogram(
+_batch_size: Final = Histogram(
     "soundmark_events_group_size", "Events judged together.", buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256)
 )
-_group_seconds: Final = Histogram(
+_batch_seconds: Final = Histogram(
     "soundmark_events_group_seconds",
     "From the first statement of a group to its commit.",
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
 
 
-class _Undecided(Exception):  # noqa: N818 - named for what was found
-    """A row that was to be locked is gone; nothing was written."""
+class _RowGone(Exception):  # noqa: N818 - named for what was found
+    """A row to be locked is gone; nothing was written."""
 
 
 class GroupCommit:
-    """Judges and stores events for many callers with few transactions, on one connection of its own.
+    """Judges and stores the events of many callers in few transactions, on one connection of its own.
 
-    While one group is under way the next gathers, and what can be judged of it without the database is judged then.
-    Event ids, proofs, pairs and quotas, which have an order, are judged under the locks of the months that the group
-    counts in: what was read stays true until the commit, with any number of processes. An outcome is given only after
-    the commit that it rests on. A commit whose answer was lost is never repeated: its callers are told that the
-    database is unavailable, deliver again, and learn what became of their events.
+    Whatever can be judged of an event without the database is judged while the batch before it commits. Event ids,
+    proofs, pairs and quotas, which depend on the order, are judged under the locks of the months that the batch counts
+    in: what was read stays true until the commit, whatever other processes do. The outcome of an event is there only
+    after the commit that it rests on. A commit whose answer was lost is never repeated: its callers learn that the
+    database is unavailable, deliver again, and learn the outcome of their events then.
 
     Source: contract, section 6; docs/adr/0010.
     """
 
     def __init__(self, db: Database, clock: Clock, sealer: Sealer) -> None:
-        self._db: Final = db
         self._clock: Final = clock
         self._sealer: Final = sealer
+        self._connection: Final = KeptConnection(db, timeout_s=_BATCH_TIMEOUT_S, prepare=self._prepare)
+        self._batcher: Final = Batcher(self._settle, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX)
         self._token_key = b""
         self._transition_until: datetime | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._connection: psycopg.AsyncConnection[TupleRow] | None = None
-        self._may_be_committed = False
-        self._waiting: list[Delivery] = []
-        self._arrived: Final = asyncio.Event()
-        self._worker: asyncio.Task[None] | None = None
         self._sources: dict[str, Source] = {}
         self._codes: dict[tuple[str, str], int] = {}
-        self._months: set[tuple[str, str, date]] = set()
+        self._months: set[tuple[QuotaKey, date]] = set()
 
     def start(self, token_key: bytes) -> None:
-        """Begin to judge; measurement tokens are digested under `token_key`."""
+        """Digest measurement tokens under `token_key` from now on."""
         self._token_key = token_key
-        self._loop = asyncio.get_running_loop()
-        self._worker = asyncio.create_task(self._work(), name="group-commit")
 
     async def aclose(self) -> None:
-        """Stop, and let go of the connection."""
-        if self._worker is not None:
-            await ended(self._worker)
-        await self._drop_connection()
+        """Stop, and close the connection."""
+        await self._batcher.aclose()
+        await self._connection.aclose()
 
-    def deliver(self, unread: UnreadEvent, signature: bytes | None) -> Delivery:
-        """Take an event, whose outcome is `settled` once it is committed.
-
-        `signature` is what its sender claims the HMAC to be.
-        """
-        assert self._loop is not None, "delivered before the start"
-        settled: asyncio.Future[Outcome] = self._loop.create_future()
-        delivery = Delivery(unread, signature, settled)
-        if len(self._waiting) >= _WAITING_MAX:
-            settled.set_result(DatabaseUnavailable())
-            return delivery
-        source = self._sources.get(unread.integration_id or "")
-        if source is not None:
-            # The database is busy with the group before. Whether this integration is still the same is seen later.
+    def deliver(self, delivery: Delivery) -> asyncio.Future[Outcome]:
+        """Return the future of the event's outcome, which is there once it is committed."""
+        assert self._token_key, "no event is delivered before the start"
+        outcome = self._batcher.submit(delivery)
+        source = self._sources.get(delivery.unread.integration_id or "")
+        if source is not None and not outcome.done():
+            # The database is busy with the batch before. Whether this integration is still the same is seen later.
             delivery.check(source, self._token_key)
-        self._waiting.append(delivery)
-        self._arrived.set()
-        return delivery
+        return outcome
 
-    async def _work(self) -> None:
-        while True:
-            await self._arrived.wait()
-            # One turn of the loop, so that everything that arrived with the first travels with it.
-            await asyncio.sleep(0)
-            group, self._waiting = self._waiting[:_GROUP_MAX], self._waiting[_GROUP_MAX:]
-            if not self._waiting:
-                self._arrived.clear()
-            _group_size.observe(len(group))
-            with _group_seconds.time():
-                await self._settle(group)
-            for delivery in group:
-                if not delivery.settled.done():
-                    assert delivery.outcome is not None, "a settled group has outcomes"
-                    delivery.settled.set_result(delivery.outcome)
+    async def _prepare(self, tx: Tx) -> None:
+        self._months.clear()  # The server that lost a connection may have lost more.
+        self._transition_until = await ingestion.prepare_connection(tx) + TRANSITION
 
-    async def _settle(self, group: Sequence[Delivery]) -> None:
-        """Every delivery of the group has an outcome, whatever happens."""
-        problem: Problem
+    async def _settle(self, batch: Sequence[Delivery]) -> list[Outcome]:
+        """Return the outcome of each event; fail only with a Problem, so that no event is judged again alone."""
+        _batch_size.observe(len(batch))
         try:
-            async with asyncio.timeout(_GROUP_TIMEOUT_S):
-                await self._judge(group)
-        except (psycopg.OperationalError, psycopg.InterfaceError, TimeoutError, DatabaseUnavailable) as error:
-            problem = DatabaseUnavailable()
-            _log.warning("group_failed", error=type(error).__name__, events=len(group))
-        except Exception as error:  # noqa: BLE001 - whatever it was, the callers must not wait for ever
-            problem = InternalError()
+            with _batch_seconds.time():
+                await self._judge(batch)
+        except DatabaseUnavailable as problem:
+            _log.warning("group_failed", error=type(problem.__cause__ or problem).__name__, events=len(batch))
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it was, the batch has an outcome
             # Not the error's text, in which the content of a row may stand.
-            _log.error("group_failed", error=type(error).__name__, events=len(group))
-        else:
-            return
-        await self._drop_connection()
-        for delivery in group:
-            delivery.outcome = problem
+            _log.error("group_failed", error=type(error).__name__, events=len(batch))
+            raise InternalError from None
+        return [_outcome_of(delivery) for delivery in batch]
 
-    async def _judge(self, group: Sequence[Delivery]) -> None:
-        """Judge; and once more where something had changed under us and nothing was written.
+    async def _judge(self, batch: Sequence[Delivery]) -> None:
+        """Judge, and once more if a row had changed meanwhile and nothing was written.
 
-        That is a connection that had died before it was used, a month that was purged, or the same event in another
-        process at the turn of a month, when the two lock different rows.
+        That is a month that was purged, or the same event in another process at the turn of a month, when the two lock
+        different rows.
         """
-        for is_last in (False, True):
-            self._may_be_committed = False
-            try:
-                await self._judge_once(group)
-            except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
-                raise
-            except (psycopg.errors.IntegrityError, _Undecided):
-                if is_last:
-                    raise
-                self._months.clear()
-            except (psycopg.OperationalError, psycopg.InterfaceError):
-                if is_last or self._may_be_committed:
-                    raise
-                await self._drop_connection()
-            else:
-                return
+        try:
+            await self._connection.run(lambda tx: self._judge_once(tx, batch))
+        except (*CONSTRAINT_ERRORS, _RowGone):
+            await self._connection.run(lambda tx: self._judge_once(tx, batch))
 
-    async def _judge_once(self, group: Sequence[Delivery]) -> None:
-        """1. What no integration vouches for is refused. 2. The rest is judged in one transaction."""
-        if self._connection is None:
-            await self._connect()
-        await self._refuse_strangers(group)
-        admitted = [delivery for delivery in group if delivery.refusal is None]
+    async def _judge_once(self, tx: Tx, batch: Sequence[Delivery]) -> None:
+        """1. Refuse the events that no integration vouches for. 2. Judge the others in one transaction."""
+        await self._refuse_strangers(tx, batch)
+        admitted = [delivery for delivery in batch if delivery.refusal is None]
         if admitted:
-            await self._record(admitted)
+            await self._record(tx, admitted)
 
-    async def _refuse_strangers(self, group: Sequence[Delivery]) -> None:
-        """Whom the integration does not vouch for as it is now, is refused: with one look-up for all, and no lock."""
-        doubtful = [one for one in group if one.checked_by is None or one.refusal is not None]
+    async def _refuse_strangers(self, tx: Tx, batch: Sequence[Delivery]) -> None:
+        """Refuse the events that their integration, as it is now, does not vouch for: one look-up, and no lock."""
+        doubtful = [one for one in batch if one.checked_by is None or one.refusal is not None]
         if not doubtful:
             return
         ids = {one.unread.integration_id for one in doubtful if one.unread.integration_id is not None}
-        found = self._known(await (await self._execute(sql.FIND_SOURCES, sql.texts(ids))).fetchall())
+        found = self._known(await ingestion.find_sources(tx, ids))
         for one in doubtful:
             source = found.get(one.unread.integration_id or "")
             if source is None or one.checked_by is not source:
                 one.check(source, self._token_key)
             one.outcome = one.refusal
 
-    def _known(self, rows: Iterable[Any]) -> dict[str, Source]:
-        """The integrations of these rows; who was known and is unchanged is the same object as before."""
+    def _known(self, rows: Iterable[SourceRow]) -> dict[str, Source]:
+        """Return the integrations of these rows; one that has not changed is the same object as before."""
         if len(self._sources) > _REMEMBERED_MAX:
             self._sources.clear()
         found = {}
-        for row in map(sql.SourceRow._make, rows):
+        for row in rows:
             source = self._sources.get(row.id)
             if source is None or source.row != row:
                 source = self._sources[row.id] = source_of(row, self._secret_of(row))
             found[row.id] = source
         return found
 
-    def _secret_of(self, row: sql.SourceRow) -> Secret | None:
+    def _secret_of(self, row: SourceRow) -> Secret | None:
         try:
             return open_hmac_secret(self._sealer, row.id, row.sealed_secret)
         except SealBroken:
             _log.error("hmac_secret_does_not_open", integration_id=row.id)
             return None
 
-    async def _record(self, deliveries: Sequence[Delivery]) -> None:
+    async def _record(self, tx: Tx, deliveries: Sequence[Delivery]) -> None:
         """1. Lock the months and read. 2. Decide in the order of arrival. 3. Write and commit.
 
-        The clock is read after the locks; only which month is counted in is decided before them.
+        The clock is read after the locks; only the month to count in is decided before them.
         """
-        first_day = first_day_of_month(self._clock.now())
-        months = sorted({_month_of(one) for one in deliveries})
-        await self._ensure_months([(*month, first_day) for month in months])
-        assert self._connection is not None, "connected before"
-        try:
-            fresh, found = await self._lock_and_read(deliveries, months, first_day)
-            decided = self._decide(deliveries, fresh, found)
-            await self._write(decided, first_day)
-        except BaseException:
-            with contextlib.suppress(psycopg.Error):
-                await self._connection.rollback()
-            raise
+        first_day = month_of(self._clock.now()).first_day
+        quotas = sorted({_quota_key_of(one) for one in deliveries})
+        await self._ensure_months(tx, quotas, first_day)
+        fresh, found = await self._lock_and_read(tx, deliveries, quotas, first_day)
+        decided = self._decide(deliveries, fresh, found)
+        await self._write(tx, decided, first_day)
         for delivery, outcome in decided.outcomes:
             delivery.outcome = outcome
 
+    async def _ensure_months(self, tx: Tx, quotas: Sequence[QuotaKey], first_day: date) -> None:
+        """Insert the rows to lock, unless they are there; committed alone, so that other processes find them."""
+        missing = [quota for quota in quotas if (quota, first_day) not in self._months]
+        if missing:
+            await ingestion.insert_months(tx, missing, first_day)
+            if len(self._months) > _REMEMBERED_MAX:
+                self._months.clear()
+            self._months.update((quota, first_day) for quota in missing)
+
     async def _lock_and_read(
-        self, deliveries: Sequence[Delivery], months: Sequence[Month], first_day: date
+        self, tx: Tx, deliveries: Sequence[Delivery], quotas: Sequence[QuotaKey], first_day: date
     ) -> tuple[dict[str, Source], Found]:
-        """The integrations as they are now, and what is stored of these events: read in this order, in one go."""
+        """Begin, lock, and return the integrations as they are now and what is stored of these events."""
         numbers = [_number_of(one) for one in deliveries]
-        integrations = sql.array(numbers)
-        assert self._connection is not None, "connected before"
-        async with self._connection.pipeline() as pipeline:
-            await self._execute("BEGIN")
-            locked = await self._execute(sql.LOCK_MONTHS, *_month_columns(months, first_day))
-            sources = await self._execute(sql.FIND_SOURCES, sql.texts({one.event.integration_id for one in deliveries}))
-            event_keys, proof_keys = ([one.event_key for one in deliveries], [one.proof_key for one in deliveries])
-            seen = await self._execute(sql.FIND_EVENT_IDS, integrations, sql.texts(event_keys))
-            spent = await self._execute(sql.FIND_SPENT_PROOFS, integrations, sql.texts(proof_keys))
-            paired = await self._execute(
-                sql.FIND_PAIRS,
-                integrations,
-                sql.texts([one.event.xr_id for one in deliveries]),
-                sql.array([one.day for one in deliveries]),
-                sql.array([one.token for one in deliveries]),
-            )
-            await pipeline.sync()
-        counts = {(row[0], row[1]): row[2] for row in await locked.fetchall()}
-        if len(counts) != len(months):
-            raise _Undecided
+        event_keys, proof_keys = [one.event_key for one in deliveries], [one.proof_key for one in deliveries]
+        pairs = [pair_of(number, one) for number, one in zip(numbers, deliveries, strict=True)]
+        async with tx.pipeline() as send:
+            send(tx.run("BEGIN"))
+            counts = send(ingestion.lock_months(tx, quotas, first_day))
+            sources = send(ingestion.find_sources(tx, {one.event.integration_id for one in deliveries}))
+            bodies = send(ingestion.find_event_bodies(tx, numbers, event_keys))
+            spent = send(ingestion.find_spent_proofs(tx, numbers, proof_keys))
+            paired = send(ingestion.find_pairs(tx, pairs))
+        if len(counts.result()) != len(quotas):
+            raise _RowGone
         found = Found(
-            # Places are counted from one.
-            bodies={(numbers[at - 1], event_keys[at - 1]): body.hex for at, body in await seen.fetchall()},
-            proofs={(numbers[at - 1], proof_keys[at - 1]) for (at,) in await spent.fetchall()},
-            pairs={pair_of(numbers[at - 1], deliveries[at - 1]) for (at,) in await paired.fetchall()},
-            counts=counts,
+            bodies={(numbers[place], event_keys[place]): body for place, body in bodies.result().items()},
+            proofs={(numbers[place], proof_keys[place]) for place in spent.result()},
+            pairs={pairs[place] for place in paired.result()},
+            counts=counts.result(),
         )
-        return self._known(await sources.fetchall()), found
+        return self._known(sources.result()), found
 
     def _decide(self, deliveries: Sequence[Delivery], fresh: dict[str, Source], found: Found) -> Decided:
         assert self._transition_until is not None, "read with the connection"
@@ -274,81 +219,52 @@ class GroupCommit:
                 decided.decide(delivery, source, found)
         return decided
 
-    async def _write(self, decided: Decided, first_day: date) -> None:
-        """Everything that was decided is committed, or nothing is."""
-        codes = await self._number_codes(decided)
-        assert self._connection is not None, "the transaction is on it"
-        async with self._connection.pipeline() as pipeline:
+    async def _write(self, tx: Tx, decided: Decided, first_day: date) -> None:
+        """Commit everything that was decided, or nothing."""
+        new_codes = await self._number_codes(tx, decided)
+        async with tx.ending():
             if decided.recorded:
                 keys = [_code_of(one) for _, one in decided.recorded]
-                numbers = [codes.get(key) or self._codes[key] for key in keys]
-                await self._execute(sql.INSERT_EVENTS, *_event_columns(decided.recorded, numbers))
-                added = sorted(decided.added.items())
-                columns = _month_columns([month for month, _ in added], first_day)
-                await self._execute(sql.ADD_TO_MONTHS, *columns, sql.array([count for _, count in added]))
+                codes = [new_codes.get(key) or self._codes[key] for key in keys]
+                rows = [
+                    _event_row(number, one, code) for (number, one), code in zip(decided.recorded, codes, strict=True)
+                ]
+                await ingestion.insert_events(tx, rows)
+                await ingestion.update_months(tx, decided.added, first_day)
             if decided.spending:
-                integrations = sql.array([number for number, _ in decided.spending])
-                days = sql.array([one.day for _, one in decided.spending])
-                event_keys = sql.texts([one.event_key for _, one in decided.spending])
-                bodies = sql.texts([one.body_key for _, one in decided.spending])
-                proofs = sql.texts([one.proof_key for _, one in decided.spending])
-                await self._execute(sql.INSERT_EVENT_IDS, integrations, event_keys, bodies, days)
-                await self._execute(sql.INSERT_SPENT_PROOFS, integrations, proofs, days)
+                await ingestion.insert_event_ids(
+                    tx, [(number, one.event_key, one.body_key, one.day) for number, one in decided.spending]
+                )
+                await ingestion.insert_spent_proofs(
+                    tx, [(number, one.proof_key, one.day) for number, one in decided.spending]
+                )
             if decided.signals:
-                await self._execute(sql.ADD_TO_INTEGRITY_DAYS, *_signal_columns(decided))
-            self._may_be_committed = True
-            await self._execute("COMMIT")
-            await pipeline.sync()
-        # Only now are they there for everybody.
+                signals = [(number, *counts) for number, counts in sorted(decided.signals.items())]
+                await ingestion.update_integrity_days(tx, decided.now.date(), signals)
+        # Only now does everybody see them.
         if len(self._codes) > _REMEMBERED_MAX:
             self._codes.clear()
-        self._codes.update(codes)
+        self._codes.update(new_codes)
 
-    async def _number_codes(self, decided: Decided) -> dict[tuple[str, str], int]:
-        """The numbers of those Codes that this process has none for. They outlive every event of theirs."""
+    async def _number_codes(self, tx: Tx, decided: Decided) -> dict[tuple[str, str], int]:
+        """Return the numbers of the Codes for which this process has none. They outlive every event of theirs."""
         unknown = {
             (number, one.event.xr_id): one.event for number, one in decided.recorded if _code_of(one) not in self._codes
         }
         if not unknown:
             return {}
-        cursor = await self._execute(
-            sql.PUT_CODES,
-            sql.array([number for number, _ in unknown]),
-            sql.texts([xr_id for _, xr_id in unknown]),
-            sql.array([event.proof.campaign_id for event in unknown.values()]),
+        rows = await ingestion.insert_codes(
+            tx, [(number, xr_id, event.proof.campaign_id) for (number, xr_id), event in unknown.items()]
         )
-        rows = await cursor.fetchall()
         return {(unknown[number, xr_id].integration_id, xr_id): code for number, xr_id, code in rows}
 
-    async def _ensure_months(self, months: Sequence[tuple[str, str, date]]) -> None:
-        """There is a row to lock for each; committed by itself, so that whoever comes second finds it."""
-        missing = [month for month in months if month not in self._months]
-        if missing:
-            await self._execute(sql.ENSURE_MONTHS, *(sql.array(column) for column in zip(*missing, strict=True)))
-            if len(self._months) > _REMEMBERED_MAX:
-                self._months.clear()
-            self._months.update(missing)
 
-    async def _execute(self, statement: LiteralString, *values: str) -> psycopg.AsyncCursor[TupleRow]:
-        assert self._connection is not None, "connected before"
-        return await self._connection.execute(statement, values or None, prepare=bool(values), binary=True)
-
-    async def _connect(self) -> None:
-        self._connection = await self._db.dedicated_connection()
-        self._months.clear()  # Whoever lost a connection may have lost more.
-        await self._connection.execute(sql.SETTINGS)
-        row = await (await self._connection.execute(sql.FIND_TRANSITION)).fetchone()
-        assert row is not None, "the migration noted when it ran"
-        self._transition_until = row[0] + TRANSITION
-
-    async def _drop_connection(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(psycopg.Error):
-                await connection.close()
+def _outcome_of(delivery: Delivery) -> Outcome:
+    assert delivery.outcome is not None, "every event of a judged batch has an outcome"
+    return delivery.outcome
 
 
-def _month_of(delivery: Delivery) -> Month:
+def _quota_key_of(delivery: Delivery) -> QuotaKey:
     assert delivery.checked_by is not None, "an integration vouched for it"
     return delivery.checked_by.row.organization_id, delivery.checked_by.row.mode
 
@@ -362,32 +278,10 @@ def _code_of(delivery: Delivery) -> tuple[str, str]:
     return delivery.event.integration_id, delivery.event.xr_id
 
 
-def _month_columns(months: Sequence[Month], first_day: date) -> tuple[str, str, str]:
-    organizations, modes = [month[0] for month in months], [month[1] for month in months]
-    return sql.texts(organizations), sql.texts(modes), sql.array([first_day] * len(months))
-
-
-def _event_columns(recorded: Sequence[tuple[int, Delivery]], codes: Sequence[int]) -> Iterable[str]:
-    """The columns of `INSERT_EVENTS`."""
-    events = [one.event for _, one in recorded]
-    return (
-        sql.array([one.token for _, one in recorded]),
-        sql.array([number for number, _ in recorded]),
-        sql.array([one.day for _, one in recorded]),
-        sql.array(codes),
-        sql.array([_ms_of_day(event.occurred_at) for event in events]),
-        sql.array([event.receiver for event in events]),
-        sql.array([None if event.country is None else country_number(event.country) for event in events]),
-    )
-
-
-def _signal_columns(decided: Decided) -> Iterable[str]:
-    """The columns of `ADD_TO_INTEGRITY_DAYS`: by the UTC day of receipt."""
-    signals = sorted(decided.signals.items())
-    yield sql.array([number for number, _ in signals])
-    yield sql.array([decided.now.date()] * len(signals))
-    for place in range(3):
-        yield sql.array([counted[place] for _, counted in signals])
+def _event_row(number: int, delivery: Delivery, code: int) -> EventRow:
+    event = delivery.event
+    country = None if event.country is None else country_number(event.country)
+    return EventRow(delivery.token, number, delivery.day, code, _ms_of_day(event.occurred_at), event.receiver, country)
 
 
 def _ms_of_day(moment: datetime) -> int:

@@ -42,10 +42,10 @@ Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 
 class Ingest:
-    """Takes events: reads the bytes, lets them be judged and stored, and writes what became of them.
+    """Receives events: reads the bytes, has them judged and stored, and writes the outcome.
 
-    Senders are limited by their addresses, except whoever holds one of `credentials`: that is Core, which hands events
-    on and limits their senders itself.
+    Senders are limited by their IP addresses, except a caller with one of `credentials`. That is Core, which forwards
+    events and limits their senders itself.
     """
 
     def __init__(  # noqa: PLR0913 - wired once, in app
@@ -82,21 +82,21 @@ class Ingest:
                 await self._refused.check(client)
             body = await _body(scope, receive)
             if body is None:
-                return  # Whoever sent it has gone.
+                return  # The sender has gone.
             unread = parse_body(body)
             faults = query_faults(scope["query_string"], ())
             if faults:
                 unread = unread._replace(query_faults=faults)
-            delivery = self._group.deliver(unread, _signature(scope["headers"]))
-            outcome = await delivery.settled
+            delivery = Delivery(unread, _signature(scope["headers"]))
+            outcome = await self._group.deliver(delivery)
         except Problem as problem:
             outcome = problem
-        except Exception as error:  # noqa: BLE001 - the edge of this route: whatever escapes is answered and logged
-            # Without its text and its traceback, where what was sent could stand.
+        except Exception as error:  # noqa: BLE001 - the edge of this route answers and logs whatever escapes
+            # Without its text and its traceback, which could hold what was sent.
             _log.error("internal_error", request_id=identity, error=type(error).__name__)
             outcome = InternalError()
         if isinstance(outcome, str):
-            assert delivery is not None, "only what was delivered is recorded"
+            assert delivery is not None, "only a delivered event is recorded"
             await self._send_answer(send, headers, outcome, delivery.event.event_id)
             return
         if client is not None:
@@ -104,9 +104,9 @@ class Ingest:
         await self._send_problem(send, headers, outcome, identity)
 
     async def _note_refused(self, client: bytes, problem: Problem, delivery: Delivery | None, identity: str) -> Problem:
-        """Return what is answered to a sender whose event was refused: the problem, or that it was one too many.
+        """Return the answer to a sender whose event was refused: the problem, or RateLimited after too many.
 
-        What is counted is what nobody has shown to come from its publisher.
+        Only events that were not shown to come from their publisher are counted.
         """
         if isinstance(problem, MalformedBody | Unauthenticated):
             try:
@@ -141,9 +141,9 @@ async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes | None:
-    """The raw body; None when its sender hung up.
+    """Return the raw body; None if its sender hung up.
 
-    Raises: MethodNotAllowed; UnsupportedMediaType; PayloadTooLarge, before more than an event may hold is held.
+    Raises: MethodNotAllowed; UnsupportedMediaType; PayloadTooLarge, before more than an event may have is in memory.
     """
     if scope["method"] != "POST":
         raise MethodNotAllowed(headers={"allow": "POST"})
@@ -170,7 +170,7 @@ async def _body(scope: Scope, receive: Receive) -> bytes | None:
 
 
 def _signature(headers: Headers) -> bytes | None:
-    """What the sender claims the HMAC to be; None for none, several, and what is no signature."""
+    """Return the HMAC that the sender claims; None if there is none, or several, or if it is malformed."""
     found = [value for name, value in headers if name == _SIGNATURE_NAME]
     match = _SIGNATURE.fullmatch(found[0]) if len(found) == 1 else None
     return None if match is None else binascii.unhexlify(match[1])

@@ -1,124 +1,27 @@
-"""What a group of events is judged by and written with: each statement serves the whole group.
+"""Judging and storing events: each statement serves a whole batch.
 
-The lists of a statement travel as the texts of arrays: their values are numbers, hexadecimal digits, days and ids, none
-of which has a character that would have to be quoted.
+Columns travel as plain arrays: none of their values needs quotes. Functions that return places count the rows that they
+got from zero.
 """
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime
 from typing import Any, Final, NamedTuple
 
-# The tables that are looked into grow by four orders of magnitude while a connection lives. Whatever the statistics
-# said when a statement was planned, each value is looked up in an index: that is never wrong here.
-SETTINGS: Final = (
+from soundmark.audience.domain.integration import QuotaKey
+from soundmark.kit.arrays import plain_array
+from soundmark.kit.postgres import Tx
+
+# These tables grow by four orders of magnitude while a connection lives. So every value is looked up in an index,
+# whatever the statistics said when the statement was planned: for these statements that is never wrong.
+_SETTINGS: Final = (
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; "
     "SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; SET statement_timeout = '4s'"
 )
 
-ENSURE_MONTHS: Final = """
-    INSERT INTO event_months (organization_id, mode, first_day)
-    SELECT organization_id, mode, first_day
-      FROM unnest(%s::text[], %s::text[], %s::date[]) AS given (organization_id, mode, first_day)
-     ORDER BY organization_id, mode, first_day
-        ON CONFLICT (organization_id, mode, first_day) DO NOTHING
-"""
-
-# Lock order: docs/locks.md. Always by organisation and mode, so that two groups never wait for each other.
-LOCK_MONTHS: Final = """
-    SELECT months.organization_id, months.mode, months.events
-      FROM unnest(%s::text[], %s::text[], %s::date[]) AS given (organization_id, mode, first_day)
-      JOIN event_months AS months USING (organization_id, mode, first_day)
-     ORDER BY months.organization_id, months.mode
-       FOR NO KEY UPDATE OF months
-"""
-
-FIND_SOURCES: Final = """
-    SELECT integrations.id, integrations.number, integrations.organization_id, integrations.mode,
-           integrations.retention_days, integrations.sealed_secret, integrations.core_key_id,
-           integrations.core_public_key, integrations.previous_key_id, integrations.previous_public_key,
-           integrations.previous_until, integrations.revoked_at, entitlements.monthly_event_quota, entitlements.ends_at
-      FROM integrations
-      LEFT JOIN entitlements USING (organization_id, mode)
-     WHERE integrations.id = ANY(%s::text[])
-"""
-
-FIND_EVENT_IDS: Final = """
-    SELECT given.place, event_ids.body
-      FROM unnest(%s::integer[], %s::uuid[]) WITH ORDINALITY AS given (integration, event_id, place)
-      JOIN event_ids USING (integration, event_id)
-"""
-
-FIND_SPENT_PROOFS: Final = """
-    SELECT given.place
-      FROM unnest(%s::integer[], %s::uuid[]) WITH ORDINALITY AS given (integration, proof, place)
-      JOIN spent_proofs USING (integration, proof)
-"""
-
-FIND_PAIRS: Final = """
-    SELECT given.place
-      FROM unnest(%s::integer[], %s::text[], %s::date[], %s::bigint[])
-           WITH ORDINALITY AS given (integration, xr_id, day, token, place)
-      JOIN measured_codes USING (integration, xr_id)
-      JOIN events ON events.integration = given.integration
-                 AND events.day = given.day
-                 AND events.token = given.token
-                 AND events.code = measured_codes.number
-"""
-
-# What is there already is answered too.
-PUT_CODES: Final = """
-    INSERT INTO measured_codes (integration, xr_id, campaign_id)
-    SELECT integration, xr_id, campaign_id
-      FROM unnest(%s::integer[], %s::text[], %s::text[]) AS given (integration, xr_id, campaign_id)
-     ORDER BY integration, xr_id
-        ON CONFLICT (integration, xr_id) DO UPDATE
-       SET xr_id = excluded.xr_id
-    RETURNING integration, xr_id, number
-"""
-
-INSERT_EVENTS: Final = """
-    INSERT INTO events (token, integration, day, code, occurred_ms, receiver, country)
-    SELECT *
-      FROM unnest(%s::bigint[], %s::integer[], %s::date[], %s::integer[], %s::integer[], %s::smallint[],
-                  %s::smallint[])
-"""
-
-INSERT_EVENT_IDS: Final = """
-    INSERT INTO event_ids (integration, event_id, body, day)
-    SELECT *
-      FROM unnest(%s::integer[], %s::uuid[], %s::uuid[], %s::date[])
-"""
-
-INSERT_SPENT_PROOFS: Final = """
-    INSERT INTO spent_proofs (integration, proof, day)
-    SELECT *
-      FROM unnest(%s::integer[], %s::uuid[], %s::date[])
-"""
-
-ADD_TO_MONTHS: Final = """
-    UPDATE event_months AS months
-       SET events = months.events + given.events
-      FROM unnest(%s::text[], %s::text[], %s::date[], %s::bigint[]) AS given (organization_id, mode, first_day, events)
-     WHERE months.organization_id = given.organization_id
-       AND months.mode = given.mode
-       AND months.first_day = given.first_day
-"""
-
-ADD_TO_INTEGRITY_DAYS: Final = """
-    INSERT INTO integrity_days AS days (integration, day, event_replays, code_token_duplicates, proof_replays)
-    SELECT *
-      FROM unnest(%s::integer[], %s::date[], %s::bigint[], %s::bigint[], %s::bigint[])
-        ON CONFLICT (integration, day) DO UPDATE
-       SET event_replays = days.event_replays + excluded.event_replays,
-           code_token_duplicates = days.code_token_duplicates + excluded.code_token_duplicates,
-           proof_replays = days.proof_replays + excluded.proof_replays
-"""
-
-FIND_TRANSITION: Final = "SELECT began_at FROM proof_transition"
-
 
 class SourceRow(NamedTuple):
-    """A row of `FIND_SOURCES`."""
+    """An integration, with its entitlement if it has one."""
 
     id: str
     number: int
@@ -136,11 +39,214 @@ class SourceRow(NamedTuple):
     ends_at: datetime | None
 
 
-def array(values: Iterable[Any]) -> str:
-    """The text of an array of values that need no quotes; None is NULL."""
-    return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
+class EventRow(NamedTuple):
+    """An event as it is stored."""
+
+    token: int
+    integration: int
+    day: date
+    code: int
+    occurred_ms: int
+    receiver: int
+    country: int | None
 
 
-def texts(values: Iterable[str]) -> str:
-    """The text of an array of texts that need no quotes."""
-    return "{" + ",".join(values) + "}"
+async def prepare_connection(tx: Tx) -> datetime:
+    """Set how this connection plans and for how long it may wait; return when the transition of proofs began."""
+    await tx.run(_SETTINGS)
+    ((began_at,),) = await tx.rows("SELECT began_at FROM proof_transition")
+    assert isinstance(began_at, datetime), "the migration noted when it ran"
+    return began_at
+
+
+async def insert_months(tx: Tx, quotas: Collection[QuotaKey], first_day: date) -> None:
+    """Insert the rows that `lock_months` locks, unless they are there."""
+    await tx.run(
+        """
+        INSERT INTO event_months (organization_id, mode, first_day)
+        SELECT organization_id, mode, first_day
+          FROM unnest(%s::text[], %s::text[], %s::date[]) AS given (organization_id, mode, first_day)
+         ORDER BY organization_id, mode, first_day
+            ON CONFLICT (organization_id, mode, first_day) DO NOTHING
+        """,
+        _month_columns(quotas, first_day),
+    )
+
+
+async def lock_months(tx: Tx, quotas: Collection[QuotaKey], first_day: date) -> dict[QuotaKey, int]:
+    """Lock the months and return how many events each has recorded; a month without a row is missing.
+
+    Always by organisation and mode, so that two batches never wait for each other. Lock order: docs/locks.md.
+    """
+    rows = await tx.rows(
+        """
+        SELECT months.organization_id, months.mode, months.events
+          FROM unnest(%s::text[], %s::text[], %s::date[]) AS given (organization_id, mode, first_day)
+          JOIN event_months AS months USING (organization_id, mode, first_day)
+         ORDER BY months.organization_id, months.mode
+           FOR NO KEY UPDATE OF months
+        """,
+        *_month_columns(quotas, first_day),
+    )
+    return {(organization_id, mode): count for organization_id, mode, count in rows}
+
+
+async def find_sources(tx: Tx, ids: Iterable[str]) -> list[SourceRow]:
+    """Return the integrations with these ids."""
+    rows = await tx.rows(
+        """
+        SELECT integrations.id, integrations.number, integrations.organization_id, integrations.mode,
+               integrations.retention_days, integrations.sealed_secret, integrations.core_key_id,
+               integrations.core_public_key, integrations.previous_key_id, integrations.previous_public_key,
+               integrations.previous_until, integrations.revoked_at, entitlements.monthly_event_quota,
+               entitlements.ends_at
+          FROM integrations
+          LEFT JOIN entitlements USING (organization_id, mode)
+         WHERE integrations.id = ANY(%s::text[])
+        """,
+        plain_array(ids),
+    )
+    return [SourceRow._make(row) for row in rows]
+
+
+async def find_event_bodies(tx: Tx, integrations: Sequence[int], event_keys: Sequence[str]) -> dict[int, str]:
+    """Return the digests of the bodies that came with those event ids that are stored, by their places."""
+    rows = await tx.rows(
+        """
+        SELECT given.place, event_ids.body
+          FROM unnest(%s::integer[], %s::uuid[]) WITH ORDINALITY AS given (integration, event_id, place)
+          JOIN event_ids USING (integration, event_id)
+        """,
+        plain_array(integrations),
+        plain_array(event_keys),
+    )
+    return {place - 1: body.hex for place, body in rows}
+
+
+async def find_spent_proofs(tx: Tx, integrations: Sequence[int], proof_keys: Sequence[str]) -> list[int]:
+    """Return the places of the proofs that are spent."""
+    rows = await tx.rows(
+        """
+        SELECT given.place
+          FROM unnest(%s::integer[], %s::uuid[]) WITH ORDINALITY AS given (integration, proof, place)
+          JOIN spent_proofs USING (integration, proof)
+        """,
+        plain_array(integrations),
+        plain_array(proof_keys),
+    )
+    return [place - 1 for (place,) in rows]
+
+
+async def find_pairs(tx: Tx, pairs: Sequence[tuple[int, str, date, int]]) -> list[int]:
+    """Return the places of the pairs, given as (integration, Code, day, token), that are recorded."""
+    rows = await tx.rows(
+        """
+        SELECT given.place
+          FROM unnest(%s::integer[], %s::text[], %s::date[], %s::bigint[])
+               WITH ORDINALITY AS given (integration, xr_id, day, token, place)
+          JOIN measured_codes USING (integration, xr_id)
+          JOIN events ON events.integration = given.integration
+                     AND events.day = given.day
+                     AND events.token = given.token
+                     AND events.code = measured_codes.number
+        """,
+        *_columns(pairs),
+    )
+    return [place - 1 for (place,) in rows]
+
+
+async def insert_codes(tx: Tx, codes: Sequence[tuple[int, str, str | None]]) -> list[tuple[Any, ...]]:
+    """Number the Codes, given as (integration, Code, campaign), and return (integration, Code, number) of each.
+
+    A Code that has a number already keeps it.
+    """
+    return await tx.rows(
+        """
+        INSERT INTO measured_codes (integration, xr_id, campaign_id)
+        SELECT integration, xr_id, campaign_id
+          FROM unnest(%s::integer[], %s::text[], %s::text[]) AS given (integration, xr_id, campaign_id)
+         ORDER BY integration, xr_id
+            ON CONFLICT (integration, xr_id) DO UPDATE
+           SET xr_id = excluded.xr_id
+        RETURNING integration, xr_id, number
+        """,
+        *_columns(codes),
+    )
+
+
+async def insert_events(tx: Tx, events: Sequence[EventRow]) -> None:
+    """Insert new events."""
+    await tx.run(
+        """
+        INSERT INTO events (token, integration, day, code, occurred_ms, receiver, country)
+        SELECT *
+          FROM unnest(%s::bigint[], %s::integer[], %s::date[], %s::integer[], %s::integer[], %s::smallint[],
+                      %s::smallint[])
+        """,
+        _columns(events),
+    )
+
+
+async def insert_event_ids(tx: Tx, ids: Sequence[tuple[int, str, str, date]]) -> None:
+    """Insert event ids, given as (integration, event id, body, day)."""
+    await tx.run(
+        """
+        INSERT INTO event_ids (integration, event_id, body, day)
+        SELECT *
+          FROM unnest(%s::integer[], %s::uuid[], %s::uuid[], %s::date[])
+        """,
+        _columns(ids),
+    )
+
+
+async def insert_spent_proofs(tx: Tx, proofs: Sequence[tuple[int, str, date]]) -> None:
+    """Insert spent proofs, given as (integration, proof, day)."""
+    await tx.run(
+        """
+        INSERT INTO spent_proofs (integration, proof, day)
+        SELECT *
+          FROM unnest(%s::integer[], %s::uuid[], %s::date[])
+        """,
+        _columns(proofs),
+    )
+
+
+async def update_months(tx: Tx, counts: Mapping[QuotaKey, int], first_day: date) -> None:
+    """Add recorded events to their locked months."""
+    await tx.run(
+        """
+        UPDATE event_months AS months
+           SET events = months.events + given.events
+          FROM unnest(%s::text[], %s::text[], %s::date[], %s::bigint[])
+               AS given (organization_id, mode, first_day, events)
+         WHERE months.organization_id = given.organization_id
+           AND months.mode = given.mode
+           AND months.first_day = given.first_day
+        """,
+        [*_month_columns(counts, first_day), plain_array(counts.values())],
+    )
+
+
+async def update_integrity_days(tx: Tx, day: date, signals: Sequence[Sequence[int]]) -> None:
+    """Add to the counts of a day, given as (integration, event replays, token duplicates, proof replays)."""
+    integrations, *counts = _columns(signals)
+    await tx.run(
+        """
+        INSERT INTO integrity_days AS days (integration, day, event_replays, code_token_duplicates, proof_replays)
+        SELECT *
+          FROM unnest(%s::integer[], %s::date[], %s::bigint[], %s::bigint[], %s::bigint[])
+            ON CONFLICT (integration, day) DO UPDATE
+           SET event_replays = days.event_replays + excluded.event_replays,
+               code_token_duplicates = days.code_token_duplicates + excluded.code_token_duplicates,
+               proof_replays = days.proof_replays + excluded.proof_replays
+        """,
+        [integrations, plain_array([day] * len(signals)), *counts],
+    )
+
+
+def _columns(rows: Iterable[Sequence[object]]) -> list[str]:
+    return [plain_array(column) for column in zip(*rows, strict=True)]
+
+
+def _month_columns(quotas: Collection[QuotaKey], first_day: date) -> list[str]:
+    return _columns([(organization_id, mode, first_day) for organization_id, mode in quotas])

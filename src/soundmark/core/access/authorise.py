@@ -1,7 +1,5 @@
 """The one function that opens a tenant to a caller."""
 
-from functools import partial
-
 from soundmark.core.access.policy import POLICY, Action, Rule
 from soundmark.core.context import Context
 from soundmark.core.domain.scope import Actor, Caller, Role, ServerKey, TenantScope, User
@@ -13,7 +11,6 @@ from soundmark.core.problems import (
     PlatformAdminRequired,
     UserTokenRequired,
 )
-from soundmark.core.store import members
 from soundmark.kit.ids import may_be_id
 
 
@@ -56,9 +53,7 @@ async def authorise(ctx: Context, caller: Caller, action: Action, organization_i
         raise OrganizationNotFound
     if isinstance(caller, ServerKey):
         return _scope_of_key(caller, rule, organization_id)
-    # Every request of a person asks this: those that arrive together ask together.
-    asked = (organization_id, caller.subject_id)
-    role: Role | None = await ctx.groups.join("roles", asked, partial(members.find_roles, ctx.db))
+    role = await ctx.roles.run((organization_id, caller.subject_id))
     if role is None:
         raise OrganizationNotFound
     return _scope_of_user(caller, rule, organization_id, role)

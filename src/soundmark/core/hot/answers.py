@@ -1,6 +1,6 @@
-"""From stored broadcasts to answers: verified, judged, and signed anew."""
+"""From stored broadcasts to answers, which are verified, judged and signed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from soundmark.core.custody import Custody
@@ -10,6 +10,7 @@ from soundmark.core.hot.envelope import Seal, answer_body
 from soundmark.core.hot.remembered import Remembered
 from soundmark.core.integrity import report_broken
 from soundmark.core.problems import CodeExpired, CodeUnavailable
+from soundmark.core.store.broadcasts import Broadcast
 from soundmark.kit.clock import Clock
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.ids import mint
@@ -18,31 +19,21 @@ from soundmark.kit.signing import SIGNATURE_BYTES, Keyring
 
 
 class Question(NamedTuple):
-    """What a receiver asks."""
+    """A question of a receiver."""
 
     token: str
     wants_proof: bool
 
 
-class Broadcast(NamedTuple):
-    """A token that is not revoked, and what was signed for it."""
-
-    token: str
-    payload: bytes
-    signature: bytes
-
-
 Outcome: TypeAlias = bytes | Problem
-# What everybody is answered who asked the same, or each of them by himself.
-Outcomes: TypeAlias = Outcome | list[Outcome]
 
 
 class Answers:
     """Answers questions from what is stored; an unverified intent is never answered.
 
-    Those who ask the same in one call get one envelope: they asked within one query's time, which is far less than
-    the second for which the contract lets an envelope be shared. None is kept for later. Of a Code that is measured
-    each has a proof of his own, which counts once.
+    Callers who ask the same question in one call share one envelope: they asked within the time of one query, far less
+    than the second for which the contract lets an envelope be shared. No envelope is kept for later. For a measured
+    Code every caller gets a proof of their own, which counts once.
     """
 
     def __init__(self, custody: Custody, clock: Clock, entropy: Entropy) -> None:
@@ -51,14 +42,12 @@ class Answers:
         self._clock: Final = clock
         self._verifier: Final = Verifier(entropy)
 
-    async def of(
-        self, questions: Mapping[Question, int], found: Mapping[str, Broadcast]
-    ) -> Mapping[Question, Outcomes]:
-        """What is answered to each question, which so many ask, all judged at one moment.
+    async def of(self, questions: Sequence[Question], found: Mapping[str, Broadcast]) -> list[Outcome]:
+        """Return the answer to each question in this order, all judged at one moment.
 
         `found` is what the database holds, by token.
 
-        Raises: DatabaseUnavailable when a key is not known yet and cannot be read.
+        Raises: DatabaseUnavailable if a key is not known yet and cannot be read.
         """
         keyring = self._custody.keyring
         verified: dict[str, SignedFacts] = {}
@@ -71,21 +60,27 @@ class Answers:
             elif self._verifier.holds(broadcast, facts, keyring):
                 verified[token] = facts
         seal = Seal(keyring.active, self._clock.now())
-        return {
-            question: self._outcomes(question, count, verified.get(question.token), seal)
-            for question, count in questions.items()
-        }
+        shared: dict[Question, Outcome] = {}
+        return [self._answer(question, verified.get(question.token), seal, shared) for question in questions]
 
-    def _outcomes(self, question: Question, count: int, facts: SignedFacts | None, seal: Seal) -> Outcomes:
-        if facts is None:
-            return CodeUnavailable()
+    def _answer(
+        self, question: Question, facts: SignedFacts | None, seal: Seal, shared: dict[Question, Outcome]
+    ) -> Outcome:
+        """Return the answer that `shared` has for the question, or make it."""
+        answer = shared.get(question)
+        if answer is not None:
+            return answer
         # Timestamps of this shape sort like the moments they name.
-        if seal.issued_at >= facts.expires_at:
-            return CodeExpired()
-        integration_id = integration_of(facts)
-        if integration_id is None:
-            return answer_body(facts, seal.envelope(facts) if question.wants_proof else None)
-        return [self._measured(question, facts, integration_id, seal) for _ in range(count)]
+        if facts is None:
+            answer = CodeUnavailable()
+        elif seal.issued_at >= facts.expires_at:
+            answer = CodeExpired()
+        elif (integration_id := integration_of(facts)) is not None:
+            return self._measured(question, facts, integration_id, seal)
+        else:
+            answer = answer_body(facts, seal.envelope(facts) if question.wants_proof else None)
+        shared[question] = answer
+        return answer
 
     def _measured(self, question: Question, facts: SignedFacts, integration_id: str, seal: Seal) -> Outcome:
         proof = seal.measurement(facts, integration_id, mint(self._entropy, "prf_"))
@@ -93,17 +88,17 @@ class Answers:
 
 
 class Verifier:
-    """Verifies stored broadcasts, and remembers which bytes it has verified.
+    """Verifies stored broadcasts, and remembers the bytes that it has verified.
 
-    What is remembered are token, public key, signature and payload together: an immutable fact. Whether the Code was
-    revoked or has expired is judged for each question, elsewhere.
+    It remembers token, public key, signature and payload together, which are an immutable fact. Whether the Code was
+    revoked or has expired is judged elsewhere, for each question.
     """
 
     def __init__(self, entropy: Entropy) -> None:
         self._remembered: Final = Remembered(entropy)
 
     def holds(self, broadcast: Broadcast, facts: SignedFacts, keyring: Keyring) -> bool:
-        """Whether `facts`, read from the stored payload, were signed for this token; an alarm when not."""
+        """Return whether `facts`, read from the stored payload, were signed for this token; raise an alarm if not."""
         key = keyring.keys.get(facts.key_id)
         # A signature of another length would let two broadcasts share one concatenation.
         if key is not None and len(broadcast.signature) == SIGNATURE_BYTES:

@@ -1,22 +1,39 @@
 """The table `broadcasts`: what is answered for a token."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final, LiteralString
+from typing import NamedTuple
 
 from soundmark.core.domain.code import SignedPayload
+from soundmark.kit.arrays import plain_array
 from soundmark.kit.postgres import Tx
 
-# Every resolution runs this statement, whatever its token: a revoked Code takes the same path as one that never
-# existed, so no response time tells them apart. Only `core/hot` runs it, on a connection of its own and with the tokens
-# as the text of one array, which the driver writes faster than a list. Any division of the tokens gives the same rows,
-# so several databases may each be asked for their own part.
-FIND_LIVE: Final[LiteralString] = """
-    SELECT token, payload, signature
-      FROM broadcasts
-     WHERE token = ANY(%s::text[])
-       AND revoked_at IS NULL
-"""
+
+class Broadcast(NamedTuple):
+    """A token that is not revoked, and what was signed for it."""
+
+    token: str
+    payload: bytes
+    signature: bytes
+
+
+async def find_live(tx: Tx, tokens: Iterable[str]) -> dict[str, Broadcast]:
+    """Return the broadcasts of those tokens that exist and are not revoked, by token.
+
+    Every resolution runs this statement, whatever its token: a revoked Code takes the same path as one that never
+    existed, so no response time tells them apart. Only `core/hot` runs it. Any division of the tokens gives the same
+    rows, so several databases may each be asked for their own part.
+    """
+    rows = await tx.rows(
+        """
+        SELECT token, payload, signature
+          FROM broadcasts
+         WHERE token = ANY(%s::text[])
+           AND revoked_at IS NULL
+        """,
+        plain_array(tokens),
+    )
+    return {row[0]: Broadcast._make(row) for row in rows}
 
 
 async def list_signed(tx: Tx, tokens: Sequence[str]) -> list[SignedPayload]:

@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from soundmark.core.domain.quota import Month
+from soundmark.kit.months import Month
 from soundmark.kit.postgres import Tx
 
 

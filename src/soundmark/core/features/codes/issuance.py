@@ -3,15 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
 from soundmark.core.context import Context
 from soundmark.core.domain.code import Code
-from soundmark.core.domain.quota import Quota, month_of
+from soundmark.core.domain.quota import Quota
 from soundmark.core.domain.receipt import IssuanceRoute, attempt_of
 from soundmark.core.domain.scope import TenantScope
-from soundmark.core.features.codes.issuing import Asked, Issued, issue_together
+from soundmark.core.features.codes.issuing import Asked, Issued
 from soundmark.core.features.codes.judgement import Issuance, judge, no_key, recalled
 from soundmark.core.problems import (
     AudienceUnavailable,
@@ -24,6 +23,7 @@ from soundmark.core.problems import (
 from soundmark.core.store import campaigns, code_entitlements, code_usage, issuance_receipts, projects
 from soundmark.kit.canonical import NotCanonical, canonicalize
 from soundmark.kit.ids import may_be_id
+from soundmark.kit.months import month_of
 from soundmark.kit.postgres import Tx
 from soundmark.kit.problems import FieldError, Problem
 
@@ -82,9 +82,9 @@ async def issue_codes(  # noqa: PLR0913 - what, for whom, and how it is answered
         against=await _against_new(ctx, scope, wanted, keyed, request_id),
         write=write,
     )
-    # Those who issue for one organisation form one queue anyway: docs/adr/0009.
-    line = ("issuing", scope.organization_id)
-    return await ctx.groups.join(line, asked, partial(issue_together, ctx), weight=wanted.count)
+    # The issuances of one organisation form one queue anyway: docs/adr/0009.
+    issued: Issued = await ctx.issuances.run(asked, queue=scope.organization_id, size=wanted.count)
+    return issued
 
 
 async def judge_issuance(ctx: Context, scope: TenantScope, wanted: Issuance, *, request_id: str) -> Verdict:

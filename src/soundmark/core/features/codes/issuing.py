@@ -8,7 +8,7 @@ from soundmark.core.context import Context
 from soundmark.core.domain.audit import AuditEntry
 from soundmark.core.domain.campaign import Campaign
 from soundmark.core.domain.code import TOKEN_PREFIX, TOKEN_RANDOM_CHARS, Code, Facts, signed_code
-from soundmark.core.domain.quota import Quota, day_of, month_of
+from soundmark.core.domain.quota import Quota
 from soundmark.core.domain.receipt import Attempt, Receipt
 from soundmark.core.domain.scope import TenantScope
 from soundmark.core.features.codes.judgement import Issuance, judge, no_key, recalled
@@ -17,6 +17,7 @@ from soundmark.core.steps import audit
 from soundmark.core.steps.authority import hold_authority
 from soundmark.core.store import campaigns, code_entitlements, code_usage, codes, issuance_receipts, projects
 from soundmark.kit.ids import may_be_id, mint
+from soundmark.kit.months import day_of, month_of
 from soundmark.kit.postgres import Tx
 from soundmark.kit.problems import Problem
 
@@ -86,15 +87,15 @@ async def _hold(ctx: Context, tx: Tx, organization_id: str, asked: Sequence[Aske
     key_digests = {one.attempt.key_digest for one in asked if one.attempt is not None}
     campaign_ids = {one.wanted.campaign_id for one in asked if one.wanted.campaign_id is not None}
     nameable_ids = [campaign_id for campaign_id in campaign_ids if may_be_id(campaign_id)]
-    async with tx.together() as ask:
-        refusals = {scope: ask(_refusal(tx, scope)) for scope in dict.fromkeys(one.scope for one in asked)}
-        held_projects = ask(projects.hold_many(tx, organization_id, list(project_ids)))
+    async with tx.pipeline() as send:
+        refusals = {scope: send(_refusal(tx, scope)) for scope in dict.fromkeys(one.scope for one in asked)}
+        held_projects = send(projects.hold_many(tx, organization_id, list(project_ids)))
         # One queue for each organisation: from here on nobody else issues for it. What is read behind this is read
         # inside the queue, so of two requests with one key the second finds what the first was answered.
-        entitlement = ask(code_entitlements.lock(tx, organization_id))
-        receipts = ask(issuance_receipts.find(tx, organization_id, list(key_digests))) if key_digests else None
-        held_campaigns = ask(campaigns.hold_many(tx, organization_id, nameable_ids)) if nameable_ids else None
-        issued_count = ask(code_usage.count_issued(tx, organization_id, month))
+        entitlement = send(code_entitlements.lock(tx, organization_id))
+        receipts = send(issuance_receipts.find(tx, organization_id, list(key_digests))) if key_digests else None
+        held_campaigns = send(campaigns.hold_many(tx, organization_id, nameable_ids)) if nameable_ids else None
+        issued_count = send(code_usage.count_issued(tx, organization_id, month))
     now = ctx.clock.now()  # Read after the last wait: schedule, expiry, quota and month are judged when we act.
     is_same_month = month_of(now) == month
     count = (

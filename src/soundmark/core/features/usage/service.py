@@ -6,10 +6,11 @@ from datetime import datetime
 
 from soundmark.core.context import Context
 from soundmark.core.domain.audience import DEMO_EVENTS_MAX, AudienceMode, Entitlement, ModeUsage
-from soundmark.core.domain.quota import Quota, month_of
+from soundmark.core.domain.quota import Quota
 from soundmark.core.domain.scope import TenantScope
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.store import audience_entitlements, code_entitlements, code_usage
+from soundmark.kit.months import month_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Statements of one transaction that go out in one go: together, and ending it."""
+"""The statements of one transaction that share a round trip: in the middle of it, and with its commit."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from soundmark.kit.secret import Secret
 
 @pytest.fixture
 async def db(kit_url: Secret) -> AsyncIterator[Database]:
-    database = Database(kit_url, pool_size=4, application_name="together")
+    database = Database(kit_url, pool_size=4, application_name="pipeline")
     await database.open()
     async with database.transaction() as tx:
         await tx.run("CREATE TABLE IF NOT EXISTS notes (text text PRIMARY KEY)")
@@ -42,15 +42,15 @@ async def notes(rival: Rival) -> list[str]:
     return [text for (text,) in await rival.rows("SELECT text FROM notes ORDER BY text")]
 
 
-async def test_statements_are_carried_out_in_the_order_asked(db: Database, rival: Rival) -> None:
+async def test_statements_are_carried_out_in_the_order_sent(db: Database, rival: Rival) -> None:
     async with db.transaction() as tx:
-        async with tx.together() as ask:
+        async with tx.pipeline() as send:
             before, one, between, two, after = (
-                ask(count(tx)),
-                ask(write(tx, "a")),
-                ask(count(tx)),
-                ask(write(tx, "b")),
-                ask(count(tx)),
+                send(count(tx)),
+                send(write(tx, "a")),
+                send(count(tx)),
+                send(write(tx, "b")),
+                send(count(tx)),
             )
         assert [task.result() for task in (before, one, between, two, after)] == [0, 1, 1, 1, 2]
         assert await count(tx) == 2
@@ -58,14 +58,14 @@ async def test_statements_are_carried_out_in_the_order_asked(db: Database, rival
 
 
 async def test_a_statement_sees_what_was_committed_before_it_began(db: Database, rival: Rival) -> None:
-    """One that was sent behind a lock sees what whoever had the lock has done."""
+    """So a statement behind a lock sees what the holder of the lock has committed."""
     await rival.run("INSERT INTO notes VALUES ('held')")
 
     async def ask_both() -> int:
         async with db.transaction() as tx:
-            async with tx.together() as ask:
-                ask(tx.run("SELECT 1 FROM notes WHERE text = 'held' FOR UPDATE"))
-                found = ask(count(tx))
+            async with tx.pipeline() as send:
+                send(tx.run("SELECT 1 FROM notes WHERE text = 'held' FOR UPDATE"))
+                found = send(count(tx))
             return found.result()
 
     async with rival.holding("SELECT 1 FROM notes FOR UPDATE"):
@@ -76,9 +76,9 @@ async def test_a_statement_sees_what_was_committed_before_it_began(db: Database,
 
 async def test_the_first_failure_is_raised_and_nothing_is_kept(db: Database, rival: Rival) -> None:
     async def write_all() -> None:
-        async with db.transaction() as tx, tx.together() as ask:
+        async with db.transaction() as tx, tx.pipeline() as send:
             for text in ("a", "b", "a", "c"):
-                ask(write(tx, text))
+                send(write(tx, text))
 
     with pytest.raises(psycopg.errors.UniqueViolation) as raised:
         await write_all()
@@ -88,43 +88,43 @@ async def test_the_first_failure_is_raised_and_nothing_is_kept(db: Database, riv
         assert await count(tx) == 0
 
 
-async def test_what_is_made_of_an_answer_fails_in_the_order_asked(db: Database, rival: Rival) -> None:
+async def test_errors_after_the_answers_are_raised_in_the_order_sent(db: Database, rival: Rival) -> None:
     async def refuse(tx: Tx, what: str) -> None:
         assert await write(tx, what) == 1
         raise ValueError(what)
 
     async def judge() -> None:
-        async with db.transaction() as tx, tx.together() as ask:
-            ask(write(tx, "fine"))
-            ask(refuse(tx, "first"))
-            ask(refuse(tx, "second"))
+        async with db.transaction() as tx, tx.pipeline() as send:
+            send(write(tx, "fine"))
+            send(refuse(tx, "first"))
+            send(refuse(tx, "second"))
 
     with pytest.raises(ValueError, match="first"):
         await judge()
     assert await notes(rival) == []
 
 
-async def test_what_fails_before_it_is_sent_is_not_waited_for(db: Database, rival: Rival) -> None:
+async def test_a_failure_before_its_statement_is_sent_holds_up_nothing(db: Database, rival: Rival) -> None:
     async def never_sends() -> None:
         raise ValueError("before")
 
     async def judge() -> None:
-        async with db.transaction() as tx, tx.together() as ask:
-            ask(write(tx, "fine"))
-            ask(never_sends())
+        async with db.transaction() as tx, tx.pipeline() as send:
+            send(write(tx, "fine"))
+            send(never_sends())
 
     with pytest.raises(ValueError, match="before"):
         await asyncio.wait_for(judge(), 10)
     assert await notes(rival) == []
 
 
-async def test_who_is_cancelled_while_it_waits_leaves_nothing_and_no_connection(db: Database, rival: Rival) -> None:
+async def test_a_cancelled_pipeline_keeps_nothing_and_returns_its_connection(db: Database, rival: Rival) -> None:
     await rival.run("INSERT INTO notes VALUES ('held')")
 
     async def wait() -> None:
-        async with db.transaction() as tx, tx.together() as ask:
-            ask(write(tx, "mine"))
-            ask(tx.run("SELECT 1 FROM notes WHERE text = 'held' FOR UPDATE"))
+        async with db.transaction() as tx, tx.pipeline() as send:
+            send(write(tx, "mine"))
+            send(tx.run("SELECT 1 FROM notes WHERE text = 'held' FOR UPDATE"))
 
     async with rival.holding("SELECT 1 FROM notes FOR UPDATE"):
         for _ in range(5):  # More than the pool has.
@@ -137,13 +137,13 @@ async def test_who_is_cancelled_while_it_waits_leaves_nothing_and_no_connection(
         assert await count(tx) == 1
 
 
-async def test_a_server_that_dies_meanwhile_is_unavailable(db: Database, rival: Rival) -> None:
+async def test_a_connection_that_is_lost_during_a_pipeline_is_unavailable(db: Database, rival: Rival) -> None:
     await rival.run("INSERT INTO notes VALUES ('held')")
 
     async def wait() -> None:
-        async with db.transaction() as tx, tx.together() as ask:
-            ask(write(tx, "mine"))
-            ask(tx.run("SELECT 1 FROM notes WHERE text = 'held' FOR UPDATE"))
+        async with db.transaction() as tx, tx.pipeline() as send:
+            send(write(tx, "mine"))
+            send(tx.run("SELECT 1 FROM notes WHERE text = 'held' FOR UPDATE"))
 
     async with rival.holding("SELECT 1 FROM notes FOR UPDATE"):
         waiting = await rival.while_waiting(wait())
@@ -153,7 +153,7 @@ async def test_a_server_that_dies_meanwhile_is_unavailable(db: Database, rival: 
     assert await notes(rival) == ["held"]
 
 
-async def test_what_ends_a_transaction_is_committed_with_it(db: Database, rival: Rival) -> None:
+async def test_an_ending_commits_its_statements(db: Database, rival: Rival) -> None:
     async with db.transaction() as tx:
         await write(tx, "before")
         async with tx.ending():
@@ -163,7 +163,7 @@ async def test_what_ends_a_transaction_is_committed_with_it(db: Database, rival:
 
 
 @pytest.mark.parametrize("at", range(3))
-async def test_an_ending_that_fails_leaves_nothing(db: Database, rival: Rival, at: int) -> None:
+async def test_an_ending_that_fails_keeps_nothing(db: Database, rival: Rival, at: int) -> None:
     texts = ["a", "b", "c"]
     texts[at] = "before"
 
@@ -179,7 +179,7 @@ async def test_an_ending_that_fails_leaves_nothing(db: Database, rival: Rival, a
     assert await notes(rival) == []
 
 
-async def test_an_ending_that_raises_leaves_nothing(db: Database, rival: Rival) -> None:
+async def test_an_ending_that_raises_keeps_nothing(db: Database, rival: Rival) -> None:
     async def raise_in_the_middle() -> None:
         async with db.transaction() as tx, tx.ending():
             await write(tx, "a")
@@ -192,9 +192,7 @@ async def test_an_ending_that_raises_leaves_nothing(db: Database, rival: Rival) 
         assert await count(tx) == 0
 
 
-async def test_a_server_that_dies_during_the_ending_is_unavailable_and_leaves_nothing(
-    db: Database, rival: Rival
-) -> None:
+async def test_a_connection_that_is_lost_during_an_ending_is_unavailable(db: Database, rival: Rival) -> None:
     await rival.run("INSERT INTO notes VALUES ('held')")
 
     async def end() -> None:
@@ -210,11 +208,11 @@ async def test_a_server_that_dies_during_the_ending_is_unavailable_and_leaves_no
     assert await notes(rival) == ["held"]
 
 
-async def test_many_at_once_do_not_mix_up_their_answers(db: Database) -> None:
+async def test_concurrent_pipelines_do_not_mix_up_their_answers(db: Database) -> None:
     async def ask_own(number: int) -> list[Any]:
         async with db.transaction() as tx:
-            async with tx.together() as ask:
-                own = [ask(tx.value("SELECT %(it)s::int", {"it": number * 10 + place})) for place in range(5)]
+            async with tx.pipeline() as send:
+                own = [send(tx.value("SELECT %(it)s::int", {"it": number * 10 + place})) for place in range(5)]
             return [task.result() for task in own]
 
     answers = await asyncio.gather(*(ask_own(number) for number in range(40)))
