@@ -10,7 +10,6 @@ from support.rival import Rival
 
 from soundmark.audience.secrets import open_hmac_secret, token_key
 from soundmark.audience.store.sealed_values import SEALED_COLUMNS
-from soundmark.audience.vault import vault
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.entropy import SystemEntropy
@@ -71,29 +70,29 @@ def test_every_sealed_column_of_the_schema_is_known() -> None:
     found = set()
     for table, body in re.findall(r"^CREATE TABLE (\w+) \((.*?)^\)", SCHEMA, re.MULTILINE | re.DOTALL):
         found |= {(table, column) for column in re.findall(r"^    (\w*seal\w*) +bytea", body, re.MULTILINE)}
-    assert {(column.table, column.column) for column in SEALED_COLUMNS} == found
+    assert {(column.table, column.column) for column in SEALED_COLUMNS.columns} == found
 
 
 async def test_everything_moves_of_every_tenant(api: AudienceApi, db: Database, rival: Rival) -> None:
     made = [await api.make_integration(organization_id=f"org_number_{n}") for n in range(3)]
     digests_before = await token_key(db, OLD, SystemClock(), SystemEntropy())
 
-    assert await reseal(vault(db), old=[OLD], new=NEW) == Resealed(moved_count=4, already_count=0)
+    assert await reseal(db, SEALED_COLUMNS, old=[OLD], new=NEW) == Resealed(moved_count=4, already_count=0)
 
     envelopes = dict(await sealed(rival))
     for one in made:
         assert open_hmac_secret(NEW, one.id, envelopes[one.id]).reveal() == one.hmac_secret
     assert await token_key(db, NEW, SystemClock(), SystemEntropy()) == digests_before, "no token of today is new"
-    assert await reseal(vault(db), old=[OLD], new=NEW) == Resealed(moved_count=0, already_count=4)
+    assert await reseal(db, SEALED_COLUMNS, old=[OLD], new=NEW) == Resealed(moved_count=0, already_count=4)
 
 
 async def test_what_an_old_process_sealed_meanwhile_moves_the_next_time(api: AudienceApi, db: Database) -> None:
     given = await api.make_integration()
-    await reseal(vault(db), old=[OLD], new=NEW)
+    await reseal(db, SEALED_COLUMNS, old=[OLD], new=NEW)
     await given.change("secret")
     await api.make_integration()
 
-    assert await reseal(vault(db), old=[OLD], new=NEW) == Resealed(moved_count=2, already_count=1)
+    assert await reseal(db, SEALED_COLUMNS, old=[OLD], new=NEW) == Resealed(moved_count=2, already_count=1)
 
 
 async def test_one_that_does_not_open_stops_all_of_them(api: AudienceApi, db: Database, rival: Rival) -> None:
@@ -103,11 +102,11 @@ async def test_one_that_does_not_open_stops_all_of_them(api: AudienceApi, db: Da
     await rival.run("UPDATE integrations SET sealed_secret = %s WHERE id = %s", foreign, given.id)
     before = await sealed(rival)
 
-    for refused in (reseal(vault(db), old=[OLD], new=NEW), require_openable(vault(db), [OLD, NEW])):
+    for refused in (reseal(db, SEALED_COLUMNS, old=[OLD], new=NEW), require_openable(db, SEALED_COLUMNS, [OLD, NEW])):
         with pytest.raises(ResealRefused, match=rf"^integrations\.sealed_secret of {given.id} opens neither"):
             await refused
     assert await sealed(rival) == before
-    await require_openable(vault(db), [OLD, NEW, WRONG])
+    await require_openable(db, SEALED_COLUMNS, [OLD, NEW, WRONG])
 
 
 async def test_dying_in_the_middle_changes_nothing(api: AudienceApi, db: Database, rival: Rival) -> None:
@@ -120,25 +119,25 @@ async def test_dying_in_the_middle_changes_nothing(api: AudienceApi, db: Databas
     await rival.run("CREATE TRIGGER dying BEFORE UPDATE ON instance_secrets FOR EACH ROW EXECUTE FUNCTION die()")
     try:
         with pytest.raises(DatabaseUnavailable):
-            await reseal(vault(db), old=[OLD], new=NEW)
+            await reseal(db, SEALED_COLUMNS, old=[OLD], new=NEW)
     finally:
         await rival.run("DROP FUNCTION die CASCADE")
     assert await sealed(rival) == before
 
-    assert (await reseal(vault(db), old=[OLD], new=NEW)).moved_count == 2
+    assert (await reseal(db, SEALED_COLUMNS, old=[OLD], new=NEW)).moved_count == 2
 
 
 async def test_a_rotation_under_way_is_waited_for_and_moved(api: AudienceApi, db: Database, rival: Rival) -> None:
     given = await api.make_integration()
     async with rival.committing("UPDATE integrations SET sealed_secret = sealed_secret WHERE id = %s", given.id):
-        moving = await rival.while_waiting(reseal(vault(db), old=[OLD], new=NEW))
+        moving = await rival.while_waiting(reseal(db, SEALED_COLUMNS, old=[OLD], new=NEW))
 
     assert (await moving).moved_count == 2
 
 
 async def test_only_the_new_key_starts_audience_then(api: AudienceApi, db: Database, url: Secret) -> None:
     given = await api.make_integration()
-    await reseal(vault(db), old=[OLD], new=NEW)
+    await reseal(db, SEALED_COLUMNS, old=[OLD], new=NEW)
 
     with pytest.raises(CannotStart, match="master key"):
         async with running_audience(audience_settings(url)):

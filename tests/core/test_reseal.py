@@ -16,14 +16,13 @@ from support.rival import Rival
 from support.running_apps import running_core
 from support.tenant import Tenant, make_tenant
 
-from soundmark.core.features.platform import reseal as core
 from soundmark.core.store.sealed_values import SEALED_COLUMNS
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.postgres import Database
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.resealing import Resealed, ResealRefused
-from soundmark.kit.resealing import reseal as reseal_vault
+from soundmark.kit.resealing import reseal as reseal_columns
 from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.secret import Secret
 from soundmark.kit.startup import CannotStart
@@ -37,7 +36,7 @@ ROW_IDS = {"signing_keys": "key_id", "platform_secrets": "name", "instance_secre
 
 
 async def reseal(db: Database, *, old: list[Sealer], new: Sealer) -> Resealed:
-    return await reseal_vault(core.vault(db), old=old, new=new)
+    return await reseal_columns(db, SEALED_COLUMNS, old=old, new=new)
 
 
 @pytest.fixture
@@ -74,7 +73,7 @@ class Vault:
         Raises: SealBroken.
         """
         values = {}
-        for column in SEALED_COLUMNS:
+        for column in SEALED_COLUMNS.columns:
             row_id = ROW_IDS[column.table]
             rows = await self.rival.rows(f"SELECT {row_id}, {column.column} FROM {column.table}")
             for row, sealed in rows:
@@ -116,8 +115,8 @@ def test_every_sealed_column_of_the_schema_is_known() -> None:
     for table, body in re.findall(r"^CREATE TABLE (\w+) \((.*?)^\);", SCHEMA, re.MULTILINE | re.DOTALL):
         found |= {(table, column) for column in re.findall(r"^    (\w*seal\w*) +bytea", body, re.MULTILINE)}
     chained = {("audit_seals", "seal"), ("audit_heads", "seal")}  # Made with a sealed key, and opened by nobody.
-    assert {(column.table, column.column) for column in SEALED_COLUMNS} == found - chained
-    assert set(ROW_IDS) == {column.table for column in SEALED_COLUMNS}
+    assert {(column.table, column.column) for column in SEALED_COLUMNS.columns} == found - chained
+    assert set(ROW_IDS) == {column.table for column in SEALED_COLUMNS.columns}
 
 
 async def test_everything_moves_of_every_tenant_and_of_none(vault: Vault, db: Database) -> None:
@@ -191,7 +190,7 @@ async def test_dying_in_the_middle_changes_nothing(vault: Vault, db: Database) -
 @pytest.mark.parametrize("table", sorted(ROW_IDS))
 async def test_a_change_under_way_is_waited_for_and_moved(vault: Vault, db: Database, table: str) -> None:
     """Not missed: what another transaction is writing when we begin is in what we list."""
-    column = next(column.column for column in SEALED_COLUMNS if column.table == table)
+    column = next(column.column for column in SEALED_COLUMNS.columns if column.table == table)
     begun = f"UPDATE {table} SET {column} = {column} WHERE {column} IS NOT NULL"
     count = len(await vault.opened(OLD))
     async with vault.rival.committing(begun):

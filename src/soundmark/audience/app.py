@@ -1,7 +1,7 @@
 """Audience's composition root: settings → Context → ASGI app. The only place that wires."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
@@ -29,9 +29,9 @@ from soundmark.kit.postgres import Database
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.rate_limit import make_rate_limit
 from soundmark.kit.refusals import ClientAddresses, RefusalLimit
-from soundmark.kit.schema_version import is_current
-from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
-from soundmark.kit.startup import CannotStart
+from soundmark.kit.schema_version import is_current, require_current
+from soundmark.kit.sealing import Sealer, parse_master_key
+from soundmark.kit.startup import explain_failures
 from soundmark.settings import AudienceSettings
 
 _REPORTS_AT_ONCE: Final = 2
@@ -39,7 +39,7 @@ _log: Final = structlog.get_logger()
 
 
 def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entropy: Entropy | None = None) -> AsgiApp:
-    """The component as an ASGI app. It connects when its lifespan starts, and needs its database then."""
+    """Return the component as an ASGI app. It connects when its lifespan starts, and needs its database then."""
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     ctx = _context(settings, clock, entropy)
     group = GroupCommit(ctx.db, ctx.clock, ctx.sealer)
@@ -55,7 +55,7 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
                 await refused.aclose()
 
     async def database_is_ready() -> bool:
-        """Whether the database answers and has every table that this release needs."""
+        """Return whether the database answers and has every table that this release needs."""
         try:
             async with ctx.db.snapshot() as tx:
                 return await is_current(tx, "soundmark.audience")
@@ -82,7 +82,7 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
 
 
 def _front(ingest: Ingest, rest: AsgiApp) -> AsgiApp:
-    """Events first, for which nobody needs our credential, then the private routes."""
+    """Return an app that serves events, which need no credential of ours, and then the private routes."""
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == PATH:
@@ -94,7 +94,7 @@ def _front(ingest: Ingest, rest: AsgiApp) -> AsgiApp:
 
 
 def _routes(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> FastAPI:
-    """Every private route. They are nobody's contract but Core's, so they are not published."""
+    """Return every private route. Only Core calls them, so they are not published."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan, redirect_slashes=False)
     for feature in (integrations, entitlements, operations, usage, core_keys, reports, legacy):
         app.include_router(feature.router)
@@ -134,34 +134,14 @@ def _refused_events(settings: AudienceSettings, clock: Clock) -> RefusalLimit:
 
 @contextlib.asynccontextmanager
 async def _running(ctx: Context, group: GroupCommit) -> AsyncIterator[None]:
-    """Everything that runs beside the requests, from start to stop."""
+    """Run everything that runs beside the requests, from start to stop."""
     async with contextlib.AsyncExitStack() as stack:
-        with _expected_failures():
+        with explain_failures("Audience", sealed="what Audience has stored"):
             await ctx.db.open()
             stack.push_async_callback(ctx.db.close)
-            await _require_schema(ctx.db)
+            await require_current(ctx.db, "soundmark.audience")
             key = await token_key(ctx.db, ctx.sealer, ctx.clock, ctx.entropy)
         group.start(key)
         stack.push_async_callback(group.aclose)
         _log.info("audience_started")
         yield
-
-
-@contextlib.contextmanager
-def _expected_failures() -> Iterator[None]:
-    """What an operator can mend becomes a line for him.
-
-    Raises: CannotStart.
-    """
-    try:
-        yield
-    except DatabaseUnavailable:
-        raise CannotStart("Audience's database does not answer") from None
-    except SealBroken as broken:
-        raise CannotStart(f"this master key does not open what Audience has stored: {broken}") from None
-
-
-async def _require_schema(db: Database) -> None:
-    async with db.transaction() as tx:
-        if not await is_current(tx, "soundmark.audience"):
-            raise CannotStart("the database is not at the schema of this release: run `soundmark migrate audience`")

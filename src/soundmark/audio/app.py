@@ -22,10 +22,8 @@ from soundmark.kit.clock import SystemClock
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.guard import Guard
 from soundmark.kit.health import health_routes
-from soundmark.kit.http import AsgiApp, Edge, install_problem_handlers, pointer_to
+from soundmark.kit.http import AsgiApp, Edge, body_errors, install_problem_handlers
 from soundmark.kit.problems import (
-    ERRORS_MAX,
-    FieldError,
     InternalError,
     MalformedBody,
     UnsupportedMediaType,
@@ -122,12 +120,7 @@ async def _read(request: Request) -> RenderRequest:
     except MalformedJson as error:
         raise MalformedBody(f"The body is not well-formed JSON: {error}.") from None
     except ValidationError as error:
-        raise ValidationFailed(errors=tuple(_faults(error))) from None
-
-
-def _faults(error: ValidationError) -> list[FieldError]:
-    found = error.errors(include_input=False, include_url=False, include_context=False)
-    return [FieldError("body", pointer_to(fault["loc"]), fault["msg"]) for fault in found[:ERRORS_MAX]]
+        raise ValidationFailed(errors=body_errors(error)) from None
 
 
 async def _until_gone(request: Request) -> None:

@@ -17,7 +17,7 @@ from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.ids import may_be_id
 from soundmark.kit.postgres import Database
 from soundmark.kit.problems import DatabaseUnavailable
-from soundmark.kit.schema_version import is_current
+from soundmark.kit.schema_version import SchemaOutdated, require_current
 from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.settings import KeysSettings
 
@@ -49,6 +49,8 @@ def verify(
         found = asyncio.run(_verify(given, organization_id))
     except DatabaseUnavailable:
         raise Refused("Core's database does not answer") from None
+    except SchemaOutdated as outdated:
+        raise Refused(str(outdated)) from None
     except SealBroken as broken:
         raise Refused(f"this master key does not open the key of the audit chain: {broken}") from None
     if not found.is_verified:
@@ -62,9 +64,8 @@ async def _verify(given: KeysSettings, organization_id: str) -> Verification:
     db = Database(given.core_database_url, pool_size=2, application_name="soundmark-audit")
     await db.open()
     try:
+        await require_current(db, "soundmark.core")
         async with db.snapshot(tenant=organization_id) as tx:
-            if not await is_current(tx, "soundmark.core"):
-                raise Refused("the database is not at the schema of this release: run `soundmark migrate core`")
             if await audit_chain.find_tenant(tx, organization_id) is None:
                 raise _unknown(organization_id)
             key = await read_chain_key(tx, sealer)

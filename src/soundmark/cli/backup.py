@@ -9,11 +9,11 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
-from soundmark.audience.vault import vault as audience_vault
+from soundmark.audience.store.sealed_values import SEALED_COLUMNS as AUDIENCE_SEALED
 from soundmark.cli.databases import run_on_audience, run_on_core
 from soundmark.cli.deployment import read_settings
 from soundmark.cli.outcome import Refused
-from soundmark.core.features.platform.reseal import vault as core_vault
+from soundmark.core.store.sealed_values import SEALED_COLUMNS as CORE_SEALED
 from soundmark.embedded.backup import (
     Backup,
     BackupRefused,
@@ -129,7 +129,7 @@ def _running_deployment(data_dir: Path | None, audience_key_file: Path | None) -
     core, audience = read_settings(KeysSettings, data_dir), read_settings(AudienceDatabaseSettings, data_dir)
     core_keys = [core.master_key, *(_kept_before(data_dir))]
     core_key = _opening(
-        core_keys, lambda keys: run_on_core(core, "backup", lambda db: require_openable(core_vault(db), keys))
+        core_keys, lambda keys: run_on_core(core, "backup", lambda db: require_openable(db, CORE_SEALED, keys))
     )
     if core_key is None:
         raise Refused("SOUNDMARK_MASTER_KEY does not open what Core's database keeps sealed")
@@ -139,7 +139,7 @@ def _running_deployment(data_dir: Path | None, audience_key_file: Path | None) -
         candidates = [audience_master_key(core_key), core_key]
     audience_key = _opening(
         candidates,
-        lambda keys: run_on_audience(audience, "backup", lambda db: require_openable(audience_vault(db), keys)),
+        lambda keys: run_on_audience(audience, "backup", lambda db: require_openable(db, AUDIENCE_SEALED, keys)),
     )
     if audience_key is None:
         raise Refused("no key opens what Audience's database keeps sealed: name it by --audience-master-key-file")

@@ -1,4 +1,4 @@
-"""Commands that touch nothing of a component but its database."""
+"""Commands that use nothing of a component but its database."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from soundmark.cli.outcome import Refused
 from soundmark.kit import log
 from soundmark.kit.postgres import Database
 from soundmark.kit.problems import DatabaseUnavailable
-from soundmark.kit.schema_version import is_current
+from soundmark.kit.schema_version import SchemaOutdated, require_current
 from soundmark.kit.secret import Secret
 from soundmark.settings import AudienceDatabaseSettings, CoreDatabaseSettings, ProcessSettings
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def database_settings(component: WithDatabase, data_dir: Path | None) -> tuple[Secret, ProcessSettings]:
-    """Where the database of `component` is, and what every process is told.
+    """Return the URL of the component's database, and the settings that every process has.
 
     Raises: Refused.
     """
@@ -33,15 +33,15 @@ def database_settings(component: WithDatabase, data_dir: Path | None) -> tuple[S
 
 
 def run_on_core(given: CoreDatabaseSettings, name: str, command: Callable[[Database], Awaitable[T]]) -> T:
-    """What `command` returns, on Core's database; `name` is what the log calls us.
+    """Return what `command` returns on Core's database; `name` stands in the log.
 
-    Raises: Refused where the database does not answer or has another schema; whatever `command` raises.
+    Raises: Refused if the database does not answer or has another schema; whatever `command` raises.
     """
     return _run_on("core", given.core_database_url, given, name, command)
 
 
 def run_on_audience(given: AudienceDatabaseSettings, name: str, command: Callable[[Database], Awaitable[T]]) -> T:
-    """What `command` returns, on Audience's database, as `run_on_core` does it.
+    """Return what `command` returns on Audience's database, as `run_on_core` does.
 
     Raises: Refused; whatever `command` raises.
     """
@@ -51,7 +51,7 @@ def run_on_audience(given: AudienceDatabaseSettings, name: str, command: Callabl
 def _run_on(
     component: WithDatabase, url: Secret, given: ProcessSettings, name: str, command: Callable[[Database], Awaitable[T]]
 ) -> T:
-    # The one line that we say on failure is enough; the pool and the channels would put their own beside it.
+    # One line on failure is enough; the pool and the channels would add their own.
     level = given.log_level if given.log_level == "debug" else "error"
     log.configure(level=level, log_format=given.log_format, component=name)
     logging.getLogger("psycopg").setLevel(logging.CRITICAL)
@@ -59,16 +59,15 @@ def _run_on(
         return asyncio.run(_on(component, url, name, command))
     except DatabaseUnavailable:
         raise Refused(f"{component.capitalize()}'s database does not answer") from None
+    except SchemaOutdated as outdated:
+        raise Refused(str(outdated)) from None
 
 
 async def _on(component: WithDatabase, url: Secret, name: str, command: Callable[[Database], Awaitable[T]]) -> T:
     db = Database(url, pool_size=2, application_name=f"soundmark-{name}")
     await db.open()
     try:
-        async with db.snapshot() as tx:
-            current = await is_current(tx, f"soundmark.{component}")
-        if not current:
-            raise Refused(f"the database is not at the schema of this release: run `soundmark migrate {component}`")
+        await require_current(db, f"soundmark.{component}")
         return await command(db)
     finally:
         await db.close()

@@ -6,12 +6,12 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from soundmark.audience.vault import vault as audience_vault
+from soundmark.audience.store.sealed_values import SEALED_COLUMNS as AUDIENCE_SEALED
 from soundmark.cli.databases import WithDatabase, run_on_audience, run_on_core
 from soundmark.cli.deployment import DataDir, deployment_environ, read_settings
 from soundmark.cli.entitle import entitle
 from soundmark.cli.outcome import Refused
-from soundmark.core.features.platform.reseal import vault as core_vault
+from soundmark.core.store.sealed_values import SEALED_COLUMNS as CORE_SEALED
 from soundmark.embedded.data_dir import MASTER_KEY_FILE, DataDirRefused, kept_master_keys, replace_master_key
 from soundmark.embedded.plan import audience_master_key
 from soundmark.kit.entropy import SystemEntropy
@@ -70,7 +70,7 @@ def reseal(
 
 
 def _reseal_beside(data_dir: Path | None, new: Secret) -> tuple[Resealed, str]:
-    """Core's secrets, and Audience's where the data dir knows of it. Also whose they were."""
+    """Reseal Core's secrets, and Audience's if the data dir has them. Return also whose they were."""
     given = read_settings(KeysSettings, data_dir)
     old = [given.master_key, *_kept_in(data_dir, given.master_key, new)]
     audience = _audience_beside(data_dir)
@@ -82,10 +82,10 @@ def _reseal_beside(data_dir: Path | None, new: Secret) -> tuple[Resealed, str]:
 def _reseal_both(
     given: KeysSettings, audience: AudienceDatabaseSettings, *, old: Sequence[Secret], new: Secret
 ) -> Resealed:
-    """Both databases of a data dir. Dying between the two is mended by running it again: each passes over its own."""
+    """Reseal both databases of a data dir. After an interruption between them, running it again completes it."""
     theirs = [audience_master_key(key) for key in (new, *old)]
-    # Looked at first: neither shall be refused when the other has changed already.
-    _refusing(run_on_audience, audience, lambda db: require_openable(audience_vault(db), _sealers(theirs)))
+    # Checked first, so that neither is refused once the other has changed.
+    _refusing(run_on_audience, audience, lambda db: require_openable(db, AUDIENCE_SEALED, _sealers(theirs)))
     core = _reseal_core(given, old=old, new=new)
     moved = _reseal_audience(audience, old=theirs[1:], new=theirs[0])
     return Resealed(core.moved_count + moved.moved_count, core.already_count + moved.already_count)
@@ -93,13 +93,13 @@ def _reseal_both(
 
 def _reseal_core(given: KeysSettings, *, old: Sequence[Secret], new: Secret) -> Resealed:
     sealers = _sealers([new, *old])
-    return _refusing(run_on_core, given, lambda db: reseal_everything(core_vault(db), old=sealers[1:], new=sealers[0]))
+    return _refusing(run_on_core, given, lambda db: reseal_everything(db, CORE_SEALED, old=sealers[1:], new=sealers[0]))
 
 
 def _reseal_audience(given: AudienceDatabaseSettings, *, old: Sequence[Secret], new: Secret) -> Resealed:
     sealers = _sealers([new, *old])
     return _refusing(
-        run_on_audience, given, lambda db: reseal_everything(audience_vault(db), old=sealers[1:], new=sealers[0])
+        run_on_audience, given, lambda db: reseal_everything(db, AUDIENCE_SEALED, old=sealers[1:], new=sealers[0])
     )
 
 
@@ -115,7 +115,7 @@ def _refusing(
 
 
 def _audience_beside(data_dir: Path | None) -> AudienceDatabaseSettings | None:
-    """Where the database of Audience is, of a data dir that knows."""
+    """Return the settings of Audience's database; None if the data dir does not know it."""
     if data_dir is None or not deployment_environ(data_dir).get(f"{PREFIX}AUDIENCE_DATABASE_URL"):
         return None
     return read_settings(AudienceDatabaseSettings, data_dir)

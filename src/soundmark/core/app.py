@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Final
@@ -57,26 +57,26 @@ from soundmark.kit.jobs import Queue
 from soundmark.kit.paging import Cursors
 from soundmark.kit.postgres import Database
 from soundmark.kit.private_call import PrivateChannel
-from soundmark.kit.problems import DatabaseUnavailable, Problem
+from soundmark.kit.problems import Problem
 from soundmark.kit.rate_limit import RateLimit, make_rate_limit
 from soundmark.kit.refusals import ClientAddresses, RefusalLimit
-from soundmark.kit.schema_version import is_current
-from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
+from soundmark.kit.schema_version import require_current
+from soundmark.kit.sealing import Sealer, parse_master_key
 from soundmark.kit.secret import Secret
-from soundmark.kit.startup import CannotStart
+from soundmark.kit.startup import explain_failures
 from soundmark.kit.tasks import ended
 from soundmark.settings import CoreSettings
 
 _BATCH_MAX: Final = 256  # Codes of one commit, some 50 ms for which a stop of their campaign waits; roles of one query.
 _WAITING_MAX: Final = 4096  # In one queue. Beyond it the database is not keeping up.
-# What pages of every origin may read, beside resolution. Contract, section 1.
+# Pages of every origin may read these, and resolutions. Contract, section 1.
 _OPEN_PATHS: Final = ("/v1/keys", "/v1/keys/history", "/openapi.json")
 _OPEN_PREFIXES: Final = ("/v1/deletion-certificates/", "/schemas/", "/problems/")
 _log: Final = structlog.get_logger()
 
 
 def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: Entropy | None = None) -> AsgiApp:
-    """Core as an ASGI app. It connects when its lifespan starts, and needs its database then."""
+    """Return Core as an ASGI app. It connects when its lifespan starts, and needs its database then."""
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     sealer = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
     ctx = _context(settings, sealer, clock, entropy)
@@ -127,7 +127,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
 
 
 def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> FastAPI:
-    """Every route of the public API, wired to nothing yet: what the published documents are made from."""
+    """Return every route of the public API, wired to nothing: the source of the published documents."""
     app = FastAPI(
         title="Soundmark",
         version=soundmark.__version__,
@@ -136,11 +136,11 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         redoc_url=None,
         lifespan=lifespan,
         generate_unique_id_function=lambda route: route.name,
-        # A path and the same path with a slash are two; nothing is answered twice.
+        # A path with a slash at its end is another path.
         redirect_slashes=False,
     )
     for feature in (
-        issuance,  # The framework tries one after the other, and nothing that it serves is asked as often.
+        issuance,  # First, because the framework tries them in order and serves nothing else as often.
         caller,
         organizations,
         members,
@@ -163,7 +163,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
 
 
 def _front(resolve: Resolve, rest: AsgiApp) -> AsgiApp:
-    """Resolution first, then the framework with everything else."""
+    """Return an app that serves resolutions itself and leaves the rest to the framework."""
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith(PATH_PREFIX):
@@ -178,14 +178,14 @@ def _front(resolve: Resolve, rest: AsgiApp) -> AsgiApp:
 async def _running(
     ctx: Context, sealer: Sealer, lookup: BroadcastLookup, limits: Iterable[RateLimit | RefusalLimit]
 ) -> AsyncIterator[None]:
-    """Everything that runs beside the requests, from start to stop."""
+    """Run everything that runs beside the requests, from start to stop."""
     async with contextlib.AsyncExitStack() as stack:
-        with _expected_failures():
+        with explain_failures("Core", sealed="the stored signing keys"):
             await ctx.db.open()
             stack.push_async_callback(ctx.db.close)
             stack.push_async_callback(ctx.roles.aclose)
             stack.push_async_callback(ctx.issuances.aclose)
-            await _require_schema(ctx.db)
+            await require_current(ctx.db, "soundmark.core")
             await ensure_active(ctx.db, sealer, ctx.clock, ctx.entropy)
             await ctx.custody.refresh()
             await ctx.chain.open()
@@ -200,26 +200,6 @@ async def _running(
             stack.push_async_callback(limit.aclose)
         _log.info("core_started", base_url=ctx.base_url)
         yield
-
-
-@contextlib.contextmanager
-def _expected_failures() -> Iterator[None]:
-    """What an operator can mend becomes a line for him.
-
-    Raises: CannotStart.
-    """
-    try:
-        yield
-    except DatabaseUnavailable:
-        raise CannotStart("Core's database does not answer") from None
-    except SealBroken as broken:
-        raise CannotStart(f"this master key does not open the stored signing keys: {broken}") from None
-
-
-async def _require_schema(db: Database) -> None:
-    async with db.transaction() as tx:
-        if not await is_current(tx, "soundmark.core"):
-            raise CannotStart("the database is not at the schema of this release: run `soundmark migrate core`")
 
 
 def _context(settings: CoreSettings, sealer: Sealer, clock: Clock, entropy: Entropy) -> Context:

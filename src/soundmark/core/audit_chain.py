@@ -6,7 +6,8 @@ from typing import Final
 import structlog
 
 from soundmark.core.domain.audit_chain import CHAIN_KEY_BYTES, ChainKey, Head, Seal, Waiting
-from soundmark.core.store import audit_chain, instance_secrets
+from soundmark.core.store import audit_chain
+from soundmark.kit import instance_secrets
 from soundmark.kit.clock import Clock
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.postgres import Database, Tx
@@ -57,14 +58,10 @@ class AuditChain:
         Raises: DatabaseUnavailable; kit.sealing.SealBroken if the key was sealed under another master key.
         """
         async with self._db.transaction() as tx:
-            sealed = await instance_secrets.find(tx, _KEY_NAME)
-            if sealed is None:
-                fresh = seal_chain_key(self._entropy.take(CHAIN_KEY_BYTES), self._sealer)
-                await instance_secrets.insert_if_absent(tx, _KEY_NAME, sealed=fresh, now=self._clock.now())
-                # Another process may have been first.
-                sealed = await instance_secrets.find(tx, _KEY_NAME)
-        assert sealed is not None, "insert_if_absent left a key"
-        self._key = _unseal_chain_key(sealed, self._sealer)
+            key = await instance_secrets.ensure(
+                tx, self._sealer, _KEY_NAME, make=lambda: self._entropy.take(CHAIN_KEY_BYTES), now=self._clock.now()
+            )
+        self._key = ChainKey(key)
 
     async def keep_sealing(self) -> None:
         """Seal until cancelled. A failure for one organisation stops no other's, and the next sweep tries it again."""
@@ -78,7 +75,7 @@ class AuditChain:
                 await self._seal_announced()
                 rounds_left -= 1
             except DatabaseUnavailable:
-                pass  # Readiness and every request say so.
+                pass  # Readiness and every request report it.
             except Exception as error:  # noqa: BLE001 - whatever it was, entries must not stay unsealed for ever
                 self._report("", error)
             else:
@@ -187,14 +184,5 @@ async def read_chain_key(tx: Tx, sealer: Sealer) -> ChainKey | None:
 
     Raises: kit.sealing.SealBroken if the key was sealed under another master key.
     """
-    sealed = await instance_secrets.find(tx, _KEY_NAME)
-    return None if sealed is None else _unseal_chain_key(sealed, sealer)
-
-
-def seal_chain_key(key: bytes, sealer: Sealer) -> bytes:
-    """Return the stored form of a chain key."""
-    return sealer.seal(key, table="instance_secrets", column="sealed", row=_KEY_NAME)
-
-
-def _unseal_chain_key(sealed: bytes, sealer: Sealer) -> ChainKey:
-    return ChainKey(sealer.unseal(sealed, table="instance_secrets", column="sealed", row=_KEY_NAME))
+    key = await instance_secrets.find(tx, sealer, _KEY_NAME)
+    return None if key is None else ChainKey(key)

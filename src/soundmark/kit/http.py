@@ -15,6 +15,7 @@ import structlog
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -265,6 +266,12 @@ def _leaves(routes: Iterable[BaseRoute]) -> Iterator[BaseRoute]:
             yield route
         else:
             yield from _leaves(included.routes)
+
+
+def body_errors(error: ValidationError) -> tuple[FieldError, ...]:
+    """Return what a model refuses about a body that was validated without the framework."""
+    faults = error.errors(include_input=False, include_url=False, include_context=False)
+    return tuple(_field_error({**fault, "loc": ("body", *fault["loc"])}) for fault in faults[:ERRORS_MAX])
 
 
 def _field_errors(error: RequestValidationError) -> tuple[FieldError, ...]:

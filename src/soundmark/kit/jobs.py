@@ -15,7 +15,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from soundmark.kit.postgres import CONNECT_TIMEOUT_S, Database, Tx, connect_options
 from soundmark.kit.problems import DatabaseUnavailable
-from soundmark.kit.schema_version import is_current
+from soundmark.kit.schema_version import SchemaOutdated, require_current
 from soundmark.kit.secret import Secret
 
 KEPT_DAYS: Final = 7
@@ -25,7 +25,7 @@ GRACE_S: Final = 10
 _ACQUIRE_TIMEOUT_S: Final = 3.0
 _HEARTBEAT_S: Final = 10
 _STALLED_AFTER_S: Final = 30  # Three heartbeats.
-# A machine that was off at the hour of a daily task makes up for it when it is on again.
+# A machine that was off at the hour of a daily task runs it when it is on again.
 _OVERDUE_MAX_S: Final = 24 * 60 * 60
 _TROUBLE_PAUSE_S: Final = 5
 _TROUBLE_PAUSE_MAX_S: Final = 600
@@ -35,14 +35,14 @@ _log: Final = structlog.get_logger()
 
 
 class WorkerFailed(Exception):  # noqa: N818 - named for what happened
-    """The worker lost its database, or never had it; whoever supervises it starts it again."""
+    """The worker has no database; its supervisor starts it again."""
 
 
 class Later(Exception):  # noqa: N818 - named for what it asks for
-    """Raised by a task of `UNTIL_DONE`: nothing is wrong, and it is to be run again at `at`."""
+    """Raised by a task of `UNTIL_DONE`: nothing is wrong, and it must run again at `at`."""
 
     def __init__(self, at: datetime) -> None:
-        super().__init__("to be run again")
+        super().__init__("run again later")
         self.at: Final = at
 
 
@@ -53,43 +53,42 @@ class _UntilDone(BaseRetryStrategy):
         if isinstance(exception, asyncio.CancelledError):
             return RetryDecision()  # This worker stops; the next one may begin at once.
         pause_s = min(_TROUBLE_PAUSE_S * 2 ** min(job.attempts, _DOUBLINGS_MAX), _TROUBLE_PAUSE_MAX_S)
-        # Its name only: what a library says in an error may hold an address, or worse.
+        # Only its name: the text of a library's error may hold an address, or worse.
         _log.warning(
             "job_failed", task=job.task_name, job_id=job.id, error=type(exception).__name__, again_in_s=pause_s
         )
         return RetryDecision(retry_in={"seconds": pause_s})
 
 
-# For a task that decides by itself when it is over, which it says by ending without an error.
+# For a task that runs until it ends without an error.
 UNTIL_DONE: Final = _UntilDone()
 
 
 class Queue:
-    """Defers jobs in the transaction that decides them: they are there when it commits, and never were otherwise."""
+    """Defers jobs in the transaction that decides them: they exist if and only if it commits."""
 
     def __init__(self) -> None:
-        # Never opened: it speaks on the connections of its callers' transactions and has none of its own.
+        # Never opened: it uses the connections of its callers' transactions and has none of its own.
         self._app: Final = App(connector=PsycopgConnector())
 
     async def defer(self, tx: Tx, task: str, *, lock: str, **ids: str) -> None:
-        """Have `task` run with `ids` once the transaction has committed.
+        """Run `task` with `ids` once the transaction has committed.
 
-        Of the jobs of one `lock`, one runs at a time. A job is told ids and never facts: it reads the facts when it
-        runs.
+        Jobs of one `lock` run one at a time. A job gets ids and never facts: it reads the facts when it runs.
         """
         deferrer = self._app.configure_task(task, lock=lock, connection=tx.connection)
         try:
             await deferrer.defer_async(**ids)
         except ConnectorException as error:
-            # What went wrong in the transaction is for the transaction to judge.
+            # The transaction judges its own failure.
             raise error.__cause__ or error from None
 
 
 class _Jobs(JobManager):
-    """Jobs of which one that cannot be run again, since its successor waits already, leaves the field to it.
+    """Jobs that end when they cannot be run again because their successor already waits.
 
-    Of the jobs of one queueing lock one waits at a time. Procrastinate raises when a second should, and leaves that one
-    as if it ran for ever: with its lock, which its successor waits for.
+    Only one job of a queueing lock may wait. Procrastinate raises if a second should, and leaves it as if it ran for
+    ever, with its lock, for which its successor waits.
     """
 
     async def retry_job_by_id_async(
@@ -108,16 +107,16 @@ class _Jobs(JobManager):
 
 
 class _Pool(AsyncConnectionPool):
-    """A pool that does not wait half a minute for a database that is not there."""
+    """A pool that does not wait half a minute for a database that does not answer."""
 
     async def open(self, wait: bool = False, timeout: float = CONNECT_TIMEOUT_S * 2) -> None:  # noqa: ASYNC109 - theirs
         await super().open(wait, timeout)
 
 
 def jobs_app(url: Secret, *, application_name: str, pool_size: int = 4) -> App:
-    """The queue in the database at `url`, with its own housekeeping; not open yet.
+    """Return the queue in the database at `url`, with its own housekeeping; it is not open yet.
 
-    A component adds its tasks to it. A task must bear to be run twice: a worker that dies leaves its job to another.
+    A component adds its tasks. A task must tolerate running twice: a worker that dies leaves its job to another.
     """
     connector = PsycopgConnector(
         pool_factory=_Pool,
@@ -134,22 +133,20 @@ def jobs_app(url: Secret, *, application_name: str, pool_size: int = 4) -> App:
 
 
 async def require_schema(db: Database, package: str) -> None:
-    """The database of a component, such as `soundmark.core`, has every table that its jobs need.
+    """Raise WorkerFailed unless the database has every table that the jobs of `package` need.
 
     Raises: WorkerFailed.
     """
     try:
-        async with db.transaction() as tx:
-            is_there = await is_current(tx, package)
+        await require_current(db, package)
     except DatabaseUnavailable:
         raise WorkerFailed("the database cannot be reached") from None
-    if not is_there:
-        component = package.rpartition(".")[2]
-        raise WorkerFailed(f"the database is not at the schema of this release: run `soundmark migrate {component}`")
+    except SchemaOutdated as outdated:
+        raise WorkerFailed(str(outdated)) from None
 
 
 async def run_worker(app: App) -> None:
-    """Run jobs until SIGTERM or SIGINT, then finish what is under way for at most `GRACE_S` seconds.
+    """Run jobs until SIGTERM or SIGINT, then give running jobs `GRACE_S` seconds to finish.
 
     Raises: WorkerFailed.
     """
@@ -169,7 +166,7 @@ async def run_worker(app: App) -> None:
                 )
         except (ConnectorException, PoolTimeout) as error:
             raise WorkerFailed("the database cannot be reached") from error
-        # Procrastinate takes a failed connection for a reason to stop, and stops without an error.
+        # Procrastinate stops without an error if its connection fails.
         raise WorkerFailed("the connection to the database was lost")
 
 
@@ -177,13 +174,13 @@ def _add_housekeeping(app: App) -> None:
     @app.periodic(cron="17 3 * * *")
     @app.task(name="remove_old_jobs", queueing_lock="remove_old_jobs")
     async def remove_old_jobs(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        """Forget jobs that ended more than a week ago, except failed ones, which a person should see."""
+        """Delete jobs that ended more than a week ago, except failed ones, which a person should see."""
         await app.job_manager.delete_old_jobs(nb_hours=KEPT_DAYS * 24, include_cancelled=True, include_aborted=True)
 
     @app.periodic(cron="* * * * *")
     @app.task(name="retry_stalled_jobs", queueing_lock="retry_stalled_jobs", pass_context=True)
     async def retry_stalled_jobs(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - see above
-        """Give the jobs of workers that died to those that live."""
+        """Give the jobs of dead workers to living ones."""
         for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=_STALLED_AFTER_S):
             if job.id != context.job.id:
                 await app.job_manager.retry_job(job)

@@ -1,6 +1,6 @@
 """Another master key for everything that a database keeps sealed."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import LiteralString
 
@@ -9,12 +9,12 @@ from soundmark.kit.sealing import SealBroken, Sealer
 
 
 class ResealRefused(Exception):  # noqa: N818 - named for what was found
-    """A value opens under none of the keys; nothing was changed. The message names it and holds no secret."""
+    """A value opens under none of the keys, and nothing was changed. The message names it and holds no secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resealed:
-    """How many values were moved to the new key, and how many were under it already."""
+    """How many values were moved to the new key, and how many were sealed under it already."""
 
     moved_count: int
     already_count: int
@@ -22,7 +22,7 @@ class Resealed:
 
 @dataclass(frozen=True, slots=True)
 class SealedColumn:
-    """Where sealed values are, and how they are read and replaced there."""
+    """One column of sealed values, and the statements that list and replace them."""
 
     table: str
     column: str
@@ -32,7 +32,7 @@ class SealedColumn:
 
 @dataclass(frozen=True, slots=True)
 class SealedValue:
-    """One value: `row` is what it is sealed to, `organization_id` empty where it is no tenant's."""
+    """One value, sealed to its `row`; `organization_id` is empty if it belongs to no tenant."""
 
     organization_id: str
     row: str
@@ -40,34 +40,34 @@ class SealedValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Vault:
-    """Everything that one database keeps sealed. `lock` keeps all others from changing any of it.
+class SealedColumns:
+    """Every sealed column of one database.
 
-    `tenant` is who the transaction is for, so that it sees every row.
+    `lock` is a statement that keeps everybody else from changing a sealed value, or locking its row, until the
+    transaction ends (docs/locks.md). `tenant` is the tenant of the transaction, so that it sees every row.
     """
 
-    db: Database
     columns: Sequence[SealedColumn]
-    lock: Callable[[Tx], Awaitable[None]]
+    lock: LiteralString
     tenant: str | None = None
 
 
-async def reseal(vault: Vault, *, old: Sequence[Sealer], new: Sealer) -> Resealed:
-    """Every sealed value of every tenant opens under `new` and under no other key; or nothing was changed.
+async def reseal(db: Database, sealed: SealedColumns, *, old: Sequence[Sealer], new: Sealer) -> Resealed:
+    """Seal every value of every tenant under `new` and no other key, or change nothing.
 
-    Repeating it is safe and is what to do after an interruption, and once more when every process has the new key: it
-    moves what processes with the old one sealed meanwhile, and passes over what opens under the new one.
+    Repeating it is safe. It is what to do after an interruption, and once more when every process has the new key: it
+    moves what processes with the old key sealed in the meantime, and passes over what opens under the new key.
 
-    Raises: ResealRefused where a value opens neither under `new` nor under one of `old`; DatabaseUnavailable.
+    Raises: ResealRefused if a value opens neither under `new` nor under one of `old`; DatabaseUnavailable.
     """
     moved_count = already_count = 0
-    async with vault.db.transaction(tenant=vault.tenant) as tx:
-        # Whoever seals meanwhile waits for our commit, so that no value appears behind our back in what we listed.
-        await vault.lock(tx)
-        for column in vault.columns:
+    async with db.transaction(tenant=sealed.tenant) as tx:
+        # Anybody who seals waits for our commit, so that no value appears behind our back in what we listed.
+        await tx.run(sealed.lock)
+        for column in sealed.columns:
             values = await _list(tx, column)
             moved = [
-                SealedValue(value.organization_id, value.row, _sealed(new, _opened(old, column, value), column, value))
+                SealedValue(value.organization_id, value.row, _seal(new, _unseal(old, column, value), column, value))
                 for value in values
                 if not _opens(new, column, value)
             ]
@@ -77,15 +77,15 @@ async def reseal(vault: Vault, *, old: Sequence[Sealer], new: Sealer) -> Reseale
     return Resealed(moved_count, already_count)
 
 
-async def require_openable(vault: Vault, sealers: Sequence[Sealer]) -> None:
-    """Every sealed value opens under one of `sealers`: what is to be moved together with others can be moved.
+async def require_openable(db: Database, sealed: SealedColumns, sealers: Sequence[Sealer]) -> None:
+    """Raise ResealRefused unless every sealed value opens under one of `sealers`, and so can be moved.
 
     Raises: ResealRefused; DatabaseUnavailable.
     """
-    async with vault.db.snapshot(tenant=vault.tenant) as tx:
-        for column in vault.columns:
+    async with db.snapshot(tenant=sealed.tenant) as tx:
+        for column in sealed.columns:
             for value in await _list(tx, column):
-                _opened(sealers, column, value)
+                _unseal(sealers, column, value)
 
 
 async def _list(tx: Tx, column: SealedColumn) -> list[SealedValue]:
@@ -106,7 +106,7 @@ def _opens(sealer: Sealer, column: SealedColumn, value: SealedValue) -> bool:
     return True
 
 
-def _opened(sealers: Sequence[Sealer], column: SealedColumn, value: SealedValue) -> bytes:
+def _unseal(sealers: Sequence[Sealer], column: SealedColumn, value: SealedValue) -> bytes:
     for sealer in sealers:
         if _opens(sealer, column, value):
             return sealer.unseal(value.sealed, table=column.table, column=column.column, row=value.row)
@@ -115,5 +115,5 @@ def _opened(sealers: Sequence[Sealer], column: SealedColumn, value: SealedValue)
     )
 
 
-def _sealed(sealer: Sealer, plaintext: bytes, column: SealedColumn, value: SealedValue) -> bytes:
+def _seal(sealer: Sealer, plaintext: bytes, column: SealedColumn, value: SealedValue) -> bytes:
     return sealer.seal(plaintext, table=column.table, column=column.column, row=value.row)

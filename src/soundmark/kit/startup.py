@@ -1,5 +1,30 @@
-"""Why a component does not start."""
+"""Why a component does not start, in words for its operator."""
+
+import contextlib
+from collections.abc import Iterator
+
+from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.kit.schema_version import SchemaOutdated
+from soundmark.kit.sealing import SealBroken
 
 
 class CannotStart(Exception):  # noqa: N818 - named for what is said to the operator
-    """Something is missing that an operator can mend; the message is the one line that says so, and holds no secret."""
+    """An operator must mend something first; the message is one line that names it, and holds no secret."""
+
+
+@contextlib.contextmanager
+def explain_failures(component: str, *, sealed: str) -> Iterator[None]:
+    """Raise CannotStart for the failures of a starting component that its operator can mend.
+
+    `sealed` names what the component's master key must open.
+
+    Raises: CannotStart.
+    """
+    try:
+        yield
+    except DatabaseUnavailable:
+        raise CannotStart(f"{component}'s database does not answer") from None
+    except SchemaOutdated as outdated:
+        raise CannotStart(str(outdated)) from None
+    except SealBroken as broken:
+        raise CannotStart(f"this master key does not open {sealed}: {broken}") from None

@@ -4,15 +4,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal, TypeAlias
 
+from soundmark.wire.audience_limits import DEMO_RETENTION_DAYS_MAX
+
 Mode = Literal["demo", "contract", "self_service"]
 EntitledMode = Literal["contract", "self_service"]
 Status = Literal["active", "revoked"]
 QuotaKey: TypeAlias = tuple[str, str]  # An organisation and a mode, whose events share a monthly quota.
 
 MODES: Final[tuple[Mode, ...]] = ("demo", "contract", "self_service")
-RETENTION_DAYS_MAX: Final = 730  # API v1, "Limits".
-DEMO_RETENTION_DAYS_MAX: Final = 14
-DEMO_MONTHLY_EVENTS: Final = 100
 PREVIOUS_KEY_KEPT: Final = timedelta(minutes=7)
 SECRET_PREFIX: Final = "xhm_"  # noqa: S105 - how each begins
 
@@ -54,5 +53,5 @@ class TrustedKey:
 
 
 def is_retention_of(mode: Mode, retention_days: int) -> bool:
-    """Whether an integration of this mode may keep its data for so long."""
+    """Return whether an integration of this mode may keep its data for so long."""
     return mode != "demo" or retention_days <= DEMO_RETENTION_DAYS_MAX

@@ -1,4 +1,4 @@
-"""From the bytes of an event to what is judged and stored of it."""
+"""An event: from its bytes to the values that are judged and stored."""
 
 import hashlib
 import re
@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from soundmark.audience.domain.packing import RECEIVER_NUMBERS
 from soundmark.kit.bodies import find_crowds
-from soundmark.kit.http import pointer_to
-from soundmark.kit.problems import ERRORS_MAX, FieldError, MalformedBody, ValidationFailed
+from soundmark.kit.http import body_errors, pointer_to
+from soundmark.kit.problems import FieldError, MalformedBody, ValidationFailed
 from soundmark.kit.strict_json import MalformedJson, parse_json
 from soundmark.kit.timestamps import parse_timestamp
 from soundmark.wire.audience_event import AudienceEvent
@@ -34,7 +34,7 @@ _QUOTES_MIN: Final = 2 * (7 + 6 + 7 + 6)
 
 
 class Proof(NamedTuple):
-    """What Core signed, as it stands in the event."""
+    """The proof that Core signed, as it stands in the event."""
 
     proof_id: str | None
     xr_id: str
@@ -67,7 +67,7 @@ class Proof(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A well-formed event; nothing of it is believed yet."""
+    """A well-formed event, of which nothing is believed yet."""
 
     event_id: str
     integration_id: str
@@ -243,7 +243,7 @@ def _read_any(value: Any) -> Event | ValidationFailed:
     try:
         event = AudienceEvent.model_validate(value)
     except ValidationError as error:
-        return ValidationFailed(errors=tuple(_faults(error)))
+        return ValidationFailed(errors=body_errors(error))
     proof = event.proof
     return Event(
         event_id=event.event_id,
@@ -267,11 +267,3 @@ def _read_any(value: Any) -> Event | ValidationFailed:
             signature=proof.signature,
         ),
     )
-
-
-def _faults(error: ValidationError) -> list[FieldError]:
-    found: list[Any] = list(error.errors(include_input=False, include_url=False, include_context=False))
-    return [
-        FieldError("body", pointer_to(fault["loc"]), fault["msg"].removeprefix("Value error, "))
-        for fault in found[:ERRORS_MAX]
-    ]

@@ -1,4 +1,4 @@
-"""An integration as ingestion knows it, and what it vouches for."""
+"""An integration as ingestion knows it, and the events that it vouches for."""
 
 import hmac
 import json
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from soundmark.audience.domain.integration import DEMO_MONTHLY_EVENTS
 from soundmark.audience.domain.retention import first_kept_day
 from soundmark.audience.hot.event import Event, Proof
 from soundmark.audience.problems import EntitlementRequired, IntegrationRevoked, ProofInvalid
@@ -15,6 +14,7 @@ from soundmark.kit import base64url
 from soundmark.kit.problems import InternalError, Problem, Unauthenticated
 from soundmark.kit.secret import Secret
 from soundmark.kit.signing import verifies
+from soundmark.wire.audience_limits import DEMO_EVENTS_MAX
 
 SKEW: Final = timedelta(minutes=2)  # API v1, "Audience measurement event" 4.
 PROOF_LIFE_MAX: Final = timedelta(minutes=5)
@@ -30,20 +30,20 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """An integration as it was read at one moment; another reading of the same row is this same object."""
+    """An integration as of one moment; reading an unchanged row again gives the same object."""
 
     row: SourceRow
-    hmac_key: bytes | None  # None where it does not open under this master key.
+    hmac_key: bytes | None  # None if it does not open under this master key.
     keys: dict[str, _Key]
 
     @property
     def monthly_quota(self) -> int:
-        """How many events of a month its organisation may have recorded in its mode."""
-        return DEMO_MONTHLY_EVENTS if self.row.mode == "demo" else self.row.monthly_event_quota or 0
+        """The number of events that its organisation may record in a month in its mode."""
+        return DEMO_EVENTS_MAX if self.row.mode == "demo" else self.row.monthly_event_quota or 0
 
 
 def source_of(row: SourceRow, secret: Secret | None) -> Source:
-    """What is known of an integration from its row and its secret, if that opens."""
+    """Return the integration of a row and of its secret, if that opens."""
     keys = {}
     if row.previous_key_id is not None and row.previous_public_key is not None:
         keys[row.previous_key_id] = _Key(row.previous_public_key, _text(row.previous_key_id), row.previous_until)
@@ -52,9 +52,9 @@ def source_of(row: SourceRow, secret: Secret | None) -> Source:
 
 
 def refusal_of_sender(source: Source | None, body: bytes, signature: bytes | None) -> Problem | None:
-    """Return why `body` is not from this integration, whenever that is judged; None where its signature holds.
+    """Return why `body` is not from this integration; None if its signature holds. The time does not matter.
 
-    The publisher's signature over the raw bytes is compared in constant time. An integration that is not there takes
+    The publisher's signature over the raw bytes is compared in constant time. An integration that does not exist takes
     the same work.
 
     Source: contract, section 6.
@@ -62,20 +62,23 @@ def refusal_of_sender(source: Source | None, body: bytes, signature: bytes | Non
     key = None if source is None else source.hmac_key
     is_signed = hmac.compare_digest(hmac.digest(key or _NO_SECRET, body, "sha256"), signature or b"")
     if source is not None and key is None:
-        return InternalError()  # Ours to mend, and the sender may try again; refused, the event would be lost.
+        return InternalError()  # We must mend this. The sender may try again; if refused, the event would be lost.
     return None if source is not None and is_signed else Unauthenticated()
 
 
 def refusal_of_proof(source: Source, event: Event) -> Problem | None:
-    """Return why the proof does not vouch for this event, whenever that is judged; None where it may.
+    """Return why the proof does not vouch for this event; None if it may.
 
-    What it was signed for and by whom; not its time.
+    It judges what was signed and by which key, but not the time.
     """
     return None if _is_genuine(source, event, event.proof) else ProofInvalid()
 
 
 def refusal_at(source: Source, event: Event, now: datetime, *, transition_until: datetime) -> Problem | None:
-    """Why a genuine event is not admitted at `now`: its proof's time, then the integration, then the entitlement."""
+    """Return why a genuine event is not admitted at `now`; None if it is.
+
+    It judges the time of the proof, then the integration, then the entitlement.
+    """
     if not _is_in_time(source, event, now, transition_until):
         return ProofInvalid()
     row = source.row
@@ -87,7 +90,7 @@ def refusal_at(source: Source, event: Event, now: datetime, *, transition_until:
 
 
 def _is_genuine(source: Source, event: Event, proof: Proof) -> bool:
-    """Whether a key that is or was trusted signed this proof, for this Code and this integration."""
+    """Return whether a key that is or was trusted signed this proof, for this Code and this integration."""
     key = source.keys.get(proof.key_id)
     is_about_this = proof.integration_id == event.integration_id and proof.xr_id == event.xr_id
     if key is None or not is_about_this:
@@ -114,5 +117,5 @@ def _is_in_time(source: Source, event: Event, now: datetime, transition_until: d
 
 
 def _text(key_id: str) -> bytes:
-    # An id of Core's is ASCII without anything that JSON escapes; whatever else is trusted is written by its rules.
+    # An id of Core's is ASCII that JSON does not escape; any other is written by the rules of JSON.
     return json.dumps(key_id, ensure_ascii=False).encode()

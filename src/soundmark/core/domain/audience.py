@@ -10,10 +10,6 @@ from soundmark.kit.secret import Secret
 AudienceMode = Literal["demo", "contract", "self_service"]
 EntitledMode = Literal["contract", "self_service"]
 
-RETENTION_DAYS_MAX: Final = 730  # API v1, "Limits", Audience retention.
-DEMO_RETENTION_DAYS_MAX: Final = 14
-DEMO_EVENTS_MAX: Final = 100  # A month.
-
 _INTEGRATION_ID: Final = re.compile(r"int_[A-Za-z0-9_-]{8,128}", re.ASCII)
 
 

@@ -7,7 +7,6 @@ from typing import Final
 from soundmark.audience.context import Context
 from soundmark.audience.domain.entitlement import Entitlement
 from soundmark.audience.domain.integration import (
-    DEMO_RETENTION_DAYS_MAX,
     PREVIOUS_KEY_KEPT,
     SECRET_PREFIX,
     Integration,
@@ -34,6 +33,7 @@ from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Tx
 from soundmark.kit.problems import FieldError, ValidationFailed
 from soundmark.kit.secret import Secret
+from soundmark.wire.audience_limits import DEMO_RETENTION_DAYS_MAX
 
 # Above the longest deletion of one day that can be thought of: ten million events take some twenty seconds.
 _CUT_STATEMENT_TIMEOUT_S: Final = 120

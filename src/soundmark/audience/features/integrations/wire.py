@@ -5,12 +5,12 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from soundmark.audience.domain.integration import (
-    RETENTION_DAYS_MAX,
     Integration,
     Mode,
     Status,
 )
 from soundmark.audience.wire import CoreKey, Count, TenantId
+from soundmark.wire.audience_limits import RETENTION_DAYS_MAX
 from soundmark.wire.shape import Timestamp, Wire
 
 RetentionDays = Annotated[int, Field(ge=1, le=RETENTION_DAYS_MAX)]

@@ -19,7 +19,6 @@ import structlog
 
 from soundmark.core.context import Context
 from soundmark.core.domain.audience import (
-    DEMO_RETENTION_DAYS_MAX,
     AudienceMode,
     CoreKey,
     CoreKeyReplaced,
@@ -47,6 +46,7 @@ from soundmark.kit.paging import Page, Position, cut_page
 from soundmark.kit.postgres import Tx
 from soundmark.kit.problems import FieldError, Problem, ValidationFailed
 from soundmark.kit.signing import PublicKey
+from soundmark.wire.audience_limits import DEMO_RETENTION_DAYS_MAX
 
 _log: Final = structlog.get_logger()
 

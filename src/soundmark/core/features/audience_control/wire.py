@@ -5,15 +5,13 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from soundmark.core.domain.audience import (
-    DEMO_EVENTS_MAX,
-    DEMO_RETENTION_DAYS_MAX,
-    RETENTION_DAYS_MAX,
     AudienceMode,
     CoreKeyReplaced,
     Integration,
     RetentionChanged,
     WithSecret,
 )
+from soundmark.wire.audience_limits import DEMO_EVENTS_MAX, DEMO_RETENTION_DAYS_MAX, RETENTION_DAYS_MAX
 from soundmark.wire.shape import IntegrationId, KeyId, Timestamp, Wire
 
 RetentionDays = Annotated[

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from soundmark.core.context import Context
-from soundmark.core.domain.audience import DEMO_EVENTS_MAX, AudienceMode, Entitlement, ModeUsage
+from soundmark.core.domain.audience import AudienceMode, Entitlement, ModeUsage
 from soundmark.core.domain.quota import Quota
 from soundmark.core.domain.scope import TenantScope
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.store import audience_entitlements, code_entitlements, code_usage
 from soundmark.kit.months import month_of
+from soundmark.wire.audience_limits import DEMO_EVENTS_MAX
 
 
 @dataclass(frozen=True, slots=True)
