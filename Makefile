@@ -19,7 +19,7 @@ CHECKED := src sdk/python tests bench scripts
 PORT ?=
 UP ?=
 
-.PHONY: install up test test-floors audit dist bench fmt lint lock test-tools clean
+.PHONY: install up test mutants test-floors audit dist bench fmt lint lock test-tools clean
 
 install: $(VENV)/.runtime
 test-install: $(VENV)/.test
@@ -55,6 +55,10 @@ $(GENERATORS)/.installed: requirements/generators.txt $(VENV)/.runtime
 	@$(GENERATORS)/bin/python $(LOCKED) $<
 	@touch $@
 
+# Not in CI: it takes hours. `make mutants ONLY=quota` runs the modules whose path contains the word.
+mutants: test-install
+	@$(BIN)/python scripts/mutants.py $(if $(ONLY),--only $(ONLY))
+
 # Beside `make test`, after a change of a floor or of what rests on one: it takes as long, and fails for its own reasons.
 test-floors: $(FLOORS)/.installed test-tools
 	@$(FLOORS)/bin/python -m pytest --numprocesses=auto --dist=loadgroup $(FLOOR_TESTS)
@@ -81,7 +85,7 @@ lint: test-install
 	@$(BIN)/ruff format --check --quiet $(CHECKED)
 	@$(BIN)/ruff check --quiet $(CHECKED)
 	@$(BIN)/mypy
-	@$(BIN)/mypy scripts/audit.py
+	@$(BIN)/mypy scripts/audit.py scripts/mutants.py
 	@$(BIN)/lint-imports --no-logo
 
 fmt: test-install

@@ -1,0 +1,339 @@
+"""Mutation runs: change one place of a module at a time, and see whether its tests notice.
+
+`make mutants` runs every module that `scripts/mutants.toml` names, `make mutants ONLY=quota` those whose path contains
+the word. A mutant that no test kills is printed and fails the run, unless the same file says why it may live.
+"""
+
+import argparse
+import ast
+import copy
+import importlib
+import importlib.abc
+import importlib.util
+import os
+import select
+import signal
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any, Final, NamedTuple
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+TABLE: Final = ROOT / "scripts" / "mutants.toml"
+SOURCES: Final = (ROOT / "src", ROOT / "sdk" / "python" / "src")
+# Imported once, before the processes of the mutants are forked, which then import the product alone.
+PRELOADED: Final = ("pytest", "hypothesis", "pytest_asyncio", "fastapi", "psycopg", "httpx2", "cryptography", "jwt")
+PYTEST: Final = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain")
+TIMEOUT_FACTOR: Final = 5
+TIMEOUT_MIN_S: Final = 10
+STOP_S: Final = 15
+
+_COMPARISONS: Final[Mapping[type[ast.cmpop], type[ast.cmpop]]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_OPERATORS: Final[Mapping[type[ast.operator], type[ast.operator]]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+}
+
+
+class Subject(NamedTuple):
+    """A module to mutate, and the tests that must notice."""
+
+    path: Path
+    tests: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a module: `key` names the function, the old code and the new, and not the line, which moves."""
+
+    line: int
+    key: str
+    tree: ast.Module
+
+
+def list_subjects(only: str) -> list[Subject]:
+    table = tomllib.loads(TABLE.read_text("utf-8"))
+    subjects = [
+        Subject(path, entry["tests"])
+        for entry in table["subject"]
+        for pattern in entry["modules"]
+        for path in sorted(ROOT.glob(pattern))
+    ]
+    return [subject for subject in subjects if only in str(subject.path)]
+
+
+def list_accepted() -> dict[str, set[str]]:
+    """Return the keys of the mutants that may live, by the path of their module."""
+    accepted: dict[str, set[str]] = {}
+    for entry in tomllib.loads(TABLE.read_text("utf-8")).get("accepted", ()):
+        assert entry["because"], "an accepted mutant has its reason"
+        accepted.setdefault(entry["module"], set()).update(entry["mutants"])
+    return accepted
+
+
+class _Places(ast.NodeVisitor):
+    """Finds every node that can be changed, with the function that it is in. Annotations and texts for people stay."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, ast.AST]] = []
+        self._function = "module"
+
+    def visit(self, node: ast.AST) -> None:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            outer = self._function
+            self._function = node.name if outer == "module" else f"{outer}.{node.name}"
+            for part in (*_defaults_of(node), *_without_docstring(node.body)):
+                self.visit(part)
+            self._function = outer
+            return
+        if isinstance(node, ast.Assert | ast.Import | ast.ImportFrom) or _is_log_call(node):
+            return
+        if isinstance(node, ast.AnnAssign):
+            if node.value is not None and "TypeAlias" not in ast.unparse(node.annotation):
+                self.visit(node.value)
+            return
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value) in {"Literal", "Mapping", "dict", "Final"}:
+            return
+        self.found.append((self._function, node))
+        if not isinstance(node, ast.Raise | ast.JoinedStr):
+            self.generic_visit(node)
+
+
+def _defaults_of(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return [default for default in (*node.args.defaults, *node.args.kw_defaults) if default is not None]
+    return []
+
+
+def _without_docstring(body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
+    first = body[0]
+    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return body[1:] if is_docstring else body
+
+
+def _is_log_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and ast.unparse(node).startswith(("_log.", "warnings."))
+
+
+def _replacements(node: ast.AST) -> list[ast.AST]:
+    """Return each node that could stand in the place of this one."""
+    if isinstance(node, ast.Compare):
+        return [_with_comparison(node, number) for number, op in enumerate(node.ops) if type(op) in _COMPARISONS]
+    if isinstance(node, ast.Constant):
+        return _other_constants(node.value)
+    if isinstance(node, ast.stmt):
+        return _other_statements(node)
+    return _other_expressions(node)
+
+
+def _with_comparison(node: ast.Compare, number: int) -> ast.AST:
+    ops = list(node.ops)
+    ops[number] = _COMPARISONS[type(ops[number])]()
+    return ast.Compare(node.left, ops, node.comparators)
+
+
+def _other_constants(value: object) -> list[ast.AST]:
+    if isinstance(value, bool):
+        return [ast.Constant(not value)]
+    if isinstance(value, int):
+        return [ast.Constant(value + 1)]
+    if isinstance(value, bytes):
+        return [ast.Constant(value + b"X")]
+    if isinstance(value, str) and not (" " in value and value.endswith(".")):
+        return [ast.Constant(value + "X")]
+    return []
+
+
+def _other_expressions(node: ast.AST) -> list[ast.AST]:
+    match node:
+        case ast.BoolOp(op=op, values=values):
+            return [ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), values)]
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return [operand]
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS and not _has_text(node):
+            return [ast.BinOp(left, _OPERATORS[type(op)](), right)]
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return [ast.IfExp(test, orelse, body)]
+        case _:
+            return []
+
+
+def _other_statements(node: ast.stmt) -> list[ast.AST]:
+    match node:
+        case ast.If(test=ast.Name() | ast.Attribute() | ast.Call() | ast.Await() as test, body=body, orelse=orelse):
+            return [ast.If(ast.UnaryOp(ast.Not(), test), body, orelse)]
+        case ast.Return(value=ast.expr() as value) if not _is_none(value):
+            return [ast.Return(ast.Constant(None))]
+        case ast.Raise() | ast.Expr(value=ast.Call() | ast.Await()):
+            return [ast.Pass()]
+        case _:
+            return []
+
+
+def _has_text(node: ast.BinOp) -> bool:
+    """Return whether another operator between these would only be a TypeError."""
+    return any(
+        isinstance(each, ast.JoinedStr) or isinstance(getattr(each, "value", 0), str | bytes) for each in ast.walk(node)
+    )
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def list_mutants(source: str) -> list[Mutant]:
+    tree = ast.parse(source)
+    places = _Places()
+    for statement in _without_docstring(tree.body):
+        places.visit(statement)
+    found: list[Mutant] = []
+    seen: Counter[str] = Counter()
+    for function, node in places.found:
+        for replacement in _replacements(node):
+            ast.copy_location(replacement, node)
+            old, new = (_shown(ast.unparse(ast.fix_missing_locations(each))) for each in (node, replacement))
+            change = f"{function}: {old} -> {new}"
+            seen[change] += 1
+            key = change if seen[change] == 1 else f"{change} ({seen[change]})"
+            found.append(Mutant(getattr(node, "lineno", 0), key, _swap(tree, node, replacement)))
+    return found
+
+
+def _swap(tree: ast.Module, node: ast.AST, replacement: ast.AST) -> ast.Module:
+    """Return a copy of the tree with the replacement in the place of the node."""
+
+    class Swapper(ast.NodeTransformer):
+        def visit(self, each: ast.AST) -> Any:
+            return replacement if each is node else super().generic_visit(copy.copy(each))
+
+    swapped = Swapper().visit(tree)
+    assert isinstance(swapped, ast.Module), "a module stays one"
+    return ast.fix_missing_locations(swapped)
+
+
+def _shown(text: str) -> str:
+    first, *rest = text.splitlines()
+    return first + (" ..." if rest else "")
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Loads one module from a changed tree."""
+
+    def __init__(self, name: str, path: Path, code: CodeType) -> None:
+        self._name, self._path, self._code = name, path, code
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:  # noqa: ARG002 - the protocol's
+        if fullname != self._name:
+            return None
+        return importlib.util.spec_from_loader(fullname, self, origin=str(self._path))
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__file__ = str(self._path)
+        exec(self._code, module.__dict__)  # noqa: S102 - the changed module is what is tried
+
+
+def start_tests(subject: Subject, tree: ast.Module) -> int:
+    """Fork a process that runs the tests on the changed module; its exit status is 0 where all of them pass."""
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        os.setsid()
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        code = compile(tree, str(subject.path), "exec", dont_inherit=True)
+        sys.meta_path.insert(0, _Finder(module_name(subject.path), subject.path, code))
+        import pytest  # noqa: PLC0415 - loaded before the fork
+
+        status = int(pytest.main([*PYTEST, *subject.tests]))
+    finally:
+        os._exit(status)
+
+
+def module_name(path: Path) -> str:
+    (source,) = [source for source in SOURCES if path.is_relative_to(source)]
+    return ".".join(path.relative_to(source).with_suffix("").parts)
+
+
+def run_tests(subject: Subject, tree: ast.Module, timeout_s: float) -> bool:
+    """Return whether all tests pass on the changed module. Tests that do not end in time have noticed too."""
+    pid = start_tests(subject, tree)
+    pidfd = os.pidfd_open(pid)
+    try:
+        is_over = bool(select.select([pidfd], [], [], timeout_s)[0])
+        for signum in (signal.SIGINT, signal.SIGKILL):
+            # The first lets pytest stop the databases that it started.
+            if not select.select([pidfd], [], [], 0)[0]:
+                os.killpg(pid, signum)
+                select.select([pidfd], [], [], STOP_S)
+        _, status = os.waitpid(pid, 0)
+        return is_over and os.waitstatus_to_exitcode(status) == 0
+    finally:
+        os.close(pidfd)
+
+
+def try_subject(subject: Subject, accepted: set[str], part: tuple[int, int]) -> tuple[int, list[Mutant]]:
+    """Return how many mutants were tried, and those that live without a reason."""
+    source = subject.path.read_text("utf-8")
+    began_s = time.perf_counter()
+    assert run_tests(subject, ast.parse(source), 600), f"the tests of {subject.path} must pass before any change"
+    timeout_s = TIMEOUT_MIN_S + TIMEOUT_FACTOR * (time.perf_counter() - began_s)
+    number, of = part
+    mutants = list_mutants(source)[number::of]
+    survivors = []
+    for mutant in mutants:
+        if mutant.key not in accepted and run_tests(subject, mutant.tree, timeout_s):
+            survivors.append(mutant)
+            print(f"{subject.path.relative_to(ROOT)}:{mutant.line}: {mutant.key}", flush=True)
+    return len(mutants), survivors
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run the tests on changed modules, one change at a time.")
+    parser.add_argument("--only", default="", help="Only modules whose path contains this text.")
+    parser.add_argument("--part", default="0/1", help="Every Nth mutant from the first number on, as in 1/4.")
+    arguments = parser.parse_args()
+    number, of = (int(each) for each in arguments.part.split("/"))
+    os.chdir(ROOT)
+    for name in PRELOADED:
+        importlib.import_module(name)
+    accepted = list_accepted()
+    tried = survived = 0
+    for subject in list_subjects(arguments.only):
+        began_s = time.perf_counter()
+        path = str(subject.path.relative_to(ROOT))
+        count, survivors = try_subject(subject, accepted.get(path, set()), (number, of))
+        tried, survived = tried + count, survived + len(survivors)
+        print(f"{path}: {count} mutants, {len(survivors)} live, {time.perf_counter() - began_s:.0f} s", flush=True)
+    print(f"{tried} mutants, {tried - survived} killed or explained, {survived} live")
+    return int(survived > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
