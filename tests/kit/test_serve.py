@@ -265,15 +265,23 @@ def is_answered(peer: socket.socket) -> bool:
         return False
 
 
+def is_new_connection_answered(address: Address, stack: contextlib.ExitStack) -> bool:
+    try:
+        peer = connected(address, stack)
+    except ConnectionResetError:
+        return False  # On a busy machine the server's reset can arrive before connecting has returned.
+    return is_answered(peer)
+
+
 def test_one_address_has_so_many_connections_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "IDLE_MAX_S", 30)
     with serving(ConnectionLimits(per_address_max=3)) as address, contextlib.ExitStack() as stack:
         peers = [connected(address, stack) for _ in range(3)]
         assert all(map(is_answered, peers))
-        assert not is_answered(connected(address, stack))
+        assert not is_new_connection_answered(address, stack)
         peers[0].close()
         threading.Event().wait(0.2)
-        assert is_answered(connected(address, stack))
+        assert is_new_connection_answered(address, stack)
 
 
 def test_a_trusted_proxy_has_as_many_as_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,7 +289,7 @@ def test_a_trusted_proxy_has_as_many_as_there_are(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(connection, "IDLE_MAX_S", 30)
     limits = ConnectionLimits(per_address_max=1, trusted_proxies=(ip_network("127.0.0.0/8"),))
     with serving(limits) as address, contextlib.ExitStack() as stack:
-        assert all(is_answered(connected(address, stack)) for _ in range(5))
+        assert all(is_new_connection_answered(address, stack) for _ in range(5))
 
 
 def test_a_full_process_makes_room_by_ending_who_rests_longest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,10 +299,10 @@ def test_a_full_process_makes_room_by_ending_who_rests_longest(monkeypatch: pyte
     with serving(ConnectionLimits(connections_max=16)) as address, contextlib.ExitStack() as stack:
         peers = [connected(address, stack) for _ in range(16)]
         assert all(map(is_answered, peers))
-        assert not is_answered(connected(address, stack)), "nobody rests long enough yet"
+        assert not is_new_connection_answered(address, stack), "nobody rests long enough yet"
         threading.Event().wait(2.1)
         assert all(map(is_answered, peers[1:])), "all but the first ask again"
-        assert is_answered(connected(address, stack))
+        assert is_new_connection_answered(address, stack)
         assert received_until_closed(peers[0]) == b""
         assert all(map(is_answered, peers[2:]))
 
