@@ -61,7 +61,7 @@ class ConnectionGate:
         self._limits: Final = limits
         self._counts: dict[str, int] = {}
         self._total = 0
-        self._evictable: deque[Connection] = deque()
+        self._evictable: deque[tuple[float, Connection]] = deque()
 
     def enter(self, peer: str | None) -> str | None:
         """Count a connection; return what `leave` takes, or None if it exceeds a limit."""
@@ -93,12 +93,13 @@ class ConnectionGate:
             resting = [(since_s, id(each), each) for each in connections if (since_s := each.resting_since_s())]
             resting.sort()
             oldest_s = now_s - _EVICTABLE_AFTER_S
-            self._evictable.extend(each for since_s, _, each in resting if since_s < oldest_s)
+            self._evictable.extend((since_s, each) for since_s, _, each in resting if since_s < oldest_s)
 
     def _make_room(self) -> bool:
         while self._evictable:
-            connection = self._evictable.popleft()
-            if connection.is_open and connection.resting_since_s() is not None:
+            since_s, connection = self._evictable.popleft()
+            # A connection that was used since the sweep stays.
+            if connection.is_open and connection.resting_since_s() == since_s:
                 connection.abort("connections")
                 return True
         return False
