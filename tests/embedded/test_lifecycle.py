@@ -158,7 +158,7 @@ def test_a_missing_master_key_is_never_made_anew(seeded: Path) -> None:
         ("SOUNDMARK_CORE_DATABASE_URL", "postgresql://a@b/c", "`up` brings a PostgreSQL of its own"),
         ("SOUNDMARK_AUDIO_URL", "http://127.0.0.1:1", "`up` runs Audio itself"),
         ("SOUNDMARK_MASTER_KEY", "A" * 43, "is not the key in"),
-        ("SOUNDMARK_OPERATOR_TOKEN", "short", "SOUNDMARK_OPERATOR_TOKEN: must begin with xop_"),
+        ("SOUNDMARK_OPERATOR_TOKEN", "short", "SOUNDMARK_OPERATOR_TOKEN: must be xop_ followed by 43"),
     ],
 )
 def test_a_setting_that_cannot_hold_is_refused_before_anything_runs(
