@@ -24,10 +24,10 @@ table. OpenAPI states the same for each operation in `x-svc-access`.
 
 Credentials are told apart by how they begin: `xak_…` is a server key, `xop_…` the operator token (only where no
 identity provider is configured, only from the machine itself, and then a person like any other), anything else a
-person's access token. Whoever has none, or one that is expired, revoked or made for another, is `401 unauthenticated`;
-a person whose e-mail address is not verified is `403 email_not_verified`. Everything in an organisation is `404
-organization_not_found` for whoever has no part in it, and everything in another project is not there for a server key,
-which belongs to one.
+person's access token. No credential, or one that is expired, revoked or made for another client, is `401
+unauthenticated`; a person whose e-mail address is not verified is `403 email_not_verified`. Everything in an
+organisation is `404 organization_not_found` for people who are not members of it. A server key belongs to one project
+and finds nothing of another.
 """
 _INSIDE: Final = """
 ## Inside an organisation

@@ -23,11 +23,11 @@ STATEMENT: Final = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s")
 TABLE: Final = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
 
 EVERY_TENANT: Final = {
-    "core.audit.list_requested": "a job settles what a crash left requested, whoever asked for it",
-    "core.audit_chain.list_waiting_tenants": "a sealer asks, every five seconds, who has entries that nobody sealed",
+    "core.audit.list_requested": "a job settles what a crash left requested, in every organisation",
+    "core.audit_chain.list_waiting_tenants": "a sealer asks every five seconds which organisations have unsealed entries",
     "core.codes.find_unexpired_signed_by": "a signing key may not retire while any Code needs it",
     "core.invitations.find_by_digest": "an invitation's secret comes without its organisation",
-    "core.issuance_receipts.delete_older": "an hourly job deletes receipts that no longer count, whoever's they are",
+    "core.issuance_receipts.delete_older": "an hourly job deletes the expired receipts of every organisation",
     "core.members.count_owned": "the limit on organisations is one person's, across all of them",
     "core.sealed_values.SEALED_COLUMNS": "a new master key seals every organisation's waiting invitations",
     "audience.ingestion.find_sources": "an event names its integration, and comes without an organisation",
@@ -36,7 +36,7 @@ EVERY_TENANT: Final = {
     "audience.integrations.update_core_key": "it takes the ids of integrations that were locked",
     "audience.integrations.update_previous_until": "it takes the ids of integrations that were locked",
     "audience.operations.find": "Core asks by id, and an id that another organisation used is a conflict",
-    "audience.retention.AGED_TABLES": "the daily retention walks the blocks of a table, whoever's rows are in them",
+    "audience.retention.AGED_TABLES": "the daily retention walks the blocks of a table, across organisations",
     "audience.sealed_values.SEALED_COLUMNS": "a new master key seals every integration's secret",
 }
 # Both halves of a Code are written by one statement, so that neither is there without the other.

@@ -136,7 +136,7 @@ async def test_dying_in_the_middle_keeps_everything(audience: AudienceApi, audie
         dying = await audience_rival.while_waiting(
             given.change("retention", {"retention_days": 3}, operation_id=operation_id)
         )
-        await audience_rival.end_whoever_waits()
+        await audience_rival.kill_waiting_sessions()
         assert (await dying).status == 503
     assert await list_kept_days(audience_rival, given, "events") == sorted(days)
     assert (await given.read()).json["retention_days"] == 30

@@ -176,7 +176,7 @@ async def test_a_push_that_dies_has_changed_nothing(audience: AudienceApi, audie
     last = max(one.id for one in given)
     async with audience_rival.holding("SELECT FROM integrations WHERE id = %s FOR UPDATE", last):
         dying = await audience_rival.while_waiting(push(audience, OTHER_CORE_KEY))
-        await audience_rival.end_whoever_waits()
+        await audience_rival.kill_waiting_sessions()
         assert (await dying).status == 503
     for one in given:
         assert (await trusted(audience_rival, one.id))[0] == "core-key-1"

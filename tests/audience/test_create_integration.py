@@ -256,7 +256,7 @@ async def test_one_that_dies_on_the_way_has_made_nothing(audience: AudienceApi, 
     operation_id = new_operation_id()
     async with audience_rival.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
         dying = await audience_rival.while_waiting(audience.create(operation_id=operation_id))
-        await audience_rival.end_whoever_waits()
+        await audience_rival.kill_waiting_sessions()
         assert (await dying).status == 503
     assert await audience_rival.rows("SELECT FROM operations") == []
 

@@ -76,7 +76,7 @@ async def test_one_that_dies_on_the_way_has_changed_nothing(audience: AudienceAp
     await put(audience)
     async with audience_rival.holding("SELECT FROM entitlements FOR UPDATE"):
         dying = await audience_rival.while_waiting(put(audience, monthly_event_quota=1, revision=2))
-        await audience_rival.end_whoever_waits()
+        await audience_rival.kill_waiting_sessions()
         assert (await dying).status == 503
 
     assert await audience_rival.rows("SELECT monthly_event_quota, revision FROM entitlements") == [(5000, 1)]

@@ -125,7 +125,7 @@ async def test_one_that_died_is_continued(work: WorkContext, audience: AudienceA
     await make_aged_events(audience_rival, given, {audience.clock.now().date() - timedelta(days=5): 5})
     async with audience_rival.holding("SELECT FROM spent_proofs FOR UPDATE"):
         dying = await audience_rival.while_waiting(service.forget_aged(work))
-        await audience_rival.end_whoever_waits()
+        await audience_rival.kill_waiting_sessions()
         with pytest.raises(DatabaseUnavailable):
             await dying
 

@@ -166,7 +166,7 @@ async def test_one_that_dies_on_the_way_has_changed_nothing(audience: AudienceAp
     await put(audience, {"2026-03-02": 5})
     async with audience_rival.holding("SELECT FROM legacy_days FOR UPDATE"):
         dying = await audience_rival.while_waiting(put(audience, {"2026-03-01": 1, "2026-03-02": 1}))
-        await audience_rival.end_whoever_waits()
+        await audience_rival.kill_waiting_sessions()
         assert (await dying).status == 503
 
     assert (await report(audience)).json["events"] == 5

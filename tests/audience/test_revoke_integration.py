@@ -153,7 +153,7 @@ async def test_one_that_dies_on_the_way_has_changed_nothing(
     before = await audience_rival.rows("SELECT * FROM integrations")
     async with audience_rival.holding("LOCK TABLE operations IN SHARE MODE"):
         dying = await audience_rival.while_waiting(given.change(action, body, operation_id=operation_id))
-        await audience_rival.end_whoever_waits()
+        await audience_rival.kill_waiting_sessions()
         assert (await dying).status == 503
     assert await audience_rival.rows("SELECT * FROM integrations") == before
 

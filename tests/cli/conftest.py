@@ -150,7 +150,7 @@ def service(cluster: RunningCluster, session_service: Service, session_service_k
 
 @pytest.fixture
 def past_policies(cluster: RunningCluster, service: Service) -> Callable[..., None]:
-    """Run a statement as a superuser, whom row-level security does not confine."""
+    """Run a statement as a superuser, who bypasses row-level security."""
     assert service is not None, "the database is empty"
 
     def run_statement(statement: str, *params: Any) -> None:

@@ -115,7 +115,7 @@ async def test_an_organisation_that_is_being_deleted_is_not_entitled(
 async def test_an_entitlement_dies_with_its_audit_entry(tenant: Tenant, rival: Rival, settings: Settings) -> None:
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         entitling = await rival.while_waiting(entitle(settings, tenant.organization_id, "--monthly-events", "5"))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         assert (await entitling).refusal == "Core's database does not answer"
     assert await stored(rival) == []
     assert await rival.rows("SELECT FROM procrastinate_jobs WHERE task_name = 'project_entitlement'") == []

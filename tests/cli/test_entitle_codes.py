@@ -131,7 +131,7 @@ async def test_codes_and_audience_come_with_one_commit(tenant: Tenant, rival: Ri
 async def test_it_dies_with_its_audit_entry(tenant: Tenant, rival: Rival, settings: dict[str, str]) -> None:
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         entitling = await rival.while_waiting(entitle(settings, tenant, "--monthly-codes", "5"))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         assert (await entitling).refusal == "Core's database does not answer"
     assert await floors(rival) == [(None, None)]
 

@@ -103,7 +103,7 @@ async def test_what_failed_at_night_is_done_that_night(
     async with working(url, tmp_path / "log") as process:
         async with rival.holding("SELECT FROM spent_proofs FOR UPDATE"):
             await rival.until_someone_waits()
-            await rival.end_whoever_waits()
+            await rival.kill_waiting_sessions()
         await until_done(rival, process)
     assert await list_kept_days(rival, given, "spent_proofs") == []
 
@@ -120,7 +120,7 @@ async def test_what_fails_gives_way_to_the_run_that_waits_behind_it(
             await rival.until_someone_waits()
             with contextlib.suppress(psycopg.errors.UniqueViolation):  # Where the worker deferred its own already.
                 await defer(rival)
-            await rival.end_whoever_waits()
+            await rival.kill_waiting_sessions()
         await until_done(rival, process)
     assert await list_kept_days(rival, given, "spent_proofs") == []
     last = "SELECT status FROM procrastinate_jobs WHERE task_name = 'forget_aged' ORDER BY id DESC LIMIT 2"

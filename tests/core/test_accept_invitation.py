@@ -299,7 +299,7 @@ async def test_a_core_that_dies_before_its_commit_leaves_the_invitation(tenant: 
     invitation = await tenant.make_invitation()
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         accepting = await rival.while_waiting(accept(ada, invitation["secret"]))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await accepting
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert set(await roles(rival)) == {"owner"}

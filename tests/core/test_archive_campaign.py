@@ -144,7 +144,7 @@ async def test_an_archiving_cut_before_its_commit_changes_nothing(tenant: Tenant
     campaign = await tenant.make_campaign()
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
         archiving = await rival.while_waiting(archive(tenant, campaign))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await archiving
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await stored(tenant) == [campaign]

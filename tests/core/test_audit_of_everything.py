@@ -109,7 +109,7 @@ async def test_a_change_whose_entry_was_not_written_has_not_happened(world: Worl
     before = await read_content(world.rival, with_jobs=True)
     async with world.rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         sending = await world.rival.while_waiting(send(world.tenant.api, OPERATIONS[operation_id], call))
-        assert await world.rival.end_whoever_waits() == 1
+        assert await world.rival.kill_waiting_sessions() == 1
         answer = await asyncio.wait_for(sending, 60)
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await read_content(world.rival, with_jobs=True) == before

@@ -322,7 +322,7 @@ async def test_a_database_that_goes_while_it_is_rendered_is_no_bundle(
     selection = await make_codes(tenant, 2)
     async with rival.holding("SELECT 1 FROM members FOR UPDATE"):
         bundling = await rival.while_waiting(ask(tenant, selection))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         assert refused(await bundling) == (503, "database_unavailable")
     assert [file.closed for file in files] == [True]
 

@@ -217,7 +217,7 @@ async def test_a_change_cut_before_its_commit_changes_nothing(tenant: Tenant, ri
     await tenant.make_member(rival, "bob", "member")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         changing = await rival.while_waiting(change(tenant, "bob", "admin"))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await changing
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert (await roles(rival))["bob"] == "member"

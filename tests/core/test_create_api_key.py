@@ -165,7 +165,7 @@ async def test_two_at_once_are_two_keys(tenant: Tenant, rival: Rival) -> None:
 async def test_a_creation_cut_before_its_commit_leaves_nothing(tenant: Tenant, rival: Rival, table: str) -> None:
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
         creating = await rival.while_waiting(create(tenant))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await creating
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await rival.rows("SELECT 1 FROM api_keys UNION ALL SELECT 1 FROM api_key_digests") == []

@@ -230,7 +230,7 @@ async def test_a_caller_who_is_demoted_meanwhile_creates_nothing(tenant: Tenant,
 async def test_a_creation_cut_before_its_commit_leaves_nothing(tenant: Tenant, rival: Rival) -> None:
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         creating = await rival.while_waiting(create(tenant))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await creating
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await names(rival) == []

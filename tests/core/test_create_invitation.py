@@ -165,7 +165,7 @@ async def test_a_member_who_is_removed_meanwhile_invites_nobody(people: People, 
 async def test_a_core_that_dies_before_its_commit_invited_nobody(tenant: Tenant, rival: Rival) -> None:
     async with rival.holding("LOCK TABLE invitation_digests IN SHARE MODE"):
         inviting = await rival.while_waiting(invite(tenant))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await inviting
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await rival.rows("SELECT id FROM invitations") == []

@@ -208,7 +208,7 @@ async def test_a_process_that_dies_before_the_commit_leaves_nothing_and_the_retr
     body = wanted(tenant, route)
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         dying = await rival.while_waiting(send(tenant, route, body))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         died = await dying
     assert (died.status, died.code) == (503, "database_unavailable")
     assert await issued(rival) == [0, 0, 0]
@@ -222,7 +222,7 @@ async def test_a_process_that_dies_while_it_writes_leaves_nothing(tenant: Tenant
     body = wanted(tenant, route)
     async with rival.holding("LOCK TABLE issuance_receipts IN SHARE MODE"):
         dying = await rival.while_waiting(send(tenant, route, body))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         died = await dying
     assert (died.status, died.code) == (503, "database_unavailable")
     assert await issued(rival) == [0, 0, 0]

@@ -91,7 +91,7 @@ async def test_the_job_is_deferred_in_the_transaction_of_the_invitation(tenant: 
     before = await rival.rows("SELECT count(*) FROM procrastinate_jobs")
     async with rival.holding("LOCK TABLE procrastinate_jobs IN ACCESS EXCLUSIVE MODE"):
         inviting = await rival.while_waiting(tenant.api.post("/v1/member-invitations", json=tenant.invitation_body()))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await inviting
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await rival.rows("SELECT count(*) FROM procrastinate_jobs") == before

@@ -343,7 +343,7 @@ async def test_an_issuance_cut_before_its_commit_leaves_nothing(tenant: Tenant, 
     statement, params = LOCKS[moment](tenant)
     async with rival.holding(statement, *params):
         issuing = await rival.while_waiting(issue(tenant))
-        assert await rival.end_whoever_waits() == 1
+        assert await rival.kill_waiting_sessions() == 1
         answer = await issuing
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await stored(rival) == 0

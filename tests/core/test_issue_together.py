@@ -197,7 +197,7 @@ async def test_a_lost_connection_undoes_the_batch_and_the_next_batch_is_issued(
         await rival.until_someone_waits()  # The batch has written everything but its receipt.
         late = asyncio.create_task(tenant.api.post("/v1/codes", json=good))
         await queue.until_entered(4)
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         died = [await task for task in group]
     assert [(answer.status, answer.code) for answer in died] == [(503, "database_unavailable")] * 2
     assert (await late).status == 201

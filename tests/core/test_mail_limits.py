@@ -150,7 +150,7 @@ async def test_a_core_that_dies_before_its_commit_has_counted_nothing(tenant: Te
         inviting: Any = await rival.while_waiting(
             tenant.api.post("/v1/member-invitations", json=tenant.invitation_body())
         )
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         assert (await inviting).status == 503
 
     assert await counts(rival) == []

@@ -193,7 +193,7 @@ async def test_a_removal_cut_before_its_commit_changes_nothing(tenant: Tenant, r
     await tenant.make_member(rival, "bob", "member")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         removing = await rival.while_waiting(remove(tenant, "bob"))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await removing
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await subjects(rival) == {"alice", "bob"}

@@ -120,7 +120,7 @@ async def test_a_caller_who_becomes_an_administrator_meanwhile_is_treated_as_one
 async def test_a_rename_cut_before_its_commit_changes_nothing(tenant: Tenant, rival: Rival) -> None:
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         renaming = await rival.while_waiting(rename(tenant))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await renaming
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await names(rival) == ["Radio Nordlicht"]

@@ -168,7 +168,7 @@ async def test_a_caller_who_is_demoted_meanwhile_renames_nothing(tenant: Tenant,
 async def test_a_rename_cut_before_its_commit_changes_nothing(tenant: Tenant, rival: Rival) -> None:
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         renaming = await rival.while_waiting(rename(tenant))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await renaming
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await names(rival) == ["Morning show"]

@@ -114,7 +114,7 @@ async def test_a_revoke_cut_before_its_commit_changes_nothing(tenant: Tenant, ri
     key = await tenant.make_key()
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         revoking = await rival.while_waiting(revoke(tenant, key))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await revoking
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert (await tenant.with_key(key).api.get("/v1/codes", params=tenant.query)).status == 200

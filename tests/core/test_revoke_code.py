@@ -131,7 +131,7 @@ async def test_a_revoke_cut_before_its_commit_changes_nothing(
     code = await tenant.make_code()
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
         revoking = await rival.while_waiting(tenant.revoke(code["xr_id"]))
-        assert await rival.end_whoever_waits() == 1
+        assert await rival.kill_waiting_sessions() == 1
         answer = await revoking
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await revoked_at(rival) == [None, None]

@@ -303,7 +303,7 @@ async def test_a_process_that_dies_before_the_commit_has_revoked_nothing(
     selection = await make_codes(tenant, 3)
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
         revoking = await rival.while_waiting(revoke(tenant, selection))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await revoking
     assert refused(answer) == (503, "database_unavailable")
     assert {moment for moments in (await stored(rival)).values() for moment in moments} == {None}

@@ -91,7 +91,7 @@ async def test_a_core_that_dies_before_its_commit_revoked_nothing(tenant: Tenant
     invitation = await tenant.make_invitation()
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         revoking = await rival.while_waiting(revoke(tenant, invitation["id"]))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await revoking
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await rival.rows("SELECT revoked_at FROM invitations") == [(None,)]

@@ -124,7 +124,7 @@ async def test_a_rotation_cut_before_its_commit_changes_nothing(tenant: Tenant, 
     key = await tenant.make_key()
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
         rotating = await rival.while_waiting(rotate(tenant, key))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await rotating
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await works(tenant, key["secret"])

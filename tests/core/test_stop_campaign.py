@@ -287,7 +287,7 @@ async def test_a_stop_cut_before_its_commit_leaves_everything_as_it_was(
     codes = await make_codes(tenant, campaign)
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
         stopping = await rival.while_waiting(stop(tenant, campaign))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await stopping
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await revoked_at(rival) == {(None, None)}

@@ -317,7 +317,7 @@ async def test_a_change_cut_before_its_commit_changes_nothing(tenant: Tenant, ri
     campaign = await tenant.make_campaign()
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
         updating = await rival.while_waiting(update(tenant, campaign, name="Tomorrow"))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await updating
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await stored(tenant) == [campaign]

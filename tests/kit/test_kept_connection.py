@@ -77,7 +77,7 @@ async def test_work_that_may_have_committed_is_not_repeated(kept: KeptConnection
 
     async with rival.holding("SELECT 1 FROM notes FOR UPDATE"):
         ending = await rival.while_waiting(kept.run(end))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         with pytest.raises(DatabaseUnavailable):
             await ending
     assert len(attempts) == 1

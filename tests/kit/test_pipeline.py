@@ -147,7 +147,7 @@ async def test_a_connection_that_is_lost_during_a_pipeline_is_unavailable(db: Da
 
     async with rival.holding("SELECT 1 FROM notes FOR UPDATE"):
         waiting = await rival.while_waiting(wait())
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         with pytest.raises(DatabaseUnavailable):
             await waiting
     assert await notes(rival) == ["held"]
@@ -202,7 +202,7 @@ async def test_a_connection_that_is_lost_during_an_ending_is_unavailable(db: Dat
 
     async with rival.holding("SELECT 1 FROM notes FOR UPDATE"):
         waiting = await rival.while_waiting(end())
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         with pytest.raises(DatabaseUnavailable):
             await waiting
     assert await notes(rival) == ["held"]

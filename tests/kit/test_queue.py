@@ -64,7 +64,7 @@ async def test_a_connection_that_breaks_in_deferring_is_the_databases_fault(db: 
 
     async with rival.holding("LOCK TABLE procrastinate_jobs IN ACCESS EXCLUSIVE MODE"):
         waiting = await rival.while_waiting(deferring())
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         with pytest.raises(DatabaseUnavailable):
             await waiting
 

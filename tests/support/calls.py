@@ -216,7 +216,7 @@ async def invite_caller(world: World, role: str = "member") -> Call:
 
 
 async def _count(world: World, table: str) -> int:
-    """Return how many rows there are: what a call makes has a name of its own each time."""
+    """Count the rows of a table, from which each call makes a name that is not taken yet."""
     ((count,),) = await world.rival.rows(f"SELECT count(*) FROM {table}")
     return int(count)
 

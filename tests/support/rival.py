@@ -51,7 +51,7 @@ class Rival:
             yield
             await connection.commit()
 
-    async def end_whoever_waits(self) -> int:
+    async def kill_waiting_sessions(self) -> int:
         """Cut the connections that wait for a lock, as if their processes had died; return how many, one at least.
 
         Background work, such as the sealing of the audit log, may wait there too, and starts again.

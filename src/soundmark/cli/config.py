@@ -39,7 +39,7 @@ def check(
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Do not ask the identity provider.")] = False,
 ) -> None:
-    """Name every wrong, missing or unknown setting; print `ok` and exit with status 0 when there is none.
+    """Name every wrong, missing or unknown setting; if all are right, print `ok` and exit with status 0.
 
     If an identity provider is set, it is asked for its keys: Core starts without them, but nobody could sign in. This
     command is for components that run separately: `soundmark up` needs no setting.

@@ -292,7 +292,7 @@ class RunningCluster:
         return self.superuser_url_of("postgres")
 
     def superuser_url_of(self, database: str) -> Secret:
-        """Where the superuser, whom row-level security does not concern, connects to one database."""
+        """Return where the superuser, who bypasses row-level security, connects to one database."""
         return self.cluster.superuser_url(self.port, database)
 
     def create_role_and_database(self, name: str) -> Secret:

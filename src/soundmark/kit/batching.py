@@ -91,7 +91,7 @@ class Batcher(Generic[T, R]):
         return outcome
 
     async def aclose(self) -> None:
-        """Stop, and cancel whoever still waits."""
+        """Stop, and cancel the items that are still waiting."""
         for worker in list(self._workers):
             await ended(worker)
 

@@ -396,7 +396,7 @@ def describe_unavailable(error: Exception) -> DatabaseUnavailable:
 def _find_cause(raised: Sequence[object]) -> psycopg.Error:
     """Return why a pipeline failed.
 
-    One of its users learns the cause, whoever happens to read the answer, and the others learn only that it failed.
+    psycopg raises the cause in one statement of the pipeline, and only `PipelineAborted` in the others.
     """
     errors = [error for error in raised if isinstance(error, psycopg.Error)]
     return next((error for error in errors if not isinstance(error, psycopg.errors.PipelineAborted)), errors[0])

@@ -28,7 +28,7 @@ async def test_a_connection_that_dies_under_a_group_is_replaced_before_anything_
 
     async with audience_rival.holding(LOCK_MONTHS):
         delivering = await audience_rival.while_waiting(source.deliver())
-        await audience_rival.end_whoever_waits()
+        await audience_rival.kill_waiting_sessions()
         # The same group on a new connection, waiting for the same lock.
         await audience_rival.until_someone_waits()
 
@@ -43,9 +43,9 @@ async def test_a_request_that_loses_two_connections_is_refused(audience: Audienc
 
     async with audience_rival.holding(LOCK_MONTHS):
         delivering = await audience_rival.while_waiting(source.deliver(body))
-        await audience_rival.end_whoever_waits()
+        await audience_rival.kill_waiting_sessions()
         await audience_rival.until_someone_waits()
-        await audience_rival.end_whoever_waits()
+        await audience_rival.kill_waiting_sessions()
         answer = await delivering
 
     assert (answer.status, answer.json["code"]) == (503, "database_unavailable")

@@ -514,7 +514,7 @@ async def test_one_organisation_leaves_a_turn_to_the_others(
         await audience_rival.until_someone_waits()
         theirs = asyncio.create_task(read_report(other))
         await audience_rival.until_someone_waits(2)
-        await audience_rival.end_whoever_waits()
+        await audience_rival.kill_waiting_sessions()
         ended = await theirs
 
     assert ended.status == 503, "it was its turn"
@@ -526,7 +526,7 @@ async def test_a_database_that_goes_away_is_said_so(
 ) -> None:
     async with audience_rival.holding("LOCK TABLE measured_codes IN ACCESS EXCLUSIVE MODE"):
         reading = await audience_rival.while_waiting(read_report(integration))
-        await audience_rival.end_whoever_waits()
+        await audience_rival.kill_waiting_sessions()
         answer = await reading
 
     assert refused(answer) == (503, "database_unavailable")

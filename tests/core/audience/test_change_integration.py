@@ -252,7 +252,7 @@ async def test_an_intent_that_was_not_written_changes_nothing(
     before = await everything(measuring)
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         changing = await rival.while_waiting(do(tenant, change, integration["id"]))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await changing
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await everything(measuring) == before
@@ -266,7 +266,7 @@ async def test_a_secret_is_answered_though_its_intent_cannot_be_finalised(
         hold = rival.holding("SELECT FROM audit_entries WHERE outcome = 'requested' FOR UPDATE")
         await hold.__aenter__()
     await rival.until_someone_waits()
-    await rival.end_whoever_waits()
+    await rival.kill_waiting_sessions()
     answer = await rotating
     await hold.__aexit__(None, None, None)
     assert (answer.status, len(answer.json["hmac_secret"])) == (200, 47)

@@ -253,7 +253,7 @@ async def test_an_answer_is_given_though_its_intent_cannot_be_finalised(
         hold = rival.holding("SELECT FROM audit_entries WHERE outcome = 'requested' FOR UPDATE")
         await hold.__aenter__()
     await rival.until_someone_waits()
-    await rival.end_whoever_waits()
+    await rival.kill_waiting_sessions()
     answer = await creating
     await hold.__aexit__(None, None, None)
     assert (answer.status, len(answer.json["hmac_secret"])) == (201, 47)
@@ -270,7 +270,7 @@ async def test_an_intent_that_was_not_written_asks_for_nothing(
 ) -> None:
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         creating = await rival.while_waiting(create(tenant))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         answer = await creating
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert (await stored(measuring), await outcomes()) == ([], [])

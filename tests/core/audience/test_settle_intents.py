@@ -199,7 +199,7 @@ async def test_a_worker_that_dies_leaves_the_rest_to_the_next(tenant: Tenant, ri
     tenant.api.clock.advance(minutes=6)
     async with rival.holding("SELECT FROM audit_entries WHERE id = %s FOR UPDATE", intent.id):
         settling = await rival.while_waiting(jobs.settle_intents(work))
-        await rival.end_whoever_waits()
+        await rival.kill_waiting_sessions()
         with pytest.raises(Exception, match="database"):
             await settling
     assert await outcome_of(rival, intent.id) == "requested"

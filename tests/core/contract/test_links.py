@@ -49,7 +49,7 @@ class Exchange:
 
 
 def resolve_pointer(document: Any, pointer: str) -> Any:
-    """Return the value at a JSON pointer (RFC 6901), None where there is none."""
+    """Return the value at a JSON pointer (RFC 6901), or None if nothing is there."""
     for step in pointer.split("/")[1:]:
         if isinstance(document, list):
             document = document[int(step)] if int(step) < len(document) else None

@@ -118,7 +118,7 @@ async def test_a_change_whose_connection_dies_did_not_happen(api: Api, rival: Ri
     table = "platform_secrets" if name in NAMED_SECRETS else "platform_configuration"
     async with rival.holding(f"LOCK TABLE {table} IN EXCLUSIVE MODE"):
         changing = await rival.while_waiting(put_setting(api, name, "mail.example.org"))
-        assert await rival.end_whoever_waits() == 1
+        assert await rival.kill_waiting_sessions() == 1
         answer = await changing
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert await read_settings(api) == before

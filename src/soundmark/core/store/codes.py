@@ -142,7 +142,7 @@ async def update_revoked(tx: Tx, scope: TenantScope, xr_ids: Sequence[str], *, n
 async def lock_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> int:
     """Lock every Code of a campaign that is active at `now`, by id, until the transaction ends; return their number.
 
-    Their broadcasts are locked with them: whoever changes one holds its Code. Lock order: docs/locks.md.
+    It locks their broadcasts too: every change of a broadcast first locks its Code. Lock order: docs/locks.md.
     """
     count: int = await tx.value(
         """
