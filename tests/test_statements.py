@@ -24,7 +24,7 @@ TABLE: Final = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\)", re.MULTILINE | re.D
 
 EVERY_TENANT: Final = {
     "core.audit.list_requested": "a job settles what a crash left requested, in every organisation",
-    "core.audit_chain.list_waiting_tenants": "a sealer asks every five seconds which organisations have unsealed entries",
+    "core.audit_chain.list_waiting_tenants": "a sealer asks every five seconds who has unsealed entries",
     "core.codes.find_unexpired_signed_by": "a signing key may not retire while any Code needs it",
     "core.invitations.find_by_digest": "an invitation's secret comes without its organisation",
     "core.issuance_receipts.delete_older": "an hourly job deletes the expired receipts of every organisation",
