@@ -10,14 +10,12 @@ from soundmark.core.access.server_keys import digest_of_secret
 from soundmark.core.custody import unseal_key
 from soundmark.core.domain.code import Facts, payload_of
 from soundmark.core.features.signing_keys.service import ensure_active, list_keys
+from soundmark.core.operator import open_context
 from soundmark.kit import base64url
 from soundmark.kit.canonical import canonicalize
-from soundmark.kit.clock import SystemClock
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.postgres import Database
-from soundmark.kit.sealing import Sealer
 from soundmark.kit.secret import Secret
 from soundmark.kit.signing import SigningKey
+from soundmark.settings import KeysSettings, read
 
 ORGANIZATION_ID = "org_" + "b" * 22
 PROJECT_ID = "prj_" + "b" * 22
@@ -31,17 +29,13 @@ INTENT = {
 
 
 async def first_key(url: Secret, master_key: bytes) -> SigningKey:
-    """The key that Core signs with, made if there was none."""
-    entropy = SystemEntropy()
-    sealer = Sealer(master_key, entropy)
-    db = Database(url, pool_size=2, application_name="bench")
-    await db.open()
-    try:
-        await ensure_active(db, sealer, SystemClock(), entropy)
-        active = next(record for record in await list_keys(db) if record.status == "active")
-    finally:
-        await db.close()
-    return unseal_key(active, sealer)
+    """Return the key that Core signs with, made if there was none."""
+    given = {"CORE_DATABASE_URL": url.reveal(), "MASTER_KEY": base64url.encode(master_key)}
+    settings = read(KeysSettings, {f"SOUNDMARK_{name}": value for name, value in given.items()})
+    async with open_context(settings, "bench") as ctx:
+        await ensure_active(ctx)
+        active = next(record for record in await list_keys(ctx) if record.status == "active")
+        return unseal_key(active, ctx.sealer)
 
 
 def token_of(number: int) -> str:

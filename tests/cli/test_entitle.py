@@ -12,7 +12,7 @@ from support.tenant import Tenant, make_tenant
 
 from soundmark.core.features.audience_control import jobs
 from soundmark.core.problems import AudienceUnavailable
-from soundmark.core.worker import work_context
+from soundmark.core.worker import make_job_context
 from soundmark.kit.secret import Secret
 
 from .conftest import Done, run
@@ -131,7 +131,7 @@ async def test_a_job_of_the_same_transaction_sends_the_entitlement_to_audience( 
     assert job == (f"project_entitlement:{tenant.organization_id}:contract", ids)
     await entitle(settings, tenant.organization_id, "--monthly-events", "9")
     database_url = Secret(settings["CORE_DATABASE_URL"])
-    ctx = work_context(jobs_settings(database_url, AUDIENCE_URL=measuring_url), clock=clock)
+    ctx = make_job_context(jobs_settings(database_url, AUDIENCE_URL=measuring_url), clock=clock)
     await ctx.db.open()
     try:
         for _ in range(2):
@@ -147,7 +147,7 @@ async def test_a_job_of_the_same_transaction_sends_the_entitlement_to_audience( 
 
 async def test_a_job_is_run_again_while_audience_is_down(tenant: Tenant, settings: Settings, clock: FakeClock) -> None:
     await entitle(settings, tenant.organization_id, "--monthly-events", "5")
-    ctx = work_context(jobs_settings(Secret(settings["CORE_DATABASE_URL"])), clock=clock)
+    ctx = make_job_context(jobs_settings(Secret(settings["CORE_DATABASE_URL"])), clock=clock)
     await ctx.db.open()
     try:
         with pytest.raises(AudienceUnavailable):

@@ -7,14 +7,16 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
-from support.core_settings import MASTER_KEY, core_settings
+from support.core_settings import MASTER_KEY, core_settings, jobs_settings
 from support.fake_clock import FakeClock
 from support.rival import Rival
 from support.running_apps import running_core
 
 from soundmark.core import custody as custody_module
+from soundmark.core.context import Context
 from soundmark.core.custody import Custody
 from soundmark.core.features.signing_keys import service
+from soundmark.core.operator import open_context
 from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.postgres import Database, Tx
 from soundmark.kit.problems import DatabaseUnavailable
@@ -58,13 +60,16 @@ class Watched(Custody):
 
 
 @pytest.fixture
-async def db(spare_database_url: Secret) -> AsyncIterator[Database]:
-    """A database with one active key."""
-    opened = Database(spare_database_url, pool_size=4, application_name="tests")
-    await opened.open()
-    await service.ensure_active(opened, SEALER, FakeClock(), SystemEntropy())
-    yield opened
-    await opened.close()
+async def ctx(spare_database_url: Secret) -> AsyncIterator[Context]:
+    """The commands' context on a database with one active key."""
+    async with open_context(jobs_settings(spare_database_url), "tests") as opened:
+        await service.ensure_active(opened)
+        yield opened
+
+
+@pytest.fixture
+def db(ctx: Context) -> Database:
+    return ctx.db
 
 
 @pytest.fixture
@@ -89,10 +94,10 @@ async def keeping(custody: Watched) -> AsyncIterator[None]:
         await ended(task)
 
 
-async def rotated(db: Database) -> str:
-    """The id of the new active key."""
-    staged = await service.stage(db, SEALER, FakeClock(), SystemEntropy())
-    await service.activate(db, FakeClock(), staged.key_id)
+async def rotate(ctx: Context) -> str:
+    """Put a new key in place and return its id."""
+    staged = await service.stage(ctx)
+    await service.activate(ctx, staged.key_id)
     return staged.key_id
 
 
@@ -100,9 +105,9 @@ def errors(logged: list[EventDict]) -> list[tuple[str, str]]:
     return [(line["event"], line["error"]) for line in logged if line["log_level"] == "error"]
 
 
-async def test_a_key_that_another_process_activated_is_taken_up(custody: Watched, db: Database) -> None:
+async def test_a_key_that_another_process_activated_is_taken_up(custody: Watched, ctx: Context) -> None:
     async with keeping(custody):
-        new = await rotated(db)
+        new = await rotate(ctx)
         await custody.until("read", "read")
         assert custody.keyring.active.key_id == new
 
@@ -112,13 +117,13 @@ async def test_a_key_that_another_process_activated_is_taken_up(custody: Watched
     [SealBroken("sealed under another master key"), RuntimeError("a mistake of ours"), AssertionError("another")],
     ids=lambda failure: type(failure).__name__,
 )
-async def test_no_failure_ends_the_refreshing(custody: Watched, db: Database, failure: Exception) -> None:
+async def test_no_failure_ends_the_refreshing(custody: Watched, ctx: Context, failure: Exception) -> None:
     """A process that stopped to look would sign with a replaced key until it is retired, and fail every receiver."""
     with capture_logs() as logged:
         async with keeping(custody):
             before = custody.keyring
             custody.failure = failure
-            new = await rotated(db)
+            new = await rotate(ctx)
             await custody.until(*[type(failure).__name__] * 3)
             assert custody.keyring is before
             assert errors(logged) == [("signing_keys_not_refreshed", type(failure).__name__)]
@@ -149,15 +154,15 @@ async def test_a_database_that_is_away_is_no_error_of_ours(custody: Watched) -> 
 
 
 async def test_a_new_key_that_does_not_open_leaves_the_old_one_signing(
-    custody: Watched, db: Database, rival: Rival
+    custody: Watched, ctx: Context, rival: Rival
 ) -> None:
     """The row of the new key was altered, or another master key sealed it."""
     with capture_logs() as logged:
         async with keeping(custody):
             before = custody.keyring.active.key_id
-            staged = await service.stage(db, SEALER, FakeClock(), SystemEntropy())
+            staged = await service.stage(ctx)
             await rival.run("UPDATE signing_keys SET sealed_seed = '\\x01' WHERE status = 'next'")
-            await service.activate(db, FakeClock(), staged.key_id)
+            await service.activate(ctx, staged.key_id)
             await custody.until("SealBroken")
             assert custody.keyring.active.key_id == before
     assert errors(logged) == [("signing_keys_not_refreshed", "SealBroken")]
@@ -191,17 +196,17 @@ async def test_an_older_reading_never_replaces_a_newer_one(spare_database_url: S
     await counting.close()
 
 
-async def test_an_unknown_key_is_looked_for_at_once_but_not_for_every_question(db: Database, rival: Rival) -> None:
+async def test_an_unknown_key_is_looked_for_at_once_but_not_for_every_question(ctx: Context, rival: Rival) -> None:
     clock = FakeClock()
-    custody = Custody(db, SEALER, clock)
+    custody = Custody(ctx.db, SEALER, clock)
     await custody.refresh()
-    new = await rotated(db)
+    new = await rotate(ctx)
     assert new not in custody.keyring.keys
     assert new in (await custody.keyring_with(new)).keys
     async with rival.holding(_READ):
         # Just asked: this is answered without the database, which could not answer now.
         assert "sig_forged" not in (await custody.keyring_with("sig_forged")).keys
-    later = await rotated(db)
+    later = await rotate(ctx)
     clock.advance(seconds=0.2)
     assert (await custody.keyring_with(later)).active.key_id == later
 

@@ -9,15 +9,15 @@ from support.fake_clock import FakeClock
 from support.rival import Rival
 from support.tenant import make_tenant
 
-from soundmark.core.context import WorkContext
+from soundmark.core.context import Context
 from soundmark.core.features.codes import jobs
-from soundmark.core.worker import work_context
+from soundmark.core.worker import make_job_context
 from soundmark.kit.secret import Secret
 
 
 @pytest.fixture
-async def ctx(database_url: Secret, clock: FakeClock) -> AsyncIterator[WorkContext]:
-    context = work_context(jobs_settings(database_url), clock=clock)
+async def ctx(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]:
+    context = make_job_context(jobs_settings(database_url), clock=clock)
     await context.db.open()
     yield context
     await context.db.close()
@@ -30,7 +30,7 @@ async def make_receipt(api: Api, name: str) -> None:
     assert answer.status == 201, answer.body
 
 
-async def test_only_what_is_older_than_a_day_is_forgotten(api: Api, rival: Rival, ctx: WorkContext) -> None:
+async def test_only_what_is_older_than_a_day_is_forgotten(api: Api, rival: Rival, ctx: Context) -> None:
     api.clock.freeze()
     await make_receipt(api, "a")
     await make_receipt(api, "b")
@@ -48,7 +48,7 @@ async def test_only_what_is_older_than_a_day_is_forgotten(api: Api, rival: Rival
 
 
 async def test_many_are_forgotten_in_bounded_steps(
-    api: Api, rival: Rival, ctx: WorkContext, monkeypatch: pytest.MonkeyPatch
+    api: Api, rival: Rival, ctx: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "_AT_ONCE", 2)
     for name in "abcde":
@@ -58,7 +58,7 @@ async def test_many_are_forgotten_in_bounded_steps(
     assert await rival.rows("SELECT 1 FROM issuance_receipts") == []
 
 
-async def test_one_that_is_being_replaced_is_left_alone(api: Api, rival: Rival, ctx: WorkContext) -> None:
+async def test_one_that_is_being_replaced_is_left_alone(api: Api, rival: Rival, ctx: Context) -> None:
     """Forgetting waits for nobody who issues."""
     await make_receipt(api, "a")
     api.clock.advance(hours=25)

@@ -16,10 +16,10 @@ from support.mail_server import MailServer, configure_mail, running_mail_server
 from support.rival import Rival
 from support.tenant import Tenant, make_tenant
 
-from soundmark.core.context import WorkContext
+from soundmark.core.context import Context
 from soundmark.core.domain.invitation import ATTEMPTS_MAX, LEASE, SENDING_MAX
 from soundmark.core.features.invitations import jobs
-from soundmark.core.worker import work_context
+from soundmark.core.worker import make_job_context
 from soundmark.kit.jobs import Later
 from soundmark.kit.secret import Secret
 
@@ -41,8 +41,8 @@ async def tenant(api: Api, server: MailServer) -> Tenant:
 
 
 @contextlib.asynccontextmanager
-async def working(database_url: Secret, clock: FakeClock, **changes: str) -> AsyncIterator[WorkContext]:
-    ctx = work_context(jobs_settings(database_url, **changes), clock=clock)
+async def working(database_url: Secret, clock: FakeClock, **changes: str) -> AsyncIterator[Context]:
+    ctx = make_job_context(jobs_settings(database_url, **changes), clock=clock)
     await ctx.db.open()
     try:
         yield ctx
@@ -51,12 +51,12 @@ async def working(database_url: Secret, clock: FakeClock, **changes: str) -> Asy
 
 
 @pytest.fixture
-async def ctx(database_url: Secret, clock: FakeClock) -> AsyncIterator[WorkContext]:
+async def ctx(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]:
     async with working(database_url, clock) as made:
         yield made
 
 
-async def deliver(ctx: WorkContext, invitation: dict[str, Any]) -> dt.datetime | None:
+async def deliver(ctx: Context, invitation: dict[str, Any]) -> dt.datetime | None:
     """Run the job; when it wants to be run again."""
     try:
         await jobs.deliver(ctx, organization_id=invitation["organization_id"], invitation_id=invitation["id"])
@@ -107,7 +107,7 @@ async def test_without_a_mail_server_nothing_is_sealed(api: Api, rival: Rival) -
     assert await state(rival, invitation) == ("unavailable", 0, False)
 
 
-async def test_the_mail_brings_the_token(tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival) -> None:
+async def test_the_mail_brings_the_token(tenant: Tenant, ctx: Context, server: MailServer, rival: Rival) -> None:
     invitation = await tenant.make_invitation(role="billing", expires_in_days=3)
     assert await deliver(ctx, invitation) is None
     (mail,) = server.received
@@ -115,7 +115,7 @@ async def test_the_mail_brings_the_token(tenant: Tenant, ctx: WorkContext, serve
     assert await state(rival, invitation) == ("sent", 1, False)
 
 
-async def test_the_mail_says_the_same_as_text_and_as_html(tenant: Tenant, ctx: WorkContext, server: MailServer) -> None:
+async def test_the_mail_says_the_same_as_text_and_as_html(tenant: Tenant, ctx: Context, server: MailServer) -> None:
     invitation = await tenant.make_invitation(role="admin")
     await deliver(ctx, invitation)
     (mail,) = server.received
@@ -138,7 +138,7 @@ async def test_the_mail_says_the_same_as_text_and_as_html(tenant: Tenant, ctx: W
 
 
 async def test_what_an_organisation_is_called_cannot_alter_the_mail(
-    api: Api, tenant: Tenant, ctx: WorkContext, server: MailServer
+    api: Api, tenant: Tenant, ctx: Context, server: MailServer
 ) -> None:
     name = 'A <img src="//evil.example"> &\u2028Bcc: eve@evil.example\u0085 {token}'
     await api.call("PATCH", f"/v1/organizations/{tenant.organization_id}", json={"name": name})
@@ -151,7 +151,7 @@ async def test_what_an_organisation_is_called_cannot_alter_the_mail(
 
 
 async def test_what_an_organisation_is_called_is_a_quotation_without_a_link(
-    api: Api, tenant: Tenant, ctx: WorkContext, server: MailServer
+    api: Api, tenant: Tenant, ctx: Context, server: MailServer
 ) -> None:
     """Else anybody who signs in could write to anybody in our name."""
     name = 'LOCKED: sign in at https://evil.example/login or hTTps://://x" now'
@@ -178,7 +178,7 @@ async def test_what_an_organisation_is_called_is_a_quotation_without_a_link(
     ],
 )
 async def test_mail_reaches_addresses_of_every_language(
-    tenant: Tenant, ctx: WorkContext, server: MailServer, email: str, recipient: str
+    tenant: Tenant, ctx: Context, server: MailServer, email: str, recipient: str
 ) -> None:
     invitation = await tenant.make_invitation(email=email)
     await deliver(ctx, invitation)
@@ -187,7 +187,7 @@ async def test_mail_reaches_addresses_of_every_language(
 
 
 async def test_an_open_delivery_is_run_again_as_often_as_one_likes(
-    tenant: Tenant, ctx: WorkContext, server: MailServer
+    tenant: Tenant, ctx: Context, server: MailServer
 ) -> None:
     invitation = await tenant.make_invitation()
     for _ in range(3):
@@ -195,9 +195,7 @@ async def test_an_open_delivery_is_run_again_as_often_as_one_likes(
     assert len(server.received) == 1
 
 
-async def test_one_of_two_runs_at_once_sends(
-    tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
-) -> None:
+async def test_one_of_two_runs_at_once_sends(tenant: Tenant, ctx: Context, server: MailServer, rival: Rival) -> None:
     """The one that comes second waits for the row, finds an attempt under way, and comes back after its lease."""
     ctx.clock.freeze()  # type: ignore[attr-defined]  # the tests' clock
     invitation = await tenant.make_invitation()
@@ -213,7 +211,7 @@ async def test_one_of_two_runs_at_once_sends(
 
 @pytest.mark.parametrize("reply", ["550 no such person", "554 no"])
 async def test_a_refusal_5xx_is_final(
-    tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival, reply: str
+    tenant: Tenant, ctx: Context, server: MailServer, rival: Rival, reply: str
 ) -> None:
     server.replies["RCPT"] = reply
     invitation = await tenant.make_invitation()
@@ -223,7 +221,7 @@ async def test_a_refusal_5xx_is_final(
 
 
 async def test_a_server_that_is_busy_is_asked_five_times(
-    api: Api, tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
+    api: Api, tenant: Tenant, ctx: Context, server: MailServer, rival: Rival
 ) -> None:
     """Each time later than the time before; then the secret is destroyed."""
     api.clock.freeze()
@@ -244,7 +242,7 @@ async def test_a_server_that_is_busy_is_asked_five_times(
 
 
 async def test_a_mail_whose_fate_is_unknown_is_sent_again_byte_for_byte(
-    api: Api, tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
+    api: Api, tenant: Tenant, ctx: Context, server: MailServer, rival: Rival
 ) -> None:
     """The connection drops after DATA: the person may get it twice, and their program sees one."""
     server.on_data = lambda protocol: protocol.transport.abort()
@@ -261,7 +259,7 @@ async def test_a_mail_whose_fate_is_unknown_is_sent_again_byte_for_byte(
 
 
 async def test_a_server_that_hangs_is_left_before_another_attempt_may_begin(
-    tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival, monkeypatch: pytest.MonkeyPatch
+    tenant: Tenant, ctx: Context, server: MailServer, rival: Rival, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert SENDING_MAX < LEASE
     monkeypatch.setattr(jobs, "SENDING_MAX", dt.timedelta(seconds=0.5))
@@ -274,7 +272,7 @@ async def test_a_server_that_hangs_is_left_before_another_attempt_may_begin(
 
 
 async def test_while_one_sends_nobody_else_does(
-    api: Api, tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
+    api: Api, tenant: Tenant, ctx: Context, server: MailServer, rival: Rival
 ) -> None:
     api.clock.freeze()
     server.is_hanging = True
@@ -296,7 +294,7 @@ async def test_while_one_sends_nobody_else_does(
 
 
 async def test_attempts_that_nobody_came_back_from_count(
-    tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
+    tenant: Tenant, ctx: Context, server: MailServer, rival: Rival
 ) -> None:
     """Each worker was killed while it sent: the sixth would be one too many."""
     invitation = await tenant.make_invitation()
@@ -307,7 +305,7 @@ async def test_attempts_that_nobody_came_back_from_count(
 
 
 async def test_an_attempt_that_is_overtaken_does_not_speak_for_the_other(
-    tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
+    tenant: Tenant, ctx: Context, server: MailServer, rival: Rival
 ) -> None:
     """A worker that was stopped for longer than its lease wakes up and finds that somebody else is sending."""
     server.on_data = lambda protocol: protocol.transport.abort()
@@ -315,7 +313,7 @@ async def test_an_attempt_that_is_overtaken_does_not_speak_for_the_other(
     async with rival.holding("SELECT 1"):
         original = jobs._send
 
-        async def overtaken(context: WorkContext, attempt: Any) -> None:
+        async def overtaken(context: Context, attempt: Any) -> None:
             await rival.run("UPDATE invitations SET delivery_attempts = 2")
             await original(context, attempt)
 
@@ -325,9 +323,7 @@ async def test_an_attempt_that_is_overtaken_does_not_speak_for_the_other(
     assert await state(rival, invitation) == ("processing", 2, True)
 
 
-async def test_a_revoked_invitation_is_not_sent(
-    tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
-) -> None:
+async def test_a_revoked_invitation_is_not_sent(tenant: Tenant, ctx: Context, server: MailServer, rival: Rival) -> None:
     invitation = await tenant.make_invitation()
     revoked = await tenant.api.post(f"/v1/member-invitations/{invitation['id']}/revoke", params=tenant.query)
     assert revoked.json["delivery_status"] == "cancelled"
@@ -337,7 +333,7 @@ async def test_a_revoked_invitation_is_not_sent(
 
 
 async def test_an_invitation_that_is_revoked_while_it_is_sent_stays_cancelled(
-    tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
+    tenant: Tenant, ctx: Context, server: MailServer, rival: Rival
 ) -> None:
     server.is_hanging = True
     invitation = await tenant.make_invitation()
@@ -352,7 +348,7 @@ async def test_an_invitation_that_is_revoked_while_it_is_sent_stays_cancelled(
 
 
 async def test_an_expired_invitation_is_not_sent(
-    api: Api, tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
+    api: Api, tenant: Tenant, ctx: Context, server: MailServer, rival: Rival
 ) -> None:
     """Nor one whose next attempt would come after its end: its secret is destroyed when the job comes back."""
     server.replies["RCPT"] = "451 try again later"
@@ -365,7 +361,7 @@ async def test_an_expired_invitation_is_not_sent(
 
 
 async def test_an_organisation_that_is_closing_invites_nobody(
-    tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
+    tenant: Tenant, ctx: Context, server: MailServer, rival: Rival
 ) -> None:
     invitation = await tenant.make_invitation()
     await rival.run("UPDATE organizations SET deletion_requested_at = now()")
@@ -374,13 +370,13 @@ async def test_an_organisation_that_is_closing_invites_nobody(
     assert server.connections_count == 0
 
 
-async def test_the_job_of_an_invitation_that_is_gone_ends(tenant: Tenant, ctx: WorkContext, rival: Rival) -> None:
+async def test_the_job_of_an_invitation_that_is_gone_ends(tenant: Tenant, ctx: Context, rival: Rival) -> None:
     invitation = await tenant.make_invitation()
     await rival.run("DELETE FROM organizations")
     assert await deliver(ctx, invitation) is None
 
 
-async def test_a_removed_server_is_a_failed_attempt(tenant: Tenant, ctx: WorkContext, rival: Rival) -> None:
+async def test_a_removed_server_is_a_failed_attempt(tenant: Tenant, ctx: Context, rival: Rival) -> None:
     invitation = await tenant.make_invitation()
     await rival.run("DELETE FROM platform_configuration WHERE name = 'smtp_host'")
     assert await deliver(ctx, invitation) is not None
@@ -388,7 +384,7 @@ async def test_a_removed_server_is_a_failed_attempt(tenant: Tenant, ctx: WorkCon
 
 
 async def test_a_change_of_the_server_holds_for_the_next_attempt(
-    api: Api, tenant: Tenant, ctx: WorkContext, rival: Rival
+    api: Api, tenant: Tenant, ctx: Context, rival: Rival
 ) -> None:
     """Without a restart of the worker."""
     invitation = await tenant.make_invitation()
@@ -412,7 +408,7 @@ async def test_a_secret_that_does_not_open_is_a_failed_attempt(
 
 
 async def test_a_sealed_secret_opens_in_its_own_row_only(
-    tenant: Tenant, ctx: WorkContext, server: MailServer, rival: Rival
+    tenant: Tenant, ctx: Context, server: MailServer, rival: Rival
 ) -> None:
     one, other = await tenant.make_invitation(), await tenant.make_invitation()
     ((sealed,),) = await rival.rows("SELECT sealed_secret FROM invitations WHERE id = %s", one["id"])
@@ -422,7 +418,7 @@ async def test_a_sealed_secret_opens_in_its_own_row_only(
 
 
 async def test_no_log_tells_a_secret_or_an_address(
-    tenant: Tenant, ctx: WorkContext, server: MailServer, api: Api, capfd: pytest.CaptureFixture[str]
+    tenant: Tenant, ctx: Context, server: MailServer, api: Api, capfd: pytest.CaptureFixture[str]
 ) -> None:
     invitation = await tenant.make_invitation()
     for reply in ("451 ada@example.org is busy", "550 no ada@example.org here"):

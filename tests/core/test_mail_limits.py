@@ -16,7 +16,7 @@ from support.rival import Rival
 from support.tenant import Tenant, make_tenant
 
 from soundmark.core.features.invitations import jobs
-from soundmark.core.worker import work_context
+from soundmark.core.worker import make_job_context
 from soundmark.kit.secret import Secret
 
 TO_ADDRESS, OF_ORGANIZATION = 5, 100
@@ -161,7 +161,7 @@ async def test_a_mail_that_is_tried_again_counts_once(
 ) -> None:
     server.replies["RCPT"] = "451 busy"
     invitation = await tenant.make_invitation()
-    ctx = work_context(jobs_settings(database_url), clock=clock)
+    ctx = make_job_context(jobs_settings(database_url), clock=clock)
     await ctx.db.open()
     try:
         for _ in range(3):
@@ -187,7 +187,7 @@ async def test_the_counts_of_days_that_are_over_are_forgotten(
     api: Api, tenant: Tenant, rival: Rival, database_url: Secret, clock: FakeClock
 ) -> None:
     """But for yesterday's, which a process may still count in whose clock is behind."""
-    ctx = work_context(jobs_settings(database_url), clock=clock)
+    ctx = make_job_context(jobs_settings(database_url), clock=clock)
     await ctx.db.open()
     try:
         await invited(tenant, 1)

@@ -10,7 +10,7 @@ import pytest
 from psycopg.errors import UniqueViolation
 from soundmark_sdk import read_key_set, verify_answer
 from support.core_client import Api
-from support.core_settings import MASTER_KEY, core_settings
+from support.core_settings import core_settings, jobs_settings
 from support.fake_clock import FakeClock
 from support.rival import Rival
 from support.running_apps import running_core
@@ -19,11 +19,11 @@ from support.tenant import make_tenant
 from soundmark.core.custody import Custody
 from soundmark.core.features.signing_keys import service
 from soundmark.core.features.signing_keys.service import KeyRefused
+from soundmark.core.wiring import make_context
 from soundmark.kit import base64url
 from soundmark.kit.canonical import canonicalize
 from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.postgres import Database
-from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
+from soundmark.kit.sealing import SealBroken
 from soundmark.kit.secret import Secret
 from soundmark.kit.signing import SEED_BYTES, SigningKey, verifies
 from soundmark.kit.startup import CannotStart
@@ -48,23 +48,29 @@ class SeenEntropy(SystemEntropy):
 class Keys:
     """The commands on the keys, as `soundmark keys` gives them."""
 
-    def __init__(self, db: Database) -> None:
-        self.db = db
+    def __init__(self, database_url: Secret) -> None:
         self.clock = FakeClock()
         self.entropy = SeenEntropy()
-        self.sealer = Sealer(parse_master_key(MASTER_KEY), self.entropy)
+        self.ctx = make_context(
+            jobs_settings(database_url),
+            application_name="tests-keys",
+            pool_size=4,
+            clock=self.clock,
+            entropy=self.entropy,
+        )
+        self.db, self.sealer = self.ctx.db, self.ctx.sealer
 
     async def ensure(self) -> None:
-        await service.ensure_active(self.db, self.sealer, self.clock, self.entropy)
+        await service.ensure_active(self.ctx)
 
     async def stage(self) -> str:
-        return (await service.stage(self.db, self.sealer, self.clock, self.entropy)).key_id
+        return (await service.stage(self.ctx)).key_id
 
     async def activate(self, key_id: str) -> None:
-        await service.activate(self.db, self.clock, key_id)
+        await service.activate(self.ctx, key_id)
 
     async def retire(self, key_id: str) -> None:
-        await service.retire(self.db, self.clock, key_id)
+        await service.retire(self.ctx, key_id)
 
     async def rotate(self) -> str:
         """The id of the key that signs from now on."""
@@ -74,11 +80,11 @@ class Keys:
 
     async def by_status(self, status: str) -> str:
         """The one key of this status."""
-        (found,) = [record.key_id for record in await service.list_keys(self.db) if record.status == status]
+        (found,) = [record.key_id for record in await service.list_keys(self.ctx) if record.status == status]
         return found
 
     async def statuses(self) -> list[str]:
-        return [record.status for record in await service.list_keys(self.db)]
+        return [record.status for record in await service.list_keys(self.ctx)]
 
     async def make_one_of_each(self) -> None:
         """One key in every state."""
@@ -94,10 +100,11 @@ class Keys:
 
 @pytest.fixture
 async def keys(spare_database_url: Secret) -> AsyncIterator[Keys]:
-    db = Database(spare_database_url, pool_size=4, application_name="tests-keys")
-    await db.open()
-    yield Keys(db)
-    await db.close()
+    keys = Keys(spare_database_url)
+    await keys.db.open()
+    yield keys
+    await keys.ctx.audience.aclose()
+    await keys.db.close()
 
 
 @pytest.fixture
@@ -115,7 +122,7 @@ def custodies(monkeypatch: pytest.MonkeyPatch) -> list[Custody]:
             super().__init__(*given)
             made.append(self)
 
-    monkeypatch.setattr("soundmark.core.app.Custody", Known)
+    monkeypatch.setattr("soundmark.core.wiring.Custody", Known)
     monkeypatch.setattr("soundmark.core.custody.REFRESH_S", 3600)
     return made
 
@@ -166,7 +173,7 @@ async def test_no_seed_is_stored_in_clear(keys: Keys, rival: Rival) -> None:
     await keys.ensure()
     await keys.rotate()
     seeds = [taken for taken in keys.entropy.taken if len(taken) == SEED_BYTES]
-    records = await service.list_keys(keys.db)
+    records = await service.list_keys(keys.ctx)
     signers = [SigningKey.from_seed("", seed).public_key for seed in seeds]
     assert {record.public_key for record in records} <= set(signers)
     stored = str(await rival.rows("SELECT signing_keys::text, encode(sealed_seed, 'hex') FROM signing_keys"))
@@ -189,11 +196,11 @@ async def test_a_sealed_seed_opens_in_its_own_row_only(keys: Keys, rival: Rival)
 
 async def test_under_another_master_key_core_does_not_start(spare_database_url: Secret, keys: Keys) -> None:
     await keys.ensure()
-    before = await service.list_keys(keys.db)
+    before = await service.list_keys(keys.ctx)
     with pytest.raises(CannotStart, match=r": sealed under another master key$"):
         async with running_core(core_settings(spare_database_url, master_key=OTHER_MASTER_KEY)):
             pass
-    assert await service.list_keys(keys.db) == before
+    assert await service.list_keys(keys.ctx) == before
 
 
 async def test_what_is_published_is_a_jwk_set_of_all_keys_but_the_retired(
@@ -347,21 +354,21 @@ STATES = ["next", "active", "retiring", "retired"]
 async def test_a_step_is_taken_from_its_own_state_only(keys: Keys, step: str, status: str) -> None:
     await keys.make_one_of_each()
     keys.clock.advance(minutes=6)
-    before = {record.key_id: record for record in await service.list_keys(keys.db)}
+    before = {record.key_id: record for record in await service.list_keys(keys.ctx)}
     key_id = await keys.by_status(status)
     take = getattr(keys, step)
     if (step, status) in ALLOWED:
         await take(key_id)
-        after = {record.key_id: record for record in await service.list_keys(keys.db)}
+        after = {record.key_id: record for record in await service.list_keys(keys.ctx)}
         assert after[key_id].status == ALLOWED[step, status]
         assert [record.status for record in after.values()].count("active") == 1
     elif (step, status) in UNCHANGED:
         await take(key_id)
-        assert {record.key_id: record for record in await service.list_keys(keys.db)} == before
+        assert {record.key_id: record for record in await service.list_keys(keys.ctx)} == before
     else:
         with pytest.raises(KeyRefused, match=f"{key_id} is {status}; only a"):
             await take(key_id)
-        assert {record.key_id: record for record in await service.list_keys(keys.db)} == before
+        assert {record.key_id: record for record in await service.list_keys(keys.ctx)} == before
 
 
 async def test_a_key_is_protected_for_six_minutes_after_it_was_replaced(keys: Keys) -> None:

@@ -29,14 +29,11 @@ from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.intents import printable
 from soundmark.cli.outcome import Refused
 from soundmark.cli.pictures import load_drawing
-from soundmark.core.channel.audience import AudienceChannel
+from soundmark.core.context import Context
 from soundmark.core.features.platform.legacy_import import ImportRefused, import_legacy_days
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.kit.clock import SystemClock
-from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.ids import mint
-from soundmark.kit.postgres import Database
-from soundmark.kit.private_call import PrivateChannel
 from soundmark.kit.strict_json import INTEGER_MAX
 from soundmark.settings import LegacyImportSettings
 
@@ -117,20 +114,8 @@ def import_legacy(
     days = read_days(file)
     given = read_settings(LegacyImportSettings, data_dir)
 
-    async def command(db: Database) -> None:
-        channel = AudienceChannel(
-            PrivateChannel(
-                given.audience_url,
-                given.audience_credential[0],
-                timeout_s=given.private_timeout_s,
-                bytes_max=given.private_response_bytes_max,
-            )
-        )
-        request_id = mint(SystemEntropy(), "req_")
-        try:
-            await import_legacy_days(db, channel, organization, project, days, request_id=request_id)
-        finally:
-            await channel.aclose()
+    async def command(ctx: Context) -> None:
+        await import_legacy_days(ctx, organization, project, days, request_id=mint(ctx.entropy, "req_"))
 
     try:
         run_on_core(given, "audience", command)

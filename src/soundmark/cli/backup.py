@@ -129,7 +129,7 @@ def _running_deployment(data_dir: Path | None, audience_key_file: Path | None) -
     core, audience = read_settings(KeysSettings, data_dir), read_settings(AudienceDatabaseSettings, data_dir)
     core_keys = [core.master_key, *(_kept_before(data_dir))]
     core_key = _opening(
-        core_keys, lambda keys: run_on_core(core, "backup", lambda db: require_openable(db, CORE_SEALED, keys))
+        core_keys, lambda keys: run_on_core(core, "backup", lambda ctx: require_openable(ctx.db, CORE_SEALED, keys))
     )
     if core_key is None:
         raise Refused("SOUNDMARK_MASTER_KEY does not open what Core's database keeps sealed")

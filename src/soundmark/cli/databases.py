@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from soundmark.cli.deployment import read_settings
 from soundmark.cli.outcome import Refused
+from soundmark.core.context import Context
+from soundmark.core.operator import open_context
 from soundmark.kit import log
 from soundmark.kit.postgres import Database
 from soundmark.kit.problems import DatabaseUnavailable
@@ -32,12 +34,17 @@ def database_settings(component: WithDatabase, data_dir: Path | None) -> tuple[S
     return audience.audience_database_url, audience
 
 
-def run_on_core(given: CoreDatabaseSettings, name: str, command: Callable[[Database], Awaitable[T]]) -> T:
+def run_on_core(given: CoreDatabaseSettings, name: str, command: Callable[[Context], Awaitable[T]]) -> T:
     """Return what `command` returns on Core's database; `name` stands in the log.
 
     Raises: Refused if the database does not answer or has another schema; whatever `command` raises.
     """
-    return _run_on("core", given.core_database_url, given, name, command)
+
+    async def run() -> T:
+        async with open_context(given, name) as ctx:
+            return await command(ctx)
+
+    return _run("core", given, name, run)
 
 
 def run_on_audience(given: AudienceDatabaseSettings, name: str, command: Callable[[Database], Awaitable[T]]) -> T:
@@ -45,29 +52,29 @@ def run_on_audience(given: AudienceDatabaseSettings, name: str, command: Callabl
 
     Raises: Refused; whatever `command` raises.
     """
-    return _run_on("audience", given.audience_database_url, given, name, command)
+
+    async def run() -> T:
+        db = Database(given.audience_database_url, pool_size=2, application_name=f"soundmark-{name}")
+        await db.open()
+        try:
+            await require_current(db, "soundmark.audience")
+            return await command(db)
+        finally:
+            await db.close()
+
+    return _run("audience", given, name, run)
 
 
-def _run_on(
-    component: WithDatabase, url: Secret, given: ProcessSettings, name: str, command: Callable[[Database], Awaitable[T]]
+def _run(
+    component: WithDatabase, given: ProcessSettings, name: str, command: Callable[[], Coroutine[Any, Any, T]]
 ) -> T:
     # One line on failure is enough; the pool and the channels would add their own.
     level = given.log_level if given.log_level == "debug" else "error"
     log.configure(level=level, log_format=given.log_format, component=name)
     logging.getLogger("psycopg").setLevel(logging.CRITICAL)
     try:
-        return asyncio.run(_on(component, url, name, command))
+        return asyncio.run(command())
     except DatabaseUnavailable:
         raise Refused(f"{component.capitalize()}'s database does not answer") from None
     except SchemaOutdated as outdated:
         raise Refused(str(outdated)) from None
-
-
-async def _on(component: WithDatabase, url: Secret, name: str, command: Callable[[Database], Awaitable[T]]) -> T:
-    db = Database(url, pool_size=2, application_name=f"soundmark-{name}")
-    await db.open()
-    try:
-        await require_current(db, f"soundmark.{component}")
-        return await command(db)
-    finally:
-        await db.close()

@@ -9,12 +9,10 @@ import typer
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.outcome import Refused
+from soundmark.core.context import Context
 from soundmark.core.domain.audience import EntitledMode
 from soundmark.core.features.platform.entitle import EntitleRefused, Grant
 from soundmark.core.features.platform.entitle import entitle as entitle_organization
-from soundmark.kit.clock import SystemClock
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.postgres import Database
 from soundmark.kit.strict_json import INTEGER_MAX
 from soundmark.kit.timestamps import format_timestamp, parse_timestamp
 from soundmark.settings import CoreDatabaseSettings
@@ -68,8 +66,8 @@ def entitle(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise typer.BadParameter("give --monthly-codes, or --mode with --monthly-events, or both")
     given = read_settings(CoreDatabaseSettings, data_dir)
 
-    async def command(db: Database) -> None:
-        await entitle_organization(db, SystemClock(), SystemEntropy(), organization, grant)
+    async def command(ctx: Context) -> None:
+        await entitle_organization(ctx, organization, grant)
 
     try:
         run_on_core(given, "platform", command)

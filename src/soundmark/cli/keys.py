@@ -4,7 +4,6 @@ import json
 import math
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -17,16 +16,13 @@ from rich.table import Table
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.outcome import Refused
-from soundmark.core.channel.audience import AudienceChannel
+from soundmark.core.context import Context
 from soundmark.core.domain.signing_key import SigningKeyRecord
 from soundmark.core.features.signing_keys import service
 from soundmark.core.features.signing_keys.rotation import calm_at, put_in_place
 from soundmark.core.features.signing_keys.service import PROOFS_GONE_AFTER, PUBLISHED_AHEAD_S, KeyRefused
 from soundmark.kit.clock import Clock, SystemClock
-from soundmark.kit.entropy import Entropy, SystemEntropy
-from soundmark.kit.postgres import Database
-from soundmark.kit.private_call import PrivateChannel
-from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
+from soundmark.kit.sealing import SealBroken
 from soundmark.kit.timestamps import format_timestamp
 from soundmark.settings import CoreDatabaseSettings, KeysSettings, RotationSettings
 
@@ -36,42 +32,6 @@ T = TypeVar("T")
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="As `soundmark keys list` shows it.")]
-
-
-@dataclass(frozen=True, slots=True)
-class _Vault:
-    """What a command on the keys needs."""
-
-    db: Database
-    sealer: Sealer
-    clock: Clock
-    entropy: Entropy
-
-    async def put_in_place(self, given: RotationSettings, key_id: str, *, must_be_told: bool) -> bool:
-        """Have every integration trust the key and activate it; whether they were told."""
-        channel = PrivateChannel(
-            given.audience_url,
-            given.audience_credential[0],
-            timeout_s=given.private_timeout_s,
-            bytes_max=given.private_response_bytes_max,
-        )
-        audience = AudienceChannel(channel)
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} integrations"))
-        try:
-            console = Console(stderr=True)
-            with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-                task = progress.add_task("Telling Audience of the key", total=None)
-                return await put_in_place(
-                    self.db,
-                    self.sealer,
-                    self.clock,
-                    audience,
-                    key_id,
-                    must_be_told=must_be_told,
-                    tell=lambda count: progress.update(task, completed=count),
-                )
-        finally:
-            await audience.aclose()
 
 
 @app.callback()
@@ -113,7 +73,7 @@ def activate(key_id: KeyId, data_dir: DataDir = None) -> None:
 @app.command()
 def retire(key_id: KeyId, data_dir: DataDir = None) -> None:
     """Publish a replaced key no longer and destroy its secret half; refused while something signed by it lives."""
-    _run_with_secrets(data_dir, lambda vault: service.retire(vault.db, vault.clock, key_id))
+    _run_with_keys(read_settings(KeysSettings, data_dir), lambda ctx: service.retire(ctx, key_id))
     typer.echo(f"{key_id} is retired")
 
 
@@ -149,12 +109,22 @@ def rotate(
 
 
 def _stage(data_dir: Path | None) -> SigningKeyRecord:
-    return _run_with_secrets(data_dir, lambda vault: service.stage(vault.db, vault.sealer, vault.clock, vault.entropy))
+    return _run_with_keys(read_settings(KeysSettings, data_dir), service.stage)
 
 
 def _put_in_place(key_id: str, data_dir: Path | None, *, must_be_told: bool = True) -> bool:
-    given = read_settings(RotationSettings, data_dir)
-    return _run_with_secrets(data_dir, lambda vault: vault.put_in_place(given, key_id, must_be_told=must_be_told))
+    """Have every integration trust the key, then activate it; return whether Audience knows of it."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} integrations"))
+    console = Console(stderr=True)
+
+    async def command(ctx: Context) -> bool:
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+            task = progress.add_task("Telling Audience of the key", total=None)
+            return await put_in_place(
+                ctx, key_id, must_be_told=must_be_told, tell=lambda count: progress.update(task, completed=count)
+            )
+
+    return _run_with_keys(read_settings(RotationSettings, data_dir), command)
 
 
 def _wait_until_known(staged: SigningKeyRecord, clock: Clock) -> None:
@@ -185,21 +155,17 @@ def _wait(wait_s: float, what: str, clock: Clock) -> None:
             time.sleep(min(_STEP_S, left_s))
 
 
-def _run_with_secrets(data_dir: Path | None, command: Callable[[_Vault], Awaitable[T]]) -> T:
-    given = read_settings(KeysSettings, data_dir)
-    clock, entropy = SystemClock(), SystemEntropy()
-    sealer = Sealer(parse_master_key(given.master_key.reveal()), entropy)
+def _run_with_keys(given: KeysSettings, command: Callable[[Context], Awaitable[T]]) -> T:
+    async def check_first(ctx: Context) -> T:
+        # Core would not start with a key that another master key sealed, so the stored one must open first.
+        await service.ensure_active(ctx)
+        return await command(ctx)
 
-    async def checked(db: Database) -> T:
-        # A key that another master key sealed would keep Core from starting, so it must open before anything is done.
-        await service.ensure_active(db, sealer, clock, entropy)
-        return await command(_Vault(db, sealer, clock, entropy))
-
-    return _run(given, checked)
+    return _run(given, check_first)
 
 
-def _run(given: CoreDatabaseSettings, command: Callable[[Database], Awaitable[T]]) -> T:
-    """What `command` returns, on Core's database.
+def _run(given: CoreDatabaseSettings, command: Callable[[Context], Awaitable[T]]) -> T:
+    """Return what `command` returns, on Core's database.
 
     Raises: Refused.
     """

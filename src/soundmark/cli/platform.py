@@ -15,7 +15,6 @@ from soundmark.core.store.sealed_values import SEALED_COLUMNS as CORE_SEALED
 from soundmark.embedded.data_dir import MASTER_KEY_FILE, DataDirRefused, kept_master_keys, replace_master_key
 from soundmark.embedded.plan import audience_master_key
 from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.postgres import Database
 from soundmark.kit.resealing import Resealed, ResealRefused, require_openable
 from soundmark.kit.resealing import reseal as reseal_everything
 from soundmark.kit.sealing import Sealer, parse_master_key
@@ -23,7 +22,8 @@ from soundmark.kit.secret import Secret
 from soundmark.kit.settings import PREFIX
 from soundmark.settings import AudienceDatabaseSettings, AudienceKeysSettings, KeysSettings
 
-S = TypeVar("S", AudienceDatabaseSettings, KeysSettings)
+S = TypeVar("S")
+P = TypeVar("P")
 T = TypeVar("T")
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -93,7 +93,9 @@ def _reseal_both(
 
 def _reseal_core(given: KeysSettings, *, old: Sequence[Secret], new: Secret) -> Resealed:
     sealers = _sealers([new, *old])
-    return _refusing(run_on_core, given, lambda db: reseal_everything(db, CORE_SEALED, old=sealers[1:], new=sealers[0]))
+    return _refusing(
+        run_on_core, given, lambda ctx: reseal_everything(ctx.db, CORE_SEALED, old=sealers[1:], new=sealers[0])
+    )
 
 
 def _reseal_audience(given: AudienceDatabaseSettings, *, old: Sequence[Secret], new: Secret) -> Resealed:
@@ -104,9 +106,7 @@ def _reseal_audience(given: AudienceDatabaseSettings, *, old: Sequence[Secret], 
 
 
 def _refusing(
-    run_on: Callable[[S, str, Callable[[Database], Awaitable[T]]], T],
-    given: S,
-    command: Callable[[Database], Awaitable[T]],
+    run_on: Callable[[S, str, Callable[[P], Awaitable[T]]], T], given: S, command: Callable[[P], Awaitable[T]]
 ) -> T:
     try:
         return run_on(given, "platform", command)

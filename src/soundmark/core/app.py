@@ -1,8 +1,8 @@
-"""Core's composition root: settings → Context → ASGI app. The only place that wires."""
+"""The root of the served process: settings → RequestContext → ASGI app."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Final
@@ -15,11 +15,7 @@ from soundmark.core.access.credentials import Credentials
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.access.operator import OperatorAccess
 from soundmark.core.access.server_keys import ServerKeyAccess
-from soundmark.core.audit_chain import AuditChain
-from soundmark.core.channel.audience import AudienceChannel
-from soundmark.core.channel.audio import AudioChannel
-from soundmark.core.context import Context
-from soundmark.core.custody import Custody
+from soundmark.core.context import RequestContext
 from soundmark.core.edge import authenticate, describe_refused, refined
 from soundmark.core.features.api_keys import routes as api_keys
 from soundmark.core.features.audience_control import routes as audience_control
@@ -30,7 +26,6 @@ from soundmark.core.features.campaigns import routes as campaigns
 from soundmark.core.features.codes import issuance_routes as issuance
 from soundmark.core.features.codes import routes as codes
 from soundmark.core.features.codes import selection_routes as selections
-from soundmark.core.features.codes.issuing import Asked, Issued, issue_together
 from soundmark.core.features.events import routes as events
 from soundmark.core.features.invitations import routes as invitations
 from soundmark.core.features.members import routes as members
@@ -43,32 +38,22 @@ from soundmark.core.features.usage import routes as usage
 from soundmark.core.hot.answers import Answers
 from soundmark.core.hot.lookup import BroadcastLookup
 from soundmark.core.hot.resolve import PATH_PREFIX, PROOF_HEADER_NAME, Resolve
-from soundmark.core.platform_settings import PlatformSettings
 from soundmark.core.publication import publication_routes
-from soundmark.core.store import members as members_store
-from soundmark.kit.batching import Batcher
+from soundmark.core.wiring import make_request_context
 from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.cross_origin import CrossOrigin, Preflight
 from soundmark.kit.entropy import Entropy, SystemEntropy
 from soundmark.kit.health import health_routes
 from soundmark.kit.http import AsgiApp, Edge, Receive, Scope, Send, install_problem_handlers
-from soundmark.kit.jobs import Queue
-from soundmark.kit.paging import Cursors
-from soundmark.kit.postgres import Database
-from soundmark.kit.private_call import PrivateChannel
-from soundmark.kit.problems import Problem
 from soundmark.kit.rate_limit import RateLimit, make_rate_limit
 from soundmark.kit.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.schema_version import require_current
-from soundmark.kit.sealing import Sealer, parse_master_key
-from soundmark.kit.secret import Secret
+from soundmark.kit.sealing import Sealer
 from soundmark.kit.startup import explain_failures
 from soundmark.kit.tasks import ended
 from soundmark.settings import CoreSettings
 
-_BATCH_MAX: Final = 256  # Codes of one commit, some 50 ms for which a stop of their campaign waits; roles of one query.
-_WAITING_MAX: Final = 4096  # In one queue. Beyond it the database is not keeping up.
 # Pages of every origin may read these, and resolutions. Contract, section 1.
 _OPEN_PATHS: Final = ("/v1/keys", "/v1/keys/history", "/openapi.json")
 _OPEN_PREFIXES: Final = ("/v1/deletion-certificates/", "/schemas/", "/problems/")
@@ -78,10 +63,9 @@ _log: Final = structlog.get_logger()
 def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: Entropy | None = None) -> AsgiApp:
     """Return Core as an ASGI app. It connects when its lifespan starts, and needs its database then."""
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
-    sealer = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
-    ctx = _context(settings, sealer, clock, entropy)
+    ctx = make_request_context(settings, clock=clock, entropy=entropy)
     lookup = BroadcastLookup(ctx.db, Answers(ctx.custody, ctx.clock, entropy))
-    addresses, digests = AddressReader(settings.trusted_proxies), _address_digest(settings, sealer, entropy)
+    addresses, digests = AddressReader(settings.trusted_proxies), _address_digest(settings, ctx.sealer, entropy)
     clients = ClientAddresses(addresses, digests, clock)
     limit = make_rate_limit(
         settings.rate_limit_url,
@@ -97,7 +81,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with _running(ctx, sealer, lookup, (limit, refused_credentials, refused_events)):
+        async with _running(ctx, lookup, (limit, refused_credentials, refused_events)):
             if tokens is not None:
                 tokens.start()
             try:
@@ -176,7 +160,7 @@ def _front(resolve: Resolve, rest: AsgiApp) -> AsgiApp:
 
 @contextlib.asynccontextmanager
 async def _running(
-    ctx: Context, sealer: Sealer, lookup: BroadcastLookup, limits: Iterable[RateLimit | RefusalLimit]
+    ctx: RequestContext, lookup: BroadcastLookup, limits: Iterable[RateLimit | RefusalLimit]
 ) -> AsyncIterator[None]:
     """Run everything that runs beside the requests, from start to stop."""
     async with contextlib.AsyncExitStack() as stack:
@@ -186,7 +170,7 @@ async def _running(
             stack.push_async_callback(ctx.roles.aclose)
             stack.push_async_callback(ctx.issuances.aclose)
             await require_current(ctx.db, "soundmark.core")
-            await ensure_active(ctx.db, sealer, ctx.clock, ctx.entropy)
+            await ensure_active(ctx)
             await ctx.custody.refresh()
             await ctx.chain.open()
         keeping = asyncio.create_task(ctx.custody.keep_current(), name="custody")
@@ -200,38 +184,6 @@ async def _running(
             stack.push_async_callback(limit.aclose)
         _log.info("core_started", base_url=ctx.base_url)
         yield
-
-
-def _context(settings: CoreSettings, sealer: Sealer, clock: Clock, entropy: Entropy) -> Context:
-    db = Database(settings.core_database_url, pool_size=settings.database_pool_size, application_name="soundmark-core")
-
-    async def issue(requests: Sequence[Asked]) -> list[Issued | Problem]:
-        return await issue_together(ctx, requests)
-
-    ctx = Context(
-        base_url=settings.base_url,
-        organizations_per_user=settings.organizations_per_user,
-        db=db,
-        roles=Batcher(partial(members_store.find_roles, db), size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
-        issuances=Batcher(issue, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
-        clock=clock,
-        entropy=entropy,
-        custody=Custody(db, sealer, clock),
-        chain=AuditChain(db, sealer, clock, entropy),
-        platform_settings=PlatformSettings(db, sealer, settings),
-        cursors=Cursors(sealer.derive("cursors")),
-        audio=AudioChannel(_channel(settings, settings.audio_url, settings.audio_credential[0])),
-        audience=AudienceChannel(_channel(settings, settings.audience_url, settings.audience_credential[0])),
-        sealer=sealer,
-        queue=Queue(),
-    )
-    return ctx
-
-
-def _channel(settings: CoreSettings, url: str, credential: Secret) -> PrivateChannel:
-    return PrivateChannel(
-        url, credential, timeout_s=settings.private_timeout_s, bytes_max=settings.private_response_bytes_max
-    )
 
 
 def _access_tokens(settings: CoreSettings, clock: Clock) -> OidcAccess | None:
@@ -258,7 +210,7 @@ def _address_digest(settings: CoreSettings, sealer: Sealer, entropy: Entropy) ->
 
 def _resolve(  # noqa: PLR0913, PLR0917 - wired once, here
     settings: CoreSettings,
-    ctx: Context,
+    ctx: RequestContext,
     lookup: BroadcastLookup,
     limit: RateLimit,
     addresses: AddressReader,

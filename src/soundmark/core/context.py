@@ -18,39 +18,32 @@ from soundmark.kit.postgres import Database
 from soundmark.kit.sealing import Sealer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a command may reach: the running process's parts, wired once in `app`.
-
-    `roles` finds the role of a person in an organisation, given as (organisation, subject). `issuances` issues Codes,
-    in one queue for each organisation (`features.codes.issuing`).
-    """
+    """What every command may reach, whether a route, a job or the command line calls it. Made by `wiring` alone."""
 
     base_url: str
-    organizations_per_user: int
     db: Database
-    roles: Batcher[tuple[str, str], Role | None]
-    issuances: Batcher[Any, Any]
     clock: Clock
     entropy: Entropy
-    custody: Custody
-    chain: AuditChain
-    platform_settings: PlatformSettings
-    cursors: Cursors
-    audio: AudioChannel
-    audience: AudienceChannel
     sealer: Sealer
+    platform_settings: PlatformSettings
+    audience: AudienceChannel
     queue: Queue
 
 
-@dataclass(frozen=True, slots=True)
-class WorkContext:
-    """What a background job may reach: the parts of a worker, wired once in `worker`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestContext(Context):
+    """What only the commands of requests reach: parts that a serving process keeps running.
 
-    base_url: str
-    db: Database
-    clock: Clock
-    entropy: Entropy
-    sealer: Sealer
-    platform_settings: PlatformSettings
-    audience: AudienceChannel
+    `roles` finds the role of a person in an organisation, given as (organisation, subject). `issuances` issues Codes,
+    in one queue for each organisation.
+    """
+
+    organizations_per_user: int
+    roles: Batcher[tuple[str, str], Role | None]
+    issuances: Batcher[Any, Any]
+    custody: Custody
+    chain: AuditChain
+    cursors: Cursors
+    audio: AudioChannel

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from soundmark.core.access.authorise import authorise, authorise_caller, authorise_user
 from soundmark.core.access.credentials import Credentials
 from soundmark.core.access.policy import POLICY, Action
-from soundmark.core.context import Context
+from soundmark.core.context import RequestContext
 from soundmark.core.domain.scope import Caller, TenantScope, User
 from soundmark.core.problems import IntentNotCanonical
 from soundmark.kit.http import ACCESS, Scope, pointer_to, refuse_unknown_parameters
@@ -24,8 +24,8 @@ _DIGITS: Final = re.compile(r"[0-9]{1,9}")
 
 
 # Asynchronous though they wait for nothing: the framework runs others in a thread, which costs more than they do.
-async def _context(request: Request) -> Context:
-    context: Context = request.app.state.context
+async def _context(request: Request) -> RequestContext:
+    context: RequestContext = request.app.state.context
     return context
 
 
@@ -44,7 +44,7 @@ async def _refused_events(request: Request) -> RefusalLimit:
     return limit
 
 
-Ctx = Annotated[Context, Depends(_context)]
+Ctx = Annotated[RequestContext, Depends(_context)]
 ClientDigest = Annotated[bytes, Depends(_client)]
 RefusedEvents = Annotated[RefusalLimit, Depends(_refused_events)]
 RequestId = Annotated[str, Depends(_request_id)]
@@ -225,7 +225,7 @@ class TenantInBody:
         return await _open_tenant(request, ctx, self.action, organization_id)
 
 
-async def _open_tenant(request: Request, ctx: Context, action: Action, organization_id: str) -> TenantScope:
+async def _open_tenant(request: Request, ctx: RequestContext, action: Action, organization_id: str) -> TenantScope:
     """Return the caller's scope in the organisation, and note it for who has to judge a refused request further.
 
     In this order: that the request names one organisation only (422), the tenant and the caller's role in it (404,

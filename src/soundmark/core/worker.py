@@ -1,4 +1,4 @@
-"""The composition root of Core's background jobs: settings → WorkContext → tasks. Beside `app`, nobody else wires."""
+"""The root of Core's background jobs: settings → Context → tasks."""
 
 import asyncio
 import contextlib
@@ -6,20 +6,16 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from soundmark.core.audit_chain import AuditChain
-from soundmark.core.channel.audience import AudienceChannel
-from soundmark.core.context import WorkContext
+from soundmark.core.context import Context
 from soundmark.core.features.audience_control import jobs as audience_control
 from soundmark.core.features.codes import jobs as codes
 from soundmark.core.features.invitations import jobs as invitations
 from soundmark.core.features.signing_keys import jobs as signing_keys
-from soundmark.core.platform_settings import PlatformSettings
-from soundmark.kit.clock import Clock, SystemClock
-from soundmark.kit.entropy import SystemEntropy
+from soundmark.core.wiring import make_context
+from soundmark.kit.clock import Clock
 from soundmark.kit.jobs import WorkerFailed, jobs_app, require_schema, run_worker
-from soundmark.kit.postgres import Database
-from soundmark.kit.private_call import PrivateChannel
 from soundmark.kit.problems import DatabaseUnavailable
-from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
+from soundmark.kit.sealing import SealBroken
 from soundmark.kit.tasks import ended
 from soundmark.settings import CoreJobsSettings
 
@@ -31,7 +27,7 @@ async def run(settings: CoreJobsSettings) -> None:
 
     Raises: WorkerFailed.
     """
-    ctx = work_context(settings)
+    ctx = make_job_context(settings)
     app = jobs_app(settings.core_database_url, application_name=_NAME)
     for feature in (audience_control, codes, invitations, signing_keys):
         feature.add_tasks(app, ctx)
@@ -49,7 +45,7 @@ async def run(settings: CoreJobsSettings) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _sealing(ctx: WorkContext) -> AsyncIterator[None]:
+async def _sealing(ctx: Context) -> AsyncIterator[None]:
     """Seal the audit entries that jobs write, until the block ends.
 
     Raises: WorkerFailed.
@@ -68,23 +64,6 @@ async def _sealing(ctx: WorkContext) -> AsyncIterator[None]:
         await ended(sealing)
 
 
-def work_context(settings: CoreJobsSettings, *, clock: Clock | None = None) -> WorkContext:
-    """What the jobs reach; its database is not open yet."""
-    entropy = SystemEntropy()
-    sealer = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
-    db = Database(settings.core_database_url, pool_size=settings.database_pool_size, application_name=_NAME)
-    channel = PrivateChannel(
-        settings.audience_url,
-        settings.audience_credential[0],
-        timeout_s=settings.private_timeout_s,
-        bytes_max=settings.private_response_bytes_max,
-    )
-    return WorkContext(
-        base_url=settings.base_url,
-        db=db,
-        clock=clock or SystemClock(),
-        entropy=entropy,
-        sealer=sealer,
-        platform_settings=PlatformSettings(db, sealer, settings),
-        audience=AudienceChannel(channel),
-    )
+def make_job_context(settings: CoreJobsSettings, *, clock: Clock | None = None) -> Context:
+    """Return what the jobs reach; its database is not open yet."""
+    return make_context(settings, application_name=_NAME, pool_size=settings.database_pool_size, clock=clock)

@@ -8,15 +8,15 @@ from support.core_settings import jobs_settings
 from support.fake_clock import FakeClock
 from support.rival import Rival
 
-from soundmark.core.context import WorkContext
-from soundmark.core.worker import work_context
+from soundmark.core.context import Context
+from soundmark.core.worker import make_job_context
 from soundmark.kit.secret import Secret
 
 
 @pytest.fixture
-async def work(database_url: Secret, measuring_url: str, clock: FakeClock) -> AsyncIterator[WorkContext]:
+async def work(database_url: Secret, measuring_url: str, clock: FakeClock) -> AsyncIterator[Context]:
     """What Core's worker reaches."""
-    ctx = work_context(jobs_settings(database_url, AUDIENCE_URL=measuring_url), clock=clock)
+    ctx = make_job_context(jobs_settings(database_url, AUDIENCE_URL=measuring_url), clock=clock)
     await ctx.db.open()
     yield ctx
     await ctx.audience.aclose()

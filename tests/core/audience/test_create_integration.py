@@ -14,7 +14,7 @@ from support.people import People
 from support.rival import Rival
 from support.tenant import Tenant, make_tenant
 
-from soundmark.core.context import WorkContext
+from soundmark.core.context import Context
 from soundmark.core.features.audience_control import jobs
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp
@@ -245,7 +245,7 @@ async def test_two_at_once_are_two(tenant: Tenant, measuring: Rival, outcomes: O
 
 
 async def test_an_answer_is_given_though_its_intent_cannot_be_finalised(
-    tenant: Tenant, rival: Rival, measuring: Rival, outcomes: Outcomes, work: WorkContext
+    tenant: Tenant, rival: Rival, measuring: Rival, outcomes: Outcomes, work: Context
 ) -> None:
     """As if Core's database, or Core itself, went away between phase 2 and 3: what is told once is told."""
     async with measuring.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):

@@ -14,7 +14,7 @@ from support.rival import Rival
 from support.tenant import Tenant
 from support.up_process import SOUNDMARK, clean_environ, until
 
-from soundmark.core.context import WorkContext
+from soundmark.core.context import Context
 from soundmark.core.features.audience_control import jobs
 from soundmark.kit.secret import Secret
 from soundmark.kit.sockets import reserve_port
@@ -57,7 +57,7 @@ async def test_what_a_killed_core_had_done_is_settled_and_done_once(  # noqa: PL
     tenant: Tenant,
     rival: Rival,
     measuring: Rival,
-    work: WorkContext,
+    work: Context,
     outcomes: Any,
 ) -> None:
     """The integration is there and the log says so; its secret was told to nobody and can be replaced."""

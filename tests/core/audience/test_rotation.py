@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from support.rival import Rival
 from support.tenant import Tenant, make_tenant
 
 from soundmark.core.channel.audience import PUSHED_AT_ONCE, AudienceChannel
-from soundmark.core.context import WorkContext
+from soundmark.core.context import Context
 from soundmark.core.features.signing_keys import jobs, rotation, service
 from soundmark.core.features.signing_keys.service import KeyRefused
 from soundmark.kit.private_call import PrivateChannel
@@ -22,24 +23,22 @@ from soundmark.kit.secret import Secret
 class Keys:
     """The commands on the keys of the shared Core, as `soundmark keys` gives them."""
 
-    def __init__(self, work: WorkContext) -> None:
+    def __init__(self, work: Context) -> None:
         self.work = work
 
     async def stage(self) -> str:
-        return (await service.stage(self.work.db, self.work.sealer, self.work.clock, self.work.entropy)).key_id
+        return (await service.stage(self.work)).key_id
 
     async def put_in_place(self, key_id: str, audience: AudienceChannel | None = None, **options: Any) -> bool:
-        work = self.work
-        return await rotation.put_in_place(
-            work.db, work.sealer, work.clock, audience or work.audience, key_id, **options
-        )
+        work = self.work if audience is None else replace(self.work, audience=audience)
+        return await rotation.put_in_place(work, key_id, **options)
 
     async def by_status(self) -> dict[str, str]:
-        return {record.status: record.key_id for record in await service.list_keys(self.work.db)}
+        return {record.status: record.key_id for record in await service.list_keys(self.work)}
 
 
 @pytest.fixture
-def keys(work: WorkContext) -> Keys:
+def keys(work: Context) -> Keys:
     return Keys(work)
 
 

@@ -14,11 +14,11 @@ from support.misbehaving_server import answer, misbehaving_server
 from support.rival import Rival
 from support.tenant import Tenant, make_tenant
 
-from soundmark.core.context import WorkContext
+from soundmark.core.context import Context
 from soundmark.core.domain.audit import FinalOutcome, Intent, IntentAction
 from soundmark.core.features.audience_control import jobs
 from soundmark.core.store import audit
-from soundmark.core.worker import work_context
+from soundmark.core.worker import make_job_context
 from soundmark.kit.secret import Secret
 
 Outcomes = Callable[[], Awaitable[list[tuple[str, str]]]]
@@ -51,9 +51,7 @@ async def outcome_of(rival: Rival, identity: str) -> str:
     return str(outcome)
 
 
-async def test_what_audience_did_is_completed(
-    tenant: Tenant, rival: Rival, measuring: Rival, work: WorkContext
-) -> None:
+async def test_what_audience_did_is_completed(tenant: Tenant, rival: Rival, measuring: Rival, work: Context) -> None:
     intent = await make_intent(tenant, rival)
     await make_operation(measuring, tenant, intent.id)
     tenant.api.clock.advance(seconds=61)
@@ -63,7 +61,7 @@ async def test_what_audience_did_is_completed(
 
 
 async def test_what_may_be_under_way_is_left_alone(
-    tenant: Tenant, rival: Rival, measuring: Rival, work: WorkContext
+    tenant: Tenant, rival: Rival, measuring: Rival, work: Context
 ) -> None:
     """For a minute whoever asked settles it; for five it may be done yet, though nothing is known of it."""
     now = tenant.api.clock.freeze()
@@ -81,7 +79,7 @@ async def test_what_may_be_under_way_is_left_alone(
     assert await outcome_of(rival, intent.id) == "failed"
 
 
-async def test_many_are_settled_at_once_and_of_every_tenant(tenant: Tenant, rival: Rival, work: WorkContext) -> None:
+async def test_many_are_settled_at_once_and_of_every_tenant(tenant: Tenant, rival: Rival, work: Context) -> None:
     other = await make_tenant(tenant.api)
     for number in range(205):
         await make_intent(tenant if number % 2 else other, rival, f"aud_{number:022d}")
@@ -100,7 +98,7 @@ async def test_while_audience_fails_nothing_is_settled(
     intent = await make_intent(tenant, rival)
     clock.advance(hours=1)
     async with failing_audience(fault) as url:
-        ctx = work_context(jobs_settings(database_url, AUDIENCE_URL=url, PRIVATE_TIMEOUT_S="1"), clock=clock)
+        ctx = make_job_context(jobs_settings(database_url, AUDIENCE_URL=url, PRIVATE_TIMEOUT_S="1"), clock=clock)
         await ctx.db.open()
         try:
             assert await jobs.settle_intents(ctx) == 0
@@ -111,7 +109,7 @@ async def test_while_audience_fails_nothing_is_settled(
 
 
 async def test_one_that_audience_fails_on_keeps_no_other_waiting(
-    tenant: Tenant, rival: Rival, measuring: Rival, work: WorkContext
+    tenant: Tenant, rival: Rival, measuring: Rival, work: Context
 ) -> None:
     """Three in a row are no accident any more."""
     names = [f"aud_{number:022}" for number in range(8)]
@@ -132,7 +130,7 @@ async def test_an_answer_about_another_operation_settles_nothing(
     intent = await make_intent(tenant, rival)
     clock.advance(hours=1)
     async with misbehaving_server(answer(json.dumps({"id": "aud_other"}).encode())) as server:
-        ctx = work_context(jobs_settings(database_url, AUDIENCE_URL=server.url), clock=clock)
+        ctx = make_job_context(jobs_settings(database_url, AUDIENCE_URL=server.url), clock=clock)
         await ctx.db.open()
         try:
             assert await jobs.settle_intents(ctx) == 0
@@ -154,7 +152,7 @@ async def test_an_answer_about_another_operation_settles_nothing(
     ids=str,
 )
 async def test_only_the_exact_entry_is_finalised(
-    tenant: Tenant, rival: Rival, work: WorkContext, changes: dict[str, Any]
+    tenant: Tenant, rival: Rival, work: Context, changes: dict[str, Any]
 ) -> None:
     """API v1, "Lifecycle audit intents"."""
     other = await make_tenant(tenant.api)
@@ -169,7 +167,7 @@ async def test_only_the_exact_entry_is_finalised(
 
 @pytest.mark.parametrize("first", ["completed", "failed"])
 async def test_of_two_outcomes_the_first_stays(
-    tenant: Tenant, rival: Rival, work: WorkContext, first: FinalOutcome
+    tenant: Tenant, rival: Rival, work: Context, first: FinalOutcome
 ) -> None:
     """Whoever asked and the job, at once: a terminal entry is never rewritten, and sealed once."""
     intent = await make_intent(tenant, rival)
@@ -187,14 +185,14 @@ async def test_of_two_outcomes_the_first_stays(
     assert not await rival.rows("SELECT FROM audit_unsealed WHERE stage = 'final' AND entry_id = %s", intent.id)
 
 
-async def test_two_workers_settle_each_once(tenant: Tenant, rival: Rival, work: WorkContext) -> None:
+async def test_two_workers_settle_each_once(tenant: Tenant, rival: Rival, work: Context) -> None:
     for number in range(20):
         await make_intent(tenant, rival, f"aud_{number:022d}")
     tenant.api.clock.advance(minutes=6)
     assert sum(await asyncio.gather(jobs.settle_intents(work), jobs.settle_intents(work))) == 20
 
 
-async def test_a_worker_that_dies_leaves_the_rest_to_the_next(tenant: Tenant, rival: Rival, work: WorkContext) -> None:
+async def test_a_worker_that_dies_leaves_the_rest_to_the_next(tenant: Tenant, rival: Rival, work: Context) -> None:
     intent = await make_intent(tenant, rival)
     tenant.api.clock.advance(minutes=6)
     async with rival.holding("SELECT FROM audit_entries WHERE id = %s FOR UPDATE", intent.id):
@@ -208,7 +206,7 @@ async def test_a_worker_that_dies_leaves_the_rest_to_the_next(tenant: Tenant, ri
 
 @pytest.mark.parametrize("action", ["audience.integration_provisioning", "audience.integration_core_key_update"])
 async def test_an_integration_that_was_left_behind_gets_the_key_again(
-    tenant: Tenant, rival: Rival, measuring: Rival, work: WorkContext, action: IntentAction
+    tenant: Tenant, rival: Rival, measuring: Rival, work: Context, action: IntentAction
 ) -> None:
     """Nobody looked whether a rotation had passed it by, since whoever gave it a key died."""
     await rival.run("UPDATE signing_keys SET pushed_at = now()")

@@ -1,7 +1,7 @@
 """The one function that opens a tenant to a caller."""
 
 from soundmark.core.access.policy import POLICY, Action, Rule
-from soundmark.core.context import Context
+from soundmark.core.context import RequestContext
 from soundmark.core.domain.scope import Actor, Caller, Role, ServerKey, TenantScope, User
 from soundmark.core.problems import (
     Forbidden,
@@ -40,7 +40,7 @@ def authorise_caller(caller: Caller, action: Action) -> Caller:
     return authorise_user(caller, action)
 
 
-async def authorise(ctx: Context, caller: Caller, action: Action, organization_id: str) -> TenantScope:
+async def authorise(ctx: RequestContext, caller: Caller, action: Action, organization_id: str) -> TenantScope:
     """The scope in which `caller` may do `action`.
 
     Raises: OrganizationNotFound for a stranger, exactly as for an organisation that does not exist; Forbidden;

@@ -3,13 +3,11 @@
 from datetime import datetime
 from typing import Final
 
+from soundmark.core.context import Context
 from soundmark.core.domain.audience import EntitledMode, Entitlement
 from soundmark.core.domain.scope import Actor
 from soundmark.core.steps import audit
 from soundmark.core.store import audience_entitlements, code_entitlements
-from soundmark.kit.clock import Clock
-from soundmark.kit.entropy import Entropy
-from soundmark.kit.jobs import Queue
 from soundmark.kit.postgres import Tx
 from soundmark.kit.timestamps import format_timestamp
 
@@ -17,9 +15,8 @@ PROJECT_ENTITLEMENT: Final = "project_entitlement"
 
 
 async def entitle_to_issue(  # noqa: PLR0913 - which organisation, what, by whom
+    ctx: Context,
     tx: Tx,
-    clock: Clock,
-    entropy: Entropy,
     organization_id: str,
     *,
     monthly_code_quota: int,
@@ -32,9 +29,9 @@ async def entitle_to_issue(  # noqa: PLR0913 - which organisation, what, by whom
         tx,
         organization_id,
         actor,
-        entropy,
+        ctx.entropy,
         action="billing.entitlement_changed",
-        now=clock.now(),  # Read after the wait for whoever issues.
+        now=ctx.clock.now(),  # Read after the wait for whoever issues.
         metadata={
             "product": "codes",
             "monthly_code_quota": monthly_code_quota,
@@ -44,18 +41,17 @@ async def entitle_to_issue(  # noqa: PLR0913 - which organisation, what, by whom
 
 
 async def entitle_to_measure(  # noqa: PLR0913 - which organisation, what, by whom
+    ctx: Context,
     tx: Tx,
-    queue: Queue,
-    entropy: Entropy,
     organization_id: str,
     mode: EntitledMode,
     *,
     monthly_event_quota: int,
     ends_at: datetime | None,
     actor: Actor,
-    now: datetime,
 ) -> Entitlement:
     """The organisation, which is held open, may measure this much in the mode; Audience is told after the commit."""
+    now = ctx.clock.now()
     entitlement = await audience_entitlements.insert_or_update(
         tx, organization_id, mode, monthly_event_quota=monthly_event_quota, ends_at=ends_at, now=now
     )
@@ -63,7 +59,7 @@ async def entitle_to_measure(  # noqa: PLR0913 - which organisation, what, by wh
         tx,
         organization_id,
         actor,
-        entropy,
+        ctx.entropy,
         action="billing.entitlement_changed",
         now=now,
         metadata={
@@ -74,7 +70,7 @@ async def entitle_to_measure(  # noqa: PLR0913 - which organisation, what, by wh
             "revision": entitlement.revision,
         },
     )
-    await queue.defer(
+    await ctx.queue.defer(
         tx,
         PROJECT_ENTITLEMENT,
         lock=f"{PROJECT_ENTITLEMENT}:{organization_id}:{mode}",

@@ -1,12 +1,12 @@
 """The limit on organisations that one person owns."""
 
-from soundmark.core.context import Context
+from soundmark.core.context import RequestContext
 from soundmark.core.problems import OrganizationLimitReached
 from soundmark.core.store import members
 from soundmark.kit.postgres import Tx
 
 
-async def require_room(ctx: Context, tx: Tx, subject_id: str) -> None:
+async def require_room(ctx: RequestContext, tx: Tx, subject_id: str) -> None:
     """Let the person own one organisation more, and nobody else give them one until the transaction ends.
 
     The transaction must have been begun for that `subject`.

@@ -6,7 +6,7 @@ from typing import Final
 import structlog
 from procrastinate import App
 
-from soundmark.core.context import WorkContext
+from soundmark.core.context import Context
 from soundmark.core.domain.audience import EntitledMode
 from soundmark.core.domain.audit import FinalOutcome, Intent, IntentAction
 from soundmark.core.problems import AudienceUnavailable
@@ -30,7 +30,7 @@ _GIVING_A_KEY: Final[frozenset[IntentAction]] = frozenset(
 _log: Final = structlog.get_logger()
 
 
-def add_tasks(app: App, ctx: WorkContext) -> None:
+def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` settle intents and tell of entitlements."""
 
     @app.periodic(cron="* * * * *")
@@ -43,7 +43,7 @@ def add_tasks(app: App, ctx: WorkContext) -> None:
         await project_entitlement(ctx, organization_id=organization_id, mode=mode)
 
 
-async def settle_intents(ctx: WorkContext) -> int:
+async def settle_intents(ctx: Context) -> int:
     """What was left `requested` has its outcome, as far as it is known by now; how many have one that had none.
 
     Audience is asked for each by its operation id. What it did is `completed`, so that an answer which was lost changes
@@ -74,7 +74,7 @@ async def settle_intents(ctx: WorkContext) -> int:
         after = Position(intents[-1].created_at, intents[-1].id)
 
 
-async def _settle(ctx: WorkContext, intent: Intent) -> bool:
+async def _settle(ctx: Context, intent: Intent) -> bool:
     is_applied = await ctx.audience.has_applied(intent.id, request_id=intent.id)
     now = ctx.clock.now()
     if not is_applied and now - intent.created_at < NOT_DONE_AFTER:
@@ -88,7 +88,7 @@ async def _settle(ctx: WorkContext, intent: Intent) -> bool:
     return is_settled
 
 
-async def _have_keys_told_again(ctx: WorkContext) -> None:
+async def _have_keys_told_again(ctx: Context) -> None:
     """The integration trusts the key that signs also where a rotation passed it by while it was given another."""
     async with ctx.db.transaction() as tx:
         for record in await signing_keys.lock_all(tx):
@@ -96,7 +96,7 @@ async def _have_keys_told_again(ctx: WorkContext) -> None:
                 await signing_keys.update_pushed(tx, record.key_id, pushed_at=None)
 
 
-async def project_entitlement(ctx: WorkContext, *, organization_id: str, mode: EntitledMode) -> None:
+async def project_entitlement(ctx: Context, *, organization_id: str, mode: EntitledMode) -> None:
     """Audience knows the organisation's entitlement as it is now, or a later one.
 
     Safe to run late, again and in any order: what is told is read now, and Audience keeps the latest revision.

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from soundmark.core.context import Context
+from soundmark.core.context import RequestContext
 from soundmark.core.domain.audience import (
     AudienceMode,
     CoreKey,
@@ -71,7 +71,7 @@ class Target:
 
 
 async def create_integration(
-    ctx: Context, scope: TenantScope, wanted: NewIntegration, *, request_id: str
+    ctx: RequestContext, scope: TenantScope, wanted: NewIntegration, *, request_id: str
 ) -> WithSecret:
     """A new, active integration of the project exists; its HMAC secret is in the answer and nowhere else.
 
@@ -112,7 +112,7 @@ async def create_integration(
 
 
 async def list_integrations(  # noqa: PLR0913 - whose, from where and how many
-    ctx: Context, scope: TenantScope, project_id: str, *, before: Position | None, limit: int, request_id: str
+    ctx: RequestContext, scope: TenantScope, project_id: str, *, before: Position | None, limit: int, request_id: str
 ) -> Page[Integration]:
     """The integrations of one project, newest first, revoked ones too.
 
@@ -129,7 +129,9 @@ async def list_integrations(  # noqa: PLR0913 - whose, from where and how many
     return cut_page(rows, limit, lambda row: Position(row.created_at, row.id))
 
 
-async def revoke_integration(ctx: Context, scope: TenantScope, target: Target, *, request_id: str) -> Integration:
+async def revoke_integration(
+    ctx: RequestContext, scope: TenantScope, target: Target, *, request_id: str
+) -> Integration:
     """The integration measures nothing any more, for good; what it measured stays reportable within its retention.
 
     One that is revoked already is answered unchanged.
@@ -151,7 +153,7 @@ async def revoke_integration(ctx: Context, scope: TenantScope, target: Target, *
     )
 
 
-async def rotate_secret(ctx: Context, scope: TenantScope, target: Target, *, request_id: str) -> WithSecret:
+async def rotate_secret(ctx: RequestContext, scope: TenantScope, target: Target, *, request_id: str) -> WithSecret:
     """The integration has another HMAC secret, which is in the answer and nowhere else; the one before counts no more.
 
     Raises: ProjectNotFound; IntegrationNotFound; IntegrationRevoked; ResourceDeletionInProgress; AudienceUnavailable.
@@ -172,7 +174,7 @@ async def rotate_secret(ctx: Context, scope: TenantScope, target: Target, *, req
 
 
 async def change_retention(
-    ctx: Context, scope: TenantScope, target: Target, *, retention_days: int, request_id: str
+    ctx: RequestContext, scope: TenantScope, target: Target, *, retention_days: int, request_id: str
 ) -> RetentionChanged:
     """The integration keeps what it measures for another number of days; what is older is deleted at once, for good.
 
@@ -203,7 +205,9 @@ async def change_retention(
     )
 
 
-async def replace_core_key(ctx: Context, scope: TenantScope, target: Target, *, request_id: str) -> CoreKeyReplaced:
+async def replace_core_key(
+    ctx: RequestContext, scope: TenantScope, target: Target, *, request_id: str
+) -> CoreKeyReplaced:
     """The integration trusts the key that Core signs with, and for seven minutes more the one that it trusted before.
 
     While a rotation is under way it is the key that comes.
@@ -227,7 +231,7 @@ async def replace_core_key(ctx: Context, scope: TenantScope, target: Target, *, 
 
 
 async def _requested(
-    ctx: Context, scope: TenantScope, target: Target, action: IntentAction, told: Mapping[str, Any]
+    ctx: RequestContext, scope: TenantScope, target: Target, action: IntentAction, told: Mapping[str, Any]
 ) -> Intent:
     """Phase 1, for an integration that is there already."""
     if not may_be_integration_id(target.integration_id):
@@ -246,7 +250,7 @@ async def _requested(
         )
 
 
-async def _require_project(ctx: Context, scope: TenantScope, project_id: str) -> None:
+async def _require_project(ctx: RequestContext, scope: TenantScope, project_id: str) -> None:
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await _hold_open(tx, scope, project_id)
 
@@ -268,7 +272,7 @@ async def _hold_open(tx: Tx, scope: TenantScope, project_id: str) -> None:
         raise ResourceDeletionInProgress("This project is being deleted.")
 
 
-async def _carried_out(ctx: Context, intent: Intent, asking: Awaitable[T]) -> T:
+async def _carried_out(ctx: RequestContext, intent: Intent, asking: Awaitable[T]) -> T:
     """Phases 2 and 3."""
     try:
         done = await asking
@@ -281,7 +285,7 @@ async def _carried_out(ctx: Context, intent: Intent, asking: Awaitable[T]) -> T:
     return done
 
 
-async def _finalised(ctx: Context, intent: Intent, outcome: FinalOutcome) -> None:
+async def _finalised(ctx: RequestContext, intent: Intent, outcome: FinalOutcome) -> None:
     """Phase 3. Never fails: whoever asked has to be answered what Audience did."""
     try:
         async with ctx.db.transaction(tenant=intent.organization_id) as tx:
@@ -291,7 +295,7 @@ async def _finalised(ctx: Context, intent: Intent, outcome: FinalOutcome) -> Non
 
 
 async def _judge_retention(
-    ctx: Context, scope: TenantScope, target: Target, retention_days: int, request_id: str
+    ctx: RequestContext, scope: TenantScope, target: Target, retention_days: int, request_id: str
 ) -> None:
     integration = await ctx.audience.get_integration(
         scope.organization_id, target.project_id, target.integration_id, request_id=request_id
@@ -303,7 +307,7 @@ async def _judge_retention(
         await _entitlement(ctx, tx, scope, integration.mode)
 
 
-async def _entitlement(ctx: Context, tx: Tx, scope: TenantScope, mode: AudienceMode) -> Entitlement | None:
+async def _entitlement(ctx: RequestContext, tx: Tx, scope: TenantScope, mode: AudienceMode) -> Entitlement | None:
     """What entitles to the mode now; None for a demo, which everybody may have.
 
     Raises: EntitlementRequired.
@@ -326,14 +330,14 @@ def _core_key(key: PublicKey) -> CoreKey:
     return CoreKey(key.key_id, key.public_key)
 
 
-async def _caught_up(ctx: Context, given: CoreKey, asking: Awaitable[T], request_id: str) -> tuple[T, CoreKey]:
+async def _caught_up(ctx: RequestContext, given: CoreKey, asking: Awaitable[T], request_id: str) -> tuple[T, CoreKey]:
     """Phase 2 of what gives an integration a key, which a rotation may have overtaken; and the key that it trusts."""
     done = await asking
     # Before the entry is finalised: of one that was left `requested` the job sees to the key.
     return done, await _catch_up(ctx, given, request_id)
 
 
-async def _catch_up(ctx: Context, given: CoreKey, request_id: str) -> CoreKey:
+async def _catch_up(ctx: RequestContext, given: CoreKey, request_id: str) -> CoreKey:
     """The integration trusts the coming key also where a rotation began after the one that it was `given` was chosen.
 
     A rotation that begins later finds the integration there. Never fails, as `_finalised`; the worker makes up for it.

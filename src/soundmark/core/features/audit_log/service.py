@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from soundmark.core.context import Context
+from soundmark.core.context import Context, RequestContext
 from soundmark.core.domain.audit import AuditEntry
 from soundmark.core.domain.audit_chain import Verification
 from soundmark.core.domain.scope import TenantScope
@@ -38,7 +38,7 @@ async def read_all(
             before = _position(rows[-1])
 
 
-async def verify_chain(ctx: Context, scope: TenantScope) -> Verification:
+async def verify_chain(ctx: RequestContext, scope: TenantScope) -> Verification:
     """Whether the organisation's audit log is what was written."""
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
         return await verify(tx, ctx.chain.key, scope.organization_id)

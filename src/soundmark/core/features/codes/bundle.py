@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import IO, Final
 
 from soundmark.core.channel.audio import Protocol
-from soundmark.core.context import Context
+from soundmark.core.context import RequestContext
 from soundmark.core.domain.code import Code, ListedCode, frame_of
 from soundmark.core.domain.scope import TenantScope
 from soundmark.core.features.codes.service import verified
@@ -35,7 +35,13 @@ _UNIX: Final = 3
 
 
 async def bundle_codes(  # noqa: PLR0913 - the selection, and how it is to sound
-    ctx: Context, scope: TenantScope, project_id: str, xr_ids: Sequence[str], *, protocol: Protocol, request_id: str
+    ctx: RequestContext,
+    scope: TenantScope,
+    project_id: str,
+    xr_ids: Sequence[str],
+    *,
+    protocol: Protocol,
+    request_id: str,
 ) -> IO[bytes]:
     """A file, which the caller closes, with the WAVs of a selection of Codes in the order asked, as a stored ZIP.
 
@@ -61,7 +67,7 @@ async def bundle_codes(  # noqa: PLR0913 - the selection, and how it is to sound
     return content
 
 
-async def _read(ctx: Context, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[Code]:
+async def _read(ctx: RequestContext, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[Code]:
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await _require_project(tx, scope, project_id)
         listed = await codes.find_many(tx, scope, project_id, [xr_id for xr_id in xr_ids if may_be_id(xr_id)])
@@ -72,7 +78,7 @@ async def _read(ctx: Context, scope: TenantScope, project_id: str, xr_ids: Seque
     return selection
 
 
-async def _judge_again(ctx: Context, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> None:
+async def _judge_again(ctx: RequestContext, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> None:
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await hold_authority(tx, scope)
         await _require_project(tx, scope, project_id)
@@ -88,14 +94,14 @@ async def _require_project(tx: Tx, scope: TenantScope, project_id: str) -> None:
         raise ProjectNotFound
 
 
-def _require_active(ctx: Context, selection: Sequence[Code | ListedCode]) -> None:
+def _require_active(ctx: RequestContext, selection: Sequence[Code | ListedCode]) -> None:
     now = ctx.clock.now()  # Read after the Codes were: one that expired meanwhile is not active.
     if any(code.status(now) != "active" for code in selection):
         raise CodeNotActive
 
 
 async def _write(
-    ctx: Context, selection: Sequence[Code], protocol: Protocol, request_id: str, content: IO[bytes]
+    ctx: RequestContext, selection: Sequence[Code], protocol: Protocol, request_id: str, content: IO[bytes]
 ) -> None:
     """`content` is the archive. One WAV after the other: of the whole selection a handful is in memory at a time."""
     frames = [frame_of(code.broadcast_token) for code in selection]

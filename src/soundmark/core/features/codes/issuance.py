@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from soundmark.core.context import Context
+from soundmark.core.context import RequestContext
 from soundmark.core.domain.code import Code
 from soundmark.core.domain.quota import Quota
 from soundmark.core.domain.receipt import IssuanceRoute, attempt_of
@@ -47,7 +47,7 @@ class Verdict:
 
 
 async def issue_codes(  # noqa: PLR0913 - what, for whom, and how it is answered
-    ctx: Context,
+    ctx: RequestContext,
     scope: TenantScope,
     wanted: Issuance,
     keyed: Keyed | None,
@@ -87,7 +87,7 @@ async def issue_codes(  # noqa: PLR0913 - what, for whom, and how it is answered
     return issued
 
 
-async def judge_issuance(ctx: Context, scope: TenantScope, wanted: Issuance, *, request_id: str) -> Verdict:
+async def judge_issuance(ctx: RequestContext, scope: TenantScope, wanted: Issuance, *, request_id: str) -> Verdict:
     """What `issue_codes` would do at this moment, without doing any of it.
 
     Raises: ProjectNotFound.
@@ -110,7 +110,7 @@ async def judge_issuance(ctx: Context, scope: TenantScope, wanted: Issuance, *, 
     return Verdict(None, quota)
 
 
-async def require_project(ctx: Context, scope: TenantScope, project_id: str) -> None:
+async def require_project(ctx: RequestContext, scope: TenantScope, project_id: str) -> None:
     """Judge whether the caller may issue for the project.
 
     Raises: ProjectNotFound.
@@ -120,7 +120,7 @@ async def require_project(ctx: Context, scope: TenantScope, project_id: str) -> 
             raise ProjectNotFound
 
 
-async def judge_uncanonical(ctx: Context, scope: TenantScope, project_id: Any) -> Verdict:
+async def judge_uncanonical(ctx: RequestContext, scope: TenantScope, project_id: Any) -> Verdict:
     """`judge_issuance` of an intent that holds what cannot even be read, whatever stands beside it.
 
     Raises: ProjectNotFound.
@@ -132,7 +132,7 @@ async def judge_uncanonical(ctx: Context, scope: TenantScope, project_id: Any) -
 
 
 async def recall_issuance(
-    ctx: Context, scope: TenantScope, route: IssuanceRoute, keyed: Keyed, *, project_id: Any
+    ctx: RequestContext, scope: TenantScope, route: IssuanceRoute, keyed: Keyed, *, project_id: Any
 ) -> bytes | None:
     """What the same request with the same key was answered within 24 hours; None where no such answer is remembered.
 
@@ -151,7 +151,7 @@ async def recall_issuance(
 
 
 async def recover_issuance(
-    ctx: Context, scope: TenantScope, route: IssuanceRoute, keyed: Keyed, *, project_id: str
+    ctx: RequestContext, scope: TenantScope, route: IssuanceRoute, keyed: Keyed, *, project_id: str
 ) -> bytes:
     """The answer of an issuance that was carried out, for whoever lost it. Nothing is issued or counted.
 
@@ -184,7 +184,7 @@ async def _may_use(tx: Tx, scope: TenantScope, project_id: str) -> bool:
 
 
 async def _against_new(
-    ctx: Context, scope: TenantScope, wanted: Issuance, keyed: Keyed | None, request_id: str
+    ctx: RequestContext, scope: TenantScope, wanted: Issuance, keyed: Keyed | None, request_id: str
 ) -> Problem | None:
     """`_against_integration` of what was not answered before; for what was, nothing is asked of Audience.
 
@@ -199,7 +199,9 @@ async def _against_new(
     return AudienceUnavailable() if is_remembered else await _against_integration(ctx, scope, wanted, request_id)
 
 
-async def _against_integration(ctx: Context, scope: TenantScope, wanted: Issuance, request_id: str) -> Problem | None:
+async def _against_integration(
+    ctx: RequestContext, scope: TenantScope, wanted: Issuance, request_id: str
+) -> Problem | None:
     """What stands against measuring with the integration, in the eyes of Audience; None where nothing does."""
     if wanted.integration_id is None:
         return None

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError, WithJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response
 
-from soundmark.core.context import Context
+from soundmark.core.context import RequestContext
 from soundmark.core.domain.receipt import KEY_PATTERN, IssuanceRoute
 from soundmark.core.domain.scope import TenantScope
 from soundmark.core.edge import Ctx, RequestId, TenantInBody, invalid, needs, problems, refined
@@ -226,7 +226,9 @@ def _wanted(body: CreateCode, route: IssuanceRoute, count: int) -> Issuance:
     )
 
 
-async def _judged(ctx: Context, scope: TenantScope, wanted: Issuance, keyed: Keyed | None, request_id: str) -> Response:
+async def _judged(
+    ctx: RequestContext, scope: TenantScope, wanted: Issuance, keyed: Keyed | None, request_id: str
+) -> Response:
     if keyed is not None:
         raise _no_dry_key()
     return _verdict(await issuance.judge_issuance(ctx, scope, wanted, request_id=request_id))
@@ -244,7 +246,7 @@ async def _answer_in_spite(
     scope: TenantScope | None = getattr(request.state, "scope", None)
     if scope is None:
         return None
-    ctx: Context = request.app.state.context
+    ctx: RequestContext = request.app.state.context
     project_id = request.state.json.get("project_id")
     if isinstance(project_id, str):
         await issuance.require_project(ctx, scope, project_id)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from soundmark.core.context import Context
+from soundmark.core.context import RequestContext
 from soundmark.core.domain.audit import AuditEntry
 from soundmark.core.domain.campaign import Campaign
 from soundmark.core.domain.code import TOKEN_PREFIX, TOKEN_RANDOM_CHARS, Code, Facts, signed_code
@@ -47,7 +47,7 @@ class Issued:
     quota: Quota
 
 
-async def issue_together(ctx: Context, asked: Sequence[Asked]) -> list[Issued | Problem]:
+async def issue_together(ctx: RequestContext, asked: Sequence[Asked]) -> list[Issued | Problem]:
     """What becomes of each request, all of one organisation and in this order, as if each had come after the other.
 
     Those that are issued are one commit; why another is not is nobody else's matter.
@@ -80,7 +80,7 @@ class _Held:
     quota: Quota
 
 
-async def _hold(ctx: Context, tx: Tx, organization_id: str, asked: Sequence[Asked]) -> _Held:
+async def _hold(ctx: RequestContext, tx: Tx, organization_id: str, asked: Sequence[Asked]) -> _Held:
     """What there is, held. Lock order: docs/locks.md."""
     month = month_of(ctx.clock.now())
     project_ids = {one.wanted.project_id for one in asked}
@@ -122,7 +122,7 @@ async def _refusal(tx: Tx, scope: TenantScope) -> Problem | None:
 class _Sitting:
     """Judges one request after the other, each as if those before it were done, and collects what is to be written."""
 
-    def __init__(self, ctx: Context, held: _Held) -> None:
+    def __init__(self, ctx: RequestContext, held: _Held) -> None:
         self._ctx: Final = ctx
         self._held: Final = held
         self._receipts: Final = dict(held.receipts)

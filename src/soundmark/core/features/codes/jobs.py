@@ -4,7 +4,7 @@ from typing import Final
 
 from procrastinate import App
 
-from soundmark.core.context import WorkContext
+from soundmark.core.context import Context
 from soundmark.core.domain.receipt import KEPT
 from soundmark.core.store import issuance_receipts
 from soundmark.kit.postgres import EVERY_TENANT
@@ -13,7 +13,7 @@ FORGET: Final = "forget_receipts"
 _AT_ONCE: Final = 500  # A receipt holds an answer of a hundred Codes at most: no transaction is long.
 
 
-def add_tasks(app: App, ctx: WorkContext) -> None:
+def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` forget receipts."""
 
     @app.periodic(cron="43 * * * *")
@@ -22,7 +22,7 @@ def add_tasks(app: App, ctx: WorkContext) -> None:
         await forget_receipts(ctx)
 
 
-async def forget_receipts(ctx: WorkContext) -> int:
+async def forget_receipts(ctx: Context) -> int:
     """Receipts that count no more are gone; how many they were. Safe at any time, and at once with itself.
 
     They are not believed from the moment on that they are a day old; this is only so that they are not kept.

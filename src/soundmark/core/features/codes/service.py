@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from soundmark.core.channel.audio import Protocol
-from soundmark.core.context import Context
+from soundmark.core.context import RequestContext
 from soundmark.core.domain.code import Code, ListedCode, frame_of
 from soundmark.core.domain.scope import TenantScope
 from soundmark.core.domain.signed_facts import agree, read_facts
@@ -29,7 +29,7 @@ class RevokedSelection:
     revoked_count: int
 
 
-async def get_code(ctx: Context, scope: TenantScope, xr_id: str, *, project_id: str | None = None) -> Code:
+async def get_code(ctx: RequestContext, scope: TenantScope, xr_id: str, *, project_id: str | None = None) -> Code:
     """One Code, whatever its state, after its signature and every stored fact were checked.
 
     Raises: CodeNotFound, also for a Code of another tenant or project, and for one that does not verify.
@@ -45,7 +45,7 @@ async def get_code(ctx: Context, scope: TenantScope, xr_id: str, *, project_id: 
 
 
 async def list_codes(
-    ctx: Context, scope: TenantScope, wanted: Wanted, *, before: Position | None, limit: int
+    ctx: RequestContext, scope: TenantScope, wanted: Wanted, *, before: Position | None, limit: int
 ) -> tuple[Page[ListedCode], datetime]:
     """The wanted Codes of the organisation, newest first, and the moment at which their states are to be judged.
 
@@ -65,7 +65,7 @@ async def list_codes(
     return page, now
 
 
-async def revoke_code(ctx: Context, scope: TenantScope, xr_id: str) -> Code:
+async def revoke_code(ctx: RequestContext, scope: TenantScope, xr_id: str) -> Code:
     """The Code is revoked, and no resolution that starts after this returns its intent.
 
     A Code that is revoked or expired already is answered unchanged.
@@ -98,7 +98,9 @@ async def revoke_code(ctx: Context, scope: TenantScope, xr_id: str) -> Code:
     return await verified(ctx, found[0] if found else None)
 
 
-async def revoke_codes(ctx: Context, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> RevokedSelection:
+async def revoke_codes(
+    ctx: RequestContext, scope: TenantScope, project_id: str, xr_ids: Sequence[str]
+) -> RevokedSelection:
     """Every Code of the selection is revoked or was over before, and no resolution that starts now answers one of them.
 
     All of the selection is locked before anything of it changes. Repeating it is safe: it changes nothing, and is
@@ -134,7 +136,7 @@ async def revoke_codes(ctx: Context, scope: TenantScope, project_id: str, xr_ids
 
 
 async def render_code(
-    ctx: Context, scope: TenantScope, xr_id: str, *, protocol: Protocol, request_id: str
+    ctx: RequestContext, scope: TenantScope, xr_id: str, *, protocol: Protocol, request_id: str
 ) -> tuple[str, bytes]:
     """Return the Code's id and the WAV of its stored frame.
 
@@ -156,12 +158,12 @@ async def render_code(
     return code.xr_id, wav
 
 
-def _require_active(ctx: Context, code: Code | ListedCode) -> None:
+def _require_active(ctx: RequestContext, code: Code | ListedCode) -> None:
     if code.status(ctx.clock.now()) != "active":  # Read after the Code was: one that expired meanwhile is not active.
         raise CodeNotActive
 
 
-async def verified(ctx: Context, code: Code | None) -> Code:
+async def verified(ctx: RequestContext, code: Code | None) -> Code:
     """The Code, once its signature and every stored fact were checked.
 
     Raises: CodeNotFound for None and for a Code that does not verify, which is reported.

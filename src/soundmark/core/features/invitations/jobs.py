@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 from procrastinate import App
 
-from soundmark.core.context import WorkContext
+from soundmark.core.context import Context
 from soundmark.core.domain.invitation import ATTEMPTS_MAX, LEASE, SENDING_MAX, Delivery, pause_after
 from soundmark.core.features.invitations.letter import write_letter
 from soundmark.core.features.invitations.service import DELIVER, unseal_secret
@@ -28,7 +28,7 @@ class _Attempt:
     sealed_secret: bytes = field(repr=False)
 
 
-def add_tasks(app: App, ctx: WorkContext) -> None:
+def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` deliver invitations."""
 
     @app.task(name=DELIVER, retry=UNTIL_DONE)
@@ -41,7 +41,7 @@ def add_tasks(app: App, ctx: WorkContext) -> None:
         await forget_mail_counts(ctx)
 
 
-async def forget_mail_counts(ctx: WorkContext) -> int:
+async def forget_mail_counts(ctx: Context) -> int:
     """Forget the counts of the days before yesterday; return how many there were. Safe at any time and repeatedly.
 
     Yesterday's stay for a process whose clock is behind ours.
@@ -52,7 +52,7 @@ async def forget_mail_counts(ctx: WorkContext) -> int:
         return await mail_counts.delete_before(tx, day=ctx.clock.now().date() - timedelta(days=1))
 
 
-async def deliver(ctx: WorkContext, *, organization_id: str, invitation_id: str) -> None:
+async def deliver(ctx: Context, *, organization_id: str, invitation_id: str) -> None:
     """The mail of an invitation is out, or will never be, and its sealed secret is destroyed.
 
     1. An attempt begins: the row says so, and until when nobody else may begin one.
@@ -85,7 +85,7 @@ async def deliver(ctx: WorkContext, *, organization_id: str, invitation_id: str)
         raise Later(again_at)
 
 
-async def _begin(ctx: WorkContext, organization_id: str, invitation_id: str) -> _Attempt | None:
+async def _begin(ctx: Context, organization_id: str, invitation_id: str) -> _Attempt | None:
     """Phase 1. None where there is nothing to send.
 
     Raises: Later.
@@ -113,7 +113,7 @@ async def _begin(ctx: WorkContext, organization_id: str, invitation_id: str) -> 
                 return _Attempt(delivery, delivery.attempts + 1, delivery.sealed_secret)
 
 
-async def _send(ctx: WorkContext, attempt: _Attempt) -> None:
+async def _send(ctx: Context, attempt: _Attempt) -> None:
     """Phase 2.
 
     Raises: MailRefused; MailNotSent; DatabaseUnavailable; kit.sealing.SealBroken.
@@ -126,7 +126,7 @@ async def _send(ctx: WorkContext, attempt: _Attempt) -> None:
     await send(server, letter, deadline=SENDING_MAX)
 
 
-async def _note(ctx: WorkContext, attempt: _Attempt, status: str) -> datetime | None:
+async def _note(ctx: Context, attempt: _Attempt, status: str) -> datetime | None:
     """Phase 3. When to try again; None where it is over."""
     delivery = attempt.delivery
     async with ctx.db.transaction(tenant=delivery.organization_id) as tx:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from soundmark.core.access.operator import is_operator
-from soundmark.core.context import Context
+from soundmark.core.context import Context, RequestContext
 from soundmark.core.domain.member import OWNERS_BUSINESS, Member
 from soundmark.core.domain.scope import Role, TenantScope
 from soundmark.core.problems import Forbidden, LastOwner, MemberNotFound
@@ -22,7 +22,7 @@ async def list_members(ctx: Context, scope: TenantScope, *, before: Position | N
     return cut_page(rows, limit, lambda row: Position(row.created_at, row.subject_id))
 
 
-async def change_role(ctx: Context, scope: TenantScope, subject_id: str, *, role: Role) -> Member:
+async def change_role(ctx: RequestContext, scope: TenantScope, subject_id: str, *, role: Role) -> Member:
     """The member has this role. One that has it already is answered unchanged, and the log tells nothing.
 
     Raises: Forbidden where an owner or administrator would come or go and the caller is no owner; MemberNotFound;

@@ -1,7 +1,7 @@
 """Commands on organisations."""
 
 from soundmark.core.access.operator import is_operator
-from soundmark.core.context import Context
+from soundmark.core.context import Context, RequestContext
 from soundmark.core.domain.organization import Organization
 from soundmark.core.domain.quota import STARTER_PLAN_ID
 from soundmark.core.domain.scope import Actor, TenantScope, User
@@ -13,7 +13,7 @@ from soundmark.kit.ids import mint
 from soundmark.kit.paging import Page, Position, cut_page
 
 
-async def create_organization(ctx: Context, user: User, *, name: str) -> Organization:
+async def create_organization(ctx: RequestContext, user: User, *, name: str) -> Organization:
     """Make a new organisation that the caller owns.
 
     Raises: OrganizationLimitReached.

@@ -3,15 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from soundmark.core.context import Context
 from soundmark.core.domain.audience import EntitledMode
 from soundmark.core.domain.scope import Actor
 from soundmark.core.steps.entitlement import entitle_to_issue, entitle_to_measure
 from soundmark.core.store import organizations
-from soundmark.kit.clock import Clock
-from soundmark.kit.entropy import Entropy
 from soundmark.kit.ids import may_be_id
-from soundmark.kit.jobs import Queue
-from soundmark.kit.postgres import Database
 
 _OPERATOR = Actor("platform", "operator")
 
@@ -32,7 +29,7 @@ class Grant:
     ends_at: datetime | None
 
 
-async def entitle(db: Database, clock: Clock, entropy: Entropy, organization_id: str, grant: Grant) -> None:
+async def entitle(ctx: Context, organization_id: str, grant: Grant) -> None:
     """Give an organisation a grant in one transaction, in the place of what an operator gave before of the same kind.
 
     Its audit log names each entitlement. Issuance goes by the new quota from the commit on; Audience gets its part
@@ -43,14 +40,13 @@ async def entitle(db: Database, clock: Clock, entropy: Entropy, organization_id:
     """
     if not may_be_id(organization_id):
         raise EntitleRefused(f"there is no organisation {organization_id!r}")
-    async with db.transaction(tenant=organization_id) as tx:
+    async with ctx.db.transaction(tenant=organization_id) as tx:
         if not await organizations.hold_open(tx, organization_id):
             raise EntitleRefused(f"there is no organisation {organization_id}, or it is being deleted")
         if grant.monthly_code_quota is not None:
             await entitle_to_issue(
+                ctx,
                 tx,
-                clock,
-                entropy,
                 organization_id,
                 monthly_code_quota=grant.monthly_code_quota,
                 ends_at=grant.ends_at,
@@ -58,13 +54,11 @@ async def entitle(db: Database, clock: Clock, entropy: Entropy, organization_id:
             )
         for mode, monthly_event_quota in grant.monthly_event_quotas.items():
             await entitle_to_measure(
+                ctx,
                 tx,
-                Queue(),
-                entropy,
                 organization_id,
                 mode,
                 monthly_event_quota=monthly_event_quota,
                 ends_at=grant.ends_at,
                 actor=_OPERATOR,
-                now=clock.now(),
             )

@@ -5,7 +5,7 @@ from typing import Final
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from soundmark.core.context import Context
+from soundmark.core.context import RequestContext
 from soundmark.core.domain.signing_key import SigningKeyRecord
 from soundmark.core.edge import PUBLIC, Ctx
 from soundmark.core.features.resolution.wire import KeyHistory, KeySet, historic_key, verification_key
@@ -57,7 +57,7 @@ async def list_key_history(ctx: Ctx, response: Response) -> KeyHistory:
     )
 
 
-async def _read_keys(ctx: Context) -> list[SigningKeyRecord]:
+async def _read_keys(ctx: RequestContext) -> list[SigningKeyRecord]:
     async with ctx.db.transaction() as tx:
         records = await signing_keys.list_all(tx)
     return ctx.custody.ours(records)

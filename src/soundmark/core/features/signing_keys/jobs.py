@@ -4,14 +4,14 @@ from typing import Final
 
 from procrastinate import App
 
-from soundmark.core.context import WorkContext
+from soundmark.core.context import Context
 from soundmark.core.features.signing_keys.rotation import keep_told
 from soundmark.core.features.signing_keys.service import KeyRefused
 
 KEEP_TOLD: Final = "keep_audience_told_of_keys"
 
 
-def add_tasks(app: App, ctx: WorkContext) -> None:
+def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` finish rotations, every minute: integrations bear with the old key for seven."""
 
     @app.periodic(cron="* * * * *")
@@ -20,13 +20,13 @@ def add_tasks(app: App, ctx: WorkContext) -> None:
         await keep_told_of_keys(ctx)
 
 
-async def keep_told_of_keys(ctx: WorkContext) -> bool:
+async def keep_told_of_keys(ctx: Context) -> bool:
     """`keep_told` for a worker; False where Audience is unavailable, which the next minute makes up for.
 
     Raises: DatabaseUnavailable; kit.sealing.SealBroken.
     """
     try:
-        await keep_told(ctx.db, ctx.sealer, ctx.clock, ctx.audience)
+        await keep_told(ctx)
     except KeyRefused:
         return False
     return True

@@ -9,7 +9,7 @@ Whoever tells again gives the key that signs still its seven minutes anew.
 from collections.abc import Callable
 from datetime import datetime
 
-from soundmark.core.channel.audience import AudienceChannel
+from soundmark.core.context import Context
 from soundmark.core.custody import unseal_key
 from soundmark.core.domain.audience import CoreKey
 from soundmark.core.domain.signing_key import SigningKeyRecord
@@ -17,20 +17,10 @@ from soundmark.core.features.signing_keys import service
 from soundmark.core.features.signing_keys.service import PROOFS_GONE_AFTER, KeyRefused
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.store import signing_keys
-from soundmark.kit.clock import Clock
-from soundmark.kit.postgres import Database
-from soundmark.kit.sealing import Sealer
 
 
-async def put_in_place(  # noqa: PLR0913 - with what, which, and how
-    db: Database,
-    sealer: Sealer,
-    clock: Clock,
-    audience: AudienceChannel,
-    key_id: str,
-    *,
-    must_be_told: bool = True,
-    tell: Callable[[int], None] | None = None,
+async def put_in_place(
+    ctx: Context, key_id: str, *, must_be_told: bool = True, tell: Callable[[int], None] | None = None
 ) -> bool:
     """The key signs from now on, and every integration trusts it and, for seven minutes, the one before.
 
@@ -45,57 +35,55 @@ async def put_in_place(  # noqa: PLR0913 - with what, which, and how
     Raises: KeyRefused; DatabaseUnavailable; kit.sealing.SealBroken.
     Source: API v1, "Audience measurement event", 8.
     """
-    key, still_signs = await _begin(db, sealer, clock, key_id, is_urgent=not must_be_told)
+    key, still_signs = await _begin(ctx, key_id, is_urgent=not must_be_told)
     is_told = key is not None
     try:
         if key is not None:
-            await audience.push_everywhere(key, still_signs=still_signs, request_id=f"rotate-{key_id}", tell=tell)
+            await ctx.audience.push_everywhere(key, still_signs=still_signs, request_id=f"rotate-{key_id}", tell=tell)
     except AudienceUnavailable:
         if must_be_told:
             raise KeyRefused(
                 f"Audience does not answer, so {key_id} does not sign yet; run this again, or leave it to the worker"
             ) from None
         is_told = False
-    await service.activate(db, clock, key_id)
+    await service.activate(ctx, key_id)
     if is_told:
-        await _note_pushed(db, clock, key_id)
+        await _note_pushed(ctx, key_id)
     return is_told
 
 
-async def keep_told(db: Database, sealer: Sealer, clock: Clock, audience: AudienceChannel) -> None:
+async def keep_told(ctx: Context) -> None:
     """A rotation that was begun is finished, and Audience knows the key that signs. Safe at any time, and repeated.
 
     Raises: KeyRefused while Audience is unavailable; DatabaseUnavailable; kit.sealing.SealBroken.
     """
-    for record in await service.list_keys(db):
+    for record in await service.list_keys(ctx):
         is_begun = record.status == "next" and record.push_began_at is not None
         if is_begun or (record.status == "active" and record.pushed_at is None):
-            await put_in_place(db, sealer, clock, audience, record.key_id)
+            await put_in_place(ctx, record.key_id)
 
 
-async def calm_at(db: Database) -> datetime | None:
+async def calm_at(ctx: Context) -> datetime | None:
     """When no proof lives any more that was signed by a key before the one that signs; None where none was replaced."""
-    moments = [record.superseded_at for record in await service.list_keys(db) if record.superseded_at is not None]
+    moments = [record.superseded_at for record in await service.list_keys(ctx) if record.superseded_at is not None]
     return max(moments) + PROOFS_GONE_AFTER if moments else None
 
 
-async def _begin(
-    db: Database, sealer: Sealer, clock: Clock, key_id: str, *, is_urgent: bool
-) -> tuple[CoreKey | None, str | None]:
+async def _begin(ctx: Context, key_id: str, *, is_urgent: bool) -> tuple[CoreKey | None, str | None]:
     """Phase 1; the key to tell of, None where everybody was told, and the id of the one that signs until then, if any.
 
     Raises: KeyRefused.
     """
-    async with db.transaction() as tx:
+    async with ctx.db.transaction() as tx:
         records = await signing_keys.lock_all(tx)
         record = _staged(records, key_id)
         if record.status == "active" and record.pushed_at is not None:
             return None, None
         if record.push_began_at is None and not is_urgent:
-            _require_calm(records, clock.now())
-        await signing_keys.update_push_began(tx, key_id, now=clock.now())
+            _require_calm(records, ctx.clock.now())
+        await signing_keys.update_push_began(tx, key_id, now=ctx.clock.now())
     # From the secret half: whoever can write to the database cannot have Audience trust a key of his own.
-    key = CoreKey(key_id, unseal_key(record, sealer).public_key)
+    key = CoreKey(key_id, unseal_key(record, ctx.sealer).public_key)
     active = next((each.key_id for each in records if each.status == "active"), None)
     return key, None if active == key_id else active
 
@@ -107,10 +95,10 @@ def _require_calm(records: list[SigningKeyRecord], now: datetime) -> None:
             raise KeyRefused(f"{record.key_id} signed proofs until a moment ago; try again in six minutes")
 
 
-async def _note_pushed(db: Database, clock: Clock, key_id: str) -> None:
-    async with db.transaction() as tx:
+async def _note_pushed(ctx: Context, key_id: str) -> None:
+    async with ctx.db.transaction() as tx:
         await signing_keys.lock_all(tx)
-        await signing_keys.update_pushed(tx, key_id, pushed_at=clock.now())
+        await signing_keys.update_pushed(tx, key_id, pushed_at=ctx.clock.now())
 
 
 def _staged(records: list[SigningKeyRecord], key_id: str) -> SigningKeyRecord:

@@ -1,0 +1,123 @@
+"""From settings to what commands may reach: the one place where parts of Core are put together."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from soundmark.core.audit_chain import AuditChain
+from soundmark.core.channel.audience import AudienceChannel
+from soundmark.core.channel.audio import AudioChannel
+from soundmark.core.context import Context, RequestContext
+from soundmark.core.custody import Custody
+from soundmark.core.features.codes.issuing import Asked, Issued, issue_together
+from soundmark.core.platform_settings import PlatformSettings
+from soundmark.core.store import members
+from soundmark.kit.batching import Batcher
+from soundmark.kit.clock import Clock, SystemClock
+from soundmark.kit.entropy import Entropy, SystemEntropy
+from soundmark.kit.jobs import Queue
+from soundmark.kit.paging import Cursors
+from soundmark.kit.postgres import Database
+from soundmark.kit.private_call import PrivateChannel
+from soundmark.kit.problems import Problem
+from soundmark.kit.sealing import Sealer, parse_master_key
+from soundmark.kit.secret import Secret
+from soundmark.settings.core import (
+    AudienceChannelSettings,
+    CoreDatabaseSettings,
+    CoreJobsSettings,
+    CoreSettings,
+    KeysSettings,
+    PrivateSettings,
+)
+
+WiredSettings: TypeAlias = CoreSettings | CoreJobsSettings | CoreDatabaseSettings
+
+_BATCH_MAX: Final = 256  # Codes of one commit, some 50 ms for which a stop of their campaign waits; roles of one query.
+_WAITING_MAX: Final = 4096  # In one queue; beyond it the database is not keeping up.
+
+
+class _NotWired:
+    """Stand in for a part of which the settings of this process say nothing."""
+
+    def __init__(self, part: str) -> None:
+        self._part: Final = part
+
+    async def aclose(self) -> None:
+        """Let go of nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"a command used {self._part}.{name}, which the settings of this process do not name")
+
+
+def make_context(
+    settings: WiredSettings,
+    *,
+    application_name: str,
+    pool_size: int,
+    clock: Clock | None = None,
+    entropy: Entropy | None = None,
+) -> Context:
+    """Return what commands reach in a process with these settings. Its database is not open yet.
+
+    A job has all of it. A command line reaches what its settings name; using more is an assertion failure.
+    """
+    return Context(**_parts(settings, application_name, pool_size, clock or SystemClock(), entropy or SystemEntropy()))
+
+
+def make_request_context(
+    settings: CoreSettings, *, clock: Clock | None = None, entropy: Entropy | None = None
+) -> RequestContext:
+    """Return what commands reach in a process that serves requests. Nothing of it is open or running yet."""
+    parts = _parts(
+        settings, "soundmark-core", settings.database_pool_size, clock or SystemClock(), entropy or SystemEntropy()
+    )
+    db, sealer, its_clock = parts["db"], parts["sealer"], parts["clock"]
+
+    async def issue(requests: Sequence[Asked]) -> list[Issued | Problem]:
+        return await issue_together(ctx, requests)
+
+    ctx = RequestContext(
+        **parts,
+        organizations_per_user=settings.organizations_per_user,
+        roles=Batcher(partial(members.find_roles, db), size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
+        issuances=Batcher(issue, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
+        custody=Custody(db, sealer, its_clock),
+        chain=AuditChain(db, sealer, its_clock, parts["entropy"]),
+        cursors=Cursors(sealer.derive("cursors")),
+        audio=AudioChannel(_channel(settings, settings.audio_url, settings.audio_credential[0])),
+    )
+    return ctx
+
+
+def _parts(
+    settings: WiredSettings, application_name: str, pool_size: int, clock: Clock, entropy: Entropy
+) -> dict[str, Any]:
+    db = Database(settings.core_database_url, pool_size=pool_size, application_name=application_name)
+    sealer: Any = _NotWired("sealer")
+    if isinstance(settings, CoreSettings | CoreJobsSettings | KeysSettings):
+        sealer = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
+    audience: Any = _NotWired("audience")
+    if isinstance(settings, AudienceChannelSettings):
+        audience = AudienceChannel(_channel(settings, settings.audience_url, settings.audience_credential[0]))
+    base_url: Any = _NotWired("base_url")
+    platform_settings: Any = _NotWired("platform_settings")
+    if isinstance(settings, CoreSettings | CoreJobsSettings):
+        base_url = settings.base_url
+        platform_settings = PlatformSettings(db, sealer, settings)
+    return {
+        "base_url": base_url,
+        "db": db,
+        "clock": clock,
+        "entropy": entropy,
+        "sealer": sealer,
+        "platform_settings": platform_settings,
+        "audience": audience,
+        "queue": Queue(),
+    }
+
+
+def _channel(settings: PrivateSettings, url: str, credential: Secret) -> PrivateChannel:
+    return PrivateChannel(
+        url, credential, timeout_s=settings.private_timeout_s, bytes_max=settings.private_response_bytes_max
+    )
