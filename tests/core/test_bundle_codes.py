@@ -19,7 +19,7 @@ from support.running_apps import running_core
 from support.tenant import Tenant, make_tenant
 
 from soundmark.core.channel.audio import AudioChannel
-from soundmark.core.features.codes import bundle
+from soundmark.core.features.code_audio import bundle
 from soundmark.kit.private_call import PrivateAnswer, PrivateChannel
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp

@@ -10,7 +10,7 @@ from support.rival import Rival
 from support.tenant import make_tenant
 
 from soundmark.core.context import Context
-from soundmark.core.features.codes import jobs
+from soundmark.core.features.issuance import jobs
 from soundmark.core.worker import make_job_context
 from soundmark.kit.secret import Secret
 

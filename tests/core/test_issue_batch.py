@@ -8,7 +8,7 @@ from support.core_client import Answer, Api
 from support.rival import Rival
 from support.tenant import Tenant
 
-from soundmark.core.features.codes import issuing
+from soundmark.core.features.issuance import issue_group
 
 
 async def issue(tenant: Tenant, **changes: Any) -> Answer:
@@ -87,8 +87,8 @@ async def test_a_batch_whose_last_code_fails_leaves_nothing(
     await rival.run(
         "INSERT INTO broadcasts (token, payload, signature) VALUES (%s, %s, %s)", "brd_" + "A" * 16, b"taken", b""
     )
-    true_mint = issuing.mint
-    monkeypatch.setattr(issuing, "mint", mint_again)
+    true_mint = issue_group.mint
+    monkeypatch.setattr(issue_group, "mint", mint_again)
     answer = await tenant.api.post(
         "/v1/codes/batch", json=tenant.code_body(count=100), headers={"Idempotency-Key": "k" * 16}
     )

@@ -14,7 +14,7 @@ from support.people import People
 from support.rival import Rival
 from support.tenant import INTENT, Tenant, make_tenant
 
-from soundmark.core.features.codes import issuing
+from soundmark.core.features.issuance import issue_group
 from soundmark.kit.postgres import Tx
 
 KEY = {"Idempotency-Key": "playout-2026-11-21~T18.00_a"}
@@ -168,13 +168,13 @@ async def test_a_request_that_the_database_refuses_fails_alone(
 ) -> None:
     """Such as one whose token exists already."""
     taken = (await tenant.make_code())["broadcast_token"]
-    true_sign = issuing._Sitting._sign
+    true_sign = issue_group._GroupEvaluation._sign
 
     def sign(sitting: Any, asked: Any) -> Any:
         issued = true_sign(sitting, asked)
-        return [replace(code, broadcast_token=taken) for code in issued] if asked.wanted.issuer == "Cursed" else issued
+        return [replace(code, broadcast_token=taken) for code in issued] if asked.request.issuer == "Cursed" else issued
 
-    monkeypatch.setattr(issuing._Sitting, "_sign", sign)
+    monkeypatch.setattr(issue_group._GroupEvaluation, "_sign", sign)
     good = tenant.code_body()
     asked = [(tenant.api, good, {}), (tenant.api, good | {"issuer": "Cursed"}, KEY), (tenant.api, good, {})]
     answers = await together(rival, queue, tenant, asked)

@@ -16,18 +16,19 @@ from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.access.operator import OperatorAccess
 from soundmark.core.access.server_keys import ServerKeyAccess
 from soundmark.core.context import RequestContext
-from soundmark.core.edge import authenticate, describe_refused, refined
+from soundmark.core.edge.authentication import authenticate, describe_refused
+from soundmark.core.edge.refusals import refine_problem
 from soundmark.core.features.api_keys import routes as api_keys
 from soundmark.core.features.audience_control import routes as audience_control
 from soundmark.core.features.audience_reports import routes as audience_reports
 from soundmark.core.features.audit_log import routes as audit_log
 from soundmark.core.features.caller import routes as caller
 from soundmark.core.features.campaigns import routes as campaigns
-from soundmark.core.features.codes import issuance_routes as issuance
+from soundmark.core.features.code_audio import routes as code_audio
 from soundmark.core.features.codes import routes as codes
-from soundmark.core.features.codes import selection_routes as selections
 from soundmark.core.features.events import routes as events
 from soundmark.core.features.invitations import routes as invitations
+from soundmark.core.features.issuance import routes as issuance
 from soundmark.core.features.members import routes as members
 from soundmark.core.features.organizations import routes as organizations
 from soundmark.core.features.platform import routes as platform
@@ -99,7 +100,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     app.state.clients = clients
     app.state.refused_credentials = refused_credentials
     app.state.refused_events = refused_events
-    install_problem_handlers(app, settings.base_url, refine=refined)
+    install_problem_handlers(app, settings.base_url, refine=refine_problem)
     app.router.routes.extend(publication_routes(app, settings.base_url))
     checks = {"database": ctx.db.is_ready, "audio": ctx.audio.is_ready, "audience": ctx.audience.is_ready}
     # In front: a probe must not be compared with every other route.
@@ -119,7 +120,6 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        generate_unique_id_function=lambda route: route.name,
         # A path with a slash at its end is another path.
         redirect_slashes=False,
     )
@@ -134,7 +134,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         audit_log,
         campaigns,
         codes,
-        selections,
+        code_audio,
         audience_control,
         audience_reports,
         events,
@@ -142,7 +142,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         platform,
         resolution,
     ):
-        app.include_router(feature.router)
+        app.router.routes.extend(feature.operations.routes)
     return app
 
 

@@ -9,7 +9,7 @@ from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.context import Context, RequestContext
 from soundmark.core.custody import Custody
-from soundmark.core.features.codes.issuing import Asked, Issued, issue_together
+from soundmark.core.features.issuance.issue_group import Issued, QueuedRequest, issue_group
 from soundmark.core.platform_settings import PlatformSettings
 from soundmark.core.store import members
 from soundmark.kit.batching import Batcher
@@ -74,8 +74,8 @@ def make_request_context(
     )
     db, sealer, its_clock = parts["db"], parts["sealer"], parts["clock"]
 
-    async def issue(requests: Sequence[Asked]) -> list[Issued | Problem]:
-        return await issue_together(ctx, requests)
+    async def issue(requests: Sequence[QueuedRequest]) -> list[Issued | Problem]:
+        return await issue_group(ctx, requests)
 
     ctx = RequestContext(
         **parts,

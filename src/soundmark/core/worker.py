@@ -8,8 +8,8 @@ from typing import Final
 from soundmark.core.audit_chain import AuditChain
 from soundmark.core.context import Context
 from soundmark.core.features.audience_control import jobs as audience_control
-from soundmark.core.features.codes import jobs as codes
 from soundmark.core.features.invitations import jobs as invitations
+from soundmark.core.features.issuance import jobs as issuance
 from soundmark.core.features.signing_keys import jobs as signing_keys
 from soundmark.core.wiring import make_context
 from soundmark.kit.clock import Clock
@@ -29,7 +29,7 @@ async def run(settings: CoreJobsSettings) -> None:
     """
     ctx = make_job_context(settings)
     app = jobs_app(settings.core_database_url, application_name=_NAME)
-    for feature in (audience_control, codes, invitations, signing_keys):
+    for feature in (audience_control, invitations, issuance, signing_keys):
         feature.add_tasks(app, ctx)
     try:
         await ctx.db.open()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import structlog
 from fastapi.dependencies.models import Dependant
@@ -300,7 +300,7 @@ class JsonRoute(APIRoute):
     shapes of parameters and body (422). The query string is closed.
     """
 
-    body_limits: ClassVar[BodyLimits] = SMALL_BODY
+    body_limits: BodyLimits = SMALL_BODY
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().__init__(path, endpoint, **options)

@@ -31,17 +31,10 @@ from soundmark.core.features.audit_log.wire import AuditEntryPage, entry_view, v
 from soundmark.core.features.caller.wire import caller_view
 from soundmark.core.features.campaigns.wire import CampaignPage, campaign_view, stopped_view
 from soundmark.core.features.campaigns.wire import summary_view as campaign_summary_view
-from soundmark.core.features.codes.wire import (
-    CodePage,
-    IssuedCodes,
-    RevokedCodes,
-    Verdict,
-    detail_view,
-    issued_view,
-    summary_view,
-)
+from soundmark.core.features.codes.wire import CodePage, RevokedCodes
 from soundmark.core.features.invitations.service import Invited, Joined
 from soundmark.core.features.invitations.wire import InvitationPage, created_view, invitation_view, joined_view
+from soundmark.core.features.issuance.wire import IssuedCodes, Verdict
 from soundmark.core.features.members.wire import MemberPage, member_view
 from soundmark.core.features.organizations.wire import OrganizationPage, organization_view
 from soundmark.core.features.platform.wire import setting_view, settings_view
@@ -52,6 +45,7 @@ from soundmark.core.features.usage.wire import usage_view
 from soundmark.core.hot.envelope import Seal, answer_body
 from soundmark.core.platform_settings import PlatformOverview
 from soundmark.core.problems import QuotaExceeded
+from soundmark.core.views.codes import detail_view, issued_view, summary_view
 from soundmark.kit.canonical import canonicalize
 from soundmark.kit.secret import Secret
 from soundmark.kit.signing import SigningKey

@@ -10,7 +10,7 @@ import soundmark
 from soundmark.core.contract.catalogue import CATALOGUE
 from soundmark.core.contract.examples import examples
 from soundmark.core.contract.links import add_links
-from soundmark.core.edge import PUBLIC
+from soundmark.core.edge.operations import PUBLIC
 from soundmark.core.hot.resolve import PROOF_HEADER_NAME, PROOF_VALUE
 from soundmark.kit.http import ACCESS, PROBLEM_TYPE
 from soundmark.wire.audience_event import AudienceEvent
@@ -119,7 +119,7 @@ def build_openapi(app: FastAPI, base_url: str) -> dict[str, Any]:
 def _complete(operation: dict[str, Any], base_url: str, shown: dict[str, Any]) -> None:
     """Add what the operation's declaration implies: credential, problems, example."""
     # The framework leaves out what is None; that no server key may do it is said all the same.
-    access = operation[ACCESS] = PUBLIC[ACCESS] | operation[ACCESS]
+    access = operation[ACCESS] = PUBLIC | operation[ACCESS]
     operation["security"] = [] if access["public"] else [{"bearer": []}]
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _without_null(parameter["schema"])
@@ -150,7 +150,7 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _implied(operation: dict[str, Any]) -> Iterable[str]:
-    access = operation[ACCESS]
+    access = operation[ACCESS] = PUBLIC | operation[ACCESS]
     yield from ("internal_error", "database_unavailable")
     if not access["public"]:
         yield from ("unauthenticated", "rate_limited")
@@ -203,7 +203,7 @@ def _resolve_operation(components: dict[str, Any]) -> dict[str, Any]:
     _add_shape(components, Resolution)
     limit = {"schema": {"type": "string"}, "description": "draft-ietf-httpapi-ratelimit-headers"}
     return {
-        **PUBLIC,
+        ACCESS: PUBLIC,
         "tags": ["Receivers"],
         "operationId": "resolve",
         "summary": "Resolve",

@@ -1,4 +1,6 @@
-"""What a command rests on, checked once more where it acts."""
+"""A caller's authority, judged once more in the transaction that acts on it."""
+
+from typing import TypeAlias
 
 from soundmark.core.domain.scope import Role, ServerKey, TenantScope
 from soundmark.core.problems import Forbidden, OrganizationNotFound
@@ -6,23 +8,40 @@ from soundmark.core.store import api_keys, members
 from soundmark.kit.postgres import Tx
 from soundmark.kit.problems import Unauthenticated
 
+Authority: TypeAlias = Role | bool | None  # A person's role, None for a stranger; whether a key still holds.
+
 
 async def hold_authority(tx: Tx, scope: TenantScope) -> Role | None:
-    """The authority that made `scope` is still there, and stays until the transaction ends.
+    """Keep the authority that made `scope` from being withdrawn until the transaction ends.
 
     Since the caller was authorised, a person may have been demoted or removed, a key revoked or its secret replaced.
-    Whoever takes authority away waits for this transaction, or has committed and is seen. The first step of every
-    command that changes something. Answers a person's role as it is now; None for a key. Lock order: docs/locks.md.
+    The first step of every command that changes something. Return a person's present role; None for a key. Lock order:
+    docs/locks.md.
 
     Raises: OrganizationNotFound, Forbidden for a person; Unauthenticated for a key.
     """
+    return require_authority(scope, await find_authority(tx, scope))
+
+
+async def find_authority(tx: Tx, scope: TenantScope) -> Authority:
+    """Return the authority of `scope` as it is now, held until the transaction ends, for `require_authority`."""
     if isinstance(scope.caller, ServerKey):
-        if not await api_keys.hold(tx, scope.caller):
+        return await api_keys.hold(tx, scope.caller)
+    return await members.hold_role(tx, scope, scope.caller.subject_id)
+
+
+def require_authority(scope: TenantScope, authority: Authority) -> Role | None:
+    """Return a person's role, None for a key, if the authority still allows what `scope` was made for.
+
+    Raises: as `hold_authority`.
+    """
+    if isinstance(scope.caller, ServerKey):
+        if authority is not True:
             raise Unauthenticated
         return None
-    role = await members.hold_role(tx, scope, scope.caller.subject_id)
-    if role is None:
+    if authority is None:
         raise OrganizationNotFound
-    if role not in scope.allowed_roles:
+    assert not isinstance(authority, bool), "people have roles"
+    if authority not in scope.allowed_roles:
         raise Forbidden
-    return role
+    return authority

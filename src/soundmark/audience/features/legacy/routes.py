@@ -1,6 +1,6 @@
 """The routes of legacy aggregates."""
 
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
 
@@ -21,7 +21,7 @@ _DAYS_BODY: Final = BodyLimits(1024 * 1024, 4 * DAYS_AT_ONCE_MAX)
 class _DaysRoute(JsonRoute):
     """A route whose body may hold years of days."""
 
-    body_limits: ClassVar[BodyLimits] = _DAYS_BODY
+    body_limits: BodyLimits = _DAYS_BODY
 
 
 router = APIRouter(route_class=_DaysRoute)

@@ -3,10 +3,10 @@
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import Path, Query
 
-from soundmark.core.domain.scope import TenantScope
-from soundmark.core.edge import Ctx, CursorText, Limit, TenantInBody, TenantInQuery, needs, problems
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.api_keys import service
 from soundmark.core.features.api_keys.wire import (
     ApiKeyPage,
@@ -17,25 +17,22 @@ from soundmark.core.features.api_keys.wire import (
     api_key_with_secret,
 )
 from soundmark.core.problems import ApiKeyNotActive, ApiKeyNotFound, ProjectNotFound
-from soundmark.kit.http import StrictRoute
 from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
 
-router = APIRouter(route_class=StrictRoute, tags=["API keys"])
+operations = Operations("API keys")
 
 ApiKeyIdPath = Annotated[
     str, Path(max_length=160, description="The key's id.", examples=["key_cGxheW91dC1zZXJ2ZXItZX"])
 ]
 
 
-@router.post(
+@operations.add(
+    "POST",
     "/v1/api-keys",
-    status_code=HTTPStatus.CREATED,
-    responses=problems(ProjectNotFound),
-    openapi_extra=needs("api_key.create"),
+    Operation("api_key.create", tenant="body", problems=(ProjectNotFound,)),
+    status=HTTPStatus.CREATED,
 )
-async def create_api_key(
-    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInBody("api_key.create"))], body: CreateApiKey
-) -> ApiKeyWithSecret:
+async def create_api_key(ctx: Ctx, scope: Tenant, body: CreateApiKey) -> ApiKeyWithSecret:
     """Create a server key of one project. Its secret is in this answer and nowhere else."""
     key, secret = await service.create_api_key(
         ctx, scope, project_id=body.project_id, scopes=body.scopes, lifetime_days=body.expires_in_days
@@ -43,10 +40,10 @@ async def create_api_key(
     return api_key_with_secret(key, secret, key.created_at)
 
 
-@router.get("/v1/api-keys", responses=problems(ProjectNotFound, InvalidCursor), openapi_extra=needs("api_key.list"))
+@operations.add("GET", "/v1/api-keys", Operation("api_key.list", problems=(ProjectNotFound, InvalidCursor)))
 async def list_api_keys(
     ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("api_key.list"))],
+    scope: Tenant,
     project_id: Annotated[
         str | None, Query(max_length=160, description="Only keys of this project; without it, all.")
     ] = None,
@@ -63,12 +60,8 @@ async def list_api_keys(
     )
 
 
-@router.post(
-    "/v1/api-keys/{api_key_id}/revoke", responses=problems(ApiKeyNotFound), openapi_extra=needs("api_key.revoke")
-)
-async def revoke_api_key(
-    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInQuery("api_key.revoke"))], api_key_id: ApiKeyIdPath
-) -> ApiKeyView:
+@operations.add("POST", "/v1/api-keys/{api_key_id}/revoke", Operation("api_key.revoke", problems=(ApiKeyNotFound,)))
+async def revoke_api_key(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath) -> ApiKeyView:
     """Revoke a server key: no request that begins after the answer is carried out with it.
 
     A key that is revoked or expired already is answered unchanged.
@@ -77,14 +70,10 @@ async def revoke_api_key(
     return api_key_view(key, now)
 
 
-@router.post(
-    "/v1/api-keys/{api_key_id}/secret",
-    responses=problems(ApiKeyNotFound, ApiKeyNotActive),
-    openapi_extra=needs("api_key.rotate"),
+@operations.add(
+    "POST", "/v1/api-keys/{api_key_id}/secret", Operation("api_key.rotate", problems=(ApiKeyNotFound, ApiKeyNotActive))
 )
-async def rotate_api_key_secret(
-    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInQuery("api_key.rotate"))], api_key_id: ApiKeyIdPath
-) -> ApiKeyWithSecret:
+async def rotate_api_key_secret(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath) -> ApiKeyWithSecret:
     """Give an active server key another secret, which is in this answer and nowhere else; the old one is void."""
     key, secret, now = await service.rotate_secret(ctx, scope, api_key_id)
     return api_key_with_secret(key, secret, now)

@@ -3,10 +3,10 @@
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import Depends, Path, Query
 
-from soundmark.core.domain.scope import TenantScope
-from soundmark.core.edge import Ctx, CursorText, Limit, RequestId, TenantInBody, TenantInQuery, needs, problems
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, RequestId, Tenant
 from soundmark.core.features.audience_control import service
 from soundmark.core.features.audience_control.wire import (
     ChangeRetention,
@@ -29,10 +29,9 @@ from soundmark.core.problems import (
     ProjectNotFound,
     ResourceDeletionInProgress,
 )
-from soundmark.kit.http import StrictRoute
 from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
 
-router = APIRouter(route_class=StrictRoute, tags=["Audience"])
+operations = Operations("Audience")
 
 ProjectQuery = Annotated[str, Query(max_length=160, description="The project that the integration belongs to.")]
 IntegrationIdPath = Annotated[
@@ -48,16 +47,20 @@ Target = Annotated[service.Target, Depends(_target)]
 _LIFECYCLE = (ProjectNotFound, IntegrationNotFound, ResourceDeletionInProgress, AudienceUnavailable)
 
 
-@router.post(
+@operations.add(
+    "POST",
     "/v1/audience/integrations",
-    status_code=HTTPStatus.CREATED,
-    responses=problems(ProjectNotFound, EntitlementRequired, ResourceDeletionInProgress, AudienceUnavailable),
-    openapi_extra=needs("audience.create"),
+    Operation(
+        "audience.create",
+        tenant="body",
+        problems=(ProjectNotFound, EntitlementRequired, ResourceDeletionInProgress, AudienceUnavailable),
+    ),
+    status=HTTPStatus.CREATED,
 )
 async def create_integration(
     ctx: Ctx,
     request_id: RequestId,
-    scope: Annotated[TenantScope, Depends(TenantInBody("audience.create"))],
+    scope: Tenant,
     body: CreateIntegration,
 ) -> IntegrationWithSecret:
     """Create an integration. Its HMAC secret is in this answer and in no other."""
@@ -65,15 +68,15 @@ async def create_integration(
     return with_secret_view(await service.create_integration(ctx, scope, wanted, request_id=request_id))
 
 
-@router.get(
+@operations.add(
+    "GET",
     "/v1/audience/integrations",
-    responses=problems(ProjectNotFound, InvalidCursor, AudienceUnavailable),
-    openapi_extra=needs("audience.list"),
+    Operation("audience.list", problems=(ProjectNotFound, InvalidCursor, AudienceUnavailable)),
 )
 async def list_integrations(  # noqa: PLR0913, PLR0917 - one argument for each parameter
     ctx: Ctx,
     request_id: RequestId,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("audience.list"))],
+    scope: Tenant,
     project_id: Annotated[str, Query(max_length=160, description="The project whose integrations are listed.")],
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
@@ -88,45 +91,43 @@ async def list_integrations(  # noqa: PLR0913, PLR0917 - one argument for each p
     )
 
 
-@router.post(
-    "/v1/audience/integrations/{integration_id}/revoke",
-    responses=problems(*_LIFECYCLE),
-    openapi_extra=needs("audience.revoke"),
+@operations.add(
+    "POST", "/v1/audience/integrations/{integration_id}/revoke", Operation("audience.revoke", problems=(*_LIFECYCLE,))
 )
 async def revoke_integration(
     ctx: Ctx,
     request_id: RequestId,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("audience.revoke"))],
+    scope: Tenant,
     target: Target,
 ) -> IntegrationView:
     """Revoke an integration: nothing is measured by it any more. What was stays reportable within its retention."""
     return integration_view(await service.revoke_integration(ctx, scope, target, request_id=request_id))
 
 
-@router.post(
+@operations.add(
+    "POST",
     "/v1/audience/integrations/{integration_id}/secret",
-    responses=problems(*_LIFECYCLE, IntegrationRevoked),
-    openapi_extra=needs("audience.rotate_secret"),
+    Operation("audience.rotate_secret", problems=(*_LIFECYCLE, IntegrationRevoked)),
 )
 async def rotate_integration_secret(
     ctx: Ctx,
     request_id: RequestId,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("audience.rotate_secret"))],
+    scope: Tenant,
     target: Target,
 ) -> IntegrationWithSecret:
     """Replace the HMAC secret of an integration. The old one is rejected at once; the new one is told only here."""
     return with_secret_view(await service.rotate_secret(ctx, scope, target, request_id=request_id))
 
 
-@router.patch(
+@operations.add(
+    "PATCH",
     "/v1/audience/integrations/{integration_id}/retention",
-    responses=problems(*_LIFECYCLE, IntegrationRevoked, EntitlementRequired),
-    openapi_extra=needs("audience.change_retention"),
+    Operation("audience.change_retention", problems=(*_LIFECYCLE, IntegrationRevoked, EntitlementRequired)),
 )
 async def change_integration_retention(
     ctx: Ctx,
     request_id: RequestId,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("audience.change_retention"))],
+    scope: Tenant,
     target: Target,
     body: ChangeRetention,
 ) -> RetentionView:
@@ -137,15 +138,15 @@ async def change_integration_retention(
     return retention_view(changed)
 
 
-@router.post(
+@operations.add(
+    "POST",
     "/v1/audience/integrations/{integration_id}/core-key",
-    responses=problems(*_LIFECYCLE, IntegrationRevoked),
-    openapi_extra=needs("audience.replace_core_key"),
+    Operation("audience.replace_core_key", problems=(*_LIFECYCLE, IntegrationRevoked)),
 )
 async def replace_integration_core_key(
     ctx: Ctx,
     request_id: RequestId,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("audience.replace_core_key"))],
+    scope: Tenant,
     target: Target,
 ) -> CoreKeyView:
     """Have an integration trust the key that Core publishes now. A rotation does this by itself for all of them."""

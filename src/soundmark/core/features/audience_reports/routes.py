@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Annotated, Any, Final, TypeVar
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import Depends, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from soundmark.core.domain.scope import TenantScope
-from soundmark.core.edge import Ctx, RequestId, TenantInQuery, needs, problems
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, RequestId, Tenant
 from soundmark.core.features.audience_reports import service
 from soundmark.core.features.audience_reports.service import Question
 from soundmark.core.problems import (
@@ -19,13 +19,12 @@ from soundmark.core.problems import (
     ProjectNotFound,
     ReportTooLarge,
 )
-from soundmark.kit.http import StrictRoute
 from soundmark.kit.negotiation import preferred
 from soundmark.kit.problems import NotAcceptable
 from soundmark.wire.audience_report import CSV_COLUMNS, AudienceReport, LegacyReport, legacy_csv, report_csv
 from soundmark.wire.shape import Timestamp, Wire
 
-router = APIRouter(route_class=StrictRoute, tags=["Audience"])
+operations = Operations("Audience")
 
 R = TypeVar("R", bound=Wire)
 
@@ -82,26 +81,29 @@ async def _legacy_question(project_id: ProjectQuery, from_at: FromQuery = None, 
     return Question(project_id, from_at, to_at)
 
 
-@router.get(
+@operations.add(
+    "GET",
     "/v1/audience/reports/{integration_id}",
-    response_model=AudienceReport,
-    responses=_ANSWERS
-    | problems(
-        NotAcceptable,
-        ProjectNotFound,
-        IntegrationNotFound,
-        CampaignNotFound,
-        CodeNotFound,
-        ReportTooLarge,
-        AudienceUnavailable,
+    Operation(
+        "audience.report",
+        problems=(
+            NotAcceptable,
+            ProjectNotFound,
+            IntegrationNotFound,
+            CampaignNotFound,
+            CodeNotFound,
+            ReportTooLarge,
+            AudienceUnavailable,
+        ),
     ),
-    openapi_extra=needs("audience.report"),
+    responses=_ANSWERS,
+    response_model=AudienceReport,
 )
 async def read_audience_report(  # noqa: PLR0913, PLR0917 - one argument for each thing that the request brings
     request: Request,
     ctx: Ctx,
     request_id: RequestId,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("audience.report"))],
+    scope: Tenant,
     integration_id: Annotated[
         str, Path(max_length=160, description="The integration's id.", examples=["int_c3R1ZGlvLW1lYXN1cmVtZW50"])
     ],
@@ -113,17 +115,18 @@ async def read_audience_report(  # noqa: PLR0913, PLR0917 - one argument for eac
     return _answer(report, media_type, report_csv)
 
 
-@router.get(
+@operations.add(
+    "GET",
     "/v1/audience/legacy-report",
+    Operation("audience.legacy_report", problems=(NotAcceptable, ProjectNotFound, ReportTooLarge, AudienceUnavailable)),
+    responses=_ANSWERS,
     response_model=LegacyReport,
-    responses=_ANSWERS | problems(NotAcceptable, ProjectNotFound, ReportTooLarge, AudienceUnavailable),
-    openapi_extra=needs("audience.legacy_report"),
 )
 async def read_legacy_report(
     request: Request,
     ctx: Ctx,
     request_id: RequestId,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("audience.legacy_report"))],
+    scope: Tenant,
     question: Annotated[Question, Depends(_legacy_question)],
 ) -> Response:
     """Read the daily aggregates of the time before XR v1, of the days that the period touches, as JSON or as CSV."""

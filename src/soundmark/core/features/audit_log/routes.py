@@ -4,13 +4,15 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from soundmark.core.domain.audit import AuditAction, AuditEntry
 from soundmark.core.domain.scope import TenantScope
-from soundmark.core.edge import Ctx, CursorText, Limit, TenantInQuery, invalid, needs, problems
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
+from soundmark.core.edge.refusals import invalid
 from soundmark.core.features.audit_log import service
 from soundmark.core.features.audit_log.wire import (
     CSV_COLUMNS,
@@ -24,14 +26,13 @@ from soundmark.core.features.audit_log.wire import (
 )
 from soundmark.core.store.audit import Wanted
 from soundmark.kit.download import Download
-from soundmark.kit.http import StrictRoute
 from soundmark.kit.negotiation import preferred
 from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
 from soundmark.kit.problems import NotAcceptable
 from soundmark.kit.timestamps import format_timestamp
 from soundmark.wire.shape import Timestamp
 
-router = APIRouter(route_class=StrictRoute, tags=["Audit"])
+operations = Operations("Audit")
 
 _JSON: Final = "application/json"
 _LINES: Final = "application/x-ndjson"
@@ -79,16 +80,17 @@ async def _wanted(
     return Wanted(action=action, actor_id=actor, from_at=from_at, to_at=to_at)
 
 
-@router.get(
+@operations.add(
+    "GET",
     "/v1/audit-log",
+    Operation("audit_log.read", problems=(InvalidCursor, NotAcceptable)),
+    responses=_ANSWERS,
     response_model=AuditEntryPage,
-    responses=_ANSWERS | problems(InvalidCursor, NotAcceptable),
-    openapi_extra=needs("audit_log.read"),
 )
 async def list_audit_entries(  # noqa: PLR0913 - one for each thing that the request brings
     request: Request,
     ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("audit_log.read"))],
+    scope: Tenant,
     wanted: Annotated[Wanted, Depends(_wanted)],
     *,
     limit: Limit = LIMIT_DEFAULT,
@@ -118,10 +120,8 @@ async def list_audit_entries(  # noqa: PLR0913 - one for each thing that the req
     return Response(answer.model_dump_json(), media_type=_JSON, headers=_VARY)
 
 
-@router.get("/v1/audit-log/verification", openapi_extra=needs("audit_log.verify"))
-async def verify_audit_log(
-    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInQuery("audit_log.verify"))]
-) -> AuditVerification:
+@operations.add("GET", "/v1/audit-log/verification", Operation("audit_log.verify"))
+async def verify_audit_log(ctx: Ctx, scope: Tenant) -> AuditVerification:
     """Recompute the chain that the audit entries of an organisation are sealed into."""
     return verification_view(await service.verify_chain(ctx, scope))
 

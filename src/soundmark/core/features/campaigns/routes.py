@@ -3,10 +3,10 @@
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import Path, Query
 
-from soundmark.core.domain.scope import TenantScope
-from soundmark.core.edge import Ctx, CursorText, Limit, TenantInBody, TenantInQuery, needs, problems
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.campaigns import service
 from soundmark.core.features.campaigns.wire import (
     CampaignPage,
@@ -20,34 +20,31 @@ from soundmark.core.features.campaigns.wire import (
     summary_view,
 )
 from soundmark.core.problems import CampaignArchived, CampaignNameConflict, CampaignNotFound, ProjectNotFound
-from soundmark.kit.http import StrictRoute
 from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
 
-router = APIRouter(route_class=StrictRoute, tags=["Campaigns"])
+operations = Operations("Campaigns")
 
 CampaignIdPath = Annotated[
     str, Path(max_length=160, description="The campaign's id.", examples=["cmp_c3VtbWVyLWZlc3RpdmFsLX"])
 ]
 
 
-@router.post(
+@operations.add(
+    "POST",
     "/v1/campaigns",
-    status_code=HTTPStatus.CREATED,
-    responses=problems(ProjectNotFound, CampaignNameConflict),
-    openapi_extra=needs("campaign.create"),
+    Operation("campaign.create", tenant="body", problems=(ProjectNotFound, CampaignNameConflict)),
+    status=HTTPStatus.CREATED,
 )
-async def create_campaign(
-    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInBody("campaign.create"))], body: CreateCampaign
-) -> CampaignView:
+async def create_campaign(ctx: Ctx, scope: Tenant, body: CreateCampaign) -> CampaignView:
     """Create a campaign in a project."""
     wanted = service.NewCampaign(body.project_id, body.name, body.starts_at, body.ends_at)
     return campaign_view(await service.create_campaign(ctx, scope, wanted))
 
 
-@router.get("/v1/campaigns", responses=problems(ProjectNotFound, InvalidCursor), openapi_extra=needs("campaign.list"))
+@operations.add("GET", "/v1/campaigns", Operation("campaign.list", problems=(ProjectNotFound, InvalidCursor)))
 async def list_campaigns(
     ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("campaign.list"))],
+    scope: Tenant,
     project_id: Annotated[str, Query(max_length=160, description="The project whose campaigns are listed.")],
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
@@ -62,14 +59,14 @@ async def list_campaigns(
     )
 
 
-@router.patch(
+@operations.add(
+    "PATCH",
     "/v1/campaigns/{campaign_id}",
-    responses=problems(CampaignNotFound, CampaignArchived, CampaignNameConflict),
-    openapi_extra=needs("campaign.update"),
+    Operation("campaign.update", problems=(CampaignNotFound, CampaignArchived, CampaignNameConflict)),
 )
 async def update_campaign(
     ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("campaign.update"))],
+    scope: Tenant,
     campaign_id: CampaignIdPath,
     body: UpdateCampaign,
 ) -> CampaignView:
@@ -77,36 +74,24 @@ async def update_campaign(
     return campaign_view(await service.update_campaign(ctx, scope, campaign_id, _changes_of(body)))
 
 
-@router.post(
-    "/v1/campaigns/{campaign_id}/archive",
-    responses=problems(CampaignNotFound),
-    openapi_extra=needs("campaign.archive"),
+@operations.add(
+    "POST", "/v1/campaigns/{campaign_id}/archive", Operation("campaign.archive", problems=(CampaignNotFound,))
 )
-async def archive_campaign(
-    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInQuery("campaign.archive"))], campaign_id: CampaignIdPath
-) -> CampaignView:
+async def archive_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> CampaignView:
     """Archive a campaign: no Code is issued under it any more, and those that were stay as they are."""
     return campaign_view(await service.archive_campaign(ctx, scope, campaign_id))
 
 
-@router.post(
-    "/v1/campaigns/{campaign_id}/stop", responses=problems(CampaignNotFound), openapi_extra=needs("campaign.stop")
-)
-async def stop_campaign(
-    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInQuery("campaign.stop"))], campaign_id: CampaignIdPath
-) -> StoppedView:
+@operations.add("POST", "/v1/campaigns/{campaign_id}/stop", Operation("campaign.stop", problems=(CampaignNotFound,)))
+async def stop_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> StoppedView:
     """Stop a campaign in an emergency: archive it and revoke every active Code of it, all at once."""
     return stopped_view(await service.stop_campaign(ctx, scope, campaign_id))
 
 
-@router.get(
-    "/v1/campaigns/{campaign_id}/summary",
-    responses=problems(CampaignNotFound),
-    openapi_extra=needs("campaign.summarise"),
+@operations.add(
+    "GET", "/v1/campaigns/{campaign_id}/summary", Operation("campaign.summarise", problems=(CampaignNotFound,))
 )
-async def summarise_campaign(
-    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInQuery("campaign.summarise"))], campaign_id: CampaignIdPath
-) -> SummaryView:
+async def summarise_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> SummaryView:
     """Count the Codes of a campaign by what became of them, as of one moment."""
     return summary_view(await service.summarise_campaign(ctx, scope, campaign_id))
 

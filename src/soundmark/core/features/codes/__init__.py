@@ -1,1 +1,1 @@
-"""XR Codes: issued, read, revoked, rendered."""
+"""XR Codes: read, listed, revoked."""

@@ -1,44 +1,27 @@
 """The routes of Codes."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
-from starlette.responses import Response
+from fastapi import Depends, Path, Query
 
-from soundmark.core.channel.audio import WAV_TYPE, Protocol
 from soundmark.core.domain.code import CodeStatus
 from soundmark.core.domain.scope import TenantScope
-from soundmark.core.edge import (
-    Ctx,
-    CursorText,
-    Limit,
-    RequestId,
-    TenantInQuery,
-    TenantInQueryOrHeader,
-    invalid,
-    needs,
-    problems,
-)
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
+from soundmark.core.edge.refusals import invalid
 from soundmark.core.features.codes import service
-from soundmark.core.features.codes.wire import CodePage, detail_view, summary_view
-from soundmark.core.problems import AudioUnavailable, CampaignNotFound, CodeNotActive, CodeNotFound, ProjectNotFound
+from soundmark.core.features.codes.wire import CodePage, RevokeCodes, RevokedCodes
+from soundmark.core.problems import CampaignNotFound, CodeNotFound, ProjectNotFound
 from soundmark.core.store.code_lists import Wanted
-from soundmark.kit.http import StrictRoute
+from soundmark.core.views.codes import detail_view, summary_view
 from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
 from soundmark.kit.timestamps import format_timestamp
 from soundmark.wire.shape import NO_CONTROL_CHARS, Timestamp
 from soundmark.wire.xr_code import CodeDetail
 
-router = APIRouter(route_class=StrictRoute, tags=["Codes"])
+operations = Operations("Codes")
 
 XrIdPath = Annotated[str, Path(max_length=160, description="The Code's id.", examples=["xr_bm9yZGxpY2h0LWV4YW1wbA"])]
-_PROTOCOLS: Final[dict[str, Protocol]] = {"3": 3, "4": 4, "5": 5}
-_WAV_ANSWER: Final[dict[int | str, dict[str, Any]]] = {
-    200: {
-        "description": "Mono, 48 kHz, 16-bit PCM.",
-        "content": {WAV_TYPE: {"schema": {"type": "string", "format": "binary"}}},
-    }
-}
 
 
 async def _wanted(  # noqa: PLR0913 - one for each filter
@@ -74,14 +57,14 @@ async def _wanted(  # noqa: PLR0913 - one for each filter
     )
 
 
-@router.get(
+@operations.add(
+    "GET",
     "/v1/codes",
-    responses=problems(InvalidCursor, ProjectNotFound, CampaignNotFound),
-    openapi_extra=needs("code.list"),
+    Operation("code.list", tenant="query_or_header", problems=(InvalidCursor, ProjectNotFound, CampaignNotFound)),
 )
 async def list_codes(
     ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInQueryOrHeader("code.list"))],
+    scope: Tenant,
     wanted: Annotated[Wanted, Depends(_wanted)],
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
@@ -96,10 +79,10 @@ async def list_codes(
     )
 
 
-@router.get("/v1/codes/{xr_id}", responses=problems(CodeNotFound, ProjectNotFound), openapi_extra=needs("code.read"))
+@operations.add("GET", "/v1/codes/{xr_id}", Operation("code.read", problems=(CodeNotFound, ProjectNotFound)))
 async def get_code(
     ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("code.read"))],
+    scope: Tenant,
     xr_id: XrIdPath,
     project_id: Annotated[str | None, Query(max_length=160, description="Answer only a Code of this project.")] = None,
 ) -> CodeDetail:
@@ -108,40 +91,26 @@ async def get_code(
     return detail_view(code, ctx.clock.now())
 
 
-@router.post("/v1/codes/{xr_id}/revoke", responses=problems(CodeNotFound), openapi_extra=needs("code.revoke"))
-async def revoke_code(
-    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInQueryOrHeader("code.revoke"))], xr_id: XrIdPath
-) -> CodeDetail:
+@operations.add(
+    "POST", "/v1/codes/{xr_id}/revoke", Operation("code.revoke", tenant="query_or_header", problems=(CodeNotFound,))
+)
+async def revoke_code(ctx: Ctx, scope: Tenant, xr_id: XrIdPath) -> CodeDetail:
     """Revoke one Code: no resolution that starts after the answer returns its intent."""
     code = await service.revoke_code(ctx, scope, xr_id)
     return detail_view(code, ctx.clock.now())
 
 
-@router.get(
-    "/v1/codes/{xr_id}/audio",
-    response_class=Response,
-    responses=_WAV_ANSWER | problems(CodeNotFound, CodeNotActive, AudioUnavailable),
-    openapi_extra=needs("code.render"),
+@operations.add(
+    "POST", "/v1/codes/revoke-batch", Operation("code.revoke_batch", problems=(ProjectNotFound, CodeNotFound))
 )
-async def render_code(
-    ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("code.render"))],
-    xr_id: XrIdPath,
-    request_id: RequestId,
-    protocol: Annotated[
-        str,
-        Query(
-            description="3 ultrasound normal, 4 ultrasound fast, 5 ultrasound fastest.",
-            json_schema_extra={"enum": ["3", "4", "5"]},
-        ),
-    ] = "4",
-) -> Response:
-    """Render an active Code's frame as a WAV."""
-    if protocol not in _PROTOCOLS:
-        raise invalid("query", "protocol", "must be 3, 4 or 5")
-    identity, wav = await service.render_code(ctx, scope, xr_id, protocol=_PROTOCOLS[protocol], request_id=request_id)
-    headers = {"content-disposition": f'attachment; filename="{identity}.wav"'}
-    return Response(wav, media_type=WAV_TYPE, headers=headers)
+async def revoke_codes(ctx: Ctx, scope: Tenant, body: RevokeCodes) -> RevokedCodes:
+    """Revoke a selection of Codes of one project, or none of them. What is revoked or expired stays as it is."""
+    revoked = await service.revoke_codes(ctx, scope, body.project_id, body.xr_ids)
+    return RevokedCodes(
+        requested_count=revoked.requested_count,
+        revoked_count=revoked.revoked_count,
+        unchanged_count=revoked.requested_count - revoked.revoked_count,
+    )
 
 
 def _bound_to(scope: TenantScope, wanted: Wanted) -> dict[str, str | None]:

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
-from soundmark.core.channel.audio import Protocol
 from soundmark.core.context import RequestContext
-from soundmark.core.domain.code import Code, ListedCode, frame_of
+from soundmark.core.domain.code import Code, ListedCode
 from soundmark.core.domain.scope import TenantScope
-from soundmark.core.domain.signed_facts import agree, read_facts
-from soundmark.core.integrity import report_broken
-from soundmark.core.problems import CampaignNotFound, CodeNotActive, CodeNotFound, ProjectNotFound
+from soundmark.core.problems import CampaignNotFound, CodeNotFound, ProjectNotFound
 from soundmark.core.steps import audit
 from soundmark.core.steps.authority import hold_authority
+from soundmark.core.steps.code_integrity import verify_code
 from soundmark.core.steps.signed_codes import read_signed_codes
 from soundmark.core.store import broadcasts, campaigns, code_lists, codes, projects
 from soundmark.core.store.code_lists import Wanted
@@ -41,7 +39,7 @@ async def get_code(ctx: RequestContext, scope: TenantScope, xr_id: str, *, proje
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         listed = await codes.find(tx, scope, xr_id, project_id=project_id)
         found = await read_signed_codes(tx, [] if listed is None else [listed])
-    return await verified(ctx, found[0] if found else None)
+    return await verify_code(ctx, found[0] if found else None)
 
 
 async def list_codes(
@@ -95,7 +93,7 @@ async def revoke_code(ctx: RequestContext, scope: TenantScope, xr_id: str) -> Co
             )
             listed = replace(listed, revoked_at=now)
         found = await read_signed_codes(tx, [listed])
-    return await verified(ctx, found[0] if found else None)
+    return await verify_code(ctx, found[0] if found else None)
 
 
 async def revoke_codes(
@@ -133,50 +131,6 @@ async def revoke_codes(
             metadata=asdict(revoked),
         )
     return revoked
-
-
-async def render_code(
-    ctx: RequestContext, scope: TenantScope, xr_id: str, *, protocol: Protocol, request_id: str
-) -> tuple[str, bytes]:
-    """Return the Code's id and the WAV of its stored frame.
-
-    The caller and the Code are judged before anything is rendered, and again afterwards: a Code that is revoked in the
-    meantime is not given away.
-
-    Raises: CodeNotFound; CodeNotActive; AudioUnavailable; what `hold_authority` raises.
-    Source: API v1, "Codes"; contract, section 5.
-    """
-    code = await get_code(ctx, scope, xr_id)
-    _require_active(ctx, code)
-    wav = await ctx.audio.render(frame_of(code.broadcast_token), protocol, request_id=request_id)
-    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await hold_authority(tx, scope)
-        found = await codes.find_many(tx, scope, code.project_id, [code.xr_id])
-    if not found:
-        raise CodeNotFound
-    _require_active(ctx, found[0])
-    return code.xr_id, wav
-
-
-def _require_active(ctx: RequestContext, code: Code | ListedCode) -> None:
-    if code.status(ctx.clock.now()) != "active":  # Read after the Code was: one that expired meanwhile is not active.
-        raise CodeNotActive
-
-
-async def verified(ctx: RequestContext, code: Code | None) -> Code:
-    """The Code, once its signature and every stored fact were checked.
-
-    Raises: CodeNotFound for None and for a Code that does not verify, which is reported.
-    """
-    if code is None:
-        raise CodeNotFound
-    facts = read_facts(code.payload)
-    if facts is not None and agree(facts, code):
-        keyring = await ctx.custody.keyring_with(facts.key_id)
-        if keyring.verifies(facts.key_id, code.payload, code.signature):
-            return code
-    report_broken("tenant", xr_id=code.xr_id)
-    raise CodeNotFound
 
 
 async def _require_filters(tx: Tx, scope: TenantScope, wanted: Wanted) -> None:

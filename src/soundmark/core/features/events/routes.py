@@ -4,11 +4,11 @@ import re
 from http import HTTPStatus
 from typing import Any, Final
 
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from soundmark.core.edge import PUBLIC, ClientDigest, Ctx, RefusedEvents, RequestId, problems
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import ClientDigest, Ctx, RefusedEvents, RequestId
 from soundmark.core.features.events import service
 from soundmark.core.problems import (
     AudienceUnavailable,
@@ -21,25 +21,12 @@ from soundmark.core.problems import (
 )
 from soundmark.kit.bodies import read_body
 from soundmark.kit.closed_query import query_faults
-from soundmark.kit.http import ACCESS, StrictRoute
 from soundmark.kit.problems import MalformedBody, RateLimited, Unauthenticated, UnsupportedMediaType
 from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER, EventAnswer
 
-
-class _EventRoute(StrictRoute):
-    """A route whose query string is judged after the publisher's signature, so by Audience."""
-
-    def judges_query_first(self) -> bool:
-        """Whether nobody has to be known first: the publisher has."""
-        return False
-
-
-router = APIRouter(route_class=_EventRoute, tags=["Audience"])
+operations = Operations("Audience")
 
 _JSON: Final = "application/json"
-_SIGNED: Final = {
-    ACCESS: PUBLIC[ACCESS] | {"note": "the publisher signs the body under the integration's secret (`X-Svc-Signature`)"}
-}
 _SIGNATURE: Final = "^sha256=[0-9A-Fa-f]{64}$"
 _BODY: Final[dict[str, Any]] = {
     "parameters": [
@@ -59,28 +46,38 @@ _BODY: Final[dict[str, Any]] = {
 }
 
 
-@router.post(
+_OPERATION: Final = Operation(
+    None,
+    problems=(
+        Unauthenticated,
+        IntegrationRevoked,
+        EntitlementRequired,
+        EventConflict,
+        ProofReplayed,
+        ProofInvalid,
+        EventQuotaExceeded,
+        AudienceUnavailable,
+        RateLimited,
+    ),
+    note="the publisher signs the body under the integration's secret (`X-Svc-Signature`)",
+    # Audience judges the query string, after the publisher's signature.
+    has_open_query=True,
+)
+
+
+@operations.add(
+    "POST",
     "/v1/events",
-    status_code=HTTPStatus.CREATED,
+    _OPERATION,
+    status=HTTPStatus.CREATED,
     response_model=EventAnswer,
     responses={
         200: {
             "model": EventAnswer,
             "description": "An exact replay, or a Code and a token that were counted that day.",
-        },
-        **problems(
-            Unauthenticated,
-            IntegrationRevoked,
-            EntitlementRequired,
-            EventConflict,
-            ProofReplayed,
-            ProofInvalid,
-            EventQuotaExceeded,
-            AudienceUnavailable,
-            RateLimited,
-        ),
+        }
     },
-    openapi_extra=_SIGNED | _BODY,
+    openapi_extra=_BODY,
 )
 async def deliver_event(
     request: Request, ctx: Ctx, request_id: RequestId, client: ClientDigest, refused: RefusedEvents

@@ -4,11 +4,11 @@ from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import Path
 
 from soundmark.core.domain.mailbox import read_mailbox
-from soundmark.core.domain.scope import TenantScope, User
-from soundmark.core.edge import CallerOf, Ctx, CursorText, Limit, TenantInBody, TenantInQuery, needs, problems
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import CallingUser, Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.invitations import service
 from soundmark.core.features.invitations.wire import (
     AcceptInvitation,
@@ -28,20 +28,19 @@ from soundmark.core.problems import (
     InvitationNotPending,
     MfaRequired,
 )
-from soundmark.kit.http import StrictRoute
 from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
 
-router = APIRouter(route_class=StrictRoute, tags=["Invitations"])
+operations = Operations("Invitations")
 
 InvitationIdPath = Annotated[
     str, Path(max_length=160, description="The invitation's id.", examples=["inv_YWRhLWxvdmVsYWNlLWV4YW"])
 ]
 
 
-@router.post("/v1/member-invitations", status_code=HTTPStatus.CREATED, openapi_extra=needs("invitation.create"))
-async def create_invitation(
-    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInBody("invitation.create"))], body: CreateInvitation
-) -> CreatedInvitationView:
+@operations.add(
+    "POST", "/v1/member-invitations", Operation("invitation.create", tenant="body"), status=HTTPStatus.CREATED
+)
+async def create_invitation(ctx: Ctx, scope: Tenant, body: CreateInvitation) -> CreatedInvitationView:
     """Invite a person; the secret is shown this once. Only an owner invites an administrator."""
     mailbox = read_mailbox(body.email)
     assert mailbox is not None, "the model let it through"
@@ -49,10 +48,10 @@ async def create_invitation(
     return created_view(await service.create_invitation(ctx, scope, mailbox=mailbox, role=body.role, lifetime=lifetime))
 
 
-@router.get("/v1/member-invitations", responses=problems(InvalidCursor), openapi_extra=needs("invitation.list"))
+@operations.add("GET", "/v1/member-invitations", Operation("invitation.list", problems=(InvalidCursor,)))
 async def list_invitations(
     ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("invitation.list"))],
+    scope: Tenant,
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> InvitationPage:
@@ -67,27 +66,25 @@ async def list_invitations(
     )
 
 
-@router.post(
+@operations.add(
+    "POST",
     "/v1/member-invitations/{invitation_id}/revoke",
-    responses=problems(InvitationNotFound, InvitationNotPending),
-    openapi_extra=needs("invitation.revoke"),
+    Operation("invitation.revoke", problems=(InvitationNotFound, InvitationNotPending)),
 )
 async def revoke_invitation(
     ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("invitation.revoke"))],
+    scope: Tenant,
     invitation_id: InvitationIdPath,
 ) -> InvitationView:
     """Revoke a pending invitation."""
     return invitation_view(await service.revoke_invitation(ctx, scope, invitation_id), ctx.clock.now())
 
 
-@router.post(
+@operations.add(
+    "POST",
     "/v1/member-invitations/accept",
-    responses=problems(InvitationInvalid, MfaRequired, AlreadyAMember),
-    openapi_extra=needs("invitation.accept"),
+    Operation("invitation.accept", tenant="none", problems=(InvitationInvalid, MfaRequired, AlreadyAMember)),
 )
-async def accept_invitation(
-    ctx: Ctx, user: Annotated[User, Depends(CallerOf("invitation.accept"))], body: AcceptInvitation
-) -> JoinedView:
+async def accept_invitation(ctx: Ctx, user: CallingUser, body: AcceptInvitation) -> JoinedView:
     """Join an organisation by an invitation for your verified e-mail address. As an administrator, with MFA."""
     return joined_view(await service.accept_invitation(ctx, user, token=body.token))

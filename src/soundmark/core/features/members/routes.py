@@ -3,17 +3,16 @@
 from http import HTTPStatus
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import Path
 
-from soundmark.core.domain.scope import TenantScope
-from soundmark.core.edge import Ctx, CursorText, Limit, TenantInQuery, needs, problems
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.members import service
 from soundmark.core.features.members.wire import ChangeMember, MemberPage, MemberView, member_view
 from soundmark.core.problems import LastOwner, MemberNotFound, OrganizationLimitReached
-from soundmark.kit.http import StrictRoute
 from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
 
-router = APIRouter(route_class=StrictRoute, tags=["Members"])
+operations = Operations("Members")
 
 # An identity provider may put any character into a subject, a slash too.
 _SUBJECT_PATH: Final = "/v1/members/{subject_id:path}"
@@ -23,10 +22,10 @@ SubjectPath = Annotated[
 ]
 
 
-@router.get("/v1/members", responses=problems(InvalidCursor), openapi_extra=needs("member.list"))
+@operations.add("GET", "/v1/members", Operation("member.list", problems=(InvalidCursor,)))
 async def list_members(
     ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("member.list"))],
+    scope: Tenant,
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> MemberPage:
@@ -40,14 +39,12 @@ async def list_members(
     )
 
 
-@router.put(
-    _SUBJECT_PATH,
-    responses=problems(MemberNotFound, LastOwner, OrganizationLimitReached),
-    openapi_extra=needs("member.update"),
+@operations.add(
+    "PUT", _SUBJECT_PATH, Operation("member.update", problems=(MemberNotFound, LastOwner, OrganizationLimitReached))
 )
 async def change_member(
     ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("member.update"))],
+    scope: Tenant,
     subject_id: SubjectPath,
     body: ChangeMember,
 ) -> MemberView:
@@ -58,14 +55,12 @@ async def change_member(
     return member_view(await service.change_role(ctx, scope, subject_id, role=body.role))
 
 
-@router.delete(
+@operations.add(
+    "DELETE",
     _SUBJECT_PATH,
-    status_code=HTTPStatus.NO_CONTENT,
-    responses=problems(MemberNotFound, LastOwner),
-    openapi_extra=needs("member.remove"),
+    Operation("member.remove", problems=(MemberNotFound, LastOwner)),
+    status=HTTPStatus.NO_CONTENT,
 )
-async def remove_member(
-    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInQuery("member.remove"))], subject_id: SubjectPath
-) -> None:
+async def remove_member(ctx: Ctx, scope: Tenant, subject_id: SubjectPath) -> None:
     """Remove a member. Everybody may leave; others are removed by owners and administrators, and those by owners."""
     await service.remove_member(ctx, scope, subject_id)

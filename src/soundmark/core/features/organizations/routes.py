@@ -1,12 +1,9 @@
 """The routes of organisations."""
 
 from http import HTTPStatus
-from typing import Annotated
 
-from fastapi import APIRouter, Depends
-
-from soundmark.core.domain.scope import TenantScope, User
-from soundmark.core.edge import CallerOf, Ctx, CursorText, Limit, TenantInPath, needs, problems
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import CallingUser, Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.organizations import service
 from soundmark.core.features.organizations.wire import (
     CreateOrganization,
@@ -16,39 +13,36 @@ from soundmark.core.features.organizations.wire import (
     organization_view,
 )
 from soundmark.core.problems import OrganizationLimitReached
-from soundmark.kit.http import StrictRoute
 from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
 
-router = APIRouter(route_class=StrictRoute, tags=["Organizations"])
+operations = Operations("Organizations")
 
 
-@router.post(
+@operations.add(
+    "POST",
     "/v1/organizations",
-    status_code=HTTPStatus.CREATED,
-    responses=problems(OrganizationLimitReached),
-    openapi_extra=needs("organization.create"),
+    Operation("organization.create", tenant="none", problems=(OrganizationLimitReached,)),
+    status=HTTPStatus.CREATED,
 )
-async def create_organization(
-    ctx: Ctx, user: Annotated[User, Depends(CallerOf("organization.create"))], body: CreateOrganization
-) -> OrganizationView:
+async def create_organization(ctx: Ctx, user: CallingUser, body: CreateOrganization) -> OrganizationView:
     """Create an organisation that the caller owns."""
     return organization_view(await service.create_organization(ctx, user, name=body.name))
 
 
-@router.patch("/v1/organizations/{organization_id}", openapi_extra=needs("organization.update"))
+@operations.add("PATCH", "/v1/organizations/{organization_id}", Operation("organization.update", tenant="path"))
 async def rename_organization(
     ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInPath("organization.update"))],
+    scope: Tenant,
     body: RenameOrganization,
 ) -> OrganizationView:
     """Give an organisation another name."""
     return organization_view(await service.rename_organization(ctx, scope, name=body.name))
 
 
-@router.get("/v1/organizations", responses=problems(InvalidCursor), openapi_extra=needs("organization.list"))
+@operations.add("GET", "/v1/organizations", Operation("organization.list", tenant="none", problems=(InvalidCursor,)))
 async def list_organizations(
     ctx: Ctx,
-    user: Annotated[User, Depends(CallerOf("organization.list"))],
+    user: CallingUser,
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> OrganizationPage:

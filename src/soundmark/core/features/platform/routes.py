@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import Depends, Path
 
-from soundmark.core.domain.scope import User
-from soundmark.core.edge import CallerOf, Ctx, invalid, needs, problems
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import CallingUser, Ctx
+from soundmark.core.edge.refusals import invalid
 from soundmark.core.features.platform import service
 from soundmark.core.features.platform.wire import (
     PlatformSettingsView,
@@ -17,13 +18,12 @@ from soundmark.core.features.platform.wire import (
     setting_view,
     settings_view,
 )
-from soundmark.kit.http import StrictRoute
 from soundmark.kit.problems import NotFound
 from soundmark.kit.secret import Secret
 from soundmark.settings.registry import CONFIGURATION, CREDENTIALS, PlatformSetting, Value
 from soundmark.wire.shape import Wire
 
-router = APIRouter(route_class=StrictRoute, tags=["Platform"])
+operations = Operations("Platform")
 
 V = TypeVar("V", bound=Value | Secret)
 
@@ -42,11 +42,11 @@ async def _find_configuration(name: NameInPath) -> PlatformSetting[Value]:
     return CONFIGURATION[name]
 
 
-@router.get(
+@operations.add(
+    "GET",
     "/v1/platform/settings",
+    Operation("platform.read", tenant="none"),
     response_model=PlatformSettingsView,
-    dependencies=[Depends(CallerOf("platform.read"))],
-    openapi_extra=needs("platform.read"),
 )
 async def get_platform_settings(ctx: Ctx) -> Wire:
     """Show every setting and its source. A credential shows only whether it is configured."""
@@ -54,15 +54,15 @@ async def get_platform_settings(ctx: Ctx) -> Wire:
 
 
 # Left out of the published document: API v1, "Versioning" 1, as it takes an operator's credentials.
-@router.put(
+@operations.add(
+    "PUT",
     "/v1/platform/settings/secrets/{name}",
-    responses=problems(NotFound),
-    openapi_extra=needs("platform.change"),
+    Operation("platform.change", tenant="none", problems=(NotFound,)),
     include_in_schema=False,
 )
 async def put_platform_secret(
     ctx: Ctx,
-    user: Annotated[User, Depends(CallerOf("platform.change"))],
+    user: CallingUser,
     setting: Annotated[PlatformSetting[Secret], Depends(_find_credential)],
     body: PutSecret,
 ) -> SecretView:
@@ -70,14 +70,14 @@ async def put_platform_secret(
     return secret_view(await service.put_secret(ctx, user, setting.name, _check(setting, body.value)))
 
 
-@router.put(
+@operations.add(
+    "PUT",
     "/v1/platform/settings/configuration/{name}",
-    responses=problems(NotFound),
-    openapi_extra=needs("platform.change"),
+    Operation("platform.change", tenant="none", problems=(NotFound,)),
 )
 async def put_platform_configuration(
     ctx: Ctx,
-    user: Annotated[User, Depends(CallerOf("platform.change"))],
+    user: CallingUser,
     setting: Annotated[PlatformSetting[Value], Depends(_find_configuration)],
     body: PutConfiguration,
 ) -> SettingView:

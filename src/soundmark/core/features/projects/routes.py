@@ -3,44 +3,39 @@
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import Path
 
-from soundmark.core.domain.scope import TenantScope
-from soundmark.core.edge import Ctx, CursorText, Limit, TenantInBody, TenantInQuery, needs, problems
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.projects import service
 from soundmark.core.features.projects.wire import CreateProject, ProjectPage, ProjectView, RenameProject, project_view
 from soundmark.core.problems import ProjectNameConflict, ProjectNotFound
-from soundmark.kit.http import StrictRoute
 from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
 
-router = APIRouter(route_class=StrictRoute, tags=["Projects"])
+operations = Operations("Projects")
 
 ProjectIdPath = Annotated[
     str, Path(max_length=160, description="The project's id.", examples=["prj_bW9ybmluZy1zaG93LWV4YW"])
 ]
 
 
-@router.post(
+@operations.add(
+    "POST",
     "/v1/projects",
-    status_code=HTTPStatus.CREATED,
-    responses=problems(ProjectNameConflict),
-    openapi_extra=needs("project.create"),
+    Operation("project.create", tenant="body", problems=(ProjectNameConflict,)),
+    status=HTTPStatus.CREATED,
 )
-async def create_project(
-    ctx: Ctx, scope: Annotated[TenantScope, Depends(TenantInBody("project.create"))], body: CreateProject
-) -> ProjectView:
+async def create_project(ctx: Ctx, scope: Tenant, body: CreateProject) -> ProjectView:
     """Create a project in an organisation."""
     return project_view(await service.create_project(ctx, scope, name=body.name))
 
 
-@router.patch(
-    "/v1/projects/{project_id}",
-    responses=problems(ProjectNotFound, ProjectNameConflict),
-    openapi_extra=needs("project.update"),
+@operations.add(
+    "PATCH", "/v1/projects/{project_id}", Operation("project.update", problems=(ProjectNotFound, ProjectNameConflict))
 )
 async def rename_project(
     ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("project.update"))],
+    scope: Tenant,
     project_id: ProjectIdPath,
     body: RenameProject,
 ) -> ProjectView:
@@ -48,10 +43,10 @@ async def rename_project(
     return project_view(await service.rename_project(ctx, scope, project_id, name=body.name))
 
 
-@router.get("/v1/projects", responses=problems(InvalidCursor), openapi_extra=needs("project.list"))
+@operations.add("GET", "/v1/projects", Operation("project.list", problems=(InvalidCursor,)))
 async def list_projects(
     ctx: Ctx,
-    scope: Annotated[TenantScope, Depends(TenantInQuery("project.list"))],
+    scope: Tenant,
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> ProjectPage:

@@ -2,22 +2,21 @@
 
 from typing import Final
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.signing_key import SigningKeyRecord
-from soundmark.core.edge import PUBLIC, Ctx
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx
 from soundmark.core.features.resolution.wire import KeyHistory, KeySet, historic_key, verification_key
 from soundmark.core.store import signing_keys
-from soundmark.kit.http import StrictRoute
 
-router = APIRouter(route_class=StrictRoute, tags=["Receivers"])
+operations = Operations("Receivers")
 
 _CACHED: Final = "public, max-age=60"  # Contract, section 1.
 
 
-@router.get("/v1/keys", openapi_extra=PUBLIC)
+@operations.add("GET", "/v1/keys", Operation(None))
 async def list_keys(ctx: Ctx, response: Response) -> KeySet:
     """Read the public keys that answers are signed with.
 
@@ -34,7 +33,7 @@ async def list_keys(ctx: Ctx, response: Response) -> KeySet:
     )
 
 
-@router.get("/v1/keys/history", openapi_extra=PUBLIC)
+@operations.add("GET", "/v1/keys/history", Operation(None))
 async def list_key_history(ctx: Ctx, response: Response) -> KeyHistory:
     """Read every public key that ever signed, retired ones too: what old Codes and archives are checked with.
 

@@ -1,21 +1,14 @@
 """The route of usage."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Depends
-
-from soundmark.core.domain.scope import TenantScope
-from soundmark.core.edge import Ctx, RequestId, TenantInQuery, needs
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, RequestId, Tenant
 from soundmark.core.features.usage import service
 from soundmark.core.features.usage.wire import UsageView, usage_view
-from soundmark.kit.http import StrictRoute
 
-router = APIRouter(route_class=StrictRoute, tags=["Usage"])
+operations = Operations("Usage")
 
 
-@router.get("/v1/usage", openapi_extra=needs("usage.read"))
-async def get_usage(
-    ctx: Ctx, request_id: RequestId, scope: Annotated[TenantScope, Depends(TenantInQuery("usage.read"))]
-) -> UsageView:
+@operations.add("GET", "/v1/usage", Operation("usage.read"))
+async def get_usage(ctx: Ctx, request_id: RequestId, scope: Tenant) -> UsageView:
     """Read what an organisation has used in the current calendar month."""
     return usage_view(scope.organization_id, await service.read_usage(ctx, scope, request_id=request_id))

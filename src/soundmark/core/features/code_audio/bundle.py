@@ -11,7 +11,6 @@ from soundmark.core.channel.audio import Protocol
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.code import Code, ListedCode, frame_of
 from soundmark.core.domain.scope import TenantScope
-from soundmark.core.features.codes.service import verified
 from soundmark.core.problems import (
     AudioBundleTooLarge,
     AudioUnavailable,
@@ -20,6 +19,7 @@ from soundmark.core.problems import (
     ProjectNotFound,
 )
 from soundmark.core.steps.authority import hold_authority
+from soundmark.core.steps.code_integrity import verify_code
 from soundmark.core.steps.signed_codes import read_signed_codes
 from soundmark.core.store import codes, projects
 from soundmark.kit.ids import may_be_id
@@ -73,7 +73,7 @@ async def _read(ctx: RequestContext, scope: TenantScope, project_id: str, xr_ids
         listed = await codes.find_many(tx, scope, project_id, [xr_id for xr_id in xr_ids if may_be_id(xr_id)])
         found = await read_signed_codes(tx, listed)
     by_id = {code.xr_id: code for code in found}
-    selection = [await verified(ctx, by_id.get(xr_id)) for xr_id in xr_ids]
+    selection = [await verify_code(ctx, by_id.get(xr_id)) for xr_id in xr_ids]
     _require_active(ctx, selection)
     return selection
 

@@ -1,0 +1,49 @@
+"""Who sends a request."""
+
+from starlette.requests import Request
+
+from soundmark.core.access.credentials import Credentials
+from soundmark.core.domain.scope import Caller, User
+from soundmark.kit.http import Scope
+from soundmark.kit.problems import Unauthenticated
+from soundmark.kit.refusals import ClientAddresses, RefusalLimit
+
+
+async def authenticate(request: Request) -> Caller:
+    """Return the caller behind the one `Authorization` header, unless its address was refused too often.
+
+    Raises: Unauthenticated for no, two, malformed and unknown credentials alike; RateLimited; EmailNotVerified;
+        IdentityProviderUnavailable.
+    """
+    refused: RefusalLimit = request.app.state.refused_credentials
+    clients: ClientAddresses = request.app.state.clients
+    client = clients.digest_of(request.scope)
+    await refused.check(client)
+    try:
+        return await _find_caller(request)
+    except Unauthenticated:
+        await refused.count(client)
+        raise
+
+
+def describe_refused(clients: ClientAddresses, scope: Scope) -> dict[str, str]:
+    """Return what the log says of a refused request's sender: the caller's id if known, and the address digest.
+
+    Never an address, an e-mail or a credential.
+    """
+    caller: Caller | None = scope.get("state", {}).get("caller")
+    if caller is None:
+        return clients.describe_refused(scope)
+    identity = caller.subject_id if isinstance(caller, User) else caller.id
+    return {"caller": identity, **clients.describe_refused(scope)}
+
+
+async def _find_caller(request: Request) -> Caller:
+    headers = request.headers.getlist("authorization")
+    if len(headers) != 1:
+        raise Unauthenticated
+    scheme, _, credential = headers[0].partition(" ")
+    if scheme.lower() != "bearer":
+        raise Unauthenticated
+    credentials: Credentials = request.app.state.credentials
+    return await credentials.caller_of(credential, request.client.host if request.client else None)

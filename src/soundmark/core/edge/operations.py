@@ -1,0 +1,144 @@
+"""The declaration of an operation: routing, authorisation, OpenAPI and the tests of every operation derive from it."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final, TypeAlias, TypeVar
+
+from fastapi import Depends
+from fastapi.exceptions import RequestValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from soundmark.core.access.policy import POLICY, Action
+from soundmark.core.edge.tenants import TenantPlace, make_authorisation
+from soundmark.core.problems import IntentNotCanonical
+from soundmark.kit.bodies import SMALL_BODY, BodyLimits
+from soundmark.kit.http import ACCESS, StrictRoute
+from soundmark.kit.problems import Problem
+
+Refusal: TypeAlias = RequestValidationError | IntentNotCanonical
+JudgeRefused: TypeAlias = Callable[[Request, Refusal], Awaitable[Response | None]]
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
+PUBLIC: Final[dict[str, Any]] = {
+    "action": None,
+    "public": True,
+    "credentials": [],
+    "roles": [],
+    "mfa": False,
+    "key_scope": None,
+    "platform": False,
+    "note": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What one operation needs of its caller, where it finds its organisation, and how it may fail.
+
+    `action` is None for an operation that needs no credential; `note` is then published. `problems` are those that
+    action and body do not imply. `judge_refused` may answer a request whose shape is refused, or raise a problem that
+    takes precedence; None keeps the refusal. An operation with `has_open_query` judges its query string itself.
+    """
+
+    action: Action | None
+    tenant: TenantPlace = "query"
+    problems: tuple[type[Problem], ...] = ()
+    body_limits: BodyLimits = SMALL_BODY
+    judge_refused: JudgeRefused | None = None
+    note: str | None = None
+    has_open_query: bool = False
+
+    @property
+    def access(self) -> dict[str, Any]:
+        """What OpenAPI publishes as `x-svc-access`."""
+        if self.action is None:
+            return {**PUBLIC, "note": self.note}
+        rule = POLICY[self.action]
+        return {
+            "action": self.action,
+            "public": False,
+            "credentials": list(rule.credentials),
+            "roles": sorted(rule.roles) if rule.roles is not None else [],
+            "mfa": rule.mfa,
+            "key_scope": rule.key_scope,
+            "platform": rule.is_platform,
+            "note": rule.note,
+        }
+
+    def responses(self) -> dict[int | str, dict[str, Any]]:
+        """Return the declared problems by their status, for OpenAPI."""
+        found: dict[int | str, dict[str, Any]] = {}
+        for problem in self.problems:
+            found.setdefault(int(problem.kind), {"x-problems": []})["x-problems"].append(problem.code)
+        return found
+
+
+class OperationRoute(StrictRoute):
+    """The route of a declared operation."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], *, operation: Operation, **options: Any) -> None:
+        self.operation: Final = operation
+        self.body_limits = operation.body_limits
+        super().__init__(path, endpoint, **options)
+
+    def judges_query_first(self) -> bool:
+        return super().judges_query_first() and not self.operation.has_open_query
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        judge_refused = self.operation.judge_refused
+        if judge_refused is None:
+            return handle
+
+        async def judge_and_handle(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except (RequestValidationError, IntentNotCanonical) as refusal:
+                response = await judge_refused(request, refusal)
+                if response is None:
+                    raise
+                return response
+
+        return judge_and_handle
+
+
+class Operations:
+    """The operations of one feature, in the order in which they are published."""
+
+    def __init__(self, tag: str) -> None:
+        self._tag: Final = tag
+        self.routes: Final[list[OperationRoute]] = []
+
+    def add(
+        self, method: str, path: str, operation: Operation, *, status: int = HTTPStatus.OK, **options: Any
+    ) -> Callable[[Endpoint], Endpoint]:
+        """Return the decorator that makes a function the endpoint of an operation.
+
+        `options` are FastAPI's: `response_model`, `response_class`, `responses`, `openapi_extra`.
+        """
+
+        def register(endpoint: Endpoint) -> Endpoint:
+            responses = {**options.pop("responses", {}), **operation.responses()}
+            extra = {ACCESS: operation.access, **options.pop("openapi_extra", {})}
+            authorisation = []
+            if operation.action is not None:
+                authorisation.append(Depends(make_authorisation(operation.action, operation.tenant)))
+            route = OperationRoute(
+                path,
+                endpoint,
+                operation=operation,
+                methods=[method],
+                status_code=status,
+                tags=[self._tag],
+                dependencies=authorisation,
+                responses=responses,
+                openapi_extra=extra,
+                generate_unique_id_function=lambda route: route.name,
+                **options,
+            )
+            self.routes.append(route)
+            return endpoint
+
+        return register

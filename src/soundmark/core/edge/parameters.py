@@ -1,0 +1,81 @@
+"""What endpoints take: the parts of the process, the authorised scope, and parameters that many operations share."""
+
+import re
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Path, Query
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from starlette.requests import Request
+
+from soundmark.core.context import RequestContext
+from soundmark.core.domain.scope import Caller, TenantScope, User
+from soundmark.kit.paging import CURSOR_CHARS_MAX, CURSOR_CHARS_MIN, LIMIT_DEFAULT, LIMIT_MAX
+from soundmark.kit.refusals import ClientAddresses, RefusalLimit
+
+_DIGITS: Final = re.compile(r"[0-9]{1,9}")
+
+
+# Asynchronous though they wait for nothing: the framework runs others in a thread, which costs more than they do.
+async def _context(request: Request) -> RequestContext:
+    context: RequestContext = request.app.state.context
+    return context
+
+
+async def _request_id(request: Request) -> str:
+    identity: str = request.state.request_id
+    return identity
+
+
+async def _client(request: Request) -> bytes:
+    clients: ClientAddresses = request.app.state.clients
+    return clients.digest_of(request.scope)
+
+
+async def _refused_events(request: Request) -> RefusalLimit:
+    limit: RefusalLimit = request.app.state.refused_events
+    return limit
+
+
+async def _scope(request: Request) -> TenantScope:
+    scope: TenantScope = request.state.scope
+    return scope
+
+
+async def _caller(request: Request) -> Caller:
+    caller: Caller = request.state.caller
+    return caller
+
+
+Ctx = Annotated[RequestContext, Depends(_context)]
+ClientDigest = Annotated[bytes, Depends(_client)]
+RefusedEvents = Annotated[RefusalLimit, Depends(_refused_events)]
+RequestId = Annotated[str, Depends(_request_id)]
+# The authorised scope of an operation in an organisation, and the authorised caller of every other.
+Tenant = Annotated[TenantScope, Depends(_scope)]
+CallingUser = Annotated[User, Depends(_caller)]
+AnyCaller = Annotated[Caller, Depends(_caller)]
+OrganizationPath = Annotated[
+    str, Path(max_length=160, description="The organisation's id.", examples=["org_b2xkLXJhZGlvLWV4YW1wbA"])
+]
+
+
+def _require_digits(text: Any) -> Any:
+    """Refuse a number of a query that is not written in digits alone, such as `1.0`, ` 5` or `1_0`."""
+    if isinstance(text, str) and _DIGITS.fullmatch(text) is None:
+        raise ValueError("must be written in decimal digits")
+    return text
+
+
+_Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX), BeforeValidator(_require_digits)]
+Limit = Annotated[_Limit, Query(description=f"Entries on a page; {LIMIT_DEFAULT} unless told.")]
+# Published, not judged here: a text that is too long is `invalid_cursor` like every other one that we did not write.
+_OpaqueCursor = Annotated[
+    str,
+    WithJsonSchema(
+        {"type": "string", "minLength": CURSOR_CHARS_MIN, "maxLength": CURSOR_CHARS_MAX, "pattern": "^[A-Za-z0-9_-]+$"}
+    ),
+]
+CursorText = Annotated[
+    _OpaqueCursor | None,
+    Query(description="`next_cursor` of the page before, for the same filters (else 422 `invalid_cursor`)."),
+]

@@ -1,0 +1,22 @@
+"""The request shapes of Codes as sound."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from soundmark.core.channel.audio import Protocol
+from soundmark.wire.selection import Selection
+from soundmark.wire.shape import Wire
+
+
+class BundleCodes(Wire):
+    """Codes whose frames are to be rendered into one file."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"xr_ids": ["xr_bm9yZGxpY2h0LWV4YW1wbA"], "protocol": 4}]}
+    )
+
+    xr_ids: Selection
+    protocol: Annotated[
+        Protocol, Field(description="3 ultrasound normal, 4 ultrasound fast, 5 ultrasound fastest.")
+    ] = 4

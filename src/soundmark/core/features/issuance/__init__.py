@@ -1,0 +1,1 @@
+"""Issuing Codes, and recovering the response of an issuance."""

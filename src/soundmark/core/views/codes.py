@@ -1,0 +1,49 @@
+"""The public views of Codes. The shapes are published: `soundmark.wire`."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from soundmark.core.domain.code import Code, ListedCode, frame_of
+from soundmark.kit import base64url
+from soundmark.wire.xr_code import CodeDetail, CodeIssued, CodeSummary, SignedCode
+
+
+def summary_view(code: ListedCode, now: datetime) -> CodeSummary:
+    """Return a Code as lists show it, with its state at `now`."""
+    return CodeSummary(**_summary(code, now))
+
+
+def detail_view(code: Code, now: datetime) -> CodeDetail:
+    """Return everything about a Code, with its state at `now`."""
+    signed = _signed(code)
+    return CodeDetail(**_summary(code, now), intent=signed.intent, signed_code=signed)
+
+
+def issued_view(code: Code) -> CodeIssued:
+    """Return everything about a Code, as it was issued."""
+    signed = _signed(code)
+    return CodeIssued(**_summary(code, code.issued_at), intent=signed.intent, signed_code=signed)
+
+
+def _summary(code: Code | ListedCode, now: datetime) -> dict[str, Any]:
+    return {
+        "xr_id": code.xr_id,
+        "organization_id": code.organization_id,
+        "project_id": code.project_id,
+        "campaign_id": code.campaign_id,
+        "issuer": code.issuer,
+        "issued_at": code.issued_at,
+        "expires_at": code.expires_at,
+        "broadcast_token": code.broadcast_token,
+        "broadcast_frame": frame_of(code.broadcast_token),
+        "status": code.status(now),
+        "revoked_at": code.revoked_at,
+        "audience_enabled": code.audience_integration_id is not None,
+        "audience_integration_id": code.audience_integration_id,
+    }
+
+
+def _signed(code: Code) -> SignedCode:
+    members = json.loads(code.payload)
+    return SignedCode(**members, signature=base64url.encode(code.signature))
