@@ -41,15 +41,6 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class SignedPayload:
-    """The payload that was signed for a token, and its signature."""
-
-    token: str
-    payload: bytes
-    signature: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class ListedCode:
     """A Code without what was signed."""
 
@@ -69,11 +60,10 @@ class ListedCode:
         """Return the state at `now`."""
         return _status(self.revoked_at, self.expires_at, now)
 
-    def with_signature(self, signed: SignedPayload) -> Code:
+    def with_signature(self, payload: bytes, signature: bytes) -> Code:
         """Return the whole Code."""
-        assert signed.token == self.broadcast_token, "each token has its own payload"
         columns = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return Code(**columns, payload=signed.payload, signature=signed.signature)
+        return Code(**columns, payload=payload, signature=signature)
 
 
 def frame_of(token: str) -> str:

@@ -16,8 +16,12 @@ async def read_signed_codes(tx: Tx, found: Sequence[ListedCode]) -> list[Code]:
     """
     if not found:
         return []
-    signed = {one.token: one for one in await broadcasts.list_signed(tx, [code.broadcast_token for code in found])}
+    signed = await broadcasts.find_many(tx, [code.broadcast_token for code in found])
+    codes = []
     for code in found:
-        if code.broadcast_token not in signed:
+        broadcast = signed.get(code.broadcast_token)
+        if broadcast is None:
             report_broken("tenant", xr_id=code.xr_id)
-    return [code.with_signature(signed[code.broadcast_token]) for code in found if code.broadcast_token in signed]
+        else:
+            codes.append(code.with_signature(broadcast.payload, broadcast.signature))
+    return codes

@@ -4,13 +4,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from soundmark.core.domain.code import SignedPayload
 from soundmark.kit.arrays import plain_array
 from soundmark.kit.postgres import Tx
 
 
 class Broadcast(NamedTuple):
-    """A token that is not revoked, and what was signed for it."""
+    """A token, and what was signed for it."""
 
     token: str
     payload: bytes
@@ -36,10 +35,10 @@ async def find_live(tx: Tx, tokens: Iterable[str]) -> dict[str, Broadcast]:
     return {row[0]: Broadcast._make(row) for row in rows}
 
 
-async def list_signed(tx: Tx, tokens: Sequence[str]) -> list[SignedPayload]:
-    """Return what was signed for each of the tokens that is stored, revoked or not, in no order."""
-    return await tx.all(
-        SignedPayload,
+async def find_many(tx: Tx, tokens: Sequence[str]) -> dict[str, Broadcast]:
+    """Return the broadcasts of those tokens that exist, revoked or not, by token."""
+    found = await tx.all(
+        Broadcast,
         """
         SELECT token, payload, signature
           FROM broadcasts
@@ -47,6 +46,7 @@ async def list_signed(tx: Tx, tokens: Sequence[str]) -> list[SignedPayload]:
         """,
         {"tokens": list(tokens)},
     )
+    return {broadcast.token: broadcast for broadcast in found}
 
 
 async def update_revoked(tx: Tx, *, tokens: Sequence[str], now: datetime) -> None:
