@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 import httpx2
 import psycopg
 import pytest
+from support.command_server import run_command, running_command_server
 from support.core_database import read_signing_keys, restore_core
 from support.core_settings import OPERATOR_TOKEN, core_settings
 from support.running_apps import served_in_thread
@@ -48,12 +48,21 @@ class Done:
         return self.err.removeprefix("soundmark: ").strip()
 
 
+_COMMAND_SERVER: list[Path] = []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def command_server() -> Iterator[None]:
+    """Let `run` fork its commands instead of starting an interpreter for each."""
+    with running_command_server() as path:
+        _COMMAND_SERVER.append(path)
+        yield
+        _COMMAND_SERVER.clear()
+
+
 def run(*arguments: str, settings: Mapping[str, str] | None = None) -> Done:
-    """Run `soundmark` to its end; `settings` by name without prefix."""
-    done = subprocess.run(
-        [*COMMAND, *arguments], check=False, capture_output=True, text=True, timeout=90, env=environ(settings or {})
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
+    """Run `soundmark` to its end in its own process; `settings` by name without prefix."""
+    return Done(*run_command(_COMMAND_SERVER[0], arguments, environ(settings or {}), timeout_s=90))
 
 
 def environ(settings: Mapping[str, str]) -> dict[str, str]:
