@@ -18,8 +18,13 @@ CHECKED := src sdk/python tests bench scripts
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
 UP ?=
+# What `make tests` and `make coverage` run, everything if empty, and the packages that the latter measures. `make test`
+# runs what COVERED names under coverage, and the rest without.
+TESTS ?=
+COVERED ?=
+MEASURED ?= soundmark soundmark_sdk
 
-.PHONY: install up test mutants test-floors audit dist bench fmt lint lock test-tools clean
+.PHONY: install up test tests coverage mutants test-floors audit dist bench fmt lint lock test-tools clean
 
 install: $(VENV)/.runtime
 test-install: $(VENV)/.test
@@ -41,8 +46,18 @@ $(VENV)/.test: $(VENV)/.runtime requirements/test.txt
 up: install
 	@$(BIN)/soundmark up --demo $(if $(PORT),--port $(PORT)) $(UP)
 
-test: test-install test-tools lint
-	@$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup
+test: lint
+	@$(if $(COVERED),$(MAKE) --no-print-directory coverage TESTS="$(COVERED)")
+	@$(MAKE) --no-print-directory tests TESTS="$(COVERED:%=--ignore=%)"
+
+# `make tests TESTS=tests/kit` runs these alone.
+tests: test-install test-tools
+	@$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup $(TESTS)
+
+# A report and no gate: which branches the tests take. It costs half as much CPU again as the tests alone.
+coverage: test-install test-tools
+	@$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup \
+	    $(MEASURED:%=--cov=%) --cov-branch --cov-report=term-missing:skip-covered $(TESTS)
 
 test-tools: $(NODE_FOLDERS:%=%/node_modules/.package-lock.json) $(GENERATORS)/.installed
 	@scripts/install-tools redis-server curl chromium

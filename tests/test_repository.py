@@ -140,5 +140,5 @@ def test_no_file_names_a_folder_of_somebodys_machine() -> None:
 
 def test_what_ci_runs_is_what_the_readme_says() -> None:
     commands = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line and line[0] != "#"]
-    assert commands[-2:] == ["make audit", "make test"]
+    assert [command.split()[:2] for command in commands[-2:]] == [["make", "audit"], ["make", "test"]]
     assert "make test" in (ROOT / "README.md").read_text()
