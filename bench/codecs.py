@@ -28,7 +28,8 @@ from soundmark_sdk import hear_samples
 
 from bench.machine import processor
 from bench.programmes import PROGRAMME_RMS_DBFS, PROGRAMMES, RATE_HZ, Stereo, make_programme
-from soundmark.audio.render import PROTOCOLS, Protocol, Renderer
+from soundmark.audio.render import PROTOCOLS, Renderer
+from soundmark.wire.private.audio import Protocol
 
 _DOCS: Final = Path(__file__).parent.parent / "docs" / "sound.md"
 _RESULTS: Final = Path(__file__).with_name("RESULTS.md")

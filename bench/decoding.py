@@ -22,7 +22,8 @@ from rich.progress import track
 from soundmark_sdk import hear
 
 from bench.degradations import CONDITIONS, Sound
-from soundmark.audio.render import PROTOCOLS, SAMPLE_RATE_HZ, Protocol, Renderer
+from soundmark.audio.render import PROTOCOLS, SAMPLE_RATE_HZ, Renderer
+from soundmark.wire.private.audio import Protocol
 
 _PAGE: Final = Path(__file__).parent.parent / "docs" / "sound.md"
 _BEGIN: Final = "<!-- measured: begin (written by python -m bench.decoding) -->"

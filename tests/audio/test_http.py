@@ -168,6 +168,21 @@ def test_the_log_tells_neither_frames_nor_credentials(audio: AudioProcess) -> No
     assert not any(credential in log for credential in CREDENTIALS)
 
 
+@pytest.mark.parametrize("timeout", ["", "0", "soon", "-1", "1.5"])
+def test_a_malformed_timeout_is_ignored(audio: AudioProcess, timeout: str) -> None:
+    assert audio.client.post("/render", json=GOOD, headers={"x-svc-timeout-ms": timeout}).status_code == 200
+
+
+def test_the_log_names_the_calling_process(audio: AudioProcess) -> None:
+    audio.client.post("/render", json=GOOD, headers={"x-svc-caller": "soundmark-of-this-test"}).raise_for_status()
+    audio.client.post("/render", json=GOOD, headers={"x-svc-caller": "not a name"}).raise_for_status()
+
+    log = audio.log()
+
+    assert '"caller": "soundmark-of-this-test"' in log
+    assert "not a name" not in log
+
+
 def assert_problem(answer: Any, status: int, code: str) -> None:
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     document = answer.json()

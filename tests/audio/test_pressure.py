@@ -100,6 +100,22 @@ async def test_a_caller_that_hung_up_is_not_rendered(served: tuple[httpx2.AsyncC
     assert renderer.asked == [frame(1)["frame"], frame(3)["frame"]]
 
 
+async def test_a_caller_whose_deadline_passed_is_not_rendered(
+    served: tuple[httpx2.AsyncClient, GatedRenderer],
+) -> None:
+    client, renderer = served
+    first = asyncio.create_task(client.post("/render", json=frame(1)))
+    await asyncio.to_thread(renderer.started.wait, 30)
+
+    late = await client.post("/render", json=frame(2), headers={"x-svc-timeout-ms": "50"})
+    renderer.gate.set()
+
+    assert (late.status_code, late.json()["code"]) == (503, "deadline_passed")
+    assert (await first).status_code == 200
+    assert (await client.post("/render", json=frame(3))).status_code == 200
+    assert renderer.asked == [frame(1)["frame"], frame(3)["frame"]]
+
+
 async def test_a_failed_rendering_is_reported_without_details(
     served: tuple[httpx2.AsyncClient, GatedRenderer], monkeypatch: pytest.MonkeyPatch
 ) -> None:

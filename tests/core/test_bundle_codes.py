@@ -20,7 +20,7 @@ from support.tenant import Tenant, make_tenant
 
 from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.features.code_audio import bundle
-from soundmark.kit.private_call import PrivateAnswer, PrivateChannel
+from soundmark.kit.private_call import PrivateChannel, PrivateResponse
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp
 
@@ -417,6 +417,9 @@ async def test_the_wavs_together_are_at_most_64_mib(
     assert [file.closed for file in files] == [True]
 
 
+FRAME = "XRC1:brd_aZ09-_bY18-_cX27"
+
+
 class Withholding:
     """A private channel that answers nobody before it may, and knows how many wait."""
 
@@ -424,13 +427,13 @@ class Withholding:
         self.waiting_count = 0
         self.may_answer = asyncio.Event()
 
-    async def post(self, *_: Any, **__: Any) -> PrivateAnswer:
+    async def fetch(self, *_: Any) -> PrivateResponse:
         self.waiting_count += 1
         try:
             await self.may_answer.wait()
         finally:
             self.waiting_count -= 1
-        return PrivateAnswer(200, "audio/wav", wav())
+        return PrivateResponse(200, "audio/wav", wav())
 
 
 async def everybody_as_far_as_they_can() -> None:
@@ -446,7 +449,7 @@ async def test_bundles_leave_room_in_the_components_queue(rows_count: int, waiti
     audio = AudioChannel(cast("PrivateChannel", channel))
 
     async def take() -> int:
-        async with aclosing(audio.render_row(["frame"] * 10, 4, request_id="x")) as wavs:
+        async with aclosing(audio.render_row([FRAME] * 10, 4, request_id="x")) as wavs:
             return len([wav async for wav in wavs])
 
     taking = [asyncio.create_task(take()) for _ in range(rows_count)]
@@ -461,7 +464,7 @@ async def test_who_takes_no_more_asks_for_no_more() -> None:
     channel = Withholding()
     audio = AudioChannel(cast("PrivateChannel", channel))
     channel.may_answer.set()
-    async with aclosing(audio.render_row(["frame"] * 10, 4, request_id="x")) as wavs:
+    async with aclosing(audio.render_row([FRAME] * 10, 4, request_id="x")) as wavs:
         await anext(wavs)
         channel.may_answer.clear()
         await anext(wavs)

@@ -15,7 +15,8 @@ from support.rival import Rival
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit import postgres_releases
 from soundmark.kit.postgres import Database, Tx, assert_no_transaction
-from soundmark.kit.private_call import PrivateChannel
+from soundmark.kit.private_call import PrivateChannel, PrivateComponent, PrivateRequest
+from soundmark.kit.private_endpoint import PrivateEndpoint
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.secret import Secret
 
@@ -151,10 +152,11 @@ async def test_transactions_of_different_tasks_do_not_know_each_other(db: Databa
 
 async def test_a_private_call_is_never_made_inside_a_transaction(db: Database) -> None:
     """The other component's time must not be our locks' time."""
-    channel = PrivateChannel("http://127.0.0.1:9", Secret("c" * 16), timeout_s=1, bytes_max=1024)
+    component = PrivateComponent("thing", "http://127.0.0.1:9", Secret("c" * 16), DatabaseUnavailable)
+    channel = PrivateChannel(component, caller="soundmark-test", timeout_s=1, bytes_max=1024)
     async with db.transaction():
         with pytest.raises(AssertionError, match="a private call inside a transaction"):
-            await channel.post("/render", {}, request_id="r")
+            await channel.fetch(PrivateEndpoint("GET", "/", bytes), PrivateRequest(request_id="r"))
     await channel.aclose()
 
 

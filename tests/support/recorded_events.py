@@ -72,11 +72,12 @@ def midnight(day: date) -> datetime:
     return datetime.combine(day, time(), tzinfo=UTC)
 
 
-async def read_report(given: AudienceIntegration, *, accept: str = "application/json", **query: str) -> Answer:
-    """Ask for a report as Core does."""
-    return await given.api.call(
-        "GET", f"/v1/reports/{given.id}", params={**given.query, **query}, headers={"Accept": accept}
-    )
+async def read_report(
+    given: AudienceIntegration, *, accept: str = "application/json", timeout_ms: int = 60_000, **query: str
+) -> Answer:
+    """Request a report, as Core does."""
+    headers = {"Accept": accept, "X-Svc-Timeout-Ms": str(timeout_ms)}
+    return await given.api.call("GET", f"/v1/reports/{given.id}", params={**given.query, **query}, headers=headers)
 
 
 def expected_report(

@@ -9,7 +9,6 @@ import structlog
 from fastapi import FastAPI
 
 from soundmark.audience.context import Context, ReportTurns
-from soundmark.audience.features.core_keys import routes as core_keys
 from soundmark.audience.features.entitlements import routes as entitlements
 from soundmark.audience.features.integrations import routes as integrations
 from soundmark.audience.features.legacy import routes as legacy
@@ -22,7 +21,7 @@ from soundmark.audience.secrets import token_key
 from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.entropy import Entropy, SystemEntropy
-from soundmark.kit.guard import Guard
+from soundmark.kit.guard import Guard, describe_caller
 from soundmark.kit.health import health_routes
 from soundmark.kit.http import AsgiApp, Edge, Receive, Scope, Send, install_problem_handlers
 from soundmark.kit.postgres import Database
@@ -68,7 +67,11 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
     # In front: a probe must not be compared with every other route.
     app.router.routes[:0] = health_routes({"database": database_is_ready}, ctx.db.find_warning)
     private = Edge(
-        Guard(app, settings.audience_credential), settings.base_url, entropy, describe_refused=clients.describe_refused
+        Guard(app, settings.audience_credential),
+        settings.base_url,
+        entropy,
+        describe_refused=clients.describe_refused,
+        describe_caller=describe_caller,
     )
     ingest = Ingest(
         entropy,
@@ -96,7 +99,7 @@ def _front(ingest: Ingest, rest: AsgiApp) -> AsgiApp:
 def _routes(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> FastAPI:
     """Return every private route. Only Core calls them, so they are not published."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan, redirect_slashes=False)
-    for feature in (integrations, entitlements, operations, usage, core_keys, reports, legacy):
+    for feature in (integrations, entitlements, operations, usage, reports, legacy):
         app.include_router(feature.router)
     return app
 

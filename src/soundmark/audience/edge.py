@@ -1,46 +1,57 @@
-"""How a request of Core's becomes a context, a workspace and an operation."""
+"""How a request from Core becomes a context, a workspace and an operation, and how a route serves an endpoint."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Header, Path, Query
+from fastapi import APIRouter, Depends, Header, Path, Query
 from starlette.requests import Request
 
 from soundmark.audience.context import Context
 from soundmark.audience.domain.integration import Workspace
-from soundmark.audience.wire import ID_PATTERN
-from soundmark.kit.problems import FieldError, ValidationFailed
+from soundmark.audience.domain.operation import RequestedOperation
+from soundmark.kit.private_endpoint import PrivateEndpoint
+from soundmark.kit.private_headers import OPERATION_HEADER
+from soundmark.wire.private.integrations import OperationAction
+from soundmark.wire.private.parts import ID_PATTERN, ProjectQuery
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-# Asynchronous though they wait for nothing: the framework runs others in a thread, which costs more than they do.
+def serve(router: APIRouter, endpoint: PrivateEndpoint[Any]) -> Callable[[F], F]:
+    """Return a decorator that makes a function serve `endpoint` on `router`."""
+    return router.api_route(
+        endpoint.path,
+        methods=[endpoint.method],
+        status_code=endpoint.statuses[0],
+        response_model=endpoint.response,
+    )
+
+
+# Asynchronous although they wait for nothing: the framework would run them in a thread, which costs more.
 async def _context(request: Request) -> Context:
     context: Context = request.app.state.context
     return context
 
 
-OrganizationQuery = Annotated[str, Query(pattern=ID_PATTERN)]
-ProjectQuery = Annotated[str, Query(pattern=ID_PATTERN)]
-
-
-async def _workspace(organization_id: OrganizationQuery, project_id: ProjectQuery) -> Workspace:
-    return Workspace(organization_id, project_id)
-
-
-async def _workspace_if_named(
-    organization_id: Annotated[str | None, Query(pattern=ID_PATTERN)] = None,
-    project_id: Annotated[str | None, Query(pattern=ID_PATTERN)] = None,
-) -> Workspace | None:
-    if organization_id is None and project_id is None:
-        return None
-    if organization_id is None or project_id is None:
-        missing = "organization_id" if organization_id is None else "project_id"
-        raise ValidationFailed(errors=(FieldError("query", f"/{missing}", "must be there, as the other one is"),))
-    return Workspace(organization_id, project_id)
+async def _workspace(query: Annotated[ProjectQuery, Query()]) -> Workspace:
+    return Workspace(query.organization_id, query.project_id)
 
 
 Ctx = Annotated[Context, Depends(_context)]
 InWorkspace = Annotated[Workspace, Depends(_workspace)]
-InWorkspaceIfNamed = Annotated[Workspace | None, Depends(_workspace_if_named)]
 OrganizationPath = Annotated[str, Path(pattern=ID_PATTERN)]
-# Of any shape: what cannot be an integration's id is that of none.
+# Of any shape: a text that cannot be an integration's id names none.
 IntegrationPath = Annotated[str, Path(max_length=1024)]
-OperationId = Annotated[str, Header(alias="X-Svc-Operation-Id", pattern=ID_PATTERN)]
+OperationId = Annotated[str, Header(alias=OPERATION_HEADER, pattern=ID_PATTERN)]
+
+
+class OperationOn:
+    """Dependency: a mutation of one integration, under the operation id that Core gave it."""
+
+    def __init__(self, action: OperationAction) -> None:
+        self.action = action
+
+    async def __call__(
+        self, workspace: InWorkspace, integration_id: IntegrationPath, operation_id: OperationId
+    ) -> RequestedOperation:
+        return RequestedOperation(operation_id, self.action, workspace, integration_id)

@@ -1,28 +1,29 @@
-"""The private audio component: `POST /render`, for whoever holds the credential."""
+"""The private audio component: `POST /render`, for holders of the credential."""
 
 import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
-from typing import Annotated, Final
+from typing import Final
 
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.audio.problems import AudioBusy
-from soundmark.audio.render import FRAME_PATTERN, Protocol, QueueFull, Renderer, RenderQueue
+from soundmark.audio.render import QueueFull, Renderer, RenderQueue
 from soundmark.kit.bodies import read_body
 from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.guard import Guard
+from soundmark.kit.guard import Guard, describe_caller
 from soundmark.kit.health import health_routes
-from soundmark.kit.http import AsgiApp, Edge, body_errors, install_problem_handlers
+from soundmark.kit.http import GONE, AsgiApp, Edge, body_errors, install_problem_handlers
+from soundmark.kit.private_endpoint import JSON_TYPE
 from soundmark.kit.problems import (
     InternalError,
     MalformedBody,
@@ -32,34 +33,26 @@ from soundmark.kit.problems import (
 from soundmark.kit.refusals import ClientAddresses
 from soundmark.kit.strict_json import MalformedJson, parse_json
 from soundmark.settings import AudioSettings
+from soundmark.wire.private.audio import RENDER, RenderRequest
 
-BODY_MAX_BYTES: Final = 1024  # A request is 53 bytes; whatever is larger is none.
+BODY_MAX_BYTES: Final = 1024  # A request has 53 bytes.
 
-_NO_BASE_URL: Final = ""  # Only Core reads these problems, by code: their type is a relative reference.
+_NO_BASE_URL: Final = ""  # Only Core reads these problems, by their code, so their type is a relative reference.
 
-_RENDERS: Final = Counter("soundmark_audio_renders", "Renderings asked for, by outcome.", ["outcome"])
+_RENDERS: Final = Counter("soundmark_audio_renders", "Requested renderings, by outcome.", ["outcome"])
 _WAITING: Final = Gauge(
-    "soundmark_audio_waiting", "Callers that wait for a rendering or have it made.", multiprocess_mode="livesum"
+    "soundmark_audio_waiting", "Callers whose rendering is queued or in progress.", multiprocess_mode="livesum"
 )
 _RENDER_SECONDS: Final = Histogram(
     "soundmark_audio_render_seconds",
-    "From the accepted request to the finished WAV file, waiting included.",
+    "From the accepted request to the finished WAV file, including the wait.",
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
 )
 _log: Final = structlog.get_logger()
 
 
-class RenderRequest(BaseModel):
-    """The body of `POST /render`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
-
-    frame: Annotated[str, Field(pattern=f"^{FRAME_PATTERN}$")]
-    protocol: Protocol
-
-
 def create_app(settings: AudioSettings) -> AsgiApp:
-    """The component as an ASGI app; its lifespan holds the process's one ggwave instance."""
+    """Return the component as an ASGI app; its lifespan holds the process's one ggwave instance."""
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -69,32 +62,36 @@ def create_app(settings: AudioSettings) -> AsgiApp:
         finally:
             await app.state.queue.aclose()
 
-    app = Starlette(lifespan=lifespan, routes=[*health_routes({}), Route("/render", render, methods=["POST"])])
+    app = Starlette(lifespan=lifespan, routes=[*health_routes({}), Route(RENDER.path, render, methods=[RENDER.method])])
     app.router.redirect_slashes = False
     install_problem_handlers(app, _NO_BASE_URL)
     entropy = SystemEntropy()
     clients = ClientAddresses(AddressReader(()), AddressDigest(entropy), SystemClock())
-    return Edge(Guard(app, settings.audio_credential), _NO_BASE_URL, entropy, clients.describe_refused)
+    guard = Guard(app, settings.audio_credential)
+    return Edge(guard, _NO_BASE_URL, entropy, clients.describe_refused, describe_caller)
 
 
 async def render(request: Request) -> Response:
-    """Answer the WAV file of the frame in the body; render nothing for a caller that has gone."""
-    asked = await _read(request)
+    """Render the frame in the body as a WAV file; drop it when the caller hangs up or its deadline passes."""
+    body = await _read(request)
     with _WAITING.track_inprogress():
-        return await _render(request, asked)
+        return await _render(request, body)
 
 
-async def _render(request: Request, asked: RenderRequest) -> Response:
+async def _render(request: Request, body: RenderRequest) -> Response:
     queue: RenderQueue = request.app.state.queue
     started_s = time.perf_counter()
-    rendering = asyncio.ensure_future(queue.render(asked.frame, asked.protocol))
+    rendering = asyncio.ensure_future(queue.render(body.frame, body.protocol))
     leaving = asyncio.ensure_future(_until_gone(request))
     try:
         await asyncio.wait({rendering, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not rendering.done():
             _RENDERS.labels("abandoned").inc()
-            return Response(status_code=499)  # Nobody reads it.
+            return Response(status_code=GONE)  # Nobody reads it.
         wav = await rendering
+    except asyncio.CancelledError:
+        _RENDERS.labels("abandoned").inc()
+        raise
     except QueueFull:
         _RENDERS.labels("busy").inc()
         raise AudioBusy(headers={"retry-after": "1"}) from None
@@ -107,12 +104,12 @@ async def _render(request: Request, asked: RenderRequest) -> Response:
         leaving.cancel()
     _RENDERS.labels("rendered").inc()
     _RENDER_SECONDS.observe(time.perf_counter() - started_s)
-    return Response(wav, media_type="audio/wav")
+    return Response(wav, media_type=RENDER.media_type)
 
 
 async def _read(request: Request) -> RenderRequest:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
+    if media_type != JSON_TYPE:
         raise UnsupportedMediaType
     data = await read_body(request, BODY_MAX_BYTES)
     try:
@@ -124,5 +121,5 @@ async def _read(request: Request) -> RenderRequest:
 
 
 async def _until_gone(request: Request) -> None:
-    """Return once the caller has hung up; the body has been read, so nothing else can come."""
+    """Return when the caller has hung up; the body was read, so nothing else can arrive."""
     await request.receive()

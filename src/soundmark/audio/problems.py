@@ -1,9 +1,9 @@
-"""What the caller of this component is told went wrong, beside what every component can have."""
+"""The problem that is Audio's own; the others are in `soundmark.kit.problems`."""
 
 from soundmark.kit.problems import Kind, Problem
 
 
 class AudioBusy(Problem):
-    """As many callers wait for a rendering as may wait; nothing was rendered."""
+    """The queue is full; nothing was rendered."""
 
     kind, code, title = Kind.UNAVAILABLE, "audio_busy", "Too many renderings are waiting; try again in a moment."

@@ -5,33 +5,33 @@ import io
 import re
 import wave
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Literal, cast, get_args
+from typing import Final, cast, get_args
 
 import ggwave
 
-Protocol = Literal[3, 4, 5]
+from soundmark.wire.private.audio import Protocol
 
 FRAME_PATTERN: Final = r"XRC1:brd_[A-Za-z0-9_-]{16}"  # Contract, section 1.
-PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)  # ggwave's ultrasound: normal, fast, fastest.
+PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
 SAMPLE_RATE_HZ: Final = 48_000
 SAMPLE_BYTES: Final = 2
-# Half of full scale (measured: peak 0.492, between the samples 0.500). Loudspeakers roll off where this sound lives, so
-# it should be strong; the other half is headroom, because it is meant to be mixed with speech or music, and because an
-# amplifier at its limit makes difference tones of the carriers, which fall where people hear them. The receiver
-# decodes at a thousandth of this volume (docs/sound.md), so 6 dB more would buy nothing.
+# Half of full scale (measured: peak 0.492, between the samples 0.500). Loudspeakers roll off in this band, so the sound
+# should be strong. The other half is headroom: the sound is meant to be mixed with speech or music, and an amplifier at
+# its limit makes audible difference tones of the carriers. The receiver decodes at a thousandth of this volume
+# (docs/sound.md), so 6 dB more would gain nothing.
 VOLUME: Final = 50
-WAITING_MAX: Final = 64  # A quarter of a second of work: far inside the deadline of a private call.
+WAITING_MAX: Final = 64  # A quarter of a second of work: far less than the deadline of a private call.
 
 _SAMPLE_FORMAT_INT16: Final = 4  # GGWAVE_SAMPLE_FORMAT_I16, which the binding does not export.
 _FRAME: Final = re.compile(FRAME_PATTERN)
 
 
 class QueueFull(Exception):  # noqa: N818 - named for what was found
-    """As many callers wait as may wait."""
+    """The queue is full."""
 
 
 class Renderer:
-    """A held ggwave instance. A process has four of them at most, so it makes one; not to be used by two threads."""
+    """A held ggwave instance. A process can have four at most, so it makes one, for one thread."""
 
     def __init__(self) -> None:
         ggwave.disableLog()  # Its log would print every frame to standard error.
@@ -40,10 +40,10 @@ class Renderer:
         self._instance: int | None = ggwave.init(parameters)
 
     def render(self, frame: str, protocol: Protocol) -> bytes:
-        """The WAV file of one frame, 48 kHz, mono, 16 bits: the same bytes every time.
+        """Return the WAV file of one frame, 48 kHz, mono, 16 bits: the same bytes every time.
 
-        Raises: ValueError for a text that is no frame, and for a protocol other than 3, 4 and 5. ggwave would read
-            beyond its table for some of them, and cut a long text without a word.
+        Raises: ValueError for a text that is not a frame, and for a protocol other than 3, 4 and 5. ggwave would read
+            beyond its table for some protocols, and silently truncate a long text.
         """
         if _FRAME.fullmatch(frame) is None:
             raise ValueError("not a broadcast frame")
@@ -55,16 +55,16 @@ class Renderer:
         return _wav(samples)
 
     def close(self) -> None:
-        """Give the instance back to the process. Repeating it is safe."""
+        """Return the instance to the process. Repeating it is safe."""
         if self._instance is not None:
             ggwave.free(self._instance)
             self._instance = None
 
 
 class RenderQueue:
-    """Renders one frame after the other in a thread of its own, for at most `WAITING_MAX` callers at a time.
+    """A queue that renders one frame after the other in its own thread, for at most `WAITING_MAX` callers at a time.
 
-    One thread is enough: ggwave holds the interpreter's lock while it encodes. More cores are used by more processes.
+    One thread is enough: ggwave holds the interpreter's lock while it encodes. More processes use more cores.
     """
 
     def __init__(self, renderer: Renderer) -> None:
@@ -73,7 +73,7 @@ class RenderQueue:
         self._waiting_count = 0
 
     async def render(self, frame: str, protocol: Protocol) -> bytes:
-        """The WAV file of one frame. A caller that is cancelled while it still waits costs no rendering.
+        """Return the WAV file of one frame. A caller that is cancelled while it waits costs no rendering.
 
         Raises: QueueFull, at once; ValueError as `Renderer.render` does.
         """
@@ -88,7 +88,7 @@ class RenderQueue:
             self._waiting_count -= 1
 
     async def aclose(self) -> None:
-        """Drop who still waits, finish what is being rendered, give the instance back."""
+        """Drop the callers that wait, finish the current rendering, and return the instance."""
         await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
         self._renderer.close()
 

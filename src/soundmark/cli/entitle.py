@@ -10,12 +10,12 @@ from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.outcome import Refused
 from soundmark.core.context import Context
-from soundmark.core.domain.audience import EntitledMode
 from soundmark.core.features.platform.entitle import EntitleRefused, Grant
 from soundmark.core.features.platform.entitle import entitle as entitle_organization
 from soundmark.kit.strict_json import INTEGER_MAX
 from soundmark.kit.timestamps import format_timestamp, parse_timestamp
 from soundmark.settings import CoreDatabaseSettings
+from soundmark.wire.shape import EntitledMode
 
 
 def _moment(text: str) -> datetime:

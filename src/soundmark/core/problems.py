@@ -1,4 +1,7 @@
-"""Every error code that is Core's own, alphabetically. What every component has in common stands in `kit.problems`."""
+"""Every error code that is Core's own, alphabetically.
+
+Those that every component has stand in `kit.problems`, those that Audience raises in `wire.private.problems`.
+"""
 
 from soundmark.kit.problems import Kind, Problem
 
@@ -99,24 +102,6 @@ class EmailNotVerified(Problem):
     kind, code, title = Kind.FORBIDDEN, "email_not_verified", "Your e-mail address is not verified."
 
 
-class EntitlementRequired(Problem):
-    """The mode needs an entitlement that the organisation has not, or not any more."""
-
-    kind, code, title = Kind.CONFLICT, "entitlement_required", "This needs an Audience entitlement that holds now."
-
-
-class EventConflict(Problem):
-    """The event id was used for other bytes."""
-
-    kind, code, title = Kind.CONFLICT, "event_conflict", "This event id belongs to an event with another body."
-
-
-class EventQuotaExceeded(Problem):
-    """As many events of this month are recorded as the organisation may have in this mode; this one was not."""
-
-    kind, code, title = Kind.LIMITED, "event_quota_exceeded", "This month's quota of events is used up."
-
-
 class Forbidden(Problem):
     """The caller's role does not allow the act."""
 
@@ -139,18 +124,6 @@ class InsufficientScope(Problem):
     """The server key was not made for the act."""
 
     kind, code, title = Kind.FORBIDDEN, "insufficient_scope", "This key has not the scope that this needs."
-
-
-class IntegrationNotFound(Problem):
-    """No such Audience integration in this organisation and project."""
-
-    kind, code, title = Kind.MISSING, "integration_not_found", "There is no such Audience integration here."
-
-
-class IntegrationRevoked(Problem):
-    """The integration was revoked: nothing is measured by it any more, and its secret stays what it was."""
-
-    kind, code, title = Kind.CONFLICT, "integration_revoked", "This Audience integration is revoked."
 
 
 class IntentNotCanonical(Problem):
@@ -225,28 +198,10 @@ class ProjectNotFound(Problem):
     kind, code, title = Kind.MISSING, "project_not_found", "There is no such project here."
 
 
-class ProofInvalid(Problem):
-    """The proof does not vouch for the event: not signed by a trusted key, out of its time, or of something else."""
-
-    kind, code, title = Kind.INVALID, "proof_invalid", "The proof does not hold for this event."
-
-
-class ProofReplayed(Problem):
-    """The proof vouched for another event already."""
-
-    kind, code, title = Kind.CONFLICT, "proof_replayed", "This proof was spent by another event."
-
-
 class QuotaExceeded(Problem):
     """The organisation has issued what its plan allows this month, or would."""
 
     kind, code, title = Kind.LIMITED, "quota_exceeded", "The monthly quota of Codes does not allow this."
-
-
-class ReportTooLarge(Problem):
-    """A dimension of the report has more entries than a report may hold."""
-
-    kind, code, title = Kind.INVALID, "report_too_large", "A dimension of this report has too many entries."
 
 
 class ResourceDeletionInProgress(Problem):

@@ -5,8 +5,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from soundmark.core.audit_chain import AuditChain
-from soundmark.core.channel.audience import AudienceChannel
-from soundmark.core.channel.audio import AudioChannel
+from soundmark.core.channel.opening import open_audience_channel, open_audio_channel
 from soundmark.core.context import Context, RequestContext
 from soundmark.core.custody import Custody
 from soundmark.core.features.issuance.issue_group import Issued, QueuedRequest, issue_group
@@ -18,19 +17,17 @@ from soundmark.kit.entropy import Entropy, SystemEntropy
 from soundmark.kit.jobs import Queue
 from soundmark.kit.paging import Cursors
 from soundmark.kit.postgres import Database
-from soundmark.kit.private_call import PrivateChannel
 from soundmark.kit.problems import Problem
 from soundmark.kit.sealing import Sealer, parse_master_key
-from soundmark.kit.secret import Secret
 from soundmark.settings.core import (
     AudienceChannelSettings,
     CoreDatabaseSettings,
     CoreJobsSettings,
     CoreSettings,
     KeysSettings,
-    PrivateSettings,
 )
 
+_SERVED: Final = "soundmark-core"  # What PostgreSQL and the private components call a process that serves.
 WiredSettings: TypeAlias = CoreSettings | CoreJobsSettings | CoreDatabaseSettings
 
 _BATCH_MAX: Final = 256  # Codes of one commit, some 50 ms for which a stop of their campaign waits; roles of one query.
@@ -69,9 +66,7 @@ def make_request_context(
     settings: CoreSettings, *, clock: Clock | None = None, entropy: Entropy | None = None
 ) -> RequestContext:
     """Return what commands reach in a process that serves requests. Nothing of it is open or running yet."""
-    parts = _parts(
-        settings, "soundmark-core", settings.database_pool_size, clock or SystemClock(), entropy or SystemEntropy()
-    )
+    parts = _parts(settings, _SERVED, settings.database_pool_size, clock or SystemClock(), entropy or SystemEntropy())
     db, sealer, its_clock = parts["db"], parts["sealer"], parts["clock"]
 
     async def issue(requests: Sequence[QueuedRequest]) -> list[Issued | Problem]:
@@ -85,7 +80,7 @@ def make_request_context(
         custody=Custody(db, sealer, its_clock),
         chain=AuditChain(db, sealer, its_clock, parts["entropy"]),
         cursors=Cursors(sealer.derive("cursors")),
-        audio=AudioChannel(_channel(settings, settings.audio_url, settings.audio_credential[0])),
+        audio=open_audio_channel(settings, caller=_SERVED),
     )
     return ctx
 
@@ -99,7 +94,7 @@ def _parts(
         sealer = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
     audience: Any = _NotWired("audience")
     if isinstance(settings, AudienceChannelSettings):
-        audience = AudienceChannel(_channel(settings, settings.audience_url, settings.audience_credential[0]))
+        audience = open_audience_channel(settings, caller=application_name)
     base_url: Any = _NotWired("base_url")
     platform_settings: Any = _NotWired("platform_settings")
     if isinstance(settings, CoreSettings | CoreJobsSettings):
@@ -115,9 +110,3 @@ def _parts(
         "audience": audience,
         "queue": Queue(),
     }
-
-
-def _channel(settings: PrivateSettings, url: str, credential: Secret) -> PrivateChannel:
-    return PrivateChannel(
-        url, credential, timeout_s=settings.private_timeout_s, bytes_max=settings.private_response_bytes_max
-    )

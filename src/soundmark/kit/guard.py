@@ -1,10 +1,12 @@
-"""The door of a private component: nobody but a holder of its credential comes in."""
+"""The entrance of a private component: the credential, the caller's name and its deadline."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from soundmark.kit.deadline import enforce_deadline
 from soundmark.kit.http import AsgiApp, Receive, Scope, Send
+from soundmark.kit.private_headers import read_caller, read_timeout_s
 from soundmark.kit.problems import Unauthenticated
 from soundmark.kit.secret import Secret
 
@@ -13,22 +15,23 @@ _OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """An ASGI app that lets nobody but a holder of a credential reach `app`; only health is open.
+    """An ASGI app that lets only holders of a credential reach `app`, each until its deadline; health is open.
 
-    It stands before routing, so that a stranger learns nothing of which paths exist, and before the body is read.
+    It stands before routing, so that a stranger cannot learn which paths exist, and before the body is read.
     """
 
     app: AsgiApp
     credentials: tuple[Secret, ...]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if (
-            scope["type"] == "http"
-            and scope["path"] not in _OPEN_PATHS
-            and not holds_credential(scope, self.credentials)
-        ):
+        if scope["type"] != "http" or scope["path"] in _OPEN_PATHS:
+            await self.app(scope, receive, send)
+            return
+        if not holds_credential(scope, self.credentials):
             raise Unauthenticated
-        await self.app(scope, receive, send)
+        scope.setdefault("state", {})["caller_name"] = read_caller(scope["headers"])
+        async with enforce_deadline(read_timeout_s(scope["headers"])):
+            await self.app(scope, receive, send)
 
 
 def holds_credential(scope: Scope, credentials: Iterable[Secret]) -> bool:
@@ -37,6 +40,12 @@ def holds_credential(scope: Scope, credentials: Iterable[Secret]) -> bool:
     if header is None:
         return False
     scheme, _, candidate = header.decode("latin-1").partition(" ")
-    # Both credentials of a pair are compared, whichever fits: the time taken tells nothing.
+    # Both credentials of a pair are compared, whichever fits, so that the time taken reveals nothing.
     matches_count = sum(credential.equals(candidate) for credential in credentials)
     return scheme.lower() == "bearer" and matches_count > 0
+
+
+def describe_caller(scope: Scope) -> dict[str, str]:
+    """Return what the log says about the process behind a request that held a credential."""
+    name: str | None = scope.get("state", {}).get("caller_name")
+    return {} if name is None else {"caller": name}

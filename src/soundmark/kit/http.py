@@ -15,7 +15,7 @@ import structlog
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -100,14 +100,15 @@ def problem_document(problem: Problem, *, base_url: str, request_id: str) -> byt
 class Edge:
     """An ASGI app around `app`: request id, log line, `Cache-Control`, and problems for whatever escapes.
 
-    `HEAD` is answered wherever `GET` is. `describe_refused` returns what the log line says besides of a request that
-    was refused (401, 403, 429).
+    `HEAD` is answered wherever `GET` is. `describe_caller` returns what the log line adds about the caller of every
+    request, `describe_refused` what it adds to a refused one (401, 403, 429).
     """
 
     app: AsgiApp
     base_url: str
     entropy: Entropy
     describe_refused: Callable[[Scope], Mapping[str, str]] = lambda _scope: {}
+    describe_caller: Callable[[Scope], Mapping[str, str]] = lambda _scope: {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -135,6 +136,7 @@ class Edge:
                 route=getattr(asked.get("route"), "path", None),
                 status=answered.status,
                 duration_ms=round((time.perf_counter() - started_s) * 1000, 1),
+                **self.describe_caller(asked),
                 **(self.describe_refused(asked) if answered.status in _REFUSALS else {}),
             )
 
@@ -387,7 +389,12 @@ class StrictRoute(JsonRoute):
 
 def _query_names(dependant: Dependant) -> Iterator[str]:
     for field in dependant.query_params:
-        yield field.alias
+        shape = field.field_info.annotation
+        if isinstance(shape, type) and issubclass(shape, BaseModel):
+            # One closed shape for the whole query string.
+            yield from (info.alias or name for name, info in shape.model_fields.items())
+        else:
+            yield field.alias
     for dependency in dependant.dependencies:
         yield from _query_names(dependency)
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import math
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Final, LiteralString, Protocol, TypeVar
@@ -13,7 +14,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import class_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from soundmark.kit import postgres_releases
+from soundmark.kit import deadline, postgres_releases
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.secret import Secret
 
@@ -229,23 +230,25 @@ class Database:
         """Run a read-committed transaction: commit when the block ends, roll back when it raises.
 
         Row-level security shows it the rows of `tenant` and the memberships of the person `subject`; without them, no
-        row of any tenant. Each statement may take 30 s, or `statement_timeout_s`. A transaction inside another, or open
-        across a call to another component, is an assertion failure.
+        row of any tenant. Each statement may take `statement_timeout_s`, by default 30 s or what is left of the
+        request's deadline. A transaction inside another, or open across a call to another component, is an assertion
+        failure.
 
         Raises: DatabaseUnavailable.
         """
-        async with self._begun(_begin("READ COMMITTED", tenant, subject, statement_timeout_s)) as tx:
+        timeout_s = statement_timeout_s or _find_timeout_s()
+        async with self._begun(_begin("READ COMMITTED", tenant, subject, timeout_s)) as tx:
             yield tx
 
     @contextlib.asynccontextmanager
     async def snapshot(self, *, tenant: str | None = None, subject: str | None = None) -> AsyncIterator[Tx]:
         """Run a repeatable-read, read-only transaction, which reads everything as of one moment.
 
-        `tenant` and `subject` are as in `transaction`.
+        `tenant`, `subject` and the time that a statement may take are as in `transaction`.
 
         Raises: DatabaseUnavailable.
         """
-        async with self._begun(_begin("REPEATABLE READ READ ONLY", tenant, subject)) as tx:
+        async with self._begun(_begin("REPEATABLE READ READ ONLY", tenant, subject, _find_timeout_s())) as tx:
             yield tx
 
     @contextlib.asynccontextmanager
@@ -259,6 +262,10 @@ class Database:
         exported: str = await tx.value("SELECT pg_export_snapshot()")
         begin = _begin("REPEATABLE READ READ ONLY", None, None)
         begin += sql.SQL("; SET TRANSACTION SNAPSHOT {}").format(exported).as_bytes(None)
+        timeout_s = _find_timeout_s()
+        if timeout_s is not None:
+            # Behind the snapshot, which must come before any query.
+            begin += sql.SQL("; SET LOCAL statement_timeout = {}").format(f"{timeout_s}s").as_bytes(None)
         async with self._begun(begin, is_beside=True) as second:
             yield second
 
@@ -406,6 +413,18 @@ def _remove_content(error: psycopg.DatabaseError) -> None:
     """Remove the content of rows from the error, whose text ends up in a log."""
     place = error.diag.constraint_name or error.diag.column_name or error.diag.table_name
     error.args = (f"SQLSTATE {error.sqlstate}" + (f" at {place}" if place else ""),)
+
+
+def _find_timeout_s() -> int | None:
+    """Return how long a statement may take for a request with a deadline; None where the connection's limit is less.
+
+    The request itself is cancelled then, and its query with it. The server's own clock stands behind that, so that no
+    query runs on for a process that died or hangs.
+    """
+    remaining_s = deadline.find_remaining_s()
+    if remaining_s is None or remaining_s >= STATEMENT_TIMEOUT_S:
+        return None
+    return math.floor(remaining_s) + 1
 
 
 @functools.lru_cache(maxsize=1024)

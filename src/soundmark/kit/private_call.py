@@ -1,76 +1,110 @@
-"""Calls to a private component: one deadline for the whole call, a ceiling on bytes, a credential, no retries."""
+"""Calls to a private component: a deadline for the whole call, a limit on bytes, a credential, no retries."""
 
 import asyncio
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from http import HTTPStatus
-from typing import Any, Final, Literal
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
 import httpx2
+import msgspec
+import structlog
+from pydantic import BaseModel, ValidationError
 
 from soundmark.kit.postgres import assert_no_transaction
+from soundmark.kit.private_endpoint import JSON_TYPE, PrivateEndpoint
+from soundmark.kit.private_headers import CALLER_HEADER, OPERATION_HEADER, TIMEOUT_HEADER, write_timeout
+from soundmark.kit.problems import ERRORS_MAX, FieldError, Location, Problem, Unauthenticated
 from soundmark.kit.secret import Secret
 
-JSON_TYPE: Final = "application/json"
 PROBLEM_TYPE: Final = "application/problem+json"
 
-# Shorter than the five seconds after which uvicorn hangs up on an idle connection, perhaps as we send.
+# Shorter than the five seconds after which uvicorn closes an idle connection, perhaps while we send.
 _IDLE_S: Final = 2.0
+_READINESS: Final = PrivateEndpoint("GET", "/readyz", bytes)
+_log: Final = structlog.get_logger()
 
-Method = Literal["GET", "PATCH", "POST", "PUT"]
-Query = Mapping[str, str | int | None]
+M = TypeVar("M", bound=BaseModel)
+R = TypeVar("R", bound=BaseModel | bytes)
 
 
-class PrivateCallFailed(Exception):  # noqa: N818 - named for what was found
-    """The component did not answer as agreed: unreachable, late, oversized, or something else than it should be.
-
-    `reason` is one of our own words and safe to log.
-    """
+class _CallFailed(Exception):  # noqa: N818 - named for what happened
+    """No response came, for a `reason` in our own words."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
 
+class _Fault(msgspec.Struct, frozen=True):
+    """A refused member or parameter, as a problem document names it."""
+
+    pointer: str
+    message: str
+    location: Location = "body"
+
+
+class _ProblemDocument(msgspec.Struct, frozen=True):
+    """What is read of an RFC 9457 document; it is open by definition."""
+
+    code: str
+    errors: tuple[Any, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
-class PrivateAnswer:
-    """A whole answer: its status, its media type without parameters, its body, and when to ask again if it says so."""
+class PrivateComponent:
+    """A component as its callers see it: its address, its credential, its name in the log, its failure."""
+
+    name: str
+    url: str
+    credential: Secret
+    unavailable: type[Problem]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateRequest:
+    """What one call carries.
+
+    `path` fills the template of the endpoint and must hold checked ids. `body` is a closed shape, or bytes that are
+    forwarded as they are. None is left out of `query`. `operation_id` goes with every mutation that must happen once.
+    """
+
+    request_id: str
+    operation_id: str | None = None
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: BaseModel | Mapping[str, str] | None = None
+    body: BaseModel | bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateResponse:
+    """A whole response; `media_type` is without parameters."""
 
     status: int
     media_type: str
     body: bytes
     retry_after: str | None = None
 
-    def json_object(self) -> dict[str, Any]:
-        """The body as one JSON object.
-
-        Raises: PrivateCallFailed for anything else.
-        """
-        if self.media_type not in {JSON_TYPE, PROBLEM_TYPE}:
-            raise PrivateCallFailed("not_json")
-        try:
-            value = json.loads(self.body)
-        except (ValueError, RecursionError):
-            raise PrivateCallFailed("malformed_json") from None
-        if not isinstance(value, dict):
-            raise PrivateCallFailed("not_an_object")
-        return value
-
 
 class PrivateChannel:
     """A client of one private component.
 
-    `timeout_s` bounds the whole call, connecting and reading included; `bytes_max` bounds the body while it streams.
+    `caller` names this process to the component. `timeout_s` bounds the whole call, connecting and reading included,
+    and travels with it; `bytes_max` bounds the body while it streams.
+
+    A response that the endpoint does not declare, or none in time, is the component's failure: it is logged with a
+    reason in our own words and raised as the component's `unavailable` problem. The component may have acted anyway.
     """
 
-    def __init__(self, url: str, credential: Secret, *, timeout_s: float, bytes_max: int) -> None:
-        self._credential: Final = credential
+    def __init__(self, component: PrivateComponent, *, caller: str, timeout_s: float, bytes_max: int) -> None:
+        self._component: Final = component
+        self._caller: Final = caller
         self._timeout_s: Final = timeout_s
         self._bytes_max: Final = bytes_max
         self._client: Final = httpx2.AsyncClient(
-            base_url=url,
-            # What comes is taken as it is, so that the ceiling is on what is held.
+            base_url=component.url,
+            # Nothing is decompressed, so that the limit on bytes is one on memory.
             headers={"accept-encoding": "identity"},
             timeout=httpx2.Timeout(timeout_s),
             limits=httpx2.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=_IDLE_S),
@@ -78,100 +112,136 @@ class PrivateChannel:
             follow_redirects=False,
         )
 
-    async def post(
-        self, path: str, payload: Mapping[str, Any], *, request_id: str, operation_id: str | None = None
-    ) -> PrivateAnswer:
-        """POST a JSON object and read the whole answer.
+    async def call(self, endpoint: PrivateEndpoint[M], request: PrivateRequest) -> M:
+        """Call `endpoint` and read its closed response.
 
-        Raises: PrivateCallFailed.
+        Raises: a problem that the endpoint declares; the component's `unavailable` problem.
         """
-        return await self.send("POST", path, payload, request_id=request_id, operation_id=operation_id)
+        return self.read(endpoint.response, (await self.fetch(endpoint, request)).body)
 
-    async def send(  # noqa: PLR0913 - one argument for each part of a request
-        self,
-        method: Method,
-        path: str,
-        payload: Mapping[str, Any] | None = None,
-        *,
-        query: Query | None = None,
-        request_id: str,
-        operation_id: str | None = None,
-    ) -> PrivateAnswer:
-        """Carry out a request, with a JSON object as its body where there is a `payload`; the whole answer.
+    async def fetch(self, endpoint: PrivateEndpoint[R], request: PrivateRequest) -> PrivateResponse:
+        """Call `endpoint` and return its successful response.
 
-        What is None in `query` is left out of it. A path must have been put together from ids that were checked.
-
-        Raises: PrivateCallFailed.
+        Raises: as `call`.
         """
-        headers = {}
-        if operation_id is not None:
-            headers["x-svc-operation-id"] = operation_id
-        content = None
-        if payload is not None:
-            headers["content-type"] = JSON_TYPE
-            content = json.dumps(payload).encode()
-        headers |= self._authority()
-        return await self._call(method, path, content, query, headers, request_id)
+        assert_no_transaction("a private call")
+        try:
+            response = await self._exchange(endpoint, request)
+        except _CallFailed as failed:
+            raise self.fail(failed.reason) from None
+        if response.status in endpoint.statuses and response.media_type == endpoint.media_type:
+            return response
+        raise _find_declared(endpoint, response) or self.fail("refused", response.status)
 
-    async def forward(
-        self, path: str, content: bytes, headers: Mapping[str, str], *, query: Query | None = None, request_id: str
-    ) -> PrivateAnswer:
-        """POST bytes as they are, with these headers, to a route that anybody may call.
+    def read(self, shape: type[M], body: bytes) -> M:
+        """Read a closed shape.
 
-        Our credential goes with them, by which the component knows who hands them on.
-
-        Raises: PrivateCallFailed.
+        Raises: the component's `unavailable` problem.
         """
-        return await self._call("POST", path, content, query, {**headers, **self._authority()}, request_id)
+        try:
+            return shape.model_validate_json(body)
+        except ValidationError:
+            # Without the library's text, which may repeat the response.
+            raise self.fail("malformed") from None
+
+    def fail(self, reason: str, status: int | None = None) -> Problem:
+        """Log why the component failed, and return the problem to raise."""
+        _log.warning(f"{self._component.name}_call_failed", reason=reason, status=status)
+        return self._component.unavailable()
 
     async def is_ready(self) -> bool:
-        """Whether the component says of itself that it is ready."""
+        """Return whether the component reports itself ready."""
         try:
-            answer = await self.send("GET", "/readyz", request_id="readyz")
-        except PrivateCallFailed:
+            response = await self._exchange(_READINESS, PrivateRequest(request_id="readyz"))
+        except _CallFailed:
             return False
-        return answer.status == HTTPStatus.OK
+        return response.status in _READINESS.statuses
 
     async def aclose(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._client.aclose()
 
-    def _authority(self) -> dict[str, str]:
-        return {"authorization": f"Bearer {self._credential.reveal()}"}
+    async def _exchange(self, endpoint: PrivateEndpoint[R], request: PrivateRequest) -> PrivateResponse:
+        """Send a request and read the whole response, whatever it is.
 
-    async def _call(  # noqa: PLR0913, PLR0917 - one argument for each part of a request
-        self,
-        method: Method,
-        path: str,
-        content: bytes | None,
-        query: Query | None,
-        headers: Mapping[str, str],
-        request_id: str,
-    ) -> PrivateAnswer:
-        assert_no_transaction("a private call")
-        params = {name: value for name, value in (query or {}).items() if value is not None}
-        headers = {**headers, "x-request-id": request_id}
+        Raises: _CallFailed.
+        """
+        sending = self._client.stream(
+            endpoint.method,
+            endpoint.path.format_map(request.path),
+            content=_write_body(request.body),
+            params=_write_query(request.query),
+            headers=self._headers(request),
+        )
         try:
-            async with (
-                asyncio.timeout(self._timeout_s),
-                self._client.stream(method, path, content=content, params=params or None, headers=headers) as response,
-            ):
-                body = await self._read(response)
-        except TimeoutError:
-            raise PrivateCallFailed("deadline") from None
-        except httpx2.TimeoutException:
-            raise PrivateCallFailed("deadline") from None
+            # The client's own timeout bounds each step; this one bounds their sum.
+            async with asyncio.timeout(self._timeout_s), sending as response:
+                body = await self._read_body(response)
+        except (TimeoutError, httpx2.TimeoutException):
+            raise _CallFailed("deadline") from None
         except (httpx2.HTTPError, httpx2.InvalidURL):
-            raise PrivateCallFailed("unreachable") from None
+            raise _CallFailed("unreachable") from None
         media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        return PrivateAnswer(response.status_code, media_type, body, response.headers.get("retry-after"))
+        return PrivateResponse(response.status_code, media_type, body, response.headers.get("retry-after"))
 
-    async def _read(self, response: httpx2.Response) -> bytes:
+    def _headers(self, request: PrivateRequest) -> dict[str, str]:
+        headers = dict(request.headers)
+        if isinstance(request.body, BaseModel):
+            headers["content-type"] = JSON_TYPE
+        if request.operation_id is not None:
+            headers[OPERATION_HEADER] = request.operation_id
+        return headers | {
+            "authorization": f"Bearer {self._component.credential.reveal()}",
+            "x-request-id": request.request_id,
+            TIMEOUT_HEADER: write_timeout(self._timeout_s),
+            CALLER_HEADER: self._caller,
+        }
+
+    async def _read_body(self, response: httpx2.Response) -> bytes:
         chunks: list[bytes] = []
         size = 0
         async for chunk in response.aiter_raw():
             size += len(chunk)
             if size > self._bytes_max:
-                raise PrivateCallFailed("oversized")
+                raise _CallFailed("oversized")
             chunks.append(chunk)
         return b"".join(chunks)
+
+
+def _find_declared(endpoint: PrivateEndpoint[R], response: PrivateResponse) -> Problem | None:
+    """Return the problem that the response states, if the endpoint declares it."""
+    if response.media_type != PROBLEM_TYPE:
+        return None
+    try:
+        document = msgspec.json.decode(response.body, type=_ProblemDocument)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    for problem in endpoint.problems:
+        if (problem.code, int(problem.kind)) == (document.code, response.status):
+            return _copy_problem(problem, document, response.retry_after)
+    return None
+
+
+def _copy_problem(problem: type[Problem], document: _ProblemDocument, retry_after: str | None) -> Problem:
+    if issubclass(problem, Unauthenticated):
+        return problem()
+    headers = {"retry-after": retry_after} if retry_after is not None and retry_after.isdecimal() else {}
+    return problem(errors=tuple(_read_faults(document)), headers=headers)
+
+
+def _read_faults(document: _ProblemDocument) -> Iterator[FieldError]:
+    """Yield the faults that have the right shape. A component names members and parameters, never their values."""
+    for each in document.errors[:ERRORS_MAX]:
+        with contextlib.suppress(msgspec.ValidationError):
+            fault = msgspec.convert(each, _Fault)
+            yield FieldError(fault.location, fault.pointer, fault.message)
+
+
+def _write_body(body: BaseModel | bytes | None) -> bytes | None:
+    return body.model_dump_json(by_alias=True).encode() if isinstance(body, BaseModel) else body
+
+
+def _write_query(query: BaseModel | Mapping[str, str] | None) -> Mapping[str, str | int] | None:
+    if isinstance(query, BaseModel):
+        return query.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return query or None

@@ -1,7 +1,7 @@
 """What every published shape is made of."""
 
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     BaseModel,
@@ -13,6 +13,9 @@ from pydantic import (
 )
 
 from soundmark.kit.timestamps import format_timestamp, parse_timestamp
+
+AudienceMode = Literal["demo", "contract", "self_service"]
+EntitledMode = Literal["contract", "self_service"]
 
 NO_CONTROL_CHARS: Final = r"^[^\x00-\x1f\x7f]*$"
 

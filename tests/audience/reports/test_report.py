@@ -27,12 +27,12 @@ from support.rival import Rival
 
 from soundmark.audience.domain.aggregation import Codes, tally
 from soundmark.audience.features.reports import service
-from soundmark.audience.problems import ReportTooLarge
 from soundmark.kit.postgres import Database, Tx
 from soundmark.kit.problems import DatabaseUnavailable
 from soundmark.kit.secret import Secret
 from soundmark.kit.timestamps import format_timestamp
 from soundmark.wire.audience_report import DIMENSION_MAX
+from soundmark.wire.private.problems import ReportTooLarge
 
 XR = [f"xr_{letter * 22}" for letter in "ABCDE"]
 CAMPAIGNS = ["cmp_" + "a" * 22, "cmp_" + "b" * 22]
@@ -491,16 +491,14 @@ async def test_without_a_second_connection_it_is_counted_on_one(
     assert (await read_report(integration)).json["events"] == 41
 
 
-async def test_a_report_that_nobody_waits_for_is_cancelled(
-    integration: AudienceIntegration, audience_rival: Rival, now: datetime, monkeypatch: pytest.MonkeyPatch
+async def test_a_report_ends_at_the_deadline_of_its_caller(
+    integration: AudienceIntegration, audience_rival: Rival, now: datetime
 ) -> None:
-    """Else those who gave up and asked again would stand in line behind their own questions, for ever."""
-    monkeypatch.setattr(service, "_NOBODY_WAITS_AFTER_S", 0.3)
+    """Otherwise callers that give up and ask again would queue behind their own requests for ever."""
     async with audience_rival.holding("LOCK TABLE measured_codes IN ACCESS EXCLUSIVE MODE"):
-        abandoned = await asyncio.gather(*(read_report(integration) for _ in range(4)))
+        given_up = await asyncio.gather(*(read_report(integration, timeout_ms=300) for _ in range(4)))
 
-    assert [refused(answer) for answer in abandoned] == [(503, "database_unavailable")] * 4
-    monkeypatch.undo()
+    assert [refused(answer) for answer in given_up] == [(503, "deadline_passed")] * 4
     assert (await read_report(integration)).json["period"]["to"] == format_timestamp(now)
 
 

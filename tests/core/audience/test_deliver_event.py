@@ -160,6 +160,7 @@ async def test_bytes_and_signature_arrive_as_they_were_sent(database_url: Secret
         assert b"x-svc-signature: sha256=" + signature in lines
         assert b"x-request-id: of-the-publisher" in lines
         assert b"authorization: bearer " + AUDIENCE_CREDENTIAL.encode() in lines
+        assert {b"x-svc-caller: soundmark-core", b"x-svc-timeout-ms: 1000"} <= set(lines)
         assert not any(line.startswith((b"cookie", b"x-forwarded-for")) for line in lines)
 
 

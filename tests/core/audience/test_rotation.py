@@ -16,7 +16,8 @@ from soundmark.core.channel.audience import PUSHED_AT_ONCE, AudienceChannel
 from soundmark.core.context import Context
 from soundmark.core.features.signing_keys import jobs, rotation, service
 from soundmark.core.features.signing_keys.service import KeyRefused
-from soundmark.kit.private_call import PrivateChannel
+from soundmark.core.problems import AudienceUnavailable
+from soundmark.kit.private_call import PrivateChannel, PrivateComponent
 from soundmark.kit.secret import Secret
 
 
@@ -46,7 +47,9 @@ def keys(work: Context) -> Keys:
 async def failing(request: pytest.FixtureRequest) -> AsyncIterator[AudienceChannel]:
     """A channel to an Audience that fails."""
     async with failing_audience(request.param) as url:
-        channel = AudienceChannel(PrivateChannel(url, Secret("c" * 16), timeout_s=1, bytes_max=8 * 1024 * 1024))
+        component = PrivateComponent("audience", url, Secret("c" * 16), AudienceUnavailable)
+        private = PrivateChannel(component, caller="soundmark-test", timeout_s=1, bytes_max=8 * 1024 * 1024)
+        channel = AudienceChannel(private)
         yield channel
         await channel.aclose()
 

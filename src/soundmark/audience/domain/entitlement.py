@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from soundmark.audience.domain.integration import EntitledMode
+from soundmark.wire.private.integrations import EntitlementTerms
+from soundmark.wire.shape import EntitledMode
 
 
 @dataclass(frozen=True, slots=True)
 class Entitlement:
-    """Core's entitlement as it was told last. `ends_at` None has no end; a smaller `revision` is an older one."""
+    """Core's entitlement as Core last sent it. `ends_at` None has no end; a smaller `revision` is an older one."""
 
     organization_id: str
     mode: EntitledMode
@@ -16,6 +17,11 @@ class Entitlement:
     ends_at: datetime | None
     revision: int
 
+    @classmethod
+    def from_terms(cls, organization_id: str, mode: EntitledMode, terms: EntitlementTerms) -> "Entitlement":
+        """Return the entitlement that has these terms."""
+        return cls(organization_id, mode, terms.monthly_event_quota, terms.ends_at, terms.revision)
+
     def holds(self, now: datetime) -> bool:
-        """Whether it is not over."""
+        """Return whether it has not ended."""
         return self.ends_at is None or now < self.ends_at

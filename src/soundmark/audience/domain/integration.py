@@ -1,24 +1,25 @@
-"""A publisher's source of measurements."""
+"""Integrations: what publishers measure with."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
+from soundmark.kit import base64url
 from soundmark.wire.audience_limits import DEMO_RETENTION_DAYS_MAX
+from soundmark.wire.private.parts import CoreKey
+from soundmark.wire.shape import AudienceMode
 
-Mode = Literal["demo", "contract", "self_service"]
-EntitledMode = Literal["contract", "self_service"]
 Status = Literal["active", "revoked"]
 QuotaKey: TypeAlias = tuple[str, str]  # An organisation and a mode, whose events share a monthly quota.
 
-MODES: Final[tuple[Mode, ...]] = ("demo", "contract", "self_service")
+MODES: Final[tuple[AudienceMode, ...]] = get_args(AudienceMode)
 PREVIOUS_KEY_KEPT: Final = timedelta(minutes=7)
 SECRET_PREFIX: Final = "xhm_"  # noqa: S105 - how each begins
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The project of an organisation that a question is about; what lies outside is not there."""
+    """The project of an organisation that a request is about; what lies outside it does not exist for the caller."""
 
     organization_id: str
     project_id: str
@@ -31,7 +32,7 @@ class Integration:
     id: str
     organization_id: str
     project_id: str
-    mode: Mode
+    mode: AudienceMode
     retention_days: int
     core_key_id: str
     created_at: datetime
@@ -40,7 +41,7 @@ class Integration:
 
     @property
     def status(self) -> Status:
-        """Revoked for ever, or active."""
+        """Active, or revoked for good."""
         return "active" if self.revoked_at is None else "revoked"
 
 
@@ -51,7 +52,12 @@ class TrustedKey:
     key_id: str
     public_key: bytes
 
+    @classmethod
+    def from_shape(cls, key: CoreKey) -> "TrustedKey":
+        """Return the key that Core sent."""
+        return cls(key.key_id, base64url.decode(key.public_key))
 
-def is_retention_of(mode: Mode, retention_days: int) -> bool:
-    """Return whether an integration of this mode may keep its data for so long."""
+
+def is_retention_of(mode: AudienceMode, retention_days: int) -> bool:
+    """Return whether an integration of this mode may keep its data for so many days."""
     return mode != "demo" or retention_days <= DEMO_RETENTION_DAYS_MAX

@@ -1,16 +1,14 @@
-"""What Core has done, once, however often it asks."""
+"""What Core has Audience do: once, however often it sends the request."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from soundmark.audience.domain.integration import Workspace
-
-OperationAction = Literal["create", "revoke", "rotate_secret", "change_retention", "replace_core_key"]
+from soundmark.wire.private.integrations import OperationAction
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """An operation as it is asked for; `integration_id` None where it makes one."""
+class RequestedOperation:
+    """A requested operation; `integration_id` is None if the operation creates the integration."""
 
     id: str
     action: OperationAction
@@ -20,7 +18,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation that was done. `answer` is the JSON text of what was answered, without any secret."""
+    """An operation that was done. `answer` is the JSON text of its response, without any secret."""
 
     id: str
     organization_id: str

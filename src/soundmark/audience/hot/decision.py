@@ -8,8 +8,8 @@ from typing import TypeAlias
 from soundmark.audience.domain.integration import QuotaKey
 from soundmark.audience.hot.delivery import DUPLICATE, RECORDED, Delivery, Outcome
 from soundmark.audience.hot.source import Source
-from soundmark.audience.problems import EventConflict, EventQuotaExceeded, ProofReplayed
 from soundmark.kit.months import month_of
+from soundmark.wire.private.problems import EventConflict, EventQuotaExceeded, ProofReplayed
 
 Pair: TypeAlias = tuple[int, str, date, int]
 

@@ -10,7 +10,6 @@ from prometheus_client import Counter
 from soundmark.audience.hot.delivery import DUPLICATE, RECORDED, Delivery, Outcome
 from soundmark.audience.hot.event import parse_body
 from soundmark.audience.hot.group import GroupCommit
-from soundmark.audience.problems import EventQuotaExceeded
 from soundmark.kit.closed_query import query_faults
 from soundmark.kit.entropy import Entropy
 from soundmark.kit.guard import holds_credential
@@ -28,6 +27,7 @@ from soundmark.kit.problems import (
 from soundmark.kit.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.secret import Secret
 from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER
+from soundmark.wire.private.problems import EventQuotaExceeded
 
 PATH: Final = "/v1/events"
 
@@ -36,7 +36,7 @@ _SIGNATURE: Final = re.compile(rb"sha256=([0-9A-Fa-f]{64})")
 _JSON: Final = b"application/json"
 _STATUS: Final = {RECORDED: 201, DUPLICATE: 200}
 _log: Final = structlog.get_logger()
-_outcomes: Final = Counter("soundmark_events_total", "Events that were delivered, by outcome.", ["outcome"])
+_outcomes: Final = Counter("soundmark_events_total", "Delivered events, by outcome.", ["outcome"])
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
@@ -45,7 +45,8 @@ class Ingest:
     """Receives events: reads the bytes, has them judged and stored, and writes the outcome.
 
     Senders are limited by their IP addresses, except a caller with one of `credentials`. That is Core, which forwards
-    events and limits their senders itself.
+    events and limits their senders itself. Core's deadline does not end the recording of an event: the publisher
+    delivers it again and finds it recorded.
     """
 
     def __init__(  # noqa: PLR0913 - wired once, in app

@@ -8,13 +8,13 @@ from typing import Final, NamedTuple
 
 from soundmark.audience.domain.retention import first_kept_day
 from soundmark.audience.hot.event import Event, Proof
-from soundmark.audience.problems import EntitlementRequired, IntegrationRevoked, ProofInvalid
 from soundmark.audience.store.ingestion import SourceRow
 from soundmark.kit import base64url
 from soundmark.kit.problems import InternalError, Problem, Unauthenticated
 from soundmark.kit.secret import Secret
 from soundmark.kit.signing import verifies
 from soundmark.wire.audience_limits import DEMO_EVENTS_MAX
+from soundmark.wire.private.problems import EntitlementRequired, IntegrationRevoked, ProofInvalid
 
 SKEW: Final = timedelta(minutes=2)  # API v1, "Audience measurement event" 4.
 PROOF_LIFE_MAX: Final = timedelta(minutes=5)

@@ -1,8 +1,8 @@
 """The table `entitlements`."""
 
 from soundmark.audience.domain.entitlement import Entitlement
-from soundmark.audience.domain.integration import EntitledMode
 from soundmark.kit.postgres import Tx
+from soundmark.wire.shape import EntitledMode
 
 
 async def insert_or_update_newer(tx: Tx, entitlement: Entitlement) -> None:

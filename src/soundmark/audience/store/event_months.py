@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from datetime import date
 
-from soundmark.audience.domain.integration import Mode
 from soundmark.kit.postgres import Tx
+from soundmark.wire.shape import AudienceMode
 
 
 @dataclass(frozen=True, slots=True)
 class _Month:
-    mode: Mode
+    mode: AudienceMode
     events: int
 
 
-async def count_events(tx: Tx, organization_id: str, *, first_day: date) -> dict[Mode, int]:
+async def count_events(tx: Tx, organization_id: str, *, first_day: date) -> dict[AudienceMode, int]:
     """Return the number of an organisation's events of one month by mode; a mode without any may be missing."""
     rows = await tx.all(
         _Month,

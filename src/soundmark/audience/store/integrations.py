@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from soundmark.audience.domain.integration import Integration, Mode, TrustedKey, Workspace
+from soundmark.audience.domain.integration import Integration, TrustedKey, Workspace
 from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Database, Tx
+from soundmark.wire.shape import AudienceMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class _Id:
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    mode: Mode
+    mode: AudienceMode
     count: int
 
 
@@ -238,7 +239,7 @@ async def update_previous_until(
     )
 
 
-async def count_unrevoked(tx: Tx, organization_id: str) -> dict[Mode, int]:
+async def count_unrevoked(tx: Tx, organization_id: str) -> dict[AudienceMode, int]:
     """Return the number of an organisation's unrevoked integrations by mode; a mode without any is missing."""
     rows = await tx.all(
         _Count,

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from datetime import date
 
 from soundmark.audience.domain.integration import Workspace
-from soundmark.audience.domain.legacy import LegacyCount
 from soundmark.kit.postgres import Tx
+from soundmark.wire.audience_report import LegacyDay
+from soundmark.wire.private.measurements import LegacyCount
 
 
 async def insert_or_update(tx: Tx, workspace: Workspace, counts: Sequence[LegacyCount]) -> None:
@@ -42,10 +43,10 @@ async def find_first_day(tx: Tx, workspace: Workspace) -> date | None:
     return day
 
 
-async def list_days(tx: Tx, workspace: Workspace, *, first: date, last: date, limit: int) -> list[LegacyCount]:
+async def list_days(tx: Tx, workspace: Workspace, *, first: date, last: date, limit: int) -> list[LegacyDay]:
     """Return up to `limit` counts of the days from `first` to `last`, inclusive, ascending."""
     return await tx.all(
-        LegacyCount,
+        LegacyDay,
         """
         SELECT day, events
           FROM legacy_days

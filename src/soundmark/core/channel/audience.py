@@ -1,245 +1,154 @@
 """The Audience component, in Core's words."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
-from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from soundmark.core.channel.audience_answers import (
-    CoreKeyRow,
-    IntegrationRow,
-    IntegrationRows,
-    LegacyDaysRow,
-    OperationRow,
-    PushedRow,
-    RetentionRow,
-    UsageRow,
-    WithSecretRow,
-    failed,
-    integration_of,
-    read,
-    read_whole,
-    with_secret_of,
-)
-from soundmark.core.domain.audience import (
-    AudienceMode,
-    CoreKey,
-    CoreKeyReplaced,
-    Entitlement,
-    Integration,
-    ModeUsage,
-    RetentionChanged,
-    Wanted,
-    WithSecret,
-    may_be_integration_id,
-)
-from soundmark.core.problems import (
-    EntitlementRequired,
-    IntegrationNotFound,
-    IntegrationRevoked,
-    ReportTooLarge,
-)
-from soundmark.kit import base64url
+from soundmark.core.domain.audience import Entitlement, IntegrationSecret, may_be_integration_id
+from soundmark.kit.ids import may_be_id
 from soundmark.kit.paging import Position
-from soundmark.kit.private_call import (
-    PROBLEM_TYPE,
-    Method,
-    PrivateAnswer,
-    PrivateCallFailed,
-    PrivateChannel,
-    Query,
-)
-from soundmark.kit.problems import NotFound, Problem
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.private_call import PrivateChannel, PrivateRequest
+from soundmark.kit.problems import NotFound
+from soundmark.kit.secret import Secret
+from soundmark.wire.audience_event import EventAnswer
 from soundmark.wire.audience_report import AudienceReport, LegacyReport
+from soundmark.wire.private import integrations as private
+from soundmark.wire.private import measurements
+from soundmark.wire.private.parts import CoreKey, ProjectQuery
+from soundmark.wire.private.problems import IntegrationNotFound
 
-# What Audience may declare, by code. Everything else that is not the agreed answer is a failure of Audience's.
-_DECLARED: Final[Mapping[str, type[Problem]]] = {
-    problem.code: problem
-    for problem in (EntitlementRequired, IntegrationNotFound, IntegrationRevoked, NotFound, ReportTooLarge)
-}
 PUSHED_AT_ONCE: Final = 500  # Integrations in one call: far from its deadline, and few calls for many of them.
 
 
 class AudienceChannel:
-    """Asks Audience, and has it change what Core's own audit log tells of.
+    """Reads from Audience, and makes the changes that Core's audit log has announced.
 
-    Of what is changed, `operation_id` is the id of the audit intent: Audience does it once, whatever is repeated. Every
-    method raises AudienceUnavailable when the component is down, late or answers what it should not; of a change it is
-    then not known whether it was made.
+    The `operation_id` of a change is the id of its audit intent: Audience makes the change once, however often it is
+    sent. Every method raises AudienceUnavailable if the component is down, late or breaks the private contract; after
+    that it is unknown whether a change was made.
     """
 
     def __init__(self, channel: PrivateChannel) -> None:
         self._channel: Final = channel
 
-    async def create_integration(  # noqa: PLR0913 - one argument for each fact of an integration
-        self,
-        organization_id: str,
-        project_id: str,
-        *,
-        mode: AudienceMode,
-        retention_days: int,
-        core_key: CoreKey,
-        entitlement: Entitlement | None,
-        operation_id: str,
-        request_id: str,
-    ) -> WithSecret:
-        """A new, active integration and its secret.
+    async def create_integration(
+        self, body: private.CreateIntegrationRequest, *, operation_id: str, request_id: str
+    ) -> IntegrationSecret:
+        """Create an active integration.
 
         Raises: EntitlementRequired.
         """
-        body = {
-            "organization_id": organization_id,
-            "project_id": project_id,
-            "mode": mode,
-            "retention_days": retention_days,
-            "core_key": _told_key(core_key),
-            "entitlement": None if entitlement is None else _told_entitlement(entitlement),
-        }
-        answer = await self._ask("POST", "/v1/integrations", body, operation_id=operation_id, request_id=request_id)
-        return with_secret_of(read(answer, WithSecretRow, HTTPStatus.CREATED), organization_id, project_id)
+        request = PrivateRequest(request_id=request_id, operation_id=operation_id, body=body)
+        created = await self._channel.call(private.CREATE_INTEGRATION, request)
+        return self._check_secret(
+            created, ProjectQuery(organization_id=body.organization_id, project_id=body.project_id)
+        )
 
     async def list_integrations(
-        self, organization_id: str, project_id: str, *, before: Position | None, limit: int, request_id: str
-    ) -> list[Integration]:
-        """Up to `limit` integrations of the project, newest first."""
-        query: dict[str, str | int | None] = {**_within(organization_id, project_id), "limit": limit}
-        if before is not None:
-            query |= {"before_at": format_timestamp(before.created_at), "before_id": before.id}
-        answer = await self._ask("GET", "/v1/integrations", query=query, request_id=request_id)
-        found = read(answer, IntegrationRows).data
-        return [integration_of(row, organization_id, project_id) for row in found]
+        self, project: ProjectQuery, *, before: Position | None, limit: int, request_id: str
+    ) -> list[private.IntegrationResponse]:
+        """List up to `limit` integrations of the project, newest first."""
+        query = private.IntegrationsQuery(
+            organization_id=project.organization_id,
+            project_id=project.project_id,
+            limit=limit,
+            before_at=None if before is None else before.created_at,
+            before_id=None if before is None else before.id,
+        )
+        request = PrivateRequest(request_id=request_id, query=query)
+        found = await self._channel.call(private.LIST_INTEGRATIONS, request)
+        return [self._check_tenant(each, project) for each in found.data]
 
     async def get_integration(
         self, organization_id: str, project_id: str, integration_id: str, *, request_id: str
-    ) -> Integration:
-        """One integration of the project.
+    ) -> private.IntegrationResponse:
+        """Return one integration of the project.
 
         Raises: IntegrationNotFound.
         """
-        answer = await self._ask(
-            "GET", _path(integration_id), query=_within(organization_id, project_id), request_id=request_id
-        )
-        return integration_of(read(answer, IntegrationRow), organization_id, project_id)
+        if not may_be_id(project_id):
+            raise IntegrationNotFound
+        project = ProjectQuery(organization_id=organization_id, project_id=project_id)
+        request = PrivateRequest(request_id=request_id, path=_path(integration_id), query=project)
+        return self._check_tenant(await self._channel.call(private.READ_INTEGRATION, request), project)
 
     async def revoke_integration(
-        self, organization_id: str, project_id: str, integration_id: str, *, operation_id: str, request_id: str
-    ) -> Integration:
-        """The integration, revoked.
+        self, project: ProjectQuery, integration_id: str, *, operation_id: str, request_id: str
+    ) -> private.IntegrationResponse:
+        """Revoke the integration and return it.
 
         Raises: IntegrationNotFound.
         """
-        answer = await self._ask(
-            "POST",
-            _path(integration_id, "/revoke"),
-            query=_within(organization_id, project_id),
-            operation_id=operation_id,
-            request_id=request_id,
-        )
-        return integration_of(read(answer, IntegrationRow), organization_id, project_id)
+        request = _change(project, integration_id, operation_id=operation_id, request_id=request_id)
+        return self._check_tenant(await self._channel.call(private.REVOKE_INTEGRATION, request), project)
 
     async def rotate_secret(
-        self, organization_id: str, project_id: str, integration_id: str, *, operation_id: str, request_id: str
-    ) -> WithSecret:
-        """The integration with another secret; the one before it counts no more.
+        self, project: ProjectQuery, integration_id: str, *, operation_id: str, request_id: str
+    ) -> IntegrationSecret:
+        """Give the integration another secret; the old one is rejected from then on.
 
         Raises: IntegrationNotFound; IntegrationRevoked.
         """
-        answer = await self._ask(
-            "POST",
-            _path(integration_id, "/secret"),
-            query=_within(organization_id, project_id),
-            operation_id=operation_id,
-            request_id=request_id,
-        )
-        return with_secret_of(read(answer, WithSecretRow), organization_id, project_id)
+        request = _change(project, integration_id, operation_id=operation_id, request_id=request_id)
+        return self._check_secret(await self._channel.call(private.ROTATE_SECRET, request), project)
 
-    async def change_retention(  # noqa: PLR0913 - whose, which, what and why
+    async def change_retention(
         self,
-        organization_id: str,
-        project_id: str,
+        project: ProjectQuery,
         integration_id: str,
+        body: private.ChangeRetentionRequest,
         *,
-        retention_days: int,
         operation_id: str,
         request_id: str,
-    ) -> RetentionChanged:
-        """The integration keeps what it measured for another number of days.
+    ) -> private.RetentionResponse:
+        """Make the integration keep its data for another number of days.
 
         Raises: IntegrationNotFound; IntegrationRevoked.
         """
-        answer = await self._ask(
-            "PATCH",
-            _path(integration_id, "/retention"),
-            {"retention_days": retention_days},
-            query=_within(organization_id, project_id),
-            operation_id=operation_id,
-            request_id=request_id,
-        )
-        changed = read(answer, RetentionRow)
-        return RetentionChanged(**msgspec.structs.asdict(changed))
+        request = _change(project, integration_id, body, operation_id=operation_id, request_id=request_id)
+        return await self._channel.call(private.CHANGE_RETENTION, request)
 
-    async def replace_core_key(  # noqa: PLR0913 - as above
-        self,
-        organization_id: str,
-        project_id: str,
-        integration_id: str,
-        *,
-        core_key: CoreKey,
-        operation_id: str,
-        request_id: str,
-    ) -> CoreKeyReplaced:
-        """The integration trusts `core_key`, and the one before it for seven more minutes.
+    async def replace_core_key(
+        self, project: ProjectQuery, integration_id: str, body: CoreKey, *, operation_id: str, request_id: str
+    ) -> private.CoreKeyResponse:
+        """Make the integration trust a key, and its previous key for seven more minutes.
 
         Raises: IntegrationNotFound; IntegrationRevoked.
         """
-        answer = await self._ask(
-            "POST",
-            _path(integration_id, "/core-key"),
-            _told_key(core_key),
-            query=_within(organization_id, project_id),
-            operation_id=operation_id,
-            request_id=request_id,
-        )
-        replaced = read(answer, CoreKeyRow)
-        return CoreKeyReplaced(replaced.integration_id, replaced.core_key_id)
+        request = _change(project, integration_id, body, operation_id=operation_id, request_id=request_id)
+        return await self._channel.call(private.REPLACE_CORE_KEY, request)
 
     async def has_applied(self, operation_id: str, *, request_id: str) -> bool:
-        """Whether the operation was carried out."""
+        """Return whether the operation was carried out."""
+        request = PrivateRequest(request_id=request_id, path={"operation_id": operation_id})
         try:
-            answer = await self._ask("GET", f"/v1/operations/{operation_id}", request_id=request_id)
+            applied = await self._channel.call(private.READ_OPERATION, request)
         except NotFound:
             return False
-        if read(answer, OperationRow).id != operation_id:
-            raise failed("other_operation")
+        if applied.id != operation_id:
+            raise self._channel.fail("other_operation")
         return True
 
     async def put_entitlement(self, organization_id: str, entitlement: Entitlement, *, request_id: str) -> None:
-        """Audience knows this entitlement, or a later one."""
-        path = f"/v1/entitlements/{organization_id}/{entitlement.mode}"
-        answer = await self._ask("PUT", path, _told_entitlement(entitlement), request_id=request_id)
-        if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
-            raise failed("refused", answer.status)
+        """Send an entitlement, of which Audience keeps the latest revision."""
+        path = {"organization_id": organization_id, "mode": entitlement.mode}
+        request = PrivateRequest(request_id=request_id, path=path, body=entitlement.terms())
+        await self._channel.call(private.PUT_ENTITLEMENT, request)
 
-    async def usage(self, organization_id: str, month: str, *, request_id: str) -> list[ModeUsage]:
-        """What was measured in `month`, such as 2026-11, by mode; a mode of which there is nothing is left out."""
-        query = {"organization_id": organization_id, "month": month}
-        answer = await self._ask("GET", "/v1/usage", query=query, request_id=request_id)
-        return [ModeUsage(row.mode, row.events, row.active_integrations) for row in read(answer, UsageRow).modes]
+    async def read_usage(self, organization_id: str, month: str, *, request_id: str) -> list[measurements.ModeUsage]:
+        """Return what was measured in `month`, such as 2026-11, in every mode."""
+        query = measurements.UsageQuery(organization_id=organization_id, month=month)
+        request = PrivateRequest(request_id=request_id, query=query)
+        return (await self._channel.call(measurements.READ_USAGE, request)).modes
 
-    async def push_core_key(
-        self, core_key: CoreKey, *, still_signs: str | None, after: str | None, limit: int, request_id: str
-    ) -> tuple[int, str | None]:
-        """The next `limit` integrations trust `core_key`: how many they are, and behind which one to go on.
+    async def push_core_key(self, body: private.TrustEverywhereRequest, *, request_id: str) -> tuple[int, str | None]:
+        """Make the next integrations trust a key; return how many they are, and the last of them.
 
-        The second is None when there are no more.
+        The second is None if there are no more.
         """
-        body = {**_told_key(core_key), "still_signs": still_signs, "after": after, "limit": limit}
-        pushed = read(await self._ask("POST", "/v1/core-keys", body, request_id=request_id), PushedRow)
-        if pushed.next is not None and pushed.next == after:
-            raise failed("no_progress")
+        request = PrivateRequest(request_id=request_id, body=body)
+        pushed = await self._channel.call(private.TRUST_EVERYWHERE, request)
+        if pushed.next is not None and pushed.next == body.after:
+            raise self._channel.fail("no_progress")
         return len(pushed.data), pushed.next
 
     async def push_everywhere(
@@ -250,158 +159,124 @@ class AudienceChannel:
         request_id: str,
         tell: Callable[[int], None] | None = None,
     ) -> int:
-        """Every integration that is not revoked trusts `core_key`; how many they are. `tell` hears how many so far.
+        """Make every integration that is not revoked trust `core_key`; return how many. `tell` gets the count so far.
 
-        Safe to repeat, which is what to do after an interruption. The key that `still_signs` is trusted for seven
-        minutes from now on, however long ago an integration was told of the one that comes.
+        Safe to repeat after an interruption. The key that `still_signs` is trusted for seven minutes from now on,
+        however long ago an integration got the new key.
         """
         count, after = 0, None
         while True:
-            pushed, after = await self.push_core_key(
-                core_key, still_signs=still_signs, after=after, limit=PUSHED_AT_ONCE, request_id=request_id
+            body = private.TrustEverywhereRequest(
+                key_id=core_key.key_id,
+                public_key=core_key.public_key,
+                after=after,
+                limit=PUSHED_AT_ONCE,
+                still_signs=still_signs,
             )
-            count += pushed
+            pushed_count, after = await self.push_core_key(body, request_id=request_id)
+            count += pushed_count
             if tell is not None:
                 tell(count)
             if after is None:
                 return count
 
-    async def report(
-        self, organization_id: str, project_id: str, integration_id: str, wanted: Wanted, *, request_id: str
+    async def read_report(
+        self, integration_id: str, query: measurements.ReportQuery, *, request_id: str
     ) -> AudienceReport:
-        """What the integration measured.
+        """Return what the integration measured.
 
         Raises: IntegrationNotFound; ReportTooLarge.
         """
-        if not may_be_integration_id(integration_id):
-            raise IntegrationNotFound
-        answer = await self._ask(
-            "GET",
-            f"/v1/reports/{integration_id}",
-            query={
-                **_within(organization_id, project_id),
-                **_told_period(wanted.from_at, wanted.to_at),
-                "campaign_id": wanted.campaign_id,
-                "xr_id": wanted.xr_id,
-            },
-            request_id=request_id,
-        )
-        report = read_whole(answer, AudienceReport)
-        told = (report.integration_id, report.filters.campaign_id, report.filters.xr_id, report.period.to)
-        if told != (integration_id, wanted.campaign_id, wanted.xr_id, wanted.to_at):
-            raise failed("other_report")
+        request = PrivateRequest(request_id=request_id, path=_path(integration_id), query=query)
+        report = await self._channel.call(measurements.READ_REPORT, request)
+        stated = (report.integration_id, report.filters.campaign_id, report.filters.xr_id, report.period.to)
+        if stated != (integration_id, query.campaign_id, query.xr_id, query.to_at):
+            raise self._channel.fail("other_report")
         return report
 
-    async def put_legacy_days(
-        self, organization_id: str, project_id: str, days: Mapping[date, int], *, request_id: str
-    ) -> None:
-        """Each of these days has this count, all of them or none; repeating it is safe."""
-        body = {
-            "organization_id": organization_id,
-            "project_id": project_id,
-            "days": [{"day": day.isoformat(), "events": events} for day, events in days.items()],
-        }
-        answer = await self._ask("PUT", "/v1/legacy-days", body, request_id=request_id)
-        if read(answer, LegacyDaysRow).days != len(days):
-            raise failed("other_days")
+    async def put_legacy_days(self, body: measurements.PutLegacyDaysRequest, *, request_id: str) -> None:
+        """Set the counts of all these days, or of none; safe to repeat."""
+        request = PrivateRequest(request_id=request_id, body=body)
+        if (await self._channel.call(measurements.PUT_LEGACY_DAYS, request)).days != len(body.days):
+            raise self._channel.fail("other_days")
 
-    async def legacy_report(
-        self,
-        organization_id: str,
-        project_id: str,
-        *,
-        from_at: datetime | None,
-        to_at: datetime,
-        request_id: str,
-    ) -> LegacyReport:
-        """What was counted in the project before XR v1.
+    async def read_legacy_report(self, query: measurements.LegacyReportQuery, *, request_id: str) -> LegacyReport:
+        """Return what was counted in the project before XR v1.
 
         Raises: ReportTooLarge.
         """
-        query = {**_within(organization_id, project_id), **_told_period(from_at, to_at)}
-        answer = await self._ask("GET", "/v1/legacy-report", query=query, request_id=request_id)
-        report = read_whole(answer, LegacyReport)
-        if (report.organization_id, report.project_id, report.period.to) != (organization_id, project_id, to_at):
-            raise failed("other_report")
+        request = PrivateRequest(request_id=request_id, query=query)
+        report = await self._channel.call(measurements.READ_LEGACY_REPORT, request)
+        stated = (report.organization_id, report.project_id, report.period.to)
+        if stated != (query.organization_id, query.project_id, query.to_at):
+            raise self._channel.fail("other_report")
         return report
 
     async def forward_event(
         self, body: bytes, headers: Mapping[str, str], *, unknown_parameters: Sequence[str], request_id: str
-    ) -> PrivateAnswer:
-        """Return what Audience answers to an event, whatever it is, as long as it is a JSON object."""
+    ) -> EventAnswer:
+        """Forward an event as it came, with these headers, and return what became of it.
+
+        `unknown_parameters` are the names in its query string, which Audience refuses after judging the signature.
+
+        Raises: the problems of `DELIVER_EVENT`.
+        """
         query = dict.fromkeys(unknown_parameters, "")
-        try:
-            answer = await self._channel.forward("/v1/events", body, headers, query=query, request_id=request_id)
-            answer.json_object()
-        except PrivateCallFailed as error:
-            raise failed(error.reason) from None
-        return answer
+        request = PrivateRequest(request_id=request_id, query=query, body=body, headers=headers)
+        response = await self._channel.fetch(measurements.DELIVER_EVENT, request)
+        event = self._channel.read(EventAnswer, response.body)
+        if response.status != measurements.EVENT_STATUSES[event.status]:
+            raise self._channel.fail("malformed")
+        return event
 
     async def is_ready(self) -> bool:
-        """Whether the component is ready."""
+        """Return whether the component is ready."""
         return await self._channel.is_ready()
 
     async def aclose(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._channel.aclose()
 
-    async def _ask(  # noqa: PLR0913 - one argument for each part of a request
-        self,
-        method: Method,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        query: Query | None = None,
-        request_id: str,
-        operation_id: str | None = None,
-    ) -> PrivateAnswer:
-        """The answer, unless it declares a problem.
+    def _check_tenant(
+        self, integration: private.IntegrationResponse, project: ProjectQuery
+    ) -> private.IntegrationResponse:
+        """Return the integration, which must belong to this project.
 
-        Raises: the declared problem; AudienceUnavailable.
+        Raises: AudienceUnavailable.
         """
-        try:
-            answer = await self._channel.send(
-                method,
-                path,
-                body,
-                query=query,
-                request_id=request_id,
-                operation_id=operation_id,
-            )
-            if answer.media_type == PROBLEM_TYPE:
-                declared = _DECLARED.get(str(answer.json_object().get("code")))
-                if declared is not None and answer.status == declared.kind:
-                    raise declared
-        except PrivateCallFailed as error:
-            raise failed(error.reason) from None
-        return answer
+        tenant = (integration.organization_id, integration.project_id)
+        if tenant != (project.organization_id, project.project_id) or not may_be_integration_id(integration.id):
+            raise self._channel.fail("of_another_tenant")
+        return integration
+
+    def _check_secret(self, response: private.IntegrationSecretResponse, project: ProjectQuery) -> IntegrationSecret:
+        """Return the integration, as `_check_tenant` does, and its secret, which must be there.
+
+        Raises: AudienceUnavailable.
+        """
+        if response.hmac_secret is None:
+            raise self._channel.fail("without_secret")
+        return IntegrationSecret(self._check_tenant(response.integration, project), Secret(response.hmac_secret))
 
 
-def _path(integration_id: str, rest: str = "") -> str:
-    """The path of one integration.
+def _path(integration_id: str) -> dict[str, str]:
+    """Return what names one integration in a path.
 
-    Raises: IntegrationNotFound for what is no id, and so cannot be one's.
+    Raises: IntegrationNotFound for a text that cannot be an integration's id.
     """
     if not may_be_integration_id(integration_id):
         raise IntegrationNotFound
-    return f"/v1/integrations/{integration_id}{rest}"
+    return {"integration_id": integration_id}
 
 
-def _told_period(from_at: datetime | None, to_at: datetime) -> dict[str, str | None]:
-    return {"from": None if from_at is None else format_timestamp(from_at), "to": format_timestamp(to_at)}
-
-
-def _within(organization_id: str, project_id: str) -> dict[str, str]:
-    return {"organization_id": organization_id, "project_id": project_id}
-
-
-def _told_key(core_key: CoreKey) -> dict[str, str]:
-    return {"key_id": core_key.key_id, "public_key": base64url.encode(core_key.public_key)}
-
-
-def _told_entitlement(entitlement: Entitlement) -> dict[str, Any]:
-    return {
-        "monthly_event_quota": entitlement.monthly_event_quota,
-        "ends_at": entitlement.ends_at and format_timestamp(entitlement.ends_at),
-        "revision": entitlement.revision,
-    }
+def _change(
+    project: ProjectQuery,
+    integration_id: str,
+    body: private.ChangeRetentionRequest | CoreKey | None = None,
+    *,
+    operation_id: str,
+    request_id: str,
+) -> PrivateRequest:
+    return PrivateRequest(
+        request_id=request_id, operation_id=operation_id, path=_path(integration_id), query=project, body=body
+    )

@@ -3,49 +3,38 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
-from http import HTTPStatus
-from typing import Final, Literal
+from typing import Final
 
-import structlog
+from soundmark.kit.private_call import PrivateChannel, PrivateRequest
+from soundmark.wire.private.audio import RENDER, Protocol, RenderRequest
 
-from soundmark.core.problems import AudioUnavailable
-from soundmark.kit.private_call import PrivateCallFailed, PrivateChannel
-
-Protocol = Literal[3, 4, 5]
-
-WAV_TYPE: Final = "audio/wav"
-_AHEAD_COUNT: Final = 4  # Of one row of frames: while one is rendered, others are on their way to and from there.
-_OF_ROWS_COUNT: Final = 16  # Of all rows: a quarter of the component's queue. The rest is for who asks for one WAV.
-_log: Final = structlog.get_logger()
+_AHEAD_COUNT: Final = 4  # Of one row of frames: while one is rendered, others travel to the component and back.
+_OF_ROWS_COUNT: Final = 16  # Of all rows: a quarter of the component's queue. The rest is for requests for one WAV.
 
 
 class AudioChannel:
-    """Renders frames by asking the audio component."""
+    """Renders frames by calling the audio component."""
 
     def __init__(self, channel: PrivateChannel) -> None:
         self._channel: Final = channel
         self._of_rows: Final = asyncio.Semaphore(_OF_ROWS_COUNT)
 
     async def render(self, frame: str, protocol: Protocol, *, request_id: str) -> bytes:
-        """The WAV of one frame: mono, 48 kHz, 16-bit PCM.
+        """Return the WAV of one frame: mono, 48 kHz, 16-bit PCM.
 
-        Raises: AudioUnavailable when the component is down, late or busy, and for any answer that is no WAV.
+        Raises: AudioUnavailable if the component is down, late or busy, and for any response that is not a WAV.
         """
-        try:
-            answer = await self._channel.post("/render", {"frame": frame, "protocol": protocol}, request_id=request_id)
-        except PrivateCallFailed as error:
-            _log.warning("audio_call_failed", reason=error.reason)
-            raise AudioUnavailable from None
-        is_wav = answer.media_type == WAV_TYPE and answer.body[:4] == b"RIFF" and answer.body[8:12] == b"WAVE"
-        if answer.status != HTTPStatus.OK or not is_wav:
-            _log.warning("audio_call_failed", reason="refused", status=answer.status)
-            raise AudioUnavailable
-        return answer.body
+        body = RenderRequest(frame=frame, protocol=protocol)
+        response = await self._channel.fetch(RENDER, PrivateRequest(request_id=request_id, body=body))
+        wav = response.body
+        if wav[:4] != b"RIFF" or wav[8:12] != b"WAVE":
+            raise self._channel.fail("malformed")
+        return wav
 
     async def render_row(
         self, frames: Iterable[str], protocol: Protocol, *, request_id: str
     ) -> AsyncGenerator[bytes, None]:
-        """The WAVs of many frames in their order, a few of them rendered ahead. To be closed by whoever takes them.
+        """Yield the WAVs of many frames in their order, a few of them rendered ahead. The consumer must close it.
 
         Raises: AudioUnavailable, as `render` does for each.
         """
@@ -67,9 +56,9 @@ class AudioChannel:
             return await self.render(frame, protocol, request_id=request_id)
 
     async def is_ready(self) -> bool:
-        """Whether the component is ready."""
+        """Return whether the component is ready."""
         return await self._channel.is_ready()
 
     async def aclose(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._channel.aclose()

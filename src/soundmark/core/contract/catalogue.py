@@ -1,4 +1,4 @@
-"""Every problem that Core can answer, by its code."""
+"""Every problem that Core can raise, by its code."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -7,10 +7,11 @@ from typing import Final
 from soundmark.core import problems as core
 from soundmark.kit import paging, problems
 from soundmark.kit.problems import Problem
+from soundmark.wire.private import problems as private
 
 
 def _problems() -> Iterator[type[Problem]]:
-    for module in (problems, paging, core):
+    for module in (problems, paging, core, private):
         for member in vars(module).values():
             if isinstance(member, type) and issubclass(member, Problem) and member is not Problem:
                 yield member

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from soundmark.core.contract.example_reports import example_legacy_report, example_report
 from soundmark.core.domain.api_key import ApiKey
-from soundmark.core.domain.audience import CoreKeyReplaced, Integration, RetentionChanged, WithSecret
+from soundmark.core.domain.audience import IntegrationSecret
 from soundmark.core.domain.audit import AuditEntry
 from soundmark.core.domain.audit_chain import Verification
 from soundmark.core.domain.campaign import Campaign, Stopped, Summary
@@ -51,6 +51,7 @@ from soundmark.kit.secret import Secret
 from soundmark.kit.signing import SigningKey
 from soundmark.settings.registry import CONFIGURATION, CREDENTIALS, PlatformFallbacks
 from soundmark.wire.audience_event import EventAnswer
+from soundmark.wire.private.integrations import CoreKeyResponse, IntegrationResponse, RetentionResponse
 
 # The secret half of the example key is public: it signs nothing but examples and test vectors.
 EXAMPLE_KEY: Final = SigningKey.from_seed("sig_c2lnbmluZy1rZXktZXhh", bytes(range(32)))
@@ -97,16 +98,24 @@ _API_KEY: Final = ApiKey(
 )
 _CALLER: Final = ServerKey(_API_KEY.id, _ORGANIZATION.id, _PROJECT.id, frozenset(_API_KEY.scopes), digest=b"")
 _API_KEY_SECRET: Final = Secret("xak_" + "ZXhhbXBsZS1vZi1hLXNlY3JldC10aGF0LW9wZW5zLW4")
-_INTEGRATION: Final = Integration(
+_INTEGRATION: Final = IntegrationResponse(
     id="int_c3R1ZGlvLW1lYXN1cmVtZW",
     organization_id=_ORGANIZATION.id,
     project_id=_PROJECT.id,
     mode="contract",
     retention_days=90,
+    status="active",
     core_key_id=EXAMPLE_KEY.key_id,
     created_at=ISSUED_AT,
     secret_rotated_at=None,
     revoked_at=None,
+)
+_RETENTION: Final = RetentionResponse(
+    integration_id=_INTEGRATION.id,
+    previous_retention_days=90,
+    retention_days=30,
+    deleted_events=41_203,
+    deleted_integrity_days=60,
 )
 _HMAC_SECRET: Final = Secret("xhm_" + "ZXhhbXBsZS1vZi1hLXNlY3JldC10aGF0LXNpZ25zLWV")
 _EVENT_ID: Final = "evt_b25lLXNvdW5kLWhlYXJkLW"
@@ -241,14 +250,18 @@ def examples() -> dict[str, Any]:
         "archive_campaign": campaign_view(replace(_CAMPAIGN, archived_at=_STOPPED_AT)),
         "stop_campaign": stopped_view(Stopped(replace(_CAMPAIGN, archived_at=_STOPPED_AT), revoked_count=60)),
         "summarise_campaign": campaign_summary_view(_SUMMARY),
-        "create_integration": with_secret_view(WithSecret(_INTEGRATION, _HMAC_SECRET)),
+        "create_integration": with_secret_view(IntegrationSecret(_INTEGRATION, _HMAC_SECRET)),
         "list_integrations": IntegrationPage(data=[integration_view(_INTEGRATION)], next_cursor=None),
-        "revoke_integration": integration_view(replace(_INTEGRATION, revoked_at=_LATER)),
-        "rotate_integration_secret": with_secret_view(
-            WithSecret(replace(_INTEGRATION, secret_rotated_at=_LATER), _HMAC_SECRET)
+        "revoke_integration": integration_view(
+            _INTEGRATION.model_copy(update={"status": "revoked", "revoked_at": _LATER})
         ),
-        "change_integration_retention": retention_view(RetentionChanged(_INTEGRATION.id, 90, 30, 41_203, 60)),
-        "replace_integration_core_key": core_key_view(CoreKeyReplaced(_INTEGRATION.id, EXAMPLE_KEY.key_id)),
+        "rotate_integration_secret": with_secret_view(
+            IntegrationSecret(_INTEGRATION.model_copy(update={"secret_rotated_at": _LATER}), _HMAC_SECRET)
+        ),
+        "change_integration_retention": retention_view(_RETENTION),
+        "replace_integration_core_key": core_key_view(
+            CoreKeyResponse(integration_id=_INTEGRATION.id, core_key_id=EXAMPLE_KEY.key_id)
+        ),
         "read_audience_report": example_report(_INTEGRATION.id, _CAMPAIGN.id, code.xr_id, _MIDNIGHT),
         "read_legacy_report": example_legacy_report(_ORGANIZATION.id, _PROJECT.id, _MIDNIGHT),
         "deliver_event": EventAnswer(event_id=_EVENT_ID, status="recorded"),

@@ -2,8 +2,9 @@
 
 from datetime import datetime
 
-from soundmark.core.domain.audience import EntitledMode, Entitlement
+from soundmark.core.domain.audience import Entitlement
 from soundmark.kit.postgres import Tx
+from soundmark.wire.shape import EntitledMode
 
 
 async def find(tx: Tx, organization_id: str, mode: EntitledMode) -> Entitlement | None:

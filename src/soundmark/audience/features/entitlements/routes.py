@@ -3,25 +3,33 @@
 from fastapi import APIRouter
 
 from soundmark.audience.domain.entitlement import Entitlement
-from soundmark.audience.domain.integration import EntitledMode
-from soundmark.audience.edge import Ctx, OrganizationPath
-from soundmark.audience.features.entitlements import service
-from soundmark.audience.features.entitlements.wire import EntitlementView, PutEntitlement, entitlement_view
+from soundmark.audience.edge import Ctx, OrganizationPath, serve
+from soundmark.audience.store import entitlements
 from soundmark.kit.http import JsonRoute
+from soundmark.wire.private.integrations import PUT_ENTITLEMENT, EntitlementResponse, EntitlementTerms
+from soundmark.wire.shape import EntitledMode
 
 router = APIRouter(route_class=JsonRoute)
 
 
-@router.put("/v1/entitlements/{organization_id}/{mode}")
+@serve(router, PUT_ENTITLEMENT)
 async def put_entitlement(
-    ctx: Ctx, organization_id: OrganizationPath, mode: EntitledMode, body: PutEntitlement
-) -> EntitlementView:
-    """Take over an entitlement of Core's."""
-    told = Entitlement(
-        organization_id=organization_id,
-        mode=mode,
-        monthly_event_quota=body.monthly_event_quota,
-        ends_at=body.ends_at,
-        revision=body.revision,
+    ctx: Ctx, organization_id: OrganizationPath, mode: EntitledMode, body: EntitlementTerms
+) -> EntitlementResponse:
+    """Keep an organisation's entitlement, unless a later revision is already here; return the one that is kept.
+
+    Repeated, late and reordered requests all end alike.
+
+    Source: API v1, "States and transitions", entitlements; contract, section 6.
+    """
+    async with ctx.db.transaction() as tx:
+        await entitlements.insert_or_update_newer(tx, Entitlement.from_terms(organization_id, mode, body))
+        kept = await entitlements.find(tx, organization_id, mode)
+    assert kept is not None, "one was just put there, or was there already"
+    return EntitlementResponse(
+        organization_id=kept.organization_id,
+        mode=kept.mode,
+        monthly_event_quota=kept.monthly_event_quota,
+        ends_at=kept.ends_at,
+        revision=kept.revision,
     )
-    return entitlement_view(await service.put_entitlement(ctx, told))

@@ -1,7 +1,7 @@
 """Commands on integrations. Each mutation is an operation of Core's: done once, and answered the same ever after."""
 
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
+from datetime import date, datetime
 from typing import Final
 
 from soundmark.audience.context import Context
@@ -10,84 +10,82 @@ from soundmark.audience.domain.integration import (
     PREVIOUS_KEY_KEPT,
     SECRET_PREFIX,
     Integration,
-    Mode,
     TrustedKey,
     Workspace,
     is_retention_of,
 )
-from soundmark.audience.domain.operation import Asked
+from soundmark.audience.domain.operation import RequestedOperation
 from soundmark.audience.domain.retention import first_kept_day
-from soundmark.audience.features.integrations.wire import (
-    CoreKeyReplaced,
-    IntegrationView,
-    RetentionChanged,
-    WithSecret,
-    integration_view,
-)
-from soundmark.audience.problems import EntitlementRequired, IntegrationNotFound, IntegrationRevoked
 from soundmark.audience.secrets import seal_hmac_secret
-from soundmark.audience.steps import once
+from soundmark.audience.steps import idempotency
 from soundmark.audience.store import entitlements, integrations, retention
+from soundmark.kit.deadline import outlive_deadline
 from soundmark.kit.ids import may_be_id, mint, mint_secret
 from soundmark.kit.paging import Position
 from soundmark.kit.postgres import Tx
 from soundmark.kit.problems import FieldError, ValidationFailed
 from soundmark.kit.secret import Secret
 from soundmark.wire.audience_limits import DEMO_RETENTION_DAYS_MAX
+from soundmark.wire.private.integrations import (
+    CoreKeyResponse,
+    CreateIntegrationRequest,
+    IntegrationResponse,
+    IntegrationSecretResponse,
+    IntegrationsQuery,
+    IntegrationsResponse,
+    RetentionResponse,
+)
+from soundmark.wire.private.parts import CoreKey
+from soundmark.wire.private.problems import EntitlementRequired, IntegrationNotFound, IntegrationRevoked
+from soundmark.wire.shape import AudienceMode
 
-# Above the longest deletion of one day that can be thought of: ten million events take some twenty seconds.
+# Longer than any deletion of one day: ten million events take some twenty seconds.
 _CUT_STATEMENT_TIMEOUT_S: Final = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a new integration is to be. `entitlement` is Core's, None for a demo."""
+async def create_integration(
+    ctx: Context, operation: RequestedOperation, request: CreateIntegrationRequest
+) -> IntegrationSecretResponse:
+    """Create an integration that trusts the key of the request, and reveal its secret this once.
 
-    mode: Mode
-    retention_days: int
-    core_key: TrustedKey
-    entitlement: Entitlement | None
+    Core's entitlement is kept too, unless a later one is already known here.
 
-
-async def create_integration(ctx: Context, asked: Asked, wanted: Wanted) -> WithSecret:
-    """A new integration exists, which trusts the key that it was made with; its secret is answered this once.
-
-    Core's entitlement is kept with it, unless a later one is known here already.
-
-    Raises: ValidationFailed for a demo that keeps too long; EntitlementRequired where another mode has none that holds;
-        OperationConflict.
+    Raises: ValidationFailed for a demo that keeps its data too long; EntitlementRequired if no entitlement of the mode
+        holds; OperationConflict.
     Source: API v1, "Audience control"; contract, section 6.
     """
-    _require_retention(wanted.mode, wanted.retention_days)
+    _require_retention(request.mode, request.retention_days)
     secret = Secret(mint_secret(ctx.entropy, SECRET_PREFIX))
     async with ctx.db.transaction() as tx:
-        done = await once.recall(tx, asked, WithSecret)
+        done = await idempotency.find_response(tx, operation, IntegrationSecretResponse)
         if done is not None:
             return done
-        if wanted.entitlement is not None:
-            await entitlements.insert_or_update_newer(tx, wanted.entitlement)
+        if request.entitlement is not None and request.mode != "demo":
+            received = Entitlement.from_terms(request.organization_id, request.mode, request.entitlement)
+            await entitlements.insert_or_update_newer(tx, received)
         now = ctx.clock.now()
-        await _require_entitlement(tx, asked.workspace.organization_id, wanted.mode, now=now)
+        await _require_entitlement(tx, request.organization_id, request.mode, now=now)
         integration = Integration(
             id=mint(ctx.entropy, "int_"),
-            organization_id=asked.workspace.organization_id,
-            project_id=asked.workspace.project_id,
-            mode=wanted.mode,
-            retention_days=wanted.retention_days,
-            core_key_id=wanted.core_key.key_id,
+            organization_id=request.organization_id,
+            project_id=request.project_id,
+            mode=request.mode,
+            retention_days=request.retention_days,
+            core_key_id=request.core_key.key_id,
             created_at=now,
             secret_rotated_at=None,
             revoked_at=None,
         )
         sealed_secret = seal_hmac_secret(ctx.sealer, integration.id, secret)
-        await integrations.insert(tx, integration, sealed_secret=sealed_secret, core_key=wanted.core_key)
-        answer = WithSecret(integration=integration_view(integration), hmac_secret=None)
-        await once.note(tx, asked, integration.id, answer, now=now)
-    return WithSecret(integration=answer.integration, hmac_secret=secret.reveal())
+        core_key = TrustedKey.from_shape(request.core_key)
+        await integrations.insert(tx, integration, sealed_secret=sealed_secret, core_key=core_key)
+        response = IntegrationSecretResponse(integration=describe(integration), hmac_secret=None)
+        await idempotency.save_response(tx, operation, integration.id, response, now=now)
+    return IntegrationSecretResponse(integration=response.integration, hmac_secret=secret.reveal())
 
 
-async def read_integration(ctx: Context, workspace: Workspace, integration_id: str) -> Integration:
-    """One integration of the project.
+async def read_integration(ctx: Context, workspace: Workspace, integration_id: str) -> IntegrationResponse:
+    """Read one integration of the project.
 
     Raises: IntegrationNotFound.
     """
@@ -97,143 +95,172 @@ async def read_integration(ctx: Context, workspace: Workspace, integration_id: s
         integration = await integrations.find(tx, workspace, integration_id)
     if integration is None:
         raise IntegrationNotFound
-    return integration
+    return describe(integration)
 
 
-async def list_integrations(
-    ctx: Context, workspace: Workspace, *, before: Position | None, limit: int
-) -> list[Integration]:
-    """Up to `limit` integrations of the project, revoked ones too, newest first."""
+async def list_integrations(ctx: Context, query: IntegrationsQuery) -> IntegrationsResponse:
+    """List a page of a project's integrations, newest first, revoked ones too."""
+    workspace = Workspace(query.organization_id, query.project_id)
+    before = None
+    if query.before_at is not None and query.before_id is not None:
+        before = Position(query.before_at, query.before_id)
     async with ctx.db.transaction() as tx:
-        return await integrations.list_newest_first(tx, workspace, before=before, limit=limit)
+        found = await integrations.list_newest_first(tx, workspace, before=before, limit=query.limit)
+    return IntegrationsResponse(data=[describe(integration) for integration in found])
 
 
-async def revoke_integration(ctx: Context, asked: Asked) -> IntegrationView:
-    """The integration records nothing any more from this moment on; what it recorded stays reportable.
+async def revoke_integration(ctx: Context, operation: RequestedOperation) -> IntegrationResponse:
+    """Revoke an integration: it records nothing from now on; what it recorded stays reportable.
 
-    One that is revoked already is answered unchanged.
+    An integration that is already revoked is answered unchanged.
 
     Raises: IntegrationNotFound; OperationConflict.
     Source: API v1, "States and transitions", Audience integration.
     """
     async with ctx.db.transaction() as tx:
-        done = await once.recall(tx, asked, IntegrationView)
+        done = await idempotency.find_response(tx, operation, IntegrationResponse)
         if done is not None:
             return done
-        integration = await _lock(tx, asked)
+        integration = await _lock(tx, operation)
         now = ctx.clock.now()
         if integration.revoked_at is None:
-            await integrations.update_revoked(tx, asked.workspace, integration.id, now=now)
+            await integrations.update_revoked(tx, operation.workspace, integration.id, now=now)
             integration = replace(integration, revoked_at=now)
-        answer = integration_view(integration)
-        await once.note(tx, asked, integration.id, answer, now=now)
-    return answer
+        response = describe(integration)
+        await idempotency.save_response(tx, operation, integration.id, response, now=now)
+    return response
 
 
-async def rotate_secret(ctx: Context, asked: Asked) -> WithSecret:
-    """The integration has another HMAC secret, answered this once; the one before is good for nothing any more.
+async def rotate_secret(ctx: Context, operation: RequestedOperation) -> IntegrationSecretResponse:
+    """Replace the HMAC secret of an integration, and reveal the new one this once; the old one is rejected at once.
 
     Raises: IntegrationNotFound; IntegrationRevoked; OperationConflict.
     Source: API v1, "Audience control".
     """
     secret = Secret(mint_secret(ctx.entropy, SECRET_PREFIX))
     async with ctx.db.transaction() as tx:
-        done = await once.recall(tx, asked, WithSecret)
+        done = await idempotency.find_response(tx, operation, IntegrationSecretResponse)
         if done is not None:
             return done
-        integration = await _lock_active(tx, asked)
+        integration = await _lock_active(tx, operation)
         now = ctx.clock.now()
         sealed_secret = seal_hmac_secret(ctx.sealer, integration.id, secret)
-        await integrations.update_secret(tx, asked.workspace, integration.id, sealed_secret=sealed_secret, now=now)
+        await integrations.update_secret(tx, operation.workspace, integration.id, sealed_secret=sealed_secret, now=now)
         integration = replace(integration, secret_rotated_at=now)
-        answer = WithSecret(integration=integration_view(integration), hmac_secret=None)
-        await once.note(tx, asked, integration.id, answer, now=now)
-    return WithSecret(integration=answer.integration, hmac_secret=secret.reveal())
+        response = IntegrationSecretResponse(integration=describe(integration), hmac_secret=None)
+        await idempotency.save_response(tx, operation, integration.id, response, now=now)
+    return IntegrationSecretResponse(integration=response.integration, hmac_secret=secret.reveal())
 
 
-async def change_retention(ctx: Context, asked: Asked, *, retention_days: int) -> RetentionChanged:
-    """The integration keeps its data for so long; what lies outside is deleted and counted exactly, all or nothing.
+async def change_retention(ctx: Context, operation: RequestedOperation, *, retention_days: int) -> RetentionResponse:
+    """Change how long an integration keeps its data; delete and count exactly what is older, all or nothing.
 
-    Keeping longer brings nothing back. What was remembered to tell replays by follows with the daily retention.
+    A longer retention restores nothing. What tells replays apart follows with the daily retention. The deletion of
+    years of events goes on after Core's deadline, since it would otherwise never end; Core learns of it later.
 
-    Raises: IntegrationNotFound; IntegrationRevoked; ValidationFailed for a demo that would keep too long;
+    Raises: IntegrationNotFound; IntegrationRevoked; ValidationFailed for a demo that would keep its data too long;
         OperationConflict.
     Source: API v1, "Audience control".
     """
+    outlive_deadline()
     async with ctx.db.transaction(statement_timeout_s=_CUT_STATEMENT_TIMEOUT_S) as tx:
-        done = await once.recall(tx, asked, RetentionChanged)
+        done = await idempotency.find_response(tx, operation, RetentionResponse)
         if done is not None:
             return done
         await retention.hold(tx)
-        integration = await _lock_active(tx, asked)
+        integration = await _lock_active(tx, operation)
         _require_retention(integration.mode, retention_days)
-        await integrations.update_retention(tx, asked.workspace, integration.id, retention_days=retention_days)
+        await integrations.update_retention(tx, operation.workspace, integration.id, retention_days=retention_days)
         now = ctx.clock.now()
-        number = await integrations.get_number(tx, asked.workspace, integration.id)
+        number = await integrations.get_number(tx, operation.workspace, integration.id)
         kept_from = first_kept_day(now, retention_days)
-        deleted_events = 0
-        # A day at a time: no statement is long, however much a year holds.
-        day = await retention.find_day(tx, number, after=None, before=kept_from)
-        while day is not None:
-            deleted_events += await retention.delete_events_of(tx, number, day=day)
-            day = await retention.find_day(tx, number, after=day, before=kept_from)
-        answer = RetentionChanged(
+        response = RetentionResponse(
             integration_id=integration.id,
             previous_retention_days=integration.retention_days,
             retention_days=retention_days,
-            deleted_events=deleted_events,
+            deleted_events=await _delete_events(tx, number, before=kept_from),
             deleted_integrity_days=await retention.delete_integrity_days(tx, number, before=kept_from),
         )
-        await once.note(tx, asked, integration.id, answer, now=now)
-    return answer
+        await idempotency.save_response(tx, operation, integration.id, response, now=now)
+    return response
 
 
-async def replace_core_key(ctx: Context, asked: Asked, *, core_key: TrustedKey) -> CoreKeyReplaced:
-    """The integration trusts `core_key`, and for seven more minutes the one before it; no other changes.
+async def replace_core_key(ctx: Context, operation: RequestedOperation, *, core_key: CoreKey) -> CoreKeyResponse:
+    """Make one integration trust `core_key`, and its previous key for seven more minutes.
 
-    One that trusts it already stays as it is.
+    An integration that already trusts the key stays as it is.
 
     Raises: IntegrationNotFound; IntegrationRevoked; OperationConflict.
     Source: API v1, "Audience control"; "Audience measurement event", 8.
     """
     async with ctx.db.transaction() as tx:
-        done = await once.recall(tx, asked, CoreKeyReplaced)
+        done = await idempotency.find_response(tx, operation, CoreKeyResponse)
         if done is not None:
             return done
-        integration = await _lock_active(tx, asked)
+        integration = await _lock_active(tx, operation)
         now = ctx.clock.now()
-        await integrations.update_core_key(tx, [integration.id], core_key, previous_until=now + PREVIOUS_KEY_KEPT)
-        answer = CoreKeyReplaced(integration_id=integration.id, core_key_id=core_key.key_id)
-        await once.note(tx, asked, integration.id, answer, now=now)
-    return answer
+        trusted = TrustedKey.from_shape(core_key)
+        await integrations.update_core_key(tx, [integration.id], trusted, previous_until=now + PREVIOUS_KEY_KEPT)
+        response = CoreKeyResponse(integration_id=integration.id, core_key_id=core_key.key_id)
+        await idempotency.save_response(tx, operation, integration.id, response, now=now)
+    return response
 
 
-async def _lock(tx: Tx, asked: Asked) -> Integration:
-    identity = asked.integration_id
+def describe(integration: Integration) -> IntegrationResponse:
+    """Return the response that shows one integration."""
+    return IntegrationResponse(
+        id=integration.id,
+        organization_id=integration.organization_id,
+        project_id=integration.project_id,
+        mode=integration.mode,
+        retention_days=integration.retention_days,
+        status=integration.status,
+        core_key_id=integration.core_key_id,
+        created_at=integration.created_at,
+        secret_rotated_at=integration.secret_rotated_at,
+        revoked_at=integration.revoked_at,
+    )
+
+
+async def _lock(tx: Tx, operation: RequestedOperation) -> Integration:
+    identity = operation.integration_id
     if identity is None or not may_be_id(identity):
         raise IntegrationNotFound
-    integration = await integrations.lock(tx, asked.workspace, identity)
+    integration = await integrations.lock(tx, operation.workspace, identity)
     if integration is None:
         raise IntegrationNotFound
     return integration
 
 
-async def _lock_active(tx: Tx, asked: Asked) -> Integration:
-    integration = await _lock(tx, asked)
+async def _lock_active(tx: Tx, operation: RequestedOperation) -> Integration:
+    integration = await _lock(tx, operation)
     if integration.revoked_at is not None:
         raise IntegrationRevoked
     return integration
 
 
-def _require_retention(mode: Mode, retention_days: int) -> None:
+def _require_retention(mode: AudienceMode, retention_days: int) -> None:
     if not is_retention_of(mode, retention_days):
         message = f"must be at most {DEMO_RETENTION_DAYS_MAX} for a demo"
         raise ValidationFailed(errors=(FieldError("body", "/retention_days", message),))
 
 
-async def _require_entitlement(tx: Tx, organization_id: str, mode: Mode, *, now: datetime) -> None:
+async def _require_entitlement(tx: Tx, organization_id: str, mode: AudienceMode, *, now: datetime) -> None:
     if mode == "demo":
         return
     entitlement = await entitlements.find(tx, organization_id, mode)
     if entitlement is None or not entitlement.holds(now):
         raise EntitlementRequired
+
+
+async def _delete_events(tx: Tx, number: int, *, before: date) -> int:
+    """Delete and count the events of every day that precedes `before`.
+
+    A day at a time, so that no statement is long, however much a year holds.
+    """
+    deleted_count = 0
+    day = await retention.find_day(tx, number, after=None, before=before)
+    while day is not None:
+        deleted_count += await retention.delete_events_of(tx, number, day=day)
+        day = await retention.find_day(tx, number, after=day, before=before)
+    return deleted_count

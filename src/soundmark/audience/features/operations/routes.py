@@ -1,35 +1,38 @@
 """The route of operations."""
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from soundmark.audience.domain.operation import OperationAction
-from soundmark.audience.edge import Ctx
-from soundmark.audience.features.operations import service
+from soundmark.audience.edge import Ctx, serve
+from soundmark.audience.store import operations
 from soundmark.kit.http import JsonRoute
-from soundmark.wire.shape import Wire
+from soundmark.kit.ids import may_be_id
+from soundmark.kit.problems import NotFound
+from soundmark.wire.private.integrations import READ_OPERATION, OperationResponse
 
 router = APIRouter(route_class=JsonRoute)
 
 
-class OperationView(Wire):
-    """What was done. `answer` is what was answered, without any secret."""
+@serve(router, READ_OPERATION)
+async def read_operation(ctx: Ctx, operation_id: Annotated[str, Path(max_length=1024)]) -> OperationResponse:
+    """Read what was done under an operation id; wait for an operation in progress.
 
-    id: str
-    organization_id: str
-    project_id: str
-    integration_id: str
-    action: OperationAction
-    answer: dict[str, Any]
+    NotFound means that it has not been done yet. A request that is still on its way may do it later, so only a caller
+    that knows of none can conclude that it never will be done.
 
-
-@router.get("/v1/operations/{operation_id}")
-async def read_operation(ctx: Ctx, operation_id: Annotated[str, Path(max_length=1024)]) -> OperationView:
-    """Read what was done for an operation id."""
-    operation = await service.read_operation(ctx, operation_id)
-    return OperationView(
+    Raises: NotFound.
+    Source: API v1, "Lifecycle audit intents".
+    """
+    if not may_be_id(operation_id):
+        raise NotFound
+    async with ctx.db.transaction() as tx:
+        await operations.lock(tx, operation_id)
+        operation = await operations.find(tx, operation_id)
+    if operation is None:
+        raise NotFound
+    return OperationResponse(
         id=operation.id,
         organization_id=operation.organization_id,
         project_id=operation.project_id,

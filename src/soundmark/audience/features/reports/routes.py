@@ -2,19 +2,19 @@
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from soundmark.audience.edge import Ctx, IntegrationPath, InWorkspaceIfNamed
+from soundmark.audience.domain.integration import Workspace
+from soundmark.audience.edge import Ctx, IntegrationPath, serve
 from soundmark.audience.features.reports import service
-from soundmark.audience.features.reports.service import Wanted
 from soundmark.audience.features.reports.wire import report_view
 from soundmark.kit.http import JsonRoute
 from soundmark.kit.negotiation import preferred
-from soundmark.kit.problems import NotAcceptable
+from soundmark.kit.problems import FieldError, NotAcceptable, ValidationFailed
 from soundmark.wire.audience_report import report_csv
-from soundmark.wire.shape import CampaignId, Timestamp, XrId
+from soundmark.wire.private.measurements import READ_REPORT, ReportQuery
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -23,28 +23,28 @@ _CSV: Final = "text/csv"
 _VARY: Final = {"vary": "Accept"}
 
 
-async def _wanted(
-    from_at: Annotated[Timestamp | None, Query(alias="from")] = None,
-    to_at: Annotated[Timestamp | None, Query(alias="to")] = None,
-    campaign_id: Annotated[CampaignId | None, Query()] = None,
-    xr_id: Annotated[XrId | None, Query()] = None,
-) -> Wanted:
-    return Wanted(from_at, to_at, campaign_id, xr_id)
-
-
-@router.get("/v1/reports/{integration_id}")
+@serve(router, READ_REPORT)
 async def read_report(
-    request: Request,
-    ctx: Ctx,
-    workspace: InWorkspaceIfNamed,
-    integration_id: IntegrationPath,
-    wanted: Annotated[Wanted, Depends(_wanted)],
+    request: Request, ctx: Ctx, integration_id: IntegrationPath, query: Annotated[ReportQuery, Query()]
 ) -> Response:
-    """Read what an integration measured, as JSON or as CSV: of a project, or for the administration of any."""
+    """Read what an integration measured, as JSON or as CSV: of one project, or of any for the administration."""
     media_type = preferred(request.headers.getlist("accept"), (_JSON, _CSV))
     if media_type is None:
         raise NotAcceptable(f"This can be answered as {_JSON} and {_CSV}.")
-    workspace = workspace or await service.workspace_of(ctx, integration_id)
-    report = report_view(await service.read_report(ctx, workspace, integration_id, wanted), wanted)
+    workspace = _find_workspace(query) or await service.get_workspace(ctx, integration_id)
+    report = report_view(await service.read_report(ctx, workspace, integration_id, query), query)
     content = report.model_dump_json().encode() if media_type == _JSON else report_csv(report)
     return Response(content, media_type=media_type, headers=_VARY)
+
+
+def _find_workspace(query: ReportQuery) -> Workspace | None:
+    """Return the project that the query names; None if it names none.
+
+    Raises: ValidationFailed if it names only an organisation or only a project.
+    """
+    if query.organization_id is not None and query.project_id is not None:
+        return Workspace(query.organization_id, query.project_id)
+    if query.organization_id is None and query.project_id is None:
+        return None
+    missing = "organization_id" if query.organization_id is None else "project_id"
+    raise ValidationFailed(errors=(FieldError("query", f"/{missing}", "must be there, as the other one is"),))

@@ -1,4 +1,4 @@
-"""The question what an integration measured."""
+"""Counting what an integration measured."""
 
 import asyncio
 import contextlib
@@ -13,38 +13,28 @@ from soundmark.audience.context import Context
 from soundmark.audience.domain.aggregation import TOKEN_MIN, Codes, Tally, ranges_of_tokens, tally
 from soundmark.audience.domain.integration import Integration, Workspace
 from soundmark.audience.domain.retention import first_kept_day
-from soundmark.audience.problems import IntegrationNotFound, ReportTooLarge
 from soundmark.audience.store import integrations, reports
 from soundmark.audience.store.reports import DAY_MS, CodeNames, IntegrityCounts, Span
 from soundmark.kit.ids import may_be_id
 from soundmark.kit.postgres import Tx
 from soundmark.kit.problems import DatabaseUnavailable, FieldError, ValidationFailed
 from soundmark.wire.audience_report import DIMENSION_MAX
+from soundmark.wire.private.measurements import ReportQuery
+from soundmark.wire.private.problems import IntegrationNotFound, ReportTooLarge
 
-# Events that are counted at once: 32 bytes each, a few times over. Fewer would cost more searches in the index.
+# Events that are counted together: 32 bytes each, a few times over. Fewer would cost more searches in the index.
 _AT_ONCE: Final = 250_000
 # The first range is this share of all tokens, and says how many the others have to be.
 _SAMPLES: Final = 256
 _SAMPLED: Final = (TOKEN_MIN, TOKEN_MIN + 2**64 // _SAMPLES - 1)
 _RANGES_MAX: Final = 100_000
-_NOBODY_WAITS_AFTER_S: Final = 60.0  # The longest deadline that a private call may have (API v1, "Limits").
 # No event occurs later than this from now: receivers' clocks may be ahead by minutes.
 _AHEAD_MAX: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a report is to be about; None takes everything, back to the start of retention and up to now."""
-
-    from_at: datetime | None = None
-    to_at: datetime | None = None
-    campaign_id: str | None = None
-    xr_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
-    """What was counted, from `from_at` up to `to_at`. `names` has every Code that is counted, by its place in `codes`.
+    """The counts from `from_at` up to `to_at`. `names` has every Code that was counted, by its place in `codes`.
 
     Every dimension has at most `DIMENSION_MAX` entries.
     """
@@ -58,8 +48,8 @@ class Report:
     integrity_days: list[IntegrityCounts]
 
 
-async def workspace_of(ctx: Context, integration_id: str) -> Workspace:
-    """Whose an integration is, for the administration, which asks without knowing.
+async def get_workspace(ctx: Context, integration_id: str) -> Workspace:
+    """Return the project of an integration, for the administration, which does not know it.
 
     Raises: IntegrationNotFound; DatabaseUnavailable.
     """
@@ -71,38 +61,35 @@ async def workspace_of(ctx: Context, integration_id: str) -> Workspace:
     return workspace
 
 
-async def read_report(ctx: Context, workspace: Workspace, integration_id: str, wanted: Wanted) -> Report:
+async def read_report(ctx: Context, workspace: Workspace, integration_id: str, query: ReportQuery) -> Report:
     """Count what an integration of the project recorded, as of one moment, whether it is revoked or not.
 
-    What has aged out is not counted, deleted or not.
+    Events older than the retention are not counted, deleted or not. The caller's deadline ends the counting, so that
+    callers who give up and ask again do not queue behind their own requests.
 
-    Raises: IntegrationNotFound; ReportTooLarge; ValidationFailed where the period does not begin before it ends;
-        DatabaseUnavailable, also where whoever asked has given up long ago.
+    Raises: IntegrationNotFound; ReportTooLarge; ValidationFailed unless the period begins before it ends;
+        DatabaseUnavailable.
     Source: API v1, "Report rules"; contract, section 6, "Report".
     """
     if not may_be_id(integration_id):
         raise IntegrationNotFound
-    try:
-        async with asyncio.timeout(_NOBODY_WAITS_AFTER_S):
-            # Few at once: each takes two connections and two processors, and others want some of both.
-            async with ctx.report_turns.turn(workspace.organization_id), ctx.db.snapshot() as tx:
-                return await _counted(ctx, tx, workspace, integration_id, wanted)
-    except TimeoutError:
-        raise DatabaseUnavailable from None
+    # Few at a time: each takes two connections and two processors, and other requests need some of both.
+    async with ctx.report_turns.turn(workspace.organization_id), ctx.db.snapshot() as tx:
+        return await _count(ctx, tx, workspace, integration_id, query)
 
 
-async def _counted(ctx: Context, tx: Tx, workspace: Workspace, integration_id: str, wanted: Wanted) -> Report:
+async def _count(ctx: Context, tx: Tx, workspace: Workspace, integration_id: str, query: ReportQuery) -> Report:
     integration = await integrations.find(tx, workspace, integration_id)
     if integration is None:
         raise IntegrationNotFound
     now = ctx.clock.now()
-    from_at, to_at = _period(wanted, integration, now)
+    from_at, to_at = _period(query, integration, now)
     kept_from = _midnight(first_kept_day(now, integration.retention_days))
     span = _span(max(from_at, kept_from), min(to_at, now + _AHEAD_MAX))
     number = await integrations.get_number(tx, workspace, integration_id)
     await reports.keep_to_index(tx)
-    codes = await reports.get_codes(tx, number, campaign_id=wanted.campaign_id, xr_id=wanted.xr_id)
-    is_narrowed = wanted.campaign_id is not None or wanted.xr_id is not None
+    codes = await reports.get_codes(tx, number, campaign_id=query.campaign_id, xr_id=query.xr_id)
+    is_narrowed = query.campaign_id is not None or query.xr_id is not None
     counted = await _Counting(ctx, tx, number, span, codes, is_narrowed=is_narrowed).all()
     _refuse_too_large(counted)
     return Report(
@@ -128,7 +115,7 @@ class _Counting:
     is_narrowed: bool
 
     async def all(self) -> Tally:
-        """All that is to be counted, a range of tokens at a time, many of them on two connections."""
+        """Count all events, a range of tokens at a time; many ranges on two connections."""
         if not len(self.codes.numbers):
             return tally([], days_count=self._days_count(), codes=self.codes)
         sample = await self._of_range(self.tx, _SAMPLED)
@@ -138,7 +125,7 @@ class _Counting:
         async with contextlib.AsyncExitStack() as stack:
             readers = [self.tx]
             if count > 1:
-                # Alone it takes longer, and comes to the same.
+                # One connection takes longer, with the same result.
                 with contextlib.suppress(DatabaseUnavailable):
                     second = await stack.enter_async_context(self.ctx.db.beside(self.tx))
                     await reports.keep_to_index(second)
@@ -147,7 +134,7 @@ class _Counting:
         return sum(tallies, start=sample)
 
     async def _of_ranges(self, tx: Tx, ranges: Iterator[tuple[int, int]]) -> Tally:
-        """Those of `ranges` that nobody else has taken when it is their turn."""
+        """Count those of `ranges` that the other connection has not taken."""
         total = tally([], days_count=self._days_count(), codes=self.codes)
         for tokens in ranges:
             total += await self._of_range(tx, tokens)
@@ -163,7 +150,7 @@ class _Counting:
 
 
 async def _all_of(counting: list[Coroutine[Any, Any, Tally]]) -> list[Tally]:
-    """The result of each; where one fails, all of them have ended when that is raised."""
+    """Return the result of each; if one fails, end all of them before raising that failure."""
     tasks = [asyncio.create_task(one) for one in counting]
     try:
         return await asyncio.gather(*tasks)
@@ -173,26 +160,26 @@ async def _all_of(counting: list[Coroutine[Any, Any, Tally]]) -> list[Tally]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _period(wanted: Wanted, integration: Integration, now: datetime) -> tuple[datetime, datetime]:
-    """What the report says that it covers.
+def _period(query: ReportQuery, integration: Integration, now: datetime) -> tuple[datetime, datetime]:
+    """Return the period that the report states.
 
-    Without an end up to now; without a beginning from the start of retention, or, of a time that has aged out as a
-    whole, from where retention began at its end.
+    Without an end it ends now. Without a beginning it begins with the retention, or, if all of it precedes the
+    retention, where the retention began at its end.
 
-    Raises: ValidationFailed where it does not begin before it ends.
+    Raises: ValidationFailed unless it begins before it ends.
     """
-    to_at = wanted.to_at or now.replace(microsecond=now.microsecond // 1000 * 1000)
+    to_at = query.to_at or now.replace(microsecond=now.microsecond // 1000 * 1000)
     kept_from = _midnight(first_kept_day(now, integration.retention_days))
     if kept_from >= to_at:
         kept_from = _midnight(first_kept_day(to_at, integration.retention_days))
-    from_at = wanted.from_at or kept_from
+    from_at = query.from_at or kept_from
     if from_at >= to_at:
         raise ValidationFailed(errors=(FieldError("query", "/from", "must precede the end of the period"),))
     return from_at, to_at
 
 
 def _span(from_at: datetime, to_at: datetime) -> Span:
-    """The days that are read, for the moments from `from_at` up to `to_at`."""
+    """Return the days to read for the moments from `from_at` up to `to_at`."""
     last_day, to_ms = to_at.date(), _ms_of_day(to_at)
     if to_ms == 0:
         last_day, to_ms = last_day - timedelta(days=1), DAY_MS
@@ -208,7 +195,7 @@ def _ms_of_day(moment: datetime) -> int:
 
 
 def _refuse_too_large(counted: Tally) -> None:
-    """Refuse a report of which a dimension has more entries than it may hold.
+    """Refuse a report with a dimension that has too many entries.
 
     Raises: ReportTooLarge.
     """
@@ -218,7 +205,7 @@ def _refuse_too_large(counted: Tally) -> None:
 
 
 async def _names(tx: Tx, integration: int, codes: Codes, counted: Tally) -> dict[int, CodeNames]:
-    """What is at each place that was counted at."""
+    """Return the Code at each place that has a count."""
     places = {*counted.by_code.keys(), *counted.by_campaign.keys()}
     places_of = {int(codes.numbers[place]): place for place in places}
     found = await reports.list_code_names(tx, integration, list(places_of))

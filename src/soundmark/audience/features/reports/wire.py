@@ -1,4 +1,4 @@
-"""What is answered of a report."""
+"""The response of a report."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -8,7 +8,7 @@ import numpy as np
 
 from soundmark.audience.domain.aggregation import NO_COUNTRY, Numbers, Reached
 from soundmark.audience.domain.packing import RECEIVER_CLASSES, country_code
-from soundmark.audience.features.reports.service import Report, Wanted
+from soundmark.audience.features.reports.service import Report
 from soundmark.wire.audience_report import (
     AudienceReport,
     CampaignCounts,
@@ -22,14 +22,15 @@ from soundmark.wire.audience_report import (
     ReportFilters,
     XrCodeCounts,
 )
+from soundmark.wire.private.measurements import ReportQuery
 
 _DECIMALS: Final = 4
 
 
-def report_view(report: Report, wanted: Wanted) -> AudienceReport:
-    """What is answered of one report.
+def report_view(report: Report, query: ReportQuery) -> AudienceReport:
+    """Return the response that shows one report.
 
-    Each dimension but the days descends by events and then ascends by its key; what has no key comes first.
+    Each dimension except the days descends by events and then ascends by its key; entries without a key come first.
     """
     counted, names = report.counted, report.names
     days = [
@@ -58,7 +59,7 @@ def report_view(report: Report, wanted: Wanted) -> AudienceReport:
         integration_id=report.integration.id,
         mode=report.integration.mode,
         period=Period.model_validate({"from": report.from_at, "to": report.to_at}),
-        filters=ReportFilters(campaign_id=wanted.campaign_id, xr_id=wanted.xr_id),
+        filters=ReportFilters(campaign_id=query.campaign_id, xr_id=query.xr_id),
         events=counted.events,
         estimated_reach=counted.tokens,
         average_frequency=round(counted.events / counted.tokens, _DECIMALS) if counted.tokens else 0.0,
@@ -73,13 +74,13 @@ def report_view(report: Report, wanted: Wanted) -> AudienceReport:
 
 
 def _counted(counts: Numbers) -> Iterator[tuple[int, int]]:
-    """Each key that was counted, ascending, and how often."""
+    """Yield each key that was counted, ascending, and how often."""
     for key in np.flatnonzero(counts):
         yield int(key), int(counts[key])
 
 
 def _reached(reached: Reached) -> Iterator[tuple[int, int, int]]:
-    """Each key that has events, ascending; its events and its reach."""
+    """Yield each key that has events, ascending, with its events and its reach."""
     for key, events in _counted(reached.events):
         yield key, events, int(reached.tokens[key])
 

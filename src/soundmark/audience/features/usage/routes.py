@@ -5,39 +5,26 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from soundmark.audience.domain.integration import Mode
-from soundmark.audience.edge import Ctx, OrganizationQuery
-from soundmark.audience.features.usage import service
+from soundmark.audience.domain.integration import MODES
+from soundmark.audience.edge import Ctx, serve
+from soundmark.audience.store import event_months, integrations
 from soundmark.kit.http import JsonRoute
-from soundmark.wire.shape import Wire
+from soundmark.wire.private.measurements import READ_USAGE, ModeUsage, UsageQuery, UsageResponse
 
 router = APIRouter(route_class=JsonRoute)
 
 
-class ModeUsageView(Wire):
-    """What one mode used, and how many of its integrations are active."""
+@serve(router, READ_USAGE)
+async def read_usage(ctx: Ctx, query: Annotated[UsageQuery, Query()]) -> UsageResponse:
+    """Read what an organisation used in a month, in every mode, as of one moment.
 
-    mode: Mode
-    events: int
-    active_integrations: int
-
-
-class UsageView(Wire):
-    """A month's usage of one organisation, of every mode."""
-
-    modes: list[ModeUsageView]
-
-
-@router.get("/v1/usage")
-async def read_usage(
-    ctx: Ctx,
-    organization_id: OrganizationQuery,
-    month: Annotated[str, Query(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])$")],
-) -> UsageView:
-    """Read what an organisation used in a month."""
-    used = await service.read_usage(ctx, organization_id, first_day=date.fromisoformat(f"{month}-01"))
-    return UsageView(
-        modes=[
-            ModeUsageView(mode=one.mode, events=one.events, active_integrations=one.active_integrations) for one in used
-        ]
-    )
+    Source: API v1, "Usage".
+    """
+    first_day = date.fromisoformat(f"{query.month}-01")
+    async with ctx.db.snapshot() as tx:
+        events = await event_months.count_events(tx, query.organization_id, first_day=first_day)
+        active = await integrations.count_unrevoked(tx, query.organization_id)
+    modes = [
+        ModeUsage(mode=mode, events=events.get(mode, 0), active_integrations=active.get(mode, 0)) for mode in MODES
+    ]
+    return UsageResponse(modes=modes)

@@ -7,7 +7,6 @@ import structlog
 from procrastinate import App
 
 from soundmark.core.context import Context
-from soundmark.core.domain.audience import EntitledMode
 from soundmark.core.domain.audit import FinalOutcome, Intent, IntentAction
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.steps.entitlement import PROJECT_ENTITLEMENT
@@ -16,10 +15,11 @@ from soundmark.core.store import audit as entries
 from soundmark.kit.jobs import UNTIL_DONE
 from soundmark.kit.paging import Position
 from soundmark.kit.postgres import EVERY_TENANT
+from soundmark.wire.shape import EntitledMode
 
 SETTLE: Final = "settle_audit_intents"
 SETTLED_AFTER: Final = timedelta(minutes=1)  # Whoever asked has an answer by then, or never will: the longest deadline.
-# What was asked may be under way in Audience after Core gave up: for as long as its statements may take there.
+# A deletion may go on in Audience after Core gave up, for as long as its statements may take there.
 NOT_DONE_AFTER: Final = timedelta(minutes=5)
 _AT_ONCE: Final = 100
 _FAILED_IN_A_ROW_MAX: Final = 3  # Each may take the whole deadline.

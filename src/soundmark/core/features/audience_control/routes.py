@@ -23,13 +23,11 @@ from soundmark.core.features.audience_control.wire import (
 )
 from soundmark.core.problems import (
     AudienceUnavailable,
-    EntitlementRequired,
-    IntegrationNotFound,
-    IntegrationRevoked,
     ProjectNotFound,
     ResourceDeletionInProgress,
 )
 from soundmark.kit.paging import LIMIT_DEFAULT, InvalidCursor
+from soundmark.wire.private.problems import EntitlementRequired, IntegrationNotFound, IntegrationRevoked
 
 operations = Operations("Audience")
 

@@ -19,21 +19,14 @@ import structlog
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.audience import (
-    AudienceMode,
-    CoreKey,
-    CoreKeyReplaced,
     Entitlement,
-    Integration,
-    RetentionChanged,
-    WithSecret,
+    IntegrationSecret,
     may_be_integration_id,
 )
 from soundmark.core.domain.audit import FinalOutcome, Intent, IntentAction
 from soundmark.core.domain.scope import TenantScope
 from soundmark.core.problems import (
     AudienceUnavailable,
-    EntitlementRequired,
-    IntegrationNotFound,
     ProjectNotFound,
     ResourceDeletionInProgress,
 )
@@ -47,6 +40,16 @@ from soundmark.kit.postgres import Tx
 from soundmark.kit.problems import FieldError, Problem, ValidationFailed
 from soundmark.kit.signing import PublicKey
 from soundmark.wire.audience_limits import DEMO_RETENTION_DAYS_MAX
+from soundmark.wire.private.integrations import (
+    ChangeRetentionRequest,
+    CoreKeyResponse,
+    CreateIntegrationRequest,
+    IntegrationResponse,
+    RetentionResponse,
+)
+from soundmark.wire.private.parts import CoreKey, ProjectQuery
+from soundmark.wire.private.problems import EntitlementRequired, IntegrationNotFound
+from soundmark.wire.shape import AudienceMode
 
 _log: Final = structlog.get_logger()
 
@@ -72,7 +75,7 @@ class Target:
 
 async def create_integration(
     ctx: RequestContext, scope: TenantScope, wanted: NewIntegration, *, request_id: str
-) -> WithSecret:
+) -> IntegrationSecret:
     """A new, active integration of the project exists; its HMAC secret is in the answer and nowhere else.
 
     It trusts the key that Core signs with. Where a rotation is about to replace that one it trusts the coming one, and
@@ -97,23 +100,22 @@ async def create_integration(
             project_id=wanted.project_id,
             metadata={"mode": wanted.mode, "retention_days": wanted.retention_days},
         )
-    creating = ctx.audience.create_integration(
-        scope.organization_id,
-        wanted.project_id,
+    request = CreateIntegrationRequest(
+        organization_id=scope.organization_id,
+        project_id=wanted.project_id,
         mode=wanted.mode,
         retention_days=wanted.retention_days,
         core_key=key,
-        entitlement=entitlement,
-        operation_id=intent.id,
-        request_id=request_id,
+        entitlement=None if entitlement is None else entitlement.terms(),
     )
+    creating = ctx.audience.create_integration(request, operation_id=intent.id, request_id=request_id)
     created, trusted = await _carried_out(ctx, intent, _caught_up(ctx, key, creating, request_id))
-    return replace(created, integration=replace(created.integration, core_key_id=trusted.key_id))
+    return replace(created, integration=created.integration.model_copy(update={"core_key_id": trusted.key_id}))
 
 
 async def list_integrations(  # noqa: PLR0913 - whose, from where and how many
     ctx: RequestContext, scope: TenantScope, project_id: str, *, before: Position | None, limit: int, request_id: str
-) -> Page[Integration]:
+) -> Page[IntegrationResponse]:
     """The integrations of one project, newest first, revoked ones too.
 
     Raises: ProjectNotFound, also for one that the caller is not confined to; AudienceUnavailable.
@@ -124,14 +126,14 @@ async def list_integrations(  # noqa: PLR0913 - whose, from where and how many
         if await projects.find(tx, scope, project_id) is None:
             raise ProjectNotFound
     rows = await ctx.audience.list_integrations(
-        scope.organization_id, project_id, before=before, limit=limit + 1, request_id=request_id
+        _project(scope, project_id), before=before, limit=limit + 1, request_id=request_id
     )
     return cut_page(rows, limit, lambda row: Position(row.created_at, row.id))
 
 
 async def revoke_integration(
     ctx: RequestContext, scope: TenantScope, target: Target, *, request_id: str
-) -> Integration:
+) -> IntegrationResponse:
     """The integration measures nothing any more, for good; what it measured stays reportable within its retention.
 
     One that is revoked already is answered unchanged.
@@ -140,42 +142,30 @@ async def revoke_integration(
     Source: API v1, "Audience control".
     """
     intent = await _requested(ctx, scope, target, "audience.integration_revocation", {})
-    return await _carried_out(
-        ctx,
-        intent,
-        ctx.audience.revoke_integration(
-            scope.organization_id,
-            target.project_id,
-            target.integration_id,
-            operation_id=intent.id,
-            request_id=request_id,
-        ),
+    revoking = ctx.audience.revoke_integration(
+        _project(scope, target.project_id), target.integration_id, operation_id=intent.id, request_id=request_id
     )
+    return await _carried_out(ctx, intent, revoking)
 
 
-async def rotate_secret(ctx: RequestContext, scope: TenantScope, target: Target, *, request_id: str) -> WithSecret:
+async def rotate_secret(
+    ctx: RequestContext, scope: TenantScope, target: Target, *, request_id: str
+) -> IntegrationSecret:
     """The integration has another HMAC secret, which is in the answer and nowhere else; the one before counts no more.
 
     Raises: ProjectNotFound; IntegrationNotFound; IntegrationRevoked; ResourceDeletionInProgress; AudienceUnavailable.
     Source: API v1, "Audience control".
     """
     intent = await _requested(ctx, scope, target, "audience.integration_secret_rotation", {})
-    return await _carried_out(
-        ctx,
-        intent,
-        ctx.audience.rotate_secret(
-            scope.organization_id,
-            target.project_id,
-            target.integration_id,
-            operation_id=intent.id,
-            request_id=request_id,
-        ),
+    rotating = ctx.audience.rotate_secret(
+        _project(scope, target.project_id), target.integration_id, operation_id=intent.id, request_id=request_id
     )
+    return await _carried_out(ctx, intent, rotating)
 
 
 async def change_retention(
     ctx: RequestContext, scope: TenantScope, target: Target, *, retention_days: int, request_id: str
-) -> RetentionChanged:
+) -> RetentionResponse:
     """The integration keeps what it measures for another number of days; what is older is deleted at once, for good.
 
     Which mode it is of is asked of Audience, behind the intent: the entitlement of that mode must hold.
@@ -191,23 +181,19 @@ async def change_retention(
     except Problem:
         await _finalised(ctx, intent, "failed")  # Nothing was asked for that would change anything.
         raise
-    return await _carried_out(
-        ctx,
-        intent,
-        ctx.audience.change_retention(
-            scope.organization_id,
-            target.project_id,
-            target.integration_id,
-            retention_days=retention_days,
-            operation_id=intent.id,
-            request_id=request_id,
-        ),
+    changing = ctx.audience.change_retention(
+        _project(scope, target.project_id),
+        target.integration_id,
+        ChangeRetentionRequest(retention_days=retention_days),
+        operation_id=intent.id,
+        request_id=request_id,
     )
+    return await _carried_out(ctx, intent, changing)
 
 
 async def replace_core_key(
     ctx: RequestContext, scope: TenantScope, target: Target, *, request_id: str
-) -> CoreKeyReplaced:
+) -> CoreKeyResponse:
     """The integration trusts the key that Core signs with, and for seven minutes more the one that it trusted before.
 
     While a rotation is under way it is the key that comes.
@@ -219,15 +205,10 @@ async def replace_core_key(
     told = {"core_key_id": key.key_id}
     intent = await _requested(ctx, scope, target, "audience.integration_core_key_update", told)
     replacing = ctx.audience.replace_core_key(
-        scope.organization_id,
-        target.project_id,
-        target.integration_id,
-        core_key=key,
-        operation_id=intent.id,
-        request_id=request_id,
+        _project(scope, target.project_id), target.integration_id, key, operation_id=intent.id, request_id=request_id
     )
     replaced, trusted = await _carried_out(ctx, intent, _caught_up(ctx, key, replacing, request_id))
-    return replace(replaced, core_key_id=trusted.key_id)
+    return replaced.model_copy(update={"core_key_id": trusted.key_id})
 
 
 async def _requested(
@@ -326,8 +307,12 @@ def _judge_demo(retention_days: int) -> None:
         raise ValidationFailed(errors=(FieldError("body", "/retention_days", message),))
 
 
+def _project(scope: TenantScope, project_id: str) -> ProjectQuery:
+    return ProjectQuery(organization_id=scope.organization_id, project_id=project_id)
+
+
 def _core_key(key: PublicKey) -> CoreKey:
-    return CoreKey(key.key_id, key.public_key)
+    return CoreKey.from_bytes(key.key_id, key.public_key)
 
 
 async def _caught_up(ctx: RequestContext, given: CoreKey, asking: Awaitable[T], request_id: str) -> tuple[T, CoreKey]:

@@ -4,15 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from soundmark.core.domain.audience import (
-    AudienceMode,
-    CoreKeyReplaced,
-    Integration,
-    RetentionChanged,
-    WithSecret,
-)
+from soundmark.core.domain.audience import IntegrationSecret
 from soundmark.wire.audience_limits import DEMO_EVENTS_MAX, DEMO_RETENTION_DAYS_MAX, RETENTION_DAYS_MAX
-from soundmark.wire.shape import IntegrationId, KeyId, Timestamp, Wire
+from soundmark.wire.private.integrations import CoreKeyResponse, IntegrationResponse, RetentionResponse
+from soundmark.wire.shape import AudienceMode, IntegrationId, KeyId, Timestamp, Wire
 
 RetentionDays = Annotated[
     int,
@@ -102,15 +97,15 @@ class CoreKeyView(Wire):
     core_key_id: KeyId
 
 
-def integration_view(integration: Integration) -> IntegrationView:
-    """What is answered of one integration."""
+def integration_view(integration: IntegrationResponse) -> IntegrationView:
+    """Return the view of one integration."""
     return IntegrationView(
         id=integration.id,
         organization_id=integration.organization_id,
         project_id=integration.project_id,
         mode=integration.mode,
         retention_days=integration.retention_days,
-        status="active" if integration.revoked_at is None else "revoked",
+        status=integration.status,
         core_key_id=integration.core_key_id,
         created_at=integration.created_at,
         secret_rotated_at=integration.secret_rotated_at,
@@ -118,14 +113,14 @@ def integration_view(integration: Integration) -> IntegrationView:
     )
 
 
-def with_secret_view(made: WithSecret) -> IntegrationWithSecret:
-    """What is answered where a secret was made."""
-    view = integration_view(made.integration)
-    return IntegrationWithSecret(**dict(view), hmac_secret=made.hmac_secret.reveal())
+def with_secret_view(created: IntegrationSecret) -> IntegrationWithSecret:
+    """Return the view of an integration that just got a secret."""
+    view = integration_view(created.integration)
+    return IntegrationWithSecret(**dict(view), hmac_secret=created.hmac_secret.reveal())
 
 
-def retention_view(changed: RetentionChanged) -> RetentionView:
-    """What is answered to another retention."""
+def retention_view(changed: RetentionResponse) -> RetentionView:
+    """Return the view of a changed retention."""
     return RetentionView(
         integration_id=changed.integration_id,
         previous_retention_days=changed.previous_retention_days,
@@ -135,6 +130,6 @@ def retention_view(changed: RetentionChanged) -> RetentionView:
     )
 
 
-def core_key_view(replaced: CoreKeyReplaced) -> CoreKeyView:
-    """What is answered to another key."""
+def core_key_view(replaced: CoreKeyResponse) -> CoreKeyView:
+    """Return the view of a replaced key."""
     return CoreKeyView(integration_id=replaced.integration_id, core_key_id=replaced.core_key_id)

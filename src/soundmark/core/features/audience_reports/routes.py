@@ -15,13 +15,12 @@ from soundmark.core.problems import (
     AudienceUnavailable,
     CampaignNotFound,
     CodeNotFound,
-    IntegrationNotFound,
     ProjectNotFound,
-    ReportTooLarge,
 )
 from soundmark.kit.negotiation import preferred
 from soundmark.kit.problems import NotAcceptable
 from soundmark.wire.audience_report import CSV_COLUMNS, AudienceReport, LegacyReport, legacy_csv, report_csv
+from soundmark.wire.private.problems import IntegrationNotFound, ReportTooLarge
 from soundmark.wire.shape import Timestamp, Wire
 
 operations = Operations("Audience")
@@ -72,12 +71,12 @@ async def _question(
     campaign_id: CampaignQuery = None,
     xr_id: CodeQuery = None,
 ) -> Question:
-    """Dependency: what is asked about measurements."""
+    """Dependency: the filters of a report."""
     return Question(project_id, from_at, to_at, campaign_id, xr_id)
 
 
 async def _legacy_question(project_id: ProjectQuery, from_at: FromQuery = None, to_at: ToQuery = None) -> Question:
-    """Dependency: what is asked about the time before them."""
+    """Dependency: the filters of a legacy report."""
     return Question(project_id, from_at, to_at)
 
 
@@ -136,7 +135,7 @@ async def read_legacy_report(
 
 
 def _media_type(request: Request) -> str:
-    """What the caller wants to be answered with.
+    """Return the media type of the response that the caller prefers.
 
     Raises: NotAcceptable.
     """

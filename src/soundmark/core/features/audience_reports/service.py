@@ -1,25 +1,27 @@
-"""The questions what was measured: everything that Core can judge is judged before Audience is asked."""
+"""Reports: Core judges everything that it can before it calls Audience."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from soundmark.core.context import Context
-from soundmark.core.domain.audience import Wanted, may_be_integration_id
+from soundmark.core.domain.audience import may_be_integration_id
 from soundmark.core.domain.scope import TenantScope
-from soundmark.core.problems import CampaignNotFound, CodeNotFound, IntegrationNotFound, ProjectNotFound
+from soundmark.core.problems import CampaignNotFound, CodeNotFound, ProjectNotFound
 from soundmark.core.store import campaigns, codes, projects
 from soundmark.kit.ids import may_be_id
 from soundmark.kit.postgres import Tx
 from soundmark.kit.problems import FieldError, ValidationFailed
 from soundmark.wire.audience_report import AudienceReport, LegacyReport
+from soundmark.wire.private.measurements import LegacyReportQuery, ReportQuery
+from soundmark.wire.private.problems import IntegrationNotFound
 
-_BEGINNING: Final = datetime.min.replace(tzinfo=UTC)  # Of the calendar: no period ends there.
+_BEGINNING: Final = datetime.min.replace(tzinfo=UTC)  # Of the calendar; no period ends there.
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a caller wants to be told of: None takes everything."""
+    """What a caller wants to see in a report; None takes everything."""
 
     project_id: str
     from_at: datetime | None
@@ -31,13 +33,13 @@ class Question:
 async def read_report(
     ctx: Context, scope: TenantScope, integration_id: str, question: Question, *, request_id: str
 ) -> AudienceReport:
-    """What an integration of the project measured, whether it is revoked or not.
+    """Report what an integration of the project measured, whether it is revoked or not.
 
-    A campaign must be of the project, archived or not. A Code must be of the project and measured by this integration,
-    whatever became of it. Both filters leave what both leave.
+    A campaign must belong to the project, archived or not. A Code must belong to the project and be measured by this
+    integration, in any status. Both filters together select their intersection.
 
-    Raises: ProjectNotFound; IntegrationNotFound; CampaignNotFound and CodeNotFound, for which Audience is not asked;
-        ValidationFailed where the period does not begin before it ends; ReportTooLarge; AudienceUnavailable.
+    Raises: ProjectNotFound; IntegrationNotFound; CampaignNotFound and CodeNotFound, without a call to Audience;
+        ValidationFailed unless the period begins before it ends; ReportTooLarge; AudienceUnavailable.
     Source: API v1, "Report rules".
     """
     to_at = _end(ctx, question)
@@ -46,14 +48,19 @@ async def read_report(
         if not may_be_integration_id(integration_id):
             raise IntegrationNotFound
         await _judge_filters(tx, scope, integration_id, question)
-    wanted = Wanted(to_at, question.from_at, question.campaign_id, question.xr_id)
-    return await ctx.audience.report(
-        scope.organization_id, question.project_id, integration_id, wanted, request_id=request_id
+    query = ReportQuery(
+        organization_id=scope.organization_id,
+        project_id=question.project_id,
+        from_at=question.from_at,
+        to_at=to_at,
+        campaign_id=question.campaign_id,
+        xr_id=question.xr_id,
     )
+    return await ctx.audience.read_report(integration_id, query, request_id=request_id)
 
 
 async def read_legacy_report(ctx: Context, scope: TenantScope, question: Question, *, request_id: str) -> LegacyReport:
-    """What was counted in the project before XR v1, and verified by nobody.
+    """Report what was counted in the project before XR v1, unverified.
 
     Raises: ProjectNotFound; ValidationFailed; ReportTooLarge; AudienceUnavailable.
     Source: API v1, "Audience report content".
@@ -61,13 +68,17 @@ async def read_legacy_report(ctx: Context, scope: TenantScope, question: Questio
     to_at = _end(ctx, question)
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await _find_project(tx, scope, question.project_id)
-    return await ctx.audience.legacy_report(
-        scope.organization_id, question.project_id, from_at=question.from_at, to_at=to_at, request_id=request_id
+    query = LegacyReportQuery(
+        organization_id=scope.organization_id,
+        project_id=question.project_id,
+        from_at=question.from_at,
+        to_at=to_at,
     )
+    return await ctx.audience.read_legacy_report(query, request_id=request_id)
 
 
 def _end(ctx: Context, question: Question) -> datetime:
-    """The end of the period, which is now if none is wanted.
+    """Return the end of the period, by default now.
 
     Raises: ValidationFailed.
     """
@@ -79,7 +90,7 @@ def _end(ctx: Context, question: Question) -> datetime:
 
 
 async def _find_project(tx: Tx, scope: TenantScope, project_id: str) -> None:
-    """Make sure that the project is there for the caller.
+    """Make sure that the project exists for the caller.
 
     Raises: ProjectNotFound.
     """
@@ -90,7 +101,7 @@ async def _find_project(tx: Tx, scope: TenantScope, project_id: str) -> None:
 
 
 async def _judge_filters(tx: Tx, scope: TenantScope, integration_id: str, question: Question) -> None:
-    """Make sure that the campaign and the Code are the project's, and the Code measured by the integration.
+    """Make sure that the campaign and the Code belong to the project, and that the integration measures the Code.
 
     Raises: CampaignNotFound; CodeNotFound.
     """

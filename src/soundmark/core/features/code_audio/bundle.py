@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import IO, Final
 
-from soundmark.core.channel.audio import Protocol
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.code import Code, ListedCode, frame_of
 from soundmark.core.domain.scope import TenantScope
@@ -24,6 +23,7 @@ from soundmark.core.steps.signed_codes import read_signed_codes
 from soundmark.core.store import codes, projects
 from soundmark.kit.ids import may_be_id
 from soundmark.kit.postgres import Tx
+from soundmark.wire.private.audio import Protocol
 
 BUNDLE_BYTES_MAX: Final = 64 * 1024 * 1024  # API v1, "Limits": of the WAVs, without what the ZIP adds.
 RENDERING_S_MAX: Final = 60.0  # As long as a single private call may be allowed to take.

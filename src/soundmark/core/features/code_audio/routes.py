@@ -5,7 +5,6 @@ from typing import Annotated, Any, Final
 from fastapi import Path, Query
 from starlette.responses import Response
 
-from soundmark.core.channel.audio import WAV_TYPE, Protocol
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, RequestId, Tenant
 from soundmark.core.edge.refusals import invalid
@@ -19,6 +18,7 @@ from soundmark.core.problems import (
     ProjectNotFound,
 )
 from soundmark.kit.download import Download
+from soundmark.wire.private.audio import RENDER, Protocol
 
 operations = Operations("Codes")
 
@@ -27,7 +27,7 @@ _PROTOCOLS: Final[dict[str, Protocol]] = {"3": 3, "4": 4, "5": 5}
 _WAV_ANSWER: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "Mono, 48 kHz, 16-bit PCM.",
-        "content": {WAV_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+        "content": {RENDER.media_type: {"schema": {"type": "string", "format": "binary"}}},
     }
 }
 _ZIP_TYPE: Final = "application/zip"
@@ -64,7 +64,7 @@ async def render_code(
         raise invalid("query", "protocol", "must be 3, 4 or 5")
     identity, wav = await service.render_code(ctx, scope, xr_id, protocol=_PROTOCOLS[protocol], request_id=request_id)
     headers = {"content-disposition": f'attachment; filename="{identity}.wav"'}
-    return Response(wav, media_type=WAV_TYPE, headers=headers)
+    return Response(wav, media_type=RENDER.media_type, headers=headers)
 
 
 @operations.add(

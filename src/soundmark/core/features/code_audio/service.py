@@ -1,6 +1,5 @@
 """Commands that render Codes."""
 
-from soundmark.core.channel.audio import Protocol
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.code import Code, ListedCode, frame_of
 from soundmark.core.domain.scope import TenantScope
@@ -10,6 +9,7 @@ from soundmark.core.steps.code_integrity import verify_code
 from soundmark.core.steps.signed_codes import read_signed_codes
 from soundmark.core.store import codes
 from soundmark.kit.ids import may_be_id
+from soundmark.wire.private.audio import Protocol
 
 
 async def render_code(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from soundmark.core.channel.audio import Protocol
+from soundmark.wire.private.audio import Protocol
 from soundmark.wire.selection import Selection
 from soundmark.wire.shape import Wire
 

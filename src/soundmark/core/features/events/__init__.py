@@ -1,1 +1,1 @@
-"""Audience events: taken here for publishers that reach Core only, and judged by Audience."""
+"""Audience events: received here for publishers that reach only Core, and judged by Audience."""

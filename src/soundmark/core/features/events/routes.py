@@ -1,4 +1,4 @@
-"""`POST /v1/events`, for publishers that reach Core only: Audience judges the very bytes that came."""
+"""`POST /v1/events`, for publishers that reach only Core: Audience judges exactly the bytes that arrived."""
 
 import re
 from http import HTTPStatus
@@ -9,9 +9,13 @@ from starlette.responses import JSONResponse, Response
 
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import ClientDigest, Ctx, RefusedEvents, RequestId
-from soundmark.core.features.events import service
-from soundmark.core.problems import (
-    AudienceUnavailable,
+from soundmark.core.problems import AudienceUnavailable
+from soundmark.kit.bodies import read_body
+from soundmark.kit.closed_query import query_faults
+from soundmark.kit.problems import MalformedBody, RateLimited, Unauthenticated, UnsupportedMediaType
+from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER, EventAnswer
+from soundmark.wire.private.measurements import EVENT_STATUSES
+from soundmark.wire.private.problems import (
     EntitlementRequired,
     EventConflict,
     EventQuotaExceeded,
@@ -19,10 +23,6 @@ from soundmark.core.problems import (
     ProofInvalid,
     ProofReplayed,
 )
-from soundmark.kit.bodies import read_body
-from soundmark.kit.closed_query import query_faults
-from soundmark.kit.problems import MalformedBody, RateLimited, Unauthenticated, UnsupportedMediaType
-from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER, EventAnswer
 
 operations = Operations("Audience")
 
@@ -90,17 +90,17 @@ async def deliver_event(
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
         raise UnsupportedMediaType
     body = await read_body(request, EVENT_MAX_BYTES)
-    # Of the type's parameters nothing depends; they may be what no client of ours would send on.
+    # Without the type's parameters: nothing depends on them, and our client might refuse to send them.
     headers = {"content-type": _JSON}
     signatures = request.headers.getlist(SIGNATURE_HEADER)
-    # Several are none, and so is what cannot be one.
+    # Several signatures count as none, and so does a malformed one.
     if len(signatures) == 1 and re.fullmatch(_SIGNATURE, signatures[0]):
         headers[SIGNATURE_HEADER] = signatures[0]
     unknown = [fault.pointer[1:] for fault in query_faults(request.scope["query_string"], ())]
     try:
-        status, recorded = await service.hand_on(ctx, body, headers, unknown_parameters=unknown, request_id=request_id)
+        event = await ctx.audience.forward_event(body, headers, unknown_parameters=unknown, request_id=request_id)
     except (MalformedBody, Unauthenticated):
-        # Nobody has shown to be its publisher.
+        # The sender has not shown that it is the publisher.
         await refused.count(client)
         raise
-    return JSONResponse(recorded.model_dump(), status)
+    return JSONResponse(event.model_dump(), EVENT_STATUSES[event.status])

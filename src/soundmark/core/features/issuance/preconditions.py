@@ -14,13 +14,12 @@ from soundmark.core.problems import (
     CampaignNotFound,
     CampaignNotOpen,
     IdempotencyConflict,
-    IntegrationNotFound,
-    IntegrationRevoked,
     IntentNotCanonical,
     QuotaExceeded,
 )
 from soundmark.kit.canonical import NotCanonical, canonicalize
 from soundmark.kit.problems import FieldError, Problem, ValidationFailed
+from soundmark.wire.private.problems import IntegrationNotFound, IntegrationRevoked
 
 # What Audience says of the integration that a request names; "unknown" where it was not asked or did not answer.
 IntegrationState = Literal["none_named", "usable", "revoked", "missing", "unknown"]

@@ -28,13 +28,12 @@ from soundmark.core.problems import (
     CampaignNotOpen,
     CodeIssueNotFound,
     IdempotencyConflict,
-    IntegrationNotFound,
-    IntegrationRevoked,
     IntentNotCanonical,
     ProjectNotFound,
     QuotaExceeded,
 )
 from soundmark.kit.bodies import LARGE_BODY
+from soundmark.wire.private.problems import IntegrationNotFound, IntegrationRevoked
 from soundmark.wire.xr_code import CodeIssued
 
 _KEY_HEADER: Final = "Idempotency-Key"

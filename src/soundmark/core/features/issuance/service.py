@@ -18,7 +18,6 @@ from soundmark.core.features.issuance.preconditions import (
 from soundmark.core.problems import (
     AudienceUnavailable,
     CodeIssueNotFound,
-    IntegrationNotFound,
     IntentNotCanonical,
     ProjectNotFound,
 )
@@ -27,6 +26,7 @@ from soundmark.kit.ids import may_be_id
 from soundmark.kit.months import month_of
 from soundmark.kit.postgres import Tx
 from soundmark.kit.problems import Problem
+from soundmark.wire.private.problems import IntegrationNotFound
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from soundmark.core.context import Context
-from soundmark.core.domain.audience import EntitledMode
 from soundmark.core.domain.scope import Actor
 from soundmark.core.steps.entitlement import entitle_to_issue, entitle_to_measure
 from soundmark.core.store import organizations
 from soundmark.kit.ids import may_be_id
+from soundmark.wire.shape import EntitledMode
 
 _OPERATOR = Actor("platform", "operator")
 

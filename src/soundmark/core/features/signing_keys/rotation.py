@@ -11,12 +11,12 @@ from datetime import datetime
 
 from soundmark.core.context import Context
 from soundmark.core.custody import unseal_key
-from soundmark.core.domain.audience import CoreKey
 from soundmark.core.domain.signing_key import SigningKeyRecord
 from soundmark.core.features.signing_keys import service
 from soundmark.core.features.signing_keys.service import PROOFS_GONE_AFTER, KeyRefused
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.store import signing_keys
+from soundmark.wire.private.parts import CoreKey
 
 
 async def put_in_place(
@@ -83,7 +83,7 @@ async def _begin(ctx: Context, key_id: str, *, is_urgent: bool) -> tuple[CoreKey
             _require_calm(records, ctx.clock.now())
         await signing_keys.update_push_began(tx, key_id, now=ctx.clock.now())
     # From the secret half: whoever can write to the database cannot have Audience trust a key of his own.
-    key = CoreKey(key_id, unseal_key(record, ctx.sealer).public_key)
+    key = CoreKey.from_bytes(key_id, unseal_key(record, ctx.sealer).public_key)
     active = next((each.key_id for each in records if each.status == "active"), None)
     return key, None if active == key_id else active
 

@@ -1,22 +1,24 @@
-"""What an organisation has used."""
+"""Commands on usage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from soundmark.core.context import Context
-from soundmark.core.domain.audience import AudienceMode, Entitlement, ModeUsage
+from soundmark.core.domain.audience import Entitlement
 from soundmark.core.domain.quota import Quota
 from soundmark.core.domain.scope import TenantScope
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.store import audience_entitlements, code_entitlements, code_usage
 from soundmark.kit.months import month_of
 from soundmark.wire.audience_limits import DEMO_EVENTS_MAX
+from soundmark.wire.private.measurements import ModeUsage
+from soundmark.wire.shape import AudienceMode
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured under one mode in a month, and what may be."""
+    """The events of one mode in a month, and its quota."""
 
     mode: AudienceMode
     events: int
@@ -26,16 +28,16 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an organisation has used in a month; `audience` None where Audience could not be asked."""
+    """What an organisation used in a month; `audience` is None if Audience was unavailable."""
 
     codes: Quota
     audience: Sequence[Measured] | None
 
 
 async def read_usage(ctx: Context, scope: TenantScope, *, request_id: str) -> Usage:
-    """What the organisation may issue and measure in this calendar month, and what it has.
+    """Read the organisation's quotas of this calendar month, and how much of them it used.
 
-    What Core knows is of one moment; Audience is asked after it, and where it is unavailable the rest is answered.
+    Core's own figures are of one moment. Audience is called afterwards; if it is unavailable, the rest is answered.
 
     Source: API v1, "Usage".
     """
@@ -47,14 +49,14 @@ async def read_usage(ctx: Context, scope: TenantScope, *, request_id: str) -> Us
         codes = Quota(entitlement.monthly_quota(now), issued_count, now)
         entitlements = await audience_entitlements.list_all(tx, scope.organization_id)
     try:
-        used = await ctx.audience.usage(scope.organization_id, month.name, request_id=request_id)
+        used = await ctx.audience.read_usage(scope.organization_id, month.name, request_id=request_id)
     except AudienceUnavailable:
         return Usage(codes, None)
     return Usage(codes, _measured(used, entitlements, now))
 
 
 def _measured(used: Sequence[ModeUsage], entitlements: Sequence[Entitlement], now: datetime) -> list[Measured]:
-    """Each mode that the organisation measures in, or may."""
+    """Return each mode that the organisation uses or is entitled to."""
     quotas: dict[AudienceMode, int] = {"demo": DEMO_EVENTS_MAX, "contract": 0, "self_service": 0}
     quotas |= {each.mode: each.monthly_event_quota for each in entitlements if each.holds(now)}
     known = {each.mode: each for each in used}

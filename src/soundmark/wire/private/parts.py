@@ -1,38 +1,46 @@
-"""What several features are asked with."""
+"""What several private shapes are made of."""
 
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from soundmark.audience.domain.integration import TrustedKey
 from soundmark.kit import base64url
 from soundmark.kit.strict_json import INTEGER_MAX
 from soundmark.wire.shape import KeyId, Wire
 
 ID_PATTERN: Final = r"^[a-z]{2,8}_[A-Za-z0-9_-]{1,128}$"
+
 _PUBLIC_KEY_CHARS: Final = 43  # 32 bytes.
 
 
-def _public_key(text: str) -> str:
+def _check_public_key(text: str) -> str:
     base64url.decode(text)
     return text
 
 
 TenantId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 Count = Annotated[int, Field(ge=0, le=INTEGER_MAX)]
-PublicKey = Annotated[
+PublicKeyText = Annotated[
     str,
     StringConstraints(min_length=_PUBLIC_KEY_CHARS, max_length=_PUBLIC_KEY_CHARS),
-    AfterValidator(_public_key),
+    AfterValidator(_check_public_key),
 ]
+
+
+class ProjectQuery(Wire):
+    """The query of a call about one project; what lies outside it does not exist for the caller."""
+
+    organization_id: TenantId
+    project_id: TenantId
 
 
 class CoreKey(Wire):
     """A public key of Core's: 32 bytes in base64url."""
 
     key_id: KeyId
-    public_key: PublicKey
+    public_key: PublicKeyText
 
-    def trusted(self) -> TrustedKey:
-        """The key itself."""
-        return TrustedKey(self.key_id, base64url.decode(self.public_key))
+    @classmethod
+    def from_bytes(cls, key_id: str, public_key: bytes) -> "CoreKey":
+        """Return the shape of a key."""
+        return CoreKey(key_id=key_id, public_key=base64url.encode(public_key))

@@ -1,0 +1,58 @@
+"""Opening channels to the private components, as the settings of a process say."""
+
+from typing import Protocol
+
+from soundmark.core.channel.audience import AudienceChannel
+from soundmark.core.channel.audio import AudioChannel
+from soundmark.core.problems import AudienceUnavailable, AudioUnavailable
+from soundmark.kit.private_call import PrivateChannel, PrivateComponent
+from soundmark.kit.secret import Secret
+
+
+class CallSettings(Protocol):
+    """The settings of every private call."""
+
+    @property
+    def private_timeout_s(self) -> float: ...
+
+    @property
+    def private_response_bytes_max(self) -> int: ...
+
+
+class AudienceCallSettings(CallSettings, Protocol):
+    """The settings of calls to Audience. The first of its credentials is the one that is sent."""
+
+    @property
+    def audience_url(self) -> str: ...
+
+    @property
+    def audience_credential(self) -> tuple[Secret, ...]: ...
+
+
+class AudioCallSettings(CallSettings, Protocol):
+    """The settings of calls to the audio component. The first of its credentials is the one that is sent."""
+
+    @property
+    def audio_url(self) -> str: ...
+
+    @property
+    def audio_credential(self) -> tuple[Secret, ...]: ...
+
+
+def open_audience_channel(settings: AudienceCallSettings, *, caller: str) -> AudienceChannel:
+    """Return a channel to Audience; `caller` names this process in Audience's log."""
+    credential = settings.audience_credential[0]
+    component = PrivateComponent("audience", settings.audience_url, credential, AudienceUnavailable)
+    return AudienceChannel(_open(settings, component, caller))
+
+
+def open_audio_channel(settings: AudioCallSettings, *, caller: str) -> AudioChannel:
+    """Return a channel to the audio component; `caller` names this process in its log."""
+    component = PrivateComponent("audio", settings.audio_url, settings.audio_credential[0], AudioUnavailable)
+    return AudioChannel(_open(settings, component, caller))
+
+
+def _open(settings: CallSettings, component: PrivateComponent, caller: str) -> PrivateChannel:
+    return PrivateChannel(
+        component, caller=caller, timeout_s=settings.private_timeout_s, bytes_max=settings.private_response_bytes_max
+    )

@@ -1,0 +1,166 @@
+"""How Core controls Audience's integrations. Each mutation is an operation with an id: done once, answered alike."""
+
+from http import HTTPStatus
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from soundmark.kit.paging import LIMIT_MAX
+from soundmark.kit.private_endpoint import PrivateEndpoint
+from soundmark.kit.problems import NotFound
+from soundmark.wire.audience_limits import RETENTION_DAYS_MAX
+from soundmark.wire.private.parts import CoreKey, Count, ProjectQuery, TenantId
+from soundmark.wire.private.problems import EntitlementRequired, IntegrationNotFound, IntegrationRevoked
+from soundmark.wire.shape import AudienceMode, EntitledMode, IntegrationId, KeyId, Timestamp, Wire
+
+OperationAction = Literal["create", "revoke", "rotate_secret", "change_retention", "replace_core_key"]
+
+_STEP_MAX: Final = 1000  # Rows that one step of `TRUST_EVERYWHERE` locks: some milliseconds.
+
+RetentionDays = Annotated[int, Field(ge=1, le=RETENTION_DAYS_MAX)]
+
+
+class EntitlementTerms(Wire):
+    """What entitles an organisation in a mode. `ends_at` null has no end; the larger `revision` is the later one."""
+
+    monthly_event_quota: Count
+    ends_at: Timestamp | None
+    revision: Count
+
+
+class EntitlementResponse(EntitlementTerms):
+    """The entitlement that Audience keeps: of all that it was sent, the one with the largest revision."""
+
+    organization_id: str
+    mode: EntitledMode
+
+
+class CreateIntegrationRequest(Wire):
+    """A new integration of a project. A demo has no entitlement."""
+
+    organization_id: TenantId
+    project_id: TenantId
+    mode: AudienceMode
+    retention_days: RetentionDays
+    core_key: CoreKey
+    entitlement: EntitlementTerms | None
+
+    @model_validator(mode="after")
+    def _refuse_entitled_demo(self) -> "CreateIntegrationRequest":
+        if self.mode == "demo" and self.entitlement is not None:
+            raise ValueError("a demo has no entitlement")
+        return self
+
+
+class ChangeRetentionRequest(Wire):
+    """How many days an integration keeps its data from now on."""
+
+    retention_days: RetentionDays
+
+
+class IntegrationsQuery(ProjectQuery):
+    """A page of a project's integrations, newest first, behind `before_at` and `before_id` if they are given.
+
+    `limit` is one more than Core shows on a page, which tells Core whether there is another page.
+    """
+
+    limit: Annotated[int, Field(ge=1, le=LIMIT_MAX + 1, strict=False)]
+    before_at: Timestamp | None = None
+    before_id: Annotated[str, StringConstraints(max_length=160)] | None = None
+
+
+class IntegrationResponse(Wire):
+    """An integration, without its secret. `core_key_id` names the key that it trusts now."""
+
+    id: IntegrationId
+    organization_id: str
+    project_id: str
+    mode: AudienceMode
+    retention_days: int
+    status: Literal["active", "revoked"]
+    core_key_id: KeyId
+    created_at: Timestamp
+    secret_rotated_at: Timestamp | None
+    revoked_at: Timestamp | None
+
+
+class IntegrationSecretResponse(Wire):
+    """An integration with its new HMAC secret; null if the operation is repeated, since it is revealed once."""
+
+    integration: IntegrationResponse
+    hmac_secret: Annotated[str | None, Field(repr=False)]
+
+
+class IntegrationsResponse(Wire):
+    """Integrations, newest first."""
+
+    data: list[IntegrationResponse]
+
+
+class RetentionResponse(Wire):
+    """What a change of retention did, with exact counts of deleted rows. An integrity day is a row of counters."""
+
+    integration_id: IntegrationId
+    previous_retention_days: int
+    retention_days: int
+    deleted_events: int
+    deleted_integrity_days: int
+
+
+class CoreKeyResponse(Wire):
+    """The key that an integration trusts now."""
+
+    integration_id: IntegrationId
+    core_key_id: KeyId
+
+
+class TrustEverywhereRequest(CoreKey):
+    """A key that the next `limit` integrations behind `after` are to trust.
+
+    `still_signs` names the key that signs until every integration has this one; null if there is none.
+    """
+
+    after: Annotated[str, StringConstraints(pattern=r"^int_[A-Za-z0-9_-]{8,128}$")] | None
+    limit: Annotated[int, Field(ge=1, le=_STEP_MAX)]
+    still_signs: KeyId | None
+
+
+class TrustEverywhereResponse(Wire):
+    """The integrations that trust the key now, and the last of them; `next` is null after the last integration."""
+
+    data: list[IntegrationId]
+    next: IntegrationId | None
+
+
+class OperationResponse(Wire):
+    """An operation that was done. `answer` is the response that it got, without any secret."""
+
+    id: str
+    organization_id: str
+    project_id: str
+    integration_id: IntegrationId
+    action: OperationAction
+    answer: dict[str, Any]
+
+
+_PATH: Final = "/v1/integrations/{integration_id}"
+CREATE_INTEGRATION: Final = PrivateEndpoint(
+    "POST", "/v1/integrations", IntegrationSecretResponse, (HTTPStatus.CREATED,), (EntitlementRequired,)
+)
+LIST_INTEGRATIONS: Final = PrivateEndpoint("GET", "/v1/integrations", IntegrationsResponse)
+READ_INTEGRATION: Final = PrivateEndpoint("GET", _PATH, IntegrationResponse, problems=(IntegrationNotFound,))
+REVOKE_INTEGRATION: Final = PrivateEndpoint(
+    "POST", f"{_PATH}/revoke", IntegrationResponse, problems=(IntegrationNotFound,)
+)
+ROTATE_SECRET: Final = PrivateEndpoint(
+    "POST", f"{_PATH}/secret", IntegrationSecretResponse, problems=(IntegrationNotFound, IntegrationRevoked)
+)
+CHANGE_RETENTION: Final = PrivateEndpoint(
+    "PATCH", f"{_PATH}/retention", RetentionResponse, problems=(IntegrationNotFound, IntegrationRevoked)
+)
+REPLACE_CORE_KEY: Final = PrivateEndpoint(
+    "POST", f"{_PATH}/core-key", CoreKeyResponse, problems=(IntegrationNotFound, IntegrationRevoked)
+)
+TRUST_EVERYWHERE: Final = PrivateEndpoint("POST", "/v1/core-keys", TrustEverywhereResponse)
+PUT_ENTITLEMENT: Final = PrivateEndpoint("PUT", "/v1/entitlements/{organization_id}/{mode}", EntitlementResponse)
+READ_OPERATION: Final = PrivateEndpoint("GET", "/v1/operations/{operation_id}", OperationResponse, problems=(NotFound,))

@@ -1,0 +1,148 @@
+"""What Core asks Audience about measurements, and what it hands on to be measured."""
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, ConfigDict, FailFast, Field, StringConstraints, model_validator
+
+from soundmark.kit.private_endpoint import PrivateEndpoint
+from soundmark.kit.problems import (
+    MalformedBody,
+    PayloadTooLarge,
+    Unauthenticated,
+    UnsupportedMediaType,
+    ValidationFailed,
+)
+from soundmark.wire.audience_event import EventAnswer
+from soundmark.wire.audience_report import DIMENSION_MAX, AudienceReport, LegacyReport
+from soundmark.wire.private.parts import Count, ProjectQuery, TenantId
+from soundmark.wire.private.problems import (
+    EntitlementRequired,
+    EventConflict,
+    EventQuotaExceeded,
+    IntegrationNotFound,
+    IntegrationRevoked,
+    ProofInvalid,
+    ProofReplayed,
+    ReportTooLarge,
+)
+from soundmark.wire.shape import AudienceMode, CampaignId, Timestamp, Wire, XrId
+
+LEGACY_DAYS_MAX: Final = DIMENSION_MAX  # In one request: 27 years, and as many as a report may hold.
+
+# The status of each response to an event; only these pairs are valid.
+EVENT_STATUSES: Final[Mapping[str, HTTPStatus]] = {"recorded": HTTPStatus.CREATED, "duplicate": HTTPStatus.OK}
+
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+def _read_day(value: Any) -> Any:
+    if isinstance(value, date):
+        return value
+    if not isinstance(value, str) or _DAY.fullmatch(value) is None:
+        raise ValueError("must be a day such as 2026-11-20")
+    return date.fromisoformat(value)
+
+
+class ReportQuery(Wire):
+    """What a report covers: events from `from_at` up to `to_at`, of one campaign, of one Code.
+
+    None covers everything, from the start of retention until now. Only the administration leaves the project out.
+    """
+
+    model_config = ConfigDict(validate_by_name=True)
+
+    organization_id: TenantId | None = None
+    project_id: TenantId | None = None
+    from_at: Annotated[Timestamp | None, Field(alias="from")] = None
+    to_at: Annotated[Timestamp | None, Field(alias="to")] = None
+    campaign_id: CampaignId | None = None
+    xr_id: XrId | None = None
+
+
+class LegacyReportQuery(ProjectQuery):
+    """The period of a legacy report; None reaches from the first day that has a count until now."""
+
+    model_config = ConfigDict(validate_by_name=True)
+
+    from_at: Annotated[Timestamp | None, Field(alias="from")] = None
+    to_at: Annotated[Timestamp | None, Field(alias="to")] = None
+
+
+class UsageQuery(Wire):
+    """A calendar month of an organisation, in UTC."""
+
+    organization_id: TenantId
+    month: Annotated[str, StringConstraints(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])$")]
+
+
+class ModeUsage(Wire):
+    """The events of one mode in the month, and its integrations that are active now."""
+
+    mode: AudienceMode
+    events: int
+    active_integrations: int
+
+
+class UsageResponse(Wire):
+    """A month's usage of one organisation, in every mode."""
+
+    modes: list[ModeUsage]
+
+
+class LegacyCount(Wire):
+    """A UTC day and how many events were counted on it, in a way that nobody can verify."""
+
+    day: Annotated[date, BeforeValidator(_read_day)]
+    events: Count
+
+
+class PutLegacyDaysRequest(Wire):
+    """Counts of days of one project, each day once."""
+
+    organization_id: TenantId
+    project_id: TenantId
+    days: Annotated[list[LegacyCount], Field(min_length=1, max_length=LEGACY_DAYS_MAX), FailFast()]
+
+    @model_validator(mode="after")
+    def _refuse_repeated_day(self) -> "PutLegacyDaysRequest":
+        if len({count.day for count in self.days}) != len(self.days):
+            raise ValueError("a day stands twice")
+        return self
+
+
+class PutLegacyDaysResponse(Wire):
+    """How many days have the counts of the request."""
+
+    days: int
+
+
+READ_REPORT: Final = PrivateEndpoint(
+    "GET", "/v1/reports/{integration_id}", AudienceReport, problems=(IntegrationNotFound, ReportTooLarge)
+)
+READ_LEGACY_REPORT: Final = PrivateEndpoint("GET", "/v1/legacy-report", LegacyReport, problems=(ReportTooLarge,))
+PUT_LEGACY_DAYS: Final = PrivateEndpoint("PUT", "/v1/legacy-days", PutLegacyDaysResponse)
+READ_USAGE: Final = PrivateEndpoint("GET", "/v1/usage", UsageResponse)
+# Anybody may call this one; Core forwards events with its credential, which exempts them from Audience's rate limit.
+DELIVER_EVENT: Final = PrivateEndpoint(
+    "POST",
+    "/v1/events",
+    EventAnswer,
+    tuple(EVENT_STATUSES.values()),
+    (
+        EntitlementRequired,
+        EventConflict,
+        EventQuotaExceeded,
+        IntegrationRevoked,
+        MalformedBody,
+        PayloadTooLarge,
+        ProofInvalid,
+        ProofReplayed,
+        Unauthenticated,
+        UnsupportedMediaType,
+        ValidationFailed,
+    ),
+)

@@ -1,0 +1,69 @@
+"""The deadline of a call to Audience travels with it over HTTP: when Core gives up, Audience stops."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from support.audience_faults import core_beside
+from support.core_client import Api
+from support.core_settings import jobs_settings
+from support.fake_clock import FakeClock
+from support.misbehaving_server import answer, misbehaving_server
+from support.rival import Rival
+from support.tenant import Tenant
+
+from soundmark.core.problems import AudienceUnavailable
+from soundmark.core.worker import make_job_context
+from soundmark.kit.secret import Secret
+
+WAITING = "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+
+@pytest.fixture
+async def hasty(database_url: Secret, measuring_url: str, clock: FakeClock) -> AsyncIterator[Api]:
+    """A Core that waits a second for the real Audience."""
+    async with core_beside(measuring_url, database_url, clock) as api:
+        yield api
+
+
+async def test_when_core_gives_up_no_query_runs_on_and_nothing_was_changed(
+    hasty: Api, tenant: Tenant, measuring: Rival
+) -> None:
+    integration = await tenant.make_integration()
+    impatient = Tenant(hasty, tenant.organization_id, tenant.project_id)
+
+    async with measuring.holding("LOCK TABLE integrations IN ACCESS EXCLUSIVE MODE"):
+        given_up = await impatient.change_integration("revoke", integration["id"])
+        async with asyncio.timeout(30):
+            while await measuring.rows(WAITING):  # noqa: ASYNC110 - the event happens in PostgreSQL
+                await asyncio.sleep(0.01)
+
+    assert (given_up.status, given_up.code) == (503, "audience_unavailable")
+    assert await measuring.rows("SELECT revoked_at FROM integrations") == [(None,)]
+    assert (await impatient.change_integration("revoke", integration["id"])).json["status"] == "revoked"
+
+
+async def test_a_deletion_that_core_gave_up_on_is_done_once_nothing_holds_it(
+    hasty: Api, tenant: Tenant, measuring: Rival
+) -> None:
+    integration = await tenant.make_integration()
+    impatient = Tenant(hasty, tenant.organization_id, tenant.project_id)
+
+    async with measuring.holding("SELECT FROM integrations FOR UPDATE"):
+        given_up = await impatient.change_integration("retention", integration["id"], json={"retention_days": 7})
+    assert (given_up.status, given_up.code) == (503, "audience_unavailable")
+
+    async with asyncio.timeout(30):
+        while await measuring.rows("SELECT retention_days FROM integrations") != [(7,)]:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.01)
+
+
+async def test_the_worker_says_who_it_is_and_how_long_it_waits(database_url: Secret) -> None:
+    async with misbehaving_server(answer(b"{}")) as server:
+        work = make_job_context(jobs_settings(database_url, AUDIENCE_URL=server.url, PRIVATE_TIMEOUT_S="7.5"))
+        with pytest.raises(AudienceUnavailable):
+            await work.audience.has_applied("aud_1", request_id="req_1")
+        await work.audience.aclose()
+
+    lines = server.requests[0].lower().split(b"\r\n")
+    assert {b"x-svc-caller: soundmark-core-jobs", b"x-svc-timeout-ms: 7500"} <= set(lines)
