@@ -14,17 +14,14 @@ import httpx2
 import psutil
 import psycopg
 import pytest
-from support.core_settings import MASTER_KEY
+from support.core_settings import MASTER_KEY, jobs_settings
 from support.up_process import SOUNDMARK, clean_environ, has_ended, status_of, until
 
 from soundmark.core.features.signing_keys.service import ensure_active
+from soundmark.core.operator import open_context
 from soundmark.embedded.postgres import RunningCluster
-from soundmark.kit.clock import SystemClock
-from soundmark.kit.entropy import SystemEntropy
 from soundmark.kit.migrations import migrate
-from soundmark.kit.postgres import Database
 from soundmark.kit.postgres_releases import find_warning
-from soundmark.kit.sealing import Sealer, parse_master_key
 from soundmark.kit.secret import Secret
 from soundmark.kit.sockets import reserve_port
 
@@ -268,8 +265,7 @@ def test_a_core_whose_database_was_never_migrated_says_so_in_one_line(cluster: R
 def test_a_core_under_another_master_key_says_so_in_one_line(cluster: RunningCluster) -> None:
     url = cluster.create_role_and_database("sealed_by_another_key")
     migrate(url, "soundmark.core")
-    sealer = Sealer(parse_master_key(MASTER_KEY), SystemEntropy())
-    asyncio.run(_make_keys(url, sealer))
+    asyncio.run(_make_keys(url))
     another = "A" * 43
     status, said, (error,) = starting("core", core_environ(url.reveal(), another))
     assert (status, error["event"]) == (1, "cannot_start")
@@ -278,13 +274,9 @@ def test_a_core_under_another_master_key_says_so_in_one_line(cluster: RunningClu
     assert another not in said
 
 
-async def _make_keys(url: Secret, sealer: Sealer) -> None:
-    database = Database(url, pool_size=2, application_name="test")
-    await database.open()
-    try:
-        await ensure_active(database, sealer, SystemClock(), SystemEntropy())
-    finally:
-        await database.close()
+async def _make_keys(url: Secret) -> None:
+    async with open_context(jobs_settings(url), "tests") as ctx:
+        await ensure_active(ctx)
 
 
 @pytest.mark.parametrize("component", ["core", "audience"])

@@ -207,7 +207,7 @@ async def test_what_is_published_is_a_jwk_set_of_all_keys_but_the_retired(
     spare_database_url: Secret, keys: Keys
 ) -> None:
     await keys.make_one_of_each()
-    records = {record.key_id: record for record in await service.list_keys(keys.db)}
+    records = {record.key_id: record for record in await service.list_keys(keys.ctx)}
     async with running_core(core_settings(spare_database_url)) as api:
         answer = await api.other(token=None).get("/v1/keys")
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
@@ -233,7 +233,7 @@ async def test_what_is_published_is_a_jwk_set_of_all_keys_but_the_retired(
 async def test_the_history_is_a_jwk_set_of_every_key_that_ever_signed(spare_database_url: Secret, keys: Keys) -> None:
     """A retired key too, each with the time during which it signed; not the key that only waits to sign."""
     await keys.make_one_of_each()
-    records = await service.list_keys(keys.db)
+    records = await service.list_keys(keys.ctx)
     async with running_core(core_settings(spare_database_url)) as api:
         answer = await api.other(token=None).get("/v1/keys/history")
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json")

@@ -41,8 +41,7 @@ def list_operations() -> list[Operation]:
 
 def list_routes() -> list[APIRoute]:
     """Return each route that FastAPI serves, with its response model; the hot operations are not among them."""
-    routers = [getattr(included, "original_router", None) for included in bare_app().routes]
-    return [route for router in routers if router is not None for route in router.routes if isinstance(route, APIRoute)]
+    return [route for route in bare_app().routes if isinstance(route, APIRoute)]
 
 
 def _routed(app: Any) -> Iterator[Operation]:

@@ -1,7 +1,7 @@
 """What endpoints take: the parts of the process, the authorised scope, and parameters that many operations share."""
 
 import re
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 from fastapi import Depends, Path, Query
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -37,7 +37,8 @@ async def _refused_events(request: Request) -> RefusalLimit:
 
 
 async def _scope(request: Request) -> TenantScope:
-    scope: TenantScope = request.state.scope
+    # None only if a parameter of the authorisation was refused: FastAPI then resolves the rest, and calls no endpoint.
+    scope: TenantScope = getattr(request.state, "scope", cast("TenantScope", None))
     return scope
 
 
