@@ -19,11 +19,11 @@ from bench import seed, wrk
 from bench.figures import Figure, rates, ratio_of_rounds
 from bench.service import OPERATOR_TOKEN, Seeded, Service, audio, core, key_of, seeded
 from bench.wrk import Demand, Load
-from soundmark.core.domain.code import signed_code
+from soundmark.core.domain.codes.code import signed_code
 from soundmark.embedded.postgres import RunningCluster
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.ids import mint
-from soundmark.kit.signing import SigningKey
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.signing import SigningKey
+from soundmark.kit.text.ids import mint
 
 _ROUNDS: Final = 5
 _ROUND_S: Final = 4.0

@@ -16,13 +16,13 @@ import psycopg
 
 from soundmark.audience.secrets import seal_hmac_secret
 from soundmark.embedded.postgres import RunningCluster
-from soundmark.kit import base64url
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.migrations import migrate
-from soundmark.kit.sealing import Sealer
-from soundmark.kit.secret import Secret
-from soundmark.kit.signing import SigningKey
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.sealing import Sealer
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.crypto.signing import SigningKey
+from soundmark.kit.postgres.migrations import migrate
+from soundmark.kit.text import base64url
+from soundmark.kit.text.timestamps import format_timestamp
 
 MASTER_KEY: Final = bytes(range(64, 96))
 ORGANIZATION_ID: Final = "org_YmVuY2gtb3JnYW5pc2F0aW"

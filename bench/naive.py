@@ -13,11 +13,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fastapi import FastAPI, HTTPException
 from psycopg_pool import AsyncConnectionPool
 
-from soundmark.core.domain.code import digest_of
-from soundmark.kit import base64url
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.sealing import Sealer, parse_master_key
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.core.domain.codes.code import digest_of
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.sealing import Sealer, parse_master_key
+from soundmark.kit.text import base64url
+from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.settings import CoreSettings
 
 

@@ -9,20 +9,20 @@ from typing import Any, Final
 from psycopg_pool import AsyncConnectionPool
 
 from soundmark.audience.domain.packing import country_number
-from soundmark.audience.hot.delivery import RECORDED, Delivery, Outcome
 from soundmark.audience.hot.ingest import Ingest
-from soundmark.audience.hot.source import TRANSITION, Source, refusal_at, source_of
+from soundmark.audience.hot.integration_state import TRANSITION, IntegrationState, refusal_at, source_of
+from soundmark.audience.hot.pending_event import RECORDED, Outcome, PendingEvent
 from soundmark.audience.secrets import open_hmac_secret
 from soundmark.audience.store import ingestion
-from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import SystemClock
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.months import month_of
-from soundmark.kit.postgres import Tx
-from soundmark.kit.problems import Problem
-from soundmark.kit.rate_limit import LocalRateLimit
-from soundmark.kit.refusals import ClientAddresses, RefusalLimit
-from soundmark.kit.sealing import Sealer, parse_master_key
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.sealing import Sealer, parse_master_key
+from soundmark.kit.http.client_address import AddressDigest, AddressReader
+from soundmark.kit.http.problems import Problem
+from soundmark.kit.http.rate_limit import LocalRateLimit
+from soundmark.kit.http.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.months import month_of
 from soundmark.settings import AudienceSettings
 
 _CONNECTIONS: Final = 16
@@ -71,7 +71,7 @@ class OneByOne:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self._ingest(scope, receive, send)
 
-    async def deliver(self, delivery: Delivery) -> Outcome:
+    async def deliver(self, delivery: PendingEvent) -> Outcome:
         """Judge and store one event, and commit."""
         if self._opening is None:
             self._opening = asyncio.create_task(self._pool.open())
@@ -85,12 +85,12 @@ class OneByOne:
             await self._store(connection, delivery, source)
         return RECORDED
 
-    def _refusal(self, delivery: Delivery, source: Source) -> Problem | None:
+    def _refusal(self, delivery: PendingEvent, source: IntegrationState) -> Problem | None:
         delivery.check(source, b"k" * 32)
         now = self._clock.now()
         return delivery.refusal or refusal_at(source, delivery.event, now, transition_until=now - TRANSITION)
 
-    async def _store(self, connection: Any, one: Delivery, source: Source) -> None:
+    async def _store(self, connection: Any, one: PendingEvent, source: IntegrationState) -> None:
         number, event, row = source.row.number, one.event, source.row
         at = event.occurred_at
         occurred_ms = ((at.hour * 60 + at.minute) * 60 + at.second) * 1000 + at.microsecond // 1000

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 
 from soundmark.core.access.server_keys import digest_of_secret
-from soundmark.core.custody import unseal_key
-from soundmark.core.domain.code import Facts, payload_of
-from soundmark.core.features.signing_keys.service import ensure_active, list_keys
+from soundmark.core.domain.codes.code import Facts, payload_of
+from soundmark.core.features.codes.signing_keys.service import ensure_active, list_keys
+from soundmark.core.live.keyring import unseal_key
 from soundmark.core.operator import open_context
-from soundmark.kit import base64url
-from soundmark.kit.canonical import canonicalize
-from soundmark.kit.secret import Secret
-from soundmark.kit.signing import SigningKey
+from soundmark.kit.crypto.canonical import canonicalize
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.crypto.signing import SigningKey
+from soundmark.kit.text import base64url
 from soundmark.settings import KeysSettings, read
 
 ORGANIZATION_ID = "org_" + "b" * 22

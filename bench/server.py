@@ -16,9 +16,9 @@ from bench.naive import naive_app
 from soundmark import settings as declared
 from soundmark.core import app as core_app
 from soundmark.core.app import create_app
-from soundmark.core.domain.scope import ServerKey
+from soundmark.core.domain.tenancy.scope import ServerKey
 from soundmark.kit import log
-from soundmark.kit.serve import Listen, run
+from soundmark.kit.http.serve import Listen, run
 
 CONSTANT: Final = "/constant/"
 

@@ -18,10 +18,10 @@ import psutil
 
 from bench import seed
 from soundmark.embedded.postgres import RunningCluster
-from soundmark.kit.migrations import migrate
-from soundmark.kit.secret import Secret
-from soundmark.kit.signing import SigningKey
-from soundmark.kit.sockets import reserve_port
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.crypto.signing import SigningKey
+from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.postgres.migrations import migrate
 
 PROOF: Final = {"X-Svc-Resolution-Proof": "ed25519-v1"}
 AUDIO_CREDENTIAL: Final = "audio-credential-of-the-benchmark"

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from soundmark.core.audit_chain import AuditChain
-from soundmark.core.domain.audit import AuditEntry
-from soundmark.core.store import audit
-from soundmark.kit.postgres import Tx
+from soundmark.core.domain.tenancy.audit import AuditEntry
+from soundmark.core.live.audit_chain import AuditChain
+from soundmark.core.store.tenancy import audit
+from soundmark.kit.postgres.transaction import Tx
 
 SETTING: Final = "BENCH_UNCHAINED"  # Set to anything, it makes `bench.server` serve this.
 

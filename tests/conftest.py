@@ -28,8 +28,8 @@ from soundmark.audience.app import create_app as create_audience_app
 from soundmark.core import app as core_app
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.embedded.throwaway import throwaway_cluster
-from soundmark.kit.migrations import migrate
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres.migrations import migrate
 
 # As `kit.log` does it: a traceback never shows local variables, which may hold secrets.
 structlog.configure(

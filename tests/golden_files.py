@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from soundmark.core.app import bare_app
-from soundmark.core.contract.catalogue import CATALOGUE
-from soundmark.core.publication import openapi_document, schema_documents
+from soundmark.core.published.catalogue import CATALOGUE
+from soundmark.core.published.routes import openapi_document, schema_documents
 
 FOLDER: Final = Path(__file__).with_name("golden")
 BASE_URL: Final = "http://core.test"

@@ -19,8 +19,8 @@ _HEAD: Final = """\
 # Who may do what
 
 Printed from `src/soundmark/core/access/policy.py`; a test fails when the two differ. The sweep in
-`tests/core/test_sweep.py` carries out every operation below as every kind of caller, and holds the answers to this
-table. OpenAPI states the same for each operation in `x-svc-access`.
+`tests/core/access/test_sweep.py` carries out every operation below as every kind of caller, and holds the answers to
+this table. OpenAPI states the same for each operation in `x-svc-access`.
 
 Credentials are told apart by how they begin: `xak_…` is a server key, `xop_…` the operator token (only where no
 identity provider is configured, only from the machine itself, and then a person like any other), anything else a

@@ -12,8 +12,8 @@ import pytest
 from prometheus_client import REGISTRY
 
 from soundmark import cli
-from soundmark.kit import problems as kit_problems
-from soundmark.kit.problems import Kind, Problem
+from soundmark.kit.http import problems as kit_problems
+from soundmark.kit.http.problems import Kind, Problem
 
 ROOT: Final = Path(__file__).parent.parent
 DOCUMENTS: Final = sorted(

@@ -7,9 +7,9 @@ import pytest
 from settings_page import PAGE, RENEW, printed
 
 from soundmark import settings
-from soundmark.embedded import plan
 from soundmark.kit.settings import environment_name
 from soundmark.settings.registry import PlatformFallbacks
+from soundmark.supervision import plan
 
 TEXT: Final = PAGE.read_text(encoding="utf-8")
 VARIABLES: Final = sorted(environment_name(name) for name in settings.NAMES)

@@ -23,13 +23,13 @@ STATEMENT: Final = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s")
 TABLE: Final = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
 
 EVERY_TENANT: Final = {
-    "core.audit.list_requested": "a job settles what a crash left requested, in every organisation",
-    "core.audit_chain.list_waiting_tenants": "a sealer asks every five seconds who has unsealed entries",
-    "core.codes.find_unexpired_signed_by": "a signing key may not retire while any Code needs it",
-    "core.invitations.find_by_digest": "an invitation's secret comes without its organisation",
-    "core.issuance_receipts.delete_older": "an hourly job deletes the expired receipts of every organisation",
-    "core.members.count_owned": "the limit on organisations is one person's, across all of them",
-    "core.sealed_values.SEALED_COLUMNS": "a new master key seals every organisation's waiting invitations",
+    "core.tenancy.audit.list_requested": "a job settles what a crash left requested, in every organisation",
+    "core.tenancy.audit_chain.list_waiting_tenants": "a sealer asks every five seconds who has unsealed entries",
+    "core.codes.codes.find_unexpired_signed_by": "a signing key may not retire while any Code needs it",
+    "core.tenancy.invitations.find_by_digest": "an invitation's secret comes without its organisation",
+    "core.codes.issuance_receipts.delete_older": "an hourly job deletes the expired receipts of every organisation",
+    "core.tenancy.members.count_owned": "the limit on organisations is one person's, across all of them",
+    "core.platform.sealed_values.SEALED_COLUMNS": "a new master key seals every organisation's waiting invitations",
     "audience.ingestion.find_sources": "an event names its integration, and comes without an organisation",
     "audience.integrations.find_workspace": "a report names its integration; the answer is the organisation",
     "audience.integrations.lock_unrevoked": "every integration is to trust a new signing key",
@@ -40,7 +40,7 @@ EVERY_TENANT: Final = {
     "audience.sealed_values.SEALED_COLUMNS": "a new master key seals every integration's secret",
 }
 # Both halves of a Code are written by one statement, so that neither is there without the other.
-BOTH_HALVES: Final = {"core.codes.insert", "core.codes.update_revoked_in_campaign"}
+BOTH_HALVES: Final = {"core.codes.codes.insert", "core.codes.codes.update_revoked_in_campaign"}
 NO_STORE_VERB: Final = {
     "audience.ingestion.prepare_connection": "it sets the planner, once for each connection",
     "audience.reports.keep_to_index": "it sets the planner and reads no table",
@@ -48,14 +48,14 @@ NO_STORE_VERB: Final = {
 
 
 def modules(component: str) -> Iterator[ModuleType]:
-    for path in sorted((SOURCE / component / "store").glob("[!_]*.py")):
-        yield importlib.import_module(f"soundmark.{component}.store.{path.stem}")
+    for path in sorted((SOURCE / component / "store").rglob("[!_]*.py")):
+        yield importlib.import_module(".".join(("soundmark", *path.relative_to(SOURCE).with_suffix("").parts)))
 
 
 def statements(component: str) -> Iterator[tuple[str, str]]:
     """Each statement of a component's stores, and the function or constant that it belongs to."""
     for module in modules(component):
-        where = f"{component}.{module.__name__.rpartition('.')[2]}"
+        where = module.__name__.removeprefix("soundmark.").replace(".store", "")
         for node in ast.parse(inspect.getsource(module)).body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 texts = [(node.name, text) for text in literals(node)]
@@ -149,12 +149,12 @@ def test_no_statement_joins_a_code_and_its_broadcast() -> None:
 
 def test_the_query_of_resolutions_may_be_divided_by_token() -> None:
     """It asks for a set of tokens, of one table, row by row; and nobody but the hot path asks it."""
-    text = dict(statements("core"))["core.broadcasts.find_live"]
+    text = dict(statements("core"))["core.codes.broadcasts.find_live"]
     tree = sqlglot.parse_one(text, dialect="postgres")
     assert [table.name for table in tree.find_all(exp.Table)] == ["broadcasts"]
     assert tree.find(exp.Group, exp.Order, exp.Limit, exp.AggFunc) is None
     users = {path.relative_to(SOURCE).parent for path in SOURCE.rglob("*.py") if "find_live" in path.read_text("utf-8")}
-    assert users == {Path("core/store"), Path("core/hot")}
+    assert users == {Path("core/store/codes"), Path("core/hot")}
 
 
 @pytest.mark.parametrize("component", ["core", "audience"])

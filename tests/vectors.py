@@ -7,16 +7,16 @@ from typing import Any, Final, NamedTuple
 
 from support.vector_inputs import ACCEPTED, INTENTS, MALFORMED, MALFORMED_BYTES, NOT_CANONICAL
 
-from soundmark.core.contract.examples import EXAMPLE_KEY, ISSUED_AT, example_code
-from soundmark.core.domain.code import Facts, digest_of, payload_of
-from soundmark.core.domain.signed_facts import integration_of, read_facts
-from soundmark.core.features.resolution.wire import verification_key
-from soundmark.core.hot.envelope import MEASUREMENT_LIFE, PROOF_LIFE, Seal, answer_body
-from soundmark.kit import base64url
-from soundmark.kit.canonical import canonicalize
-from soundmark.kit.signing import SigningKey
-from soundmark.kit.strict_json import parse_json
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.core.domain.codes.code import Facts, digest_of, payload_of
+from soundmark.core.domain.codes.signed_facts import integration_of, read_facts
+from soundmark.core.features.codes.resolution.wire import verification_key
+from soundmark.core.hot.envelope import MEASUREMENT_LIFE, PROOF_LIFE, EnvelopeSigner, answer_body
+from soundmark.core.published.examples import EXAMPLE_KEY, ISSUED_AT, example_code
+from soundmark.kit.crypto.canonical import canonicalize
+from soundmark.kit.crypto.signing import SigningKey
+from soundmark.kit.http.strict_json import parse_json
+from soundmark.kit.text import base64url
+from soundmark.kit.text.timestamps import format_timestamp
 
 VECTORS: Final = Path(__file__).parents[1] / "docs" / "vectors"
 
@@ -145,7 +145,7 @@ def _resolution(code: Signed, name: str | None = None, *, now: datetime = _ANSWE
     facts = read_facts(code.payload)
     assert facts is not None, "a vector is a signed Code"
     # Whoever signed the Code, the key that is active now signs the answer.
-    seal, integration_id = Seal(EXAMPLE_KEY, _ANSWERED_AT), integration_of(facts)
+    seal, integration_id = EnvelopeSigner(EXAMPLE_KEY, _ANSWERED_AT), integration_of(facts)
     measurement = None if integration_id is None else seal.measurement(facts, integration_id, _PROOF_ID)
     answer = json.loads(answer_body(facts, seal.envelope(facts, measurement), measurement))
     return {

@@ -11,8 +11,8 @@ from support.fake_clock import FakeClock
 from support.rival import Rival
 
 from soundmark.embedded.postgres import RunningCluster
-from soundmark.kit.migrations import migrate
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres.migrations import migrate
 
 DATABASE = "audience_under_test"
 # What a running Audience needs to find again.

@@ -10,7 +10,7 @@ from support.core_client import Answer
 from support.fake_clock import FakeClock
 from support.rival import Rival
 
-from soundmark.kit import base64url
+from soundmark.kit.text import base64url
 
 THIRD_KEY = {"key_id": "core-key-3", "public_key": base64url.encode(bytes(range(2, 34)))}
 Trusted = tuple[str, bytes, str | None, bytes | None, datetime | None]

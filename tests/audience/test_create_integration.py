@@ -19,10 +19,10 @@ from support.fake_clock import FakeClock
 from support.rival import Rival
 
 from soundmark.audience.secrets import open_hmac_secret
-from soundmark.kit import base64url
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.sealing import SealBroken, Sealer, parse_master_key
+from soundmark.kit.text import base64url
+from soundmark.kit.text.timestamps import format_timestamp
 
 PAID = ["contract", "self_service"]
 

@@ -14,9 +14,9 @@ from support.rival import Rival
 from soundmark.audience.context import WorkContext
 from soundmark.audience.features.retention import jobs, service
 from soundmark.audience.worker import work_context
-from soundmark.kit.jobs import jobs_app
-from soundmark.kit.problems import DatabaseUnavailable
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.postgres.jobs import jobs_app
 from soundmark.settings import AudienceDatabaseSettings, read
 
 TABLES = ["events", "event_ids", "spent_proofs", "integrity_days"]

@@ -12,13 +12,13 @@ from soundmark.audience.secrets import open_hmac_secret, token_key
 from soundmark.audience.store.sealed_values import SEALED_COLUMNS
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.clock import SystemClock
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.migrations import migrate
-from soundmark.kit.postgres import Database
-from soundmark.kit.problems import DatabaseUnavailable
-from soundmark.kit.resealing import Resealed, ResealRefused, require_openable, reseal
-from soundmark.kit.sealing import Sealer, parse_master_key
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.resealing import Resealed, ResealRefused, require_openable, reseal
+from soundmark.kit.crypto.sealing import Sealer, parse_master_key
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.migrations import migrate
 from soundmark.kit.startup import CannotStart
 
 SCHEMA = (Path(__file__).parents[2] / "src" / "soundmark" / "audience" / "schema.sql").read_text(encoding="utf-8")

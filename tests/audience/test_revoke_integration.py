@@ -6,7 +6,7 @@ import pytest
 from support.audience_client import CORE_KEY, OTHER_CORE_KEY, AudienceApi, new_operation_id
 from support.rival import Rival
 
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.text.timestamps import format_timestamp
 
 # What is done to an integration that exists, with a body where it takes one.
 CHANGES = [

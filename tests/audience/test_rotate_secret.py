@@ -4,9 +4,9 @@ from support.audience_client import MASTER_KEY, AudienceApi, new_operation_id
 from support.rival import Rival
 
 from soundmark.audience.secrets import open_hmac_secret
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.sealing import Sealer, parse_master_key
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.sealing import Sealer, parse_master_key
+from soundmark.kit.text.timestamps import format_timestamp
 
 SEALER = Sealer(parse_master_key(MASTER_KEY), SystemEntropy())
 

@@ -4,7 +4,8 @@ import os
 import sys
 
 from soundmark.audio.app import create_app
-from soundmark.kit import log, serve
+from soundmark.kit import log
+from soundmark.kit.http import serve
 from soundmark.settings import AudioSettings, read
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from soundmark.kit.http import AsgiApp, Message, Receive, Scope, Send
+from soundmark.kit.http.asgi import AsgiApp, Message, Receive, Scope, Send
 
 
 def altering(

@@ -21,10 +21,10 @@ from support.tenant import INTENT
 
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster
-from soundmark.kit.http import AsgiApp
-from soundmark.kit.migrations import migrate
-from soundmark.kit.secret import Secret
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.asgi import AsgiApp
+from soundmark.kit.postgres.migrations import migrate
+from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.settings import CoreSettings
 
 COMMAND = (sys.executable, "-P", "-m", "soundmark")

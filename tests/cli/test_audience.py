@@ -16,7 +16,7 @@ from support.audience_client import CREDENTIAL
 from support.recorded_events import RecordedEvent, midnight, store_events, store_integrity_days
 
 from soundmark.cli.report_picture import draw_report, frequency_bars, period_name, report_figure
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 
 from .conftest import Done, Service, Tenant, run, serving_core
 

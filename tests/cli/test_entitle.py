@@ -10,10 +10,10 @@ from support.fake_clock import FakeClock
 from support.rival import Rival
 from support.tenant import Tenant, make_tenant
 
-from soundmark.core.features.audience_control import jobs
+from soundmark.core.features.audience.integrations import jobs
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.worker import make_job_context
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 
 from .conftest import Done, run
 

@@ -12,9 +12,9 @@ from support.rival import Rival
 from support.running_apps import running_core
 from support.tenant import Tenant, make_tenant
 
-from soundmark.core.domain.quota import STARTER_PLAN_ID, CodeEntitlement
-from soundmark.kit.secret import Secret
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.core.domain.codes.quota import STARTER_PLAN_ID, CodeEntitlement
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.text.timestamps import format_timestamp
 
 from .conftest import Done, run
 

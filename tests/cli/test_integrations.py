@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 
 from .conftest import Service, Tenant, answered, cells, serving_core
 

@@ -19,7 +19,7 @@ from support.running_apps import running_core
 from support.tenant import make_tenant
 
 from soundmark.embedded.postgres import RunningCluster
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 
 from .conftest import COMMAND, environ, run
 

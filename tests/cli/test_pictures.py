@@ -9,7 +9,7 @@ from rich.console import Console
 from soundmark_sdk import Frame
 
 from soundmark.cli import demo
-from soundmark.cli.outcome import Refused
+from soundmark.cli.errors import Refused
 from soundmark.cli.pictures import NoPictures, load_drawing
 
 

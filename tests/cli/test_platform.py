@@ -9,13 +9,13 @@ import psycopg
 import pytest
 from support.core_settings import MASTER_KEY
 
-from soundmark.embedded.files import write_private
-from soundmark.embedded.plan import audience_master_key
 from soundmark.embedded.postgres import RunningCluster
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.migrations import migrate
-from soundmark.kit.sealing import SealBroken, Sealer, parse_master_key
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.sealing import SealBroken, Sealer, parse_master_key
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres.migrations import migrate
+from soundmark.operating_system.files import write_private
+from soundmark.supervision.plan import audience_master_key
 
 from .conftest import Done, run
 

@@ -17,13 +17,13 @@ import pytest
 from support.core_settings import MASTER_KEY, jobs_settings
 from support.up_process import SOUNDMARK, clean_environ, has_ended, status_of, until
 
-from soundmark.core.features.signing_keys.service import ensure_active
+from soundmark.core.features.codes.signing_keys.service import ensure_active
 from soundmark.core.operator import open_context
 from soundmark.embedded.postgres import RunningCluster
-from soundmark.kit.migrations import migrate
-from soundmark.kit.postgres_releases import find_warning
-from soundmark.kit.secret import Secret
-from soundmark.kit.sockets import reserve_port
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.postgres.migrations import migrate
+from soundmark.kit.postgres.releases import find_warning
 
 AUDIO = {"SOUNDMARK_AUDIO_CREDENTIAL": "a-credential-of-audio"}
 

@@ -18,9 +18,9 @@ from support.core_settings import AUDIO_CREDENTIAL, MASTER_KEY, OPERATOR_TOKEN
 from support.tenant import INTENT
 from support.up_process import SOUNDMARK, clean_environ, until
 
-from soundmark.kit.secret import Secret
-from soundmark.kit.sockets import reserve_port
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.text.timestamps import format_timestamp
 
 CONNECTIONS = 40
 ASKED_EACH = 25

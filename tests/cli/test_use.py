@@ -9,7 +9,7 @@ from support.core_settings import OPERATOR_TOKEN
 from typer.testing import CliRunner
 
 from soundmark.cli import use
-from soundmark.cli.outcome import Refused
+from soundmark.cli.errors import Refused
 
 from .conftest import Tenant, answered, run
 

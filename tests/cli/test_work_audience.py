@@ -14,8 +14,8 @@ from support.audience_client import MASTER_KEY, AudienceIntegration, audience_se
 from support.rival import Rival
 
 from soundmark.embedded.postgres import RunningCluster
-from soundmark.kit.migrations import migrate
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres.migrations import migrate
 
 from .conftest import COMMAND, environ
 

@@ -18,7 +18,7 @@ from support.people import People
 from support.rival import Rival
 from support.tenant import Tenant
 
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 
 from .conftest import COMMAND, environ
 

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from support.up_process import passable_folder
 
-from soundmark.embedded import data_dir, installation, placement
-from soundmark.embedded.os_user import OsUser, can_enter, can_run, unprivileged_user
+from soundmark.embedded import cluster_location as placement
+from soundmark.embedded import installation
 from soundmark.embedded.postgres import Cluster
 from soundmark.embedded.throwaway import throwaway_cluster
-from soundmark.kit.entropy import SystemEntropy
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.operating_system.os_user import OsUser, can_enter, can_run, unprivileged_user
+from soundmark.supervision import data_dir
 
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has somebody else run PostgreSQL")
 
@@ -51,7 +53,7 @@ def test_programs_out_of_reach_are_copied_whole_once(
     user: OsUser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A virtual environment below /root, or on a machine whose umask is 077."""
-    shipped = installation.programs(None).parent
+    shipped = installation.find_programs(None).parent
     package, libraries = shipped.parent, shipped.parent.with_name(f"{shipped.parent.name}.libs")
     closed = tmp_path / "closed"
     shutil.copytree(shipped, closed / package.name / shipped.name, ignore=shutil.ignore_patterns("include"))
@@ -63,12 +65,12 @@ def test_programs_out_of_reach_are_copied_whole_once(
         monkeypatch.setattr(installation, "SYSTEM_DIRECTORY", folder)
         # What a copy that was killed leaves behind is never mistaken for one.
         (folder / ".copying-killed" / "postgresql-18").mkdir(parents=True)
-        programs = installation.programs(user)
+        programs = installation.find_programs(user)
         assert programs.is_relative_to(folder)
         for name in ("postgres", "initdb", "psql", "pg_dump"):
             assert can_run(user, [str(programs / name), "--version"])
         made_ns = programs.stat().st_mtime_ns
-        assert installation.programs(user) == programs
+        assert installation.find_programs(user) == programs
         assert programs.stat().st_mtime_ns == made_ns
 
 

@@ -19,7 +19,7 @@ from support.tenant import INTENT
 
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster
-from soundmark.kit.migrations import migrate
+from soundmark.kit.postgres.migrations import migrate
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]

@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from soundmark.embedded.postgres import RunningCluster
-from soundmark.kit.postgres import Database
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres.database import Database
 
 
 @pytest.fixture(scope="session")

@@ -10,13 +10,14 @@ import pytest
 from starlette.responses import PlainTextResponse
 from structlog.testing import capture_logs
 
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.deadline import DeadlinePassed, enforce_deadline, find_remaining_s, outlive_deadline
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.guard import Guard, describe_caller
-from soundmark.kit.http import Edge, Receive, Scope, Send
-from soundmark.kit.postgres import Database
-from soundmark.kit.private_headers import TIMEOUT_MAX_S, read_caller, read_timeout_s, write_timeout
-from soundmark.kit.secret import Secret
+from soundmark.kit.http.asgi import Receive, Scope, Send
+from soundmark.kit.http.bearer_auth import Guard, describe_caller
+from soundmark.kit.http.edge import HttpEdge
+from soundmark.kit.http.private_headers import TIMEOUT_MAX_S, read_caller, read_timeout_s, write_timeout
+from soundmark.kit.postgres.database import Database
 
 CREDENTIAL = "credential-of-the-tests"
 
@@ -31,7 +32,7 @@ async def guarded() -> AsyncIterator[httpx2.AsyncClient]:
         await PlainTextResponse(str(find_remaining_s()))(scope, receive, send)
 
     guard = Guard(app, (Secret(CREDENTIAL),))
-    edge = Edge(guard, "http://edge.test", SystemEntropy(), describe_caller=describe_caller)
+    edge = HttpEdge(guard, "http://edge.test", SystemEntropy(), describe_caller=describe_caller)
     transport = httpx2.ASGITransport(edge)
     headers = {"authorization": f"Bearer {CREDENTIAL}"}
     async with httpx2.AsyncClient(transport=transport, base_url="http://edge.test", headers=headers) as client:

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from soundmark.kit import tasks
-from soundmark.kit.tasks import ended
+from soundmark.kit.tasks import cancel_and_wait
 
 
 async def test_what_a_task_does_on_its_way_out_is_done() -> None:
@@ -23,13 +23,13 @@ async def test_what_a_task_does_on_its_way_out_is_done() -> None:
 
     task = asyncio.create_task(work())
     await running.wait()
-    await ended(task)
+    await cancel_and_wait(task)
     assert (said, task.cancelled()) == (["closed"], True)
 
 
 async def test_a_task_that_never_began_ends() -> None:
     task = asyncio.create_task(asyncio.Event().wait())
-    await ended(task)
+    await cancel_and_wait(task)
     assert task.cancelled()
 
 
@@ -51,7 +51,7 @@ async def test_a_task_that_loses_a_cancellation_ends_all_the_same(monkeypatch: p
     task = asyncio.create_task(work())
     await asyncio.sleep(0)
     async with asyncio.timeout(10):
-        await ended(task)
+        await cancel_and_wait(task)
     assert (task.cancelled(), lost_count) == (True, 2)
 
 
@@ -59,7 +59,7 @@ async def test_a_task_that_is_over_already_stays_as_it_was() -> None:
     task = asyncio.create_task(asyncio.sleep(0, result=7))
     await task
     with capture_logs() as logged:
-        await ended(task)
+        await cancel_and_wait(task)
     assert (task.result(), logged) == (7, [])
 
 
@@ -70,7 +70,7 @@ async def test_an_error_of_the_task_is_logged_and_does_not_stop_who_ends_it() ->
     task = asyncio.create_task(work(), name="work")
     await asyncio.wait([task])
     with capture_logs() as logged:
-        await ended(task)
+        await cancel_and_wait(task)
     assert [(line["event"], line["task"], line["error"], line["log_level"]) for line in logged] == [
         ("task_failed", "work", "ValueError", "error")
     ]
@@ -89,7 +89,7 @@ async def test_our_own_cancellation_is_not_swallowed() -> None:
 
     task = asyncio.create_task(work())
     await asyncio.sleep(0)
-    ending = asyncio.create_task(ended(task))
+    ending = asyncio.create_task(cancel_and_wait(task))
     await leaving.wait()
     ending.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -24,7 +24,7 @@ import json
 
 from settings_page import PAGE, printed
 from soundmark.core.app import bare_app
-from soundmark.core.publication import openapi_document
+from soundmark.core.published.routes import openapi_document
 from soundmark.kit.settings import SettingsInvalid
 from soundmark.settings import CoreJobsSettings, read, registry
 

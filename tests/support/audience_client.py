@@ -10,9 +10,9 @@ import httpx2
 
 from soundmark import settings as declared
 from soundmark.audience.app import create_app
-from soundmark.kit import base64url
-from soundmark.kit.http import AsgiApp
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.asgi import AsgiApp
+from soundmark.kit.text import base64url
 from support.core_client import Answer
 from support.fake_clock import FakeClock
 from support.running_apps import running_lifespan

@@ -3,8 +3,8 @@
 import contextlib
 from collections.abc import AsyncIterator
 
-from soundmark.kit import sockets
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http import sockets
 from support.core_client import Api
 from support.core_settings import core_settings
 from support.fake_clock import FakeClock

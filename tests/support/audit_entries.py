@@ -5,17 +5,17 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from soundmark.core.audit_chain import AuditChain
-from soundmark.core.domain.audit import AuditEntry
-from soundmark.core.domain.audit_chain import Verification
-from soundmark.core.domain.scope import Actor
-from soundmark.core.features.audit_log.verification import verify
+from soundmark.core.domain.tenancy.audit import AuditEntry
+from soundmark.core.domain.tenancy.audit_chain import Verification
+from soundmark.core.domain.tenancy.scope import Actor
+from soundmark.core.features.tenancy.audit_log.verification import verify
+from soundmark.core.live.audit_chain import AuditChain
 from soundmark.core.steps.audit import record_as
-from soundmark.core.store import audit, organizations
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.ids import mint
-from soundmark.kit.postgres import Database
-from soundmark.kit.sealing import Sealer, parse_master_key
+from soundmark.core.store.tenancy import audit, organizations
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.sealing import Sealer, parse_master_key
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.text.ids import mint
 from support.core_settings import MASTER_KEY
 from support.fake_clock import FakeClock
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, get_args
 
-from soundmark.core.domain.scope import KeyScope, Role
+from soundmark.core.domain.tenancy.scope import KeyScope, Role
 from support.calls import World
 from support.core_client import Api
 from support.core_settings import OPERATOR_TOKEN

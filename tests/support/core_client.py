@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx2
 
-from soundmark.kit.http import AsgiApp
+from soundmark.kit.http.asgi import AsgiApp
 from support.core_settings import BASE_URL, OPERATOR_TOKEN
 from support.fake_clock import FakeClock
 from support.published_contract import PublishedContract

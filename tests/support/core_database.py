@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import psycopg
 
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 from support.empty_tables import empty_tables
 
 # A running Core finds these again as they were, so they are not emptied.

@@ -4,7 +4,7 @@ import base64
 from typing import Any
 
 from soundmark import settings as declared
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 from support.secret_leaks import remember_secret
 
 BASE_URL = "http://core.test"

@@ -5,7 +5,7 @@ import hmac
 import json
 from typing import Any
 
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.text.timestamps import format_timestamp
 from support.core_client import Answer, Api
 from support.event_publisher import new_id
 from support.secret_leaks import remember_secret

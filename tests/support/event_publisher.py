@@ -13,9 +13,9 @@ from typing import Any
 
 import rfc8785
 
-from soundmark.kit import base64url
-from soundmark.kit.signing import SigningKey
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.crypto.signing import SigningKey
+from soundmark.kit.text import base64url
+from soundmark.kit.text.timestamps import format_timestamp
 from support.audience_client import AudienceApi, AudienceIntegration
 from support.core_client import Answer
 from support.rival import Rival

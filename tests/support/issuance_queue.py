@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from soundmark.kit.batching import Batcher
+from soundmark.kit.postgres.batching import Batcher
 
 
 class IssuanceQueue:

@@ -7,8 +7,8 @@ from typing import Any
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from soundmark.core.app import bare_app
-from soundmark.core.contract.openapi import build_openapi
-from soundmark.kit.http import ACCESS
+from soundmark.core.published.openapi import build_openapi
+from soundmark.kit.http.routes import ACCESS
 
 
 @dataclass(frozen=True)

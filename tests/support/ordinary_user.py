@@ -15,7 +15,7 @@ from typing import Any
 import soundmark_sdk
 
 import soundmark
-from soundmark.embedded.os_user import OsUser, can_run
+from soundmark.operating_system.os_user import OsUser, can_run
 
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "test", "tests", "idlelib", "site-packages", "config-3.*", "*.a")
 

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import psycopg
 
 from soundmark.audience.domain.packing import RECEIVER_NUMBERS, country_number
-from soundmark.kit.secret import Secret
-from soundmark.kit.timestamps import format_timestamp, parse_timestamp
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.text.timestamps import format_timestamp, parse_timestamp
 from support.audience_client import AudienceIntegration
 from support.core_client import Answer
 

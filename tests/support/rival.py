@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import psycopg
 
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 
 T = TypeVar("T")
 

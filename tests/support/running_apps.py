@@ -11,8 +11,8 @@ import uvicorn
 from soundmark import settings as declared
 from soundmark.audio.app import create_app as create_audio_app
 from soundmark.core.app import create_app
-from soundmark.kit import sockets
-from soundmark.kit.http import AsgiApp
+from soundmark.kit.http import sockets
+from soundmark.kit.http.asgi import AsgiApp
 from support.core_client import Api
 from support.core_settings import AUDIO_CREDENTIAL
 from support.fake_clock import FakeClock

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.text.timestamps import format_timestamp
 from support.core_client import Answer, Api
 from support.rival import Rival
 from support.secret_leaks import remember_secret

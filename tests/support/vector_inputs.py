@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from soundmark.kit.canonical import DEPTH_MAX, SIZE_MAX_BYTES
+from soundmark.kit.crypto.canonical import DEPTH_MAX, SIZE_MAX_BYTES
 
 
 def nested(levels: int) -> str:

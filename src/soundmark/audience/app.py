@@ -18,18 +18,19 @@ from soundmark.audience.features.usage import routes as usage
 from soundmark.audience.hot.group import GroupCommit
 from soundmark.audience.hot.ingest import PATH, Ingest
 from soundmark.audience.secrets import token_key
-from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import Clock, SystemClock
-from soundmark.kit.entropy import Entropy, SystemEntropy
-from soundmark.kit.guard import Guard, describe_caller
-from soundmark.kit.health import health_routes
-from soundmark.kit.http import AsgiApp, Edge, Receive, Scope, Send, install_problem_handlers
-from soundmark.kit.postgres import Database
-from soundmark.kit.problems import DatabaseUnavailable
-from soundmark.kit.rate_limit import make_rate_limit
-from soundmark.kit.refusals import ClientAddresses, RefusalLimit
-from soundmark.kit.schema_version import is_current, require_current
-from soundmark.kit.sealing import Sealer, parse_master_key
+from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
+from soundmark.kit.crypto.sealing import Sealer, parse_master_key
+from soundmark.kit.http.asgi import AsgiApp, Receive, Scope, Send
+from soundmark.kit.http.bearer_auth import Guard, describe_caller
+from soundmark.kit.http.client_address import AddressDigest, AddressReader
+from soundmark.kit.http.edge import HttpEdge, install_problem_handlers
+from soundmark.kit.http.health import health_routes
+from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.rate_limit import make_rate_limit
+from soundmark.kit.http.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.schema_version import is_current, require_current
 from soundmark.kit.startup import explain_failures
 from soundmark.settings import AudienceSettings
 
@@ -66,7 +67,7 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
     install_problem_handlers(app, settings.base_url)
     # In front: a probe must not be compared with every other route.
     app.router.routes[:0] = health_routes({"database": database_is_ready}, ctx.db.find_warning)
-    private = Edge(
+    private = HttpEdge(
         Guard(app, settings.audience_credential),
         settings.base_url,
         entropy,

@@ -8,9 +8,9 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from soundmark.kit.clock import Clock
-from soundmark.kit.entropy import Entropy
-from soundmark.kit.postgres import Database
-from soundmark.kit.sealing import Sealer
+from soundmark.kit.crypto.entropy import Entropy
+from soundmark.kit.crypto.sealing import Sealer
+from soundmark.kit.postgres.database import Database
 
 
 class ReportTurns:

@@ -1,6 +1,6 @@
 """The problems that are Audience's own. Those that Core passes on stand in `soundmark.wire.private.problems`."""
 
-from soundmark.kit.problems import Kind, Problem
+from soundmark.kit.http.problems import Kind, Problem
 
 
 class OperationConflict(Problem):

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from soundmark.kit import instance_secrets
 from soundmark.kit.clock import Clock
-from soundmark.kit.entropy import Entropy
-from soundmark.kit.postgres import Database
-from soundmark.kit.sealing import Sealer
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto import instance_secrets
+from soundmark.kit.crypto.entropy import Entropy
+from soundmark.kit.crypto.sealing import Sealer
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres.database import Database
 
 _TOKEN_KEY: Final = "token_digests"  # noqa: S105 - the name of a key, not the key
 _TOKEN_KEY_BYTES: Final = 32

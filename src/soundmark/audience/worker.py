@@ -5,9 +5,9 @@ from typing import Final
 from soundmark.audience.context import WorkContext
 from soundmark.audience.features.retention import jobs as retention
 from soundmark.kit.clock import Clock, SystemClock
-from soundmark.kit.jobs import WorkerFailed, jobs_app, require_schema, run_worker
-from soundmark.kit.postgres import Database
-from soundmark.kit.problems import DatabaseUnavailable
+from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.jobs import WorkerFailed, jobs_app, require_schema, run_worker
 from soundmark.settings import AudienceDatabaseSettings
 
 _NAME: Final = "soundmark-audience-jobs"

@@ -16,22 +16,19 @@ from starlette.routing import Route
 
 from soundmark.audio.problems import AudioBusy
 from soundmark.audio.render import QueueFull, Renderer, RenderQueue
-from soundmark.kit.bodies import read_body
-from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import SystemClock
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.guard import Guard, describe_caller
-from soundmark.kit.health import health_routes
-from soundmark.kit.http import GONE, AsgiApp, Edge, body_errors, install_problem_handlers
-from soundmark.kit.private_endpoint import JSON_TYPE
-from soundmark.kit.problems import (
-    InternalError,
-    MalformedBody,
-    UnsupportedMediaType,
-    ValidationFailed,
-)
-from soundmark.kit.refusals import ClientAddresses
-from soundmark.kit.strict_json import MalformedJson, parse_json
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.http.asgi import AsgiApp
+from soundmark.kit.http.bearer_auth import Guard, describe_caller
+from soundmark.kit.http.bodies import read_body
+from soundmark.kit.http.client_address import AddressDigest, AddressReader
+from soundmark.kit.http.edge import GONE, HttpEdge, install_problem_handlers
+from soundmark.kit.http.health import health_routes
+from soundmark.kit.http.private_endpoint import JSON_TYPE
+from soundmark.kit.http.problem_documents import body_errors
+from soundmark.kit.http.problems import InternalError, MalformedBody, UnsupportedMediaType, ValidationFailed
+from soundmark.kit.http.refusals import ClientAddresses
+from soundmark.kit.http.strict_json import MalformedJson, parse_json
 from soundmark.settings import AudioSettings
 from soundmark.wire.private.audio import RENDER, RenderRequest
 
@@ -68,7 +65,7 @@ def create_app(settings: AudioSettings) -> AsgiApp:
     entropy = SystemEntropy()
     clients = ClientAddresses(AddressReader(()), AddressDigest(entropy), SystemClock())
     guard = Guard(app, settings.audio_credential)
-    return Edge(guard, _NO_BASE_URL, entropy, clients.describe_refused, describe_caller)
+    return HttpEdge(guard, _NO_BASE_URL, entropy, clients.describe_refused, describe_caller)
 
 
 async def render(request: Request) -> Response:

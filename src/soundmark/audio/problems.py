@@ -1,6 +1,6 @@
-"""The problem that is Audio's own; the others are in `soundmark.kit.problems`."""
+"""The problem that is Audio's own; the others are in `soundmark.kit.http.problems`."""
 
-from soundmark.kit.problems import Kind, Problem
+from soundmark.kit.http.problems import Kind, Problem
 
 
 class AudioBusy(Problem):

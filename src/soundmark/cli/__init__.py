@@ -21,7 +21,7 @@ import typer
 import typer.core
 import typer.main
 
-from soundmark.cli.outcome import Refused
+from soundmark.cli.errors import Refused
 
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "up": ("soundmark.cli.up:app", "Run everything on this machine, with a PostgreSQL of its own."),

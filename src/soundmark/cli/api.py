@@ -16,16 +16,16 @@ from soundmark_sdk.client import ApiProblem, Client, ClientFailure, TenantNotGiv
 from soundmark_sdk.client.records import Page, Record
 
 from soundmark.cli.defaults import TenantChoice, find_choice
+from soundmark.cli.errors import Refused
 from soundmark.cli.first_contact import FirstContact
 from soundmark.cli.intents import printable
-from soundmark.cli.outcome import Refused
 from soundmark.cli.service import BaseUrl as BaseUrl
 from soundmark.cli.service import KeyFile as KeyFile
 from soundmark.cli.service import UpDir as UpDir
 from soundmark.cli.service import find_credential, find_service
 from soundmark.kit.clock import SystemClock
-from soundmark.kit.months import month_of
-from soundmark.kit.timestamps import parse_timestamp
+from soundmark.kit.text.months import month_of
+from soundmark.kit.text.timestamps import parse_timestamp
 
 R = TypeVar("R", bound=Record)
 

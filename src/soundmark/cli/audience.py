@@ -26,15 +26,15 @@ from soundmark.cli.api import (
 )
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
+from soundmark.cli.errors import Refused
 from soundmark.cli.intents import printable
-from soundmark.cli.outcome import Refused
 from soundmark.cli.pictures import load_drawing
 from soundmark.core.context import Context
-from soundmark.core.features.platform.legacy_import import ImportRefused, import_legacy_days
+from soundmark.core.features.audience.legacy_import.service import ImportRefused, import_legacy_days
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.kit.clock import SystemClock
-from soundmark.kit.ids import mint
-from soundmark.kit.strict_json import INTEGER_MAX
+from soundmark.kit.http.strict_json import INTEGER_MAX
+from soundmark.kit.text.ids import mint
 from soundmark.settings import LegacyImportSettings
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)

@@ -6,14 +6,14 @@ import typer
 
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
-from soundmark.cli.outcome import Refused
-from soundmark.core.audit_chain import read_chain_key
+from soundmark.cli.errors import Refused
 from soundmark.core.context import Context
-from soundmark.core.domain.audit_chain import Verification
-from soundmark.core.features.audit_log.verification import verify as verify_chain
-from soundmark.core.store import audit_chain
-from soundmark.kit.ids import may_be_id
-from soundmark.kit.sealing import SealBroken
+from soundmark.core.domain.tenancy.audit_chain import Verification
+from soundmark.core.features.tenancy.audit_log.verification import verify as verify_chain
+from soundmark.core.live.audit_chain import read_chain_key
+from soundmark.core.store.tenancy import audit_chain
+from soundmark.kit.crypto.sealing import SealBroken
+from soundmark.kit.text.ids import may_be_id
 from soundmark.settings import KeysSettings
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)

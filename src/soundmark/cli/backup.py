@@ -12,8 +12,8 @@ from rich.console import Console
 from soundmark.audience.store.sealed_values import SEALED_COLUMNS as AUDIENCE_SEALED
 from soundmark.cli.databases import run_on_audience, run_on_core
 from soundmark.cli.deployment import read_settings
-from soundmark.cli.outcome import Refused
-from soundmark.core.store.sealed_values import SEALED_COLUMNS as CORE_SEALED
+from soundmark.cli.errors import Refused
+from soundmark.core.store.platform.sealed_values import SEALED_COLUMNS as CORE_SEALED
 from soundmark.embedded.backup import (
     Backup,
     BackupRefused,
@@ -24,19 +24,19 @@ from soundmark.embedded.backup import (
     read_backup,
     require_restorable,
 )
-from soundmark.embedded.data_dir import MASTER_KEY_FILE, DataDirRefused, kept_master_keys
 from soundmark.embedded.dumps import DumpFailed
-from soundmark.embedded.files import NotTrusted, read_trusted, write_private
 from soundmark.embedded.installation import NoPostgres
-from soundmark.embedded.plan import audience_master_key
 from soundmark.embedded.postgres import ClusterFailed
-from soundmark.embedded.stopped import stopped_databases
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.resealing import ResealRefused, require_openable
-from soundmark.kit.sealing import Sealer, parse_master_key
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.resealing import ResealRefused, require_openable
+from soundmark.kit.crypto.sealing import Sealer, parse_master_key
+from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import PREFIX
+from soundmark.operating_system.files import NotTrusted, read_trusted, write_private
 from soundmark.settings import AudienceDatabaseSettings, CoreDatabaseSettings, KeysSettings
+from soundmark.supervision.data_dir import MASTER_KEY_FILE, DataDirRefused, kept_master_keys
+from soundmark.supervision.plan import audience_master_key
+from soundmark.supervision.stopped import stopped_databases
 
 backup = typer.Typer(add_completion=False)
 restore = typer.Typer(add_completion=False)

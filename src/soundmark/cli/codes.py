@@ -35,13 +35,13 @@ from soundmark.cli.api import (
     show_page,
     show_table,
 )
+from soundmark.cli.errors import Refused
 from soundmark.cli.intents import shown
-from soundmark.cli.outcome import Refused
 from soundmark.cli.secret_output import Force, check_free
 from soundmark.kit.clock import SystemClock
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.strict_json import MalformedJson, parse_json
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.http.strict_json import MalformedJson, parse_json
+from soundmark.kit.text.timestamps import format_timestamp
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 

@@ -7,9 +7,9 @@ from typing import Annotated, Final
 import typer
 
 from soundmark import settings
-from soundmark.cli.outcome import Refused
+from soundmark.cli.errors import Refused
 from soundmark.core.access.issuer_keys import NamesAnotherIssuer, check_issuer
-from soundmark.kit.fetching import FetchFailed
+from soundmark.kit.http.fetching import FetchFailed
 from soundmark.kit.settings import SettingsInvalid
 
 # The fault of an identity provider, by the reason in the log of Core.

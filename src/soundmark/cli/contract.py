@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from soundmark.cli.deployment import read_settings
-from soundmark.cli.outcome import Refused
+from soundmark.cli.errors import Refused
 from soundmark.core.app import bare_app
-from soundmark.core.publication import openapi_document, schema_documents
+from soundmark.core.published.routes import openapi_document, schema_documents
 from soundmark.settings import ContractSettings
 
 openapi = typer.Typer(add_completion=False)

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from soundmark.cli.deployment import read_settings
-from soundmark.cli.outcome import Refused
+from soundmark.cli.errors import Refused
 from soundmark.core.context import Context
 from soundmark.core.operator import open_context
 from soundmark.kit import log
-from soundmark.kit.postgres import Database
-from soundmark.kit.problems import DatabaseUnavailable
-from soundmark.kit.schema_version import SchemaOutdated, require_current
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.schema_version import SchemaOutdated, require_current
 from soundmark.settings import AudienceDatabaseSettings, CoreDatabaseSettings, ProcessSettings
 
 WithDatabase = Literal["core", "audience"]

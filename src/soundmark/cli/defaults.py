@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from soundmark.cli.outcome import Refused
-from soundmark.embedded.files import write_private
+from soundmark.cli.errors import Refused
+from soundmark.operating_system.files import write_private
 
 _FILE: Final = Path("soundmark", "defaults.json")
 # Sixteen services or a thousand: what is larger was not written by us.

@@ -12,12 +12,12 @@ import typer
 from rich.console import Console
 from soundmark_sdk import Frame, Receiver, ReceiverFailure, Resolution, hear
 
+from soundmark.cli.errors import Refused
 from soundmark.cli.intents import document, shown
-from soundmark.cli.outcome import Refused
 from soundmark.cli.pictures import NoPictures, load_drawing
-from soundmark.embedded.data_dir import DataDirRefused, read_up_file
 from soundmark.kit.clock import SystemClock
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.text.timestamps import format_timestamp
+from soundmark.supervision.data_dir import DataDirRefused, read_up_file
 
 app = typer.Typer(add_completion=False)
 

@@ -11,12 +11,12 @@ from typing import Annotated, Final, TypeVar
 import typer
 
 from soundmark import settings
-from soundmark.cli.outcome import Refused
-from soundmark.embedded.data_dir import MASTER_KEY_FILE, UP_FILE, DataDirRefused, read_up_file
-from soundmark.embedded.plan import audience_credential
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.secret import Secret
+from soundmark.cli.errors import Refused
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import PREFIX, SettingsInvalid
+from soundmark.supervision.data_dir import MASTER_KEY_FILE, UP_FILE, DataDirRefused, read_up_file
+from soundmark.supervision.plan import audience_credential
 
 DataDir = Annotated[
     Path | None,

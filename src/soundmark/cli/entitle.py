@@ -8,12 +8,12 @@ import typer
 
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
-from soundmark.cli.outcome import Refused
+from soundmark.cli.errors import Refused
 from soundmark.core.context import Context
-from soundmark.core.features.platform.entitle import EntitleRefused, Grant
-from soundmark.core.features.platform.entitle import entitle as entitle_organization
-from soundmark.kit.strict_json import INTEGER_MAX
-from soundmark.kit.timestamps import format_timestamp, parse_timestamp
+from soundmark.core.features.platform.entitlements.service import EntitleRefused, Grant
+from soundmark.core.features.platform.entitlements.service import entitle as entitle_organization
+from soundmark.kit.http.strict_json import INTEGER_MAX
+from soundmark.kit.text.timestamps import format_timestamp, parse_timestamp
 from soundmark.settings import CoreDatabaseSettings
 from soundmark.wire.shape import EntitledMode
 

@@ -21,8 +21,8 @@ from soundmark_sdk import (
     listen,
 )
 
+from soundmark.cli.errors import Refused
 from soundmark.cli.intents import shown
-from soundmark.cli.outcome import Refused
 from soundmark.cli.service import BaseUrl, find_service
 
 T = TypeVar("T")

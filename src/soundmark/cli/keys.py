@@ -15,15 +15,15 @@ from rich.table import Table
 
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
-from soundmark.cli.outcome import Refused
+from soundmark.cli.errors import Refused
 from soundmark.core.context import Context
-from soundmark.core.domain.signing_key import SigningKeyRecord
-from soundmark.core.features.signing_keys import service
-from soundmark.core.features.signing_keys.rotation import calm_at, put_in_place
-from soundmark.core.features.signing_keys.service import PROOFS_GONE_AFTER, PUBLISHED_AHEAD_S, KeyRefused
+from soundmark.core.domain.codes.signing_key import SigningKeyRecord
+from soundmark.core.features.codes.signing_keys import service
+from soundmark.core.features.codes.signing_keys.rotation import calm_at, put_in_place
+from soundmark.core.features.codes.signing_keys.service import PROOFS_GONE_AFTER, PUBLISHED_AHEAD_S, KeyRefused
 from soundmark.kit.clock import Clock, SystemClock
-from soundmark.kit.sealing import SealBroken
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.crypto.sealing import SealBroken
+from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.settings import CoreDatabaseSettings, KeysSettings, RotationSettings
 
 _STEP_S = 0.25

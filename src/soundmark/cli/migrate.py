@@ -6,9 +6,9 @@ import typer
 
 from soundmark.cli.databases import WithDatabase, database_settings
 from soundmark.cli.deployment import DataDir
-from soundmark.cli.outcome import Refused
-from soundmark.kit.migrations import MigrationFailed
-from soundmark.kit.migrations import migrate as apply_revisions
+from soundmark.cli.errors import Refused
+from soundmark.kit.postgres.migrations import MigrationFailed
+from soundmark.kit.postgres.migrations import migrate as apply_revisions
 
 app = typer.Typer(add_completion=False)
 

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any, Final
 
-from soundmark.cli.outcome import Refused
+from soundmark.cli.errors import Refused
 
 _LIBRARY: Final = "matplotlib"
 

@@ -10,17 +10,17 @@ from soundmark.audience.store.sealed_values import SEALED_COLUMNS as AUDIENCE_SE
 from soundmark.cli.databases import WithDatabase, run_on_audience, run_on_core
 from soundmark.cli.deployment import DataDir, deployment_environ, read_settings
 from soundmark.cli.entitle import entitle
-from soundmark.cli.outcome import Refused
-from soundmark.core.store.sealed_values import SEALED_COLUMNS as CORE_SEALED
-from soundmark.embedded.data_dir import MASTER_KEY_FILE, DataDirRefused, kept_master_keys, replace_master_key
-from soundmark.embedded.plan import audience_master_key
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.resealing import Resealed, ResealRefused, require_openable
-from soundmark.kit.resealing import reseal as reseal_everything
-from soundmark.kit.sealing import Sealer, parse_master_key
-from soundmark.kit.secret import Secret
+from soundmark.cli.errors import Refused
+from soundmark.core.store.platform.sealed_values import SEALED_COLUMNS as CORE_SEALED
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.resealing import Resealed, ResealRefused, require_openable
+from soundmark.kit.crypto.resealing import reseal as reseal_everything
+from soundmark.kit.crypto.sealing import Sealer, parse_master_key
+from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import PREFIX
 from soundmark.settings import AudienceDatabaseSettings, AudienceKeysSettings, KeysSettings
+from soundmark.supervision.data_dir import MASTER_KEY_FILE, DataDirRefused, kept_master_keys, replace_master_key
+from soundmark.supervision.plan import audience_master_key
 
 S = TypeVar("S")
 P = TypeVar("P")

@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from soundmark_sdk.client.records import AudienceReport
 
 from soundmark.cli.intents import printable
-from soundmark.kit.timestamps import parse_timestamp
+from soundmark.kit.text.timestamps import parse_timestamp
 
 _PAPER, _INK, _SOFT = "#fbfbf9", "#1d2125", "#5b636b"
 _REACH, _EVENTS = "#8a2a6b", "#d9b8cd"

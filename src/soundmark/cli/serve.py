@@ -8,12 +8,12 @@ import typer
 
 from soundmark import settings
 from soundmark.cli.deployment import read_settings
-from soundmark.cli.outcome import Refused
-from soundmark.embedded.workers import run_workers
+from soundmark.cli.errors import Refused
 from soundmark.kit import log
-from soundmark.kit.connection import ConnectionLimits
-from soundmark.kit.serve import Listen, run
-from soundmark.kit.sockets import CannotListen, reserve_port
+from soundmark.kit.http.connection import ConnectionLimits
+from soundmark.kit.http.serve import Listen, run
+from soundmark.kit.http.sockets import CannotListen, reserve_port
+from soundmark.supervision.workers import run_workers
 
 app = typer.Typer(add_completion=False)
 

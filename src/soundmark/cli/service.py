@@ -11,12 +11,12 @@ import typer
 
 from soundmark import settings
 from soundmark.cli.deployment import overlay_environment
-from soundmark.cli.outcome import Refused
-from soundmark.embedded.data_dir import UP_FILE, DataDirRefused, read_up_file
-from soundmark.embedded.files import NotTrusted, read_trusted
-from soundmark.kit.secret import Secret
+from soundmark.cli.errors import Refused
+from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import PREFIX, SettingsInvalid
+from soundmark.operating_system.files import NotTrusted, read_trusted
 from soundmark.settings import ClientSettings
+from soundmark.supervision.data_dir import UP_FILE, DataDirRefused, read_up_file
 
 BaseUrl = Annotated[
     str | None,

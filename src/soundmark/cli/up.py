@@ -8,15 +8,15 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
-from soundmark.cli.outcome import Refused
-from soundmark.embedded.data_dir import UP_FILE
+from soundmark.cli.errors import Refused
+from soundmark.embedded.cluster_location import Home
 from soundmark.embedded.installation import CHOICE
-from soundmark.embedded.placement import Home
-from soundmark.embedded.plan import Options, Plan
-from soundmark.embedded.up import Postgres, Refusal, Reports, run
 from soundmark.kit import log
-from soundmark.kit.postgres_releases import find_warning
-from soundmark.kit.sockets import PortReserved, PortTaken
+from soundmark.kit.http.sockets import PortReserved, PortTaken
+from soundmark.kit.postgres.releases import find_warning
+from soundmark.supervision.data_dir import UP_FILE
+from soundmark.supervision.plan import Options, Plan
+from soundmark.supervision.up import Postgres, Refusal, Reports, run
 
 app = typer.Typer(add_completion=False)
 

@@ -7,8 +7,8 @@ from soundmark_sdk.client import Client
 
 from soundmark.cli.api import BaseUrl, KeyFile, UpDir, calling
 from soundmark.cli.defaults import TenantChoice, find_choice, save_choice
+from soundmark.cli.errors import Refused
 from soundmark.cli.intents import printable
-from soundmark.cli.outcome import Refused
 from soundmark.cli.service import find_service
 
 app = typer.Typer(add_completion=False)

@@ -9,9 +9,9 @@ import typer
 from soundmark import settings
 from soundmark.cli.databases import WithDatabase
 from soundmark.cli.deployment import DataDir, read_settings
-from soundmark.cli.outcome import Refused
+from soundmark.cli.errors import Refused
 from soundmark.kit import log
-from soundmark.kit.jobs import WorkerFailed
+from soundmark.kit.postgres.jobs import WorkerFailed
 
 app = typer.Typer(add_completion=False)
 

@@ -18,41 +18,42 @@ from soundmark.core.access.server_keys import ServerKeyAccess
 from soundmark.core.context import RequestContext
 from soundmark.core.edge.authentication import authenticate, describe_refused
 from soundmark.core.edge.refusals import refine_problem
-from soundmark.core.features.api_keys import routes as api_keys
-from soundmark.core.features.audience_control import routes as audience_control
-from soundmark.core.features.audience_reports import routes as audience_reports
-from soundmark.core.features.audit_log import routes as audit_log
-from soundmark.core.features.caller import routes as caller
-from soundmark.core.features.campaigns import routes as campaigns
-from soundmark.core.features.code_audio import routes as code_audio
-from soundmark.core.features.codes import routes as codes
-from soundmark.core.features.events import routes as events
-from soundmark.core.features.invitations import routes as invitations
-from soundmark.core.features.issuance import routes as issuance
-from soundmark.core.features.members import routes as members
-from soundmark.core.features.organizations import routes as organizations
-from soundmark.core.features.platform import routes as platform
-from soundmark.core.features.projects import routes as projects
-from soundmark.core.features.resolution import routes as resolution
-from soundmark.core.features.signing_keys.service import ensure_active
-from soundmark.core.features.usage import routes as usage
+from soundmark.core.features.audience.events import routes as events
+from soundmark.core.features.audience.integrations import routes as audience_control
+from soundmark.core.features.audience.reports import routes as audience_reports
+from soundmark.core.features.codes.campaigns import routes as campaigns
+from soundmark.core.features.codes.code_audio import routes as code_audio
+from soundmark.core.features.codes.codes import routes as codes
+from soundmark.core.features.codes.issuance import routes as issuance
+from soundmark.core.features.codes.resolution import routes as resolution
+from soundmark.core.features.codes.signing_keys.service import ensure_active
+from soundmark.core.features.codes.usage import routes as usage
+from soundmark.core.features.platform.settings import routes as platform
+from soundmark.core.features.tenancy.api_keys import routes as api_keys
+from soundmark.core.features.tenancy.audit_log import routes as audit_log
+from soundmark.core.features.tenancy.caller import routes as caller
+from soundmark.core.features.tenancy.invitations import routes as invitations
+from soundmark.core.features.tenancy.members import routes as members
+from soundmark.core.features.tenancy.organizations import routes as organizations
+from soundmark.core.features.tenancy.projects import routes as projects
 from soundmark.core.hot.answers import Answers
 from soundmark.core.hot.lookup import BroadcastLookup
 from soundmark.core.hot.resolve import PATH_PREFIX, PROOF_HEADER_NAME, Resolve
-from soundmark.core.publication import publication_routes
+from soundmark.core.published.routes import publication_routes
 from soundmark.core.wiring import make_request_context
-from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import Clock, SystemClock
-from soundmark.kit.cross_origin import CrossOrigin, Preflight
-from soundmark.kit.entropy import Entropy, SystemEntropy
-from soundmark.kit.health import health_routes
-from soundmark.kit.http import AsgiApp, Edge, Receive, Scope, Send, install_problem_handlers
-from soundmark.kit.rate_limit import RateLimit, make_rate_limit
-from soundmark.kit.refusals import ClientAddresses, RefusalLimit
-from soundmark.kit.schema_version import require_current
-from soundmark.kit.sealing import Sealer
+from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
+from soundmark.kit.crypto.sealing import Sealer
+from soundmark.kit.http.asgi import AsgiApp, Receive, Scope, Send
+from soundmark.kit.http.client_address import AddressDigest, AddressReader
+from soundmark.kit.http.cross_origin import CrossOrigin, Preflight
+from soundmark.kit.http.edge import HttpEdge, install_problem_handlers
+from soundmark.kit.http.health import health_routes
+from soundmark.kit.http.rate_limit import RateLimit, make_rate_limit
+from soundmark.kit.http.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.postgres.schema_version import require_current
 from soundmark.kit.startup import explain_failures
-from soundmark.kit.tasks import ended
+from soundmark.kit.tasks import cancel_and_wait
 from soundmark.settings import CoreSettings
 
 # Pages of every origin may read these, and resolutions. Contract, section 1.
@@ -65,7 +66,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     """Return Core as an ASGI app. It connects when its lifespan starts, and needs its database then."""
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     ctx = make_request_context(settings, clock=clock, entropy=entropy)
-    lookup = BroadcastLookup(ctx.db, Answers(ctx.custody, ctx.clock, entropy))
+    lookup = BroadcastLookup(ctx.db, Answers(ctx.live_keyring, ctx.clock, entropy))
     addresses, digests = AddressReader(settings.trusted_proxies), _address_digest(settings, ctx.sealer, entropy)
     clients = ClientAddresses(addresses, digests, clock)
     limit = make_rate_limit(
@@ -106,7 +107,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     # In front: a probe must not be compared with every other route.
     app.router.routes[:0] = health_routes(checks, ctx.db.find_warning)
     preflight = Preflight(PROOF_HEADER_NAME, entropy)
-    tenants = Edge(app, settings.base_url, entropy, partial(describe_refused, clients))
+    tenants = HttpEdge(app, settings.base_url, entropy, partial(describe_refused, clients))
     edge = CrossOrigin(tenants, preflight, _OPEN_PATHS, _OPEN_PREFIXES)
     return _front(resolve, edge)
 
@@ -171,12 +172,12 @@ async def _running(
             stack.push_async_callback(ctx.issuances.aclose)
             await require_current(ctx.db, "soundmark.core")
             await ensure_active(ctx)
-            await ctx.custody.refresh()
+            await ctx.live_keyring.refresh()
             await ctx.chain.open()
-        keeping = asyncio.create_task(ctx.custody.keep_current(), name="custody")
-        stack.push_async_callback(ended, keeping)
+        keeping = asyncio.create_task(ctx.live_keyring.keep_current(), name="live_keyring")
+        stack.push_async_callback(cancel_and_wait, keeping)
         sealing = asyncio.create_task(ctx.chain.keep_sealing(), name="audit-chain")
-        stack.push_async_callback(ended, sealing)
+        stack.push_async_callback(cancel_and_wait, sealing)
         stack.push_async_callback(lookup.aclose)
         stack.push_async_callback(ctx.audio.aclose)
         stack.push_async_callback(ctx.audience.aclose)

@@ -3,19 +3,19 @@
 from dataclasses import dataclass
 from typing import Any
 
-from soundmark.core.audit_chain import AuditChain
 from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.channel.audio import AudioChannel
-from soundmark.core.custody import Custody
-from soundmark.core.domain.scope import Role
-from soundmark.core.platform_settings import PlatformSettings
-from soundmark.kit.batching import Batcher
+from soundmark.core.domain.tenancy.scope import Role
+from soundmark.core.live.audit_chain import AuditChain
+from soundmark.core.live.keyring import LiveKeyring
+from soundmark.core.live.platform_settings import PlatformSettings
 from soundmark.kit.clock import Clock
-from soundmark.kit.entropy import Entropy
-from soundmark.kit.jobs import Queue
-from soundmark.kit.paging import Cursors
-from soundmark.kit.postgres import Database
-from soundmark.kit.sealing import Sealer
+from soundmark.kit.crypto.entropy import Entropy
+from soundmark.kit.crypto.sealing import Sealer
+from soundmark.kit.postgres.batching import Batcher
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.jobs import Queue
+from soundmark.kit.text.paging import Cursors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class RequestContext(Context):
     organizations_per_user: int
     roles: Batcher[tuple[str, str], Role | None]
     issuances: Batcher[Any, Any]
-    custody: Custody
+    live_keyring: LiveKeyring
     chain: AuditChain
     cursors: Cursors
     audio: AudioChannel

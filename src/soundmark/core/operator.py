@@ -6,7 +6,7 @@ from typing import Final
 
 from soundmark.core.context import Context
 from soundmark.core.wiring import WiredSettings, make_context
-from soundmark.kit.schema_version import require_current
+from soundmark.kit.postgres.schema_version import require_current
 
 _POOL_SIZE: Final = 2  # A command does one thing after the other.
 

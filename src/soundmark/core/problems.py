@@ -3,7 +3,7 @@
 Those that every component has stand in `kit.problems`, those that Audience raises in `wire.private.problems`.
 """
 
-from soundmark.kit.problems import Kind, Problem
+from soundmark.kit.http.problems import Kind, Problem
 
 
 class AlreadyAMember(Problem):

@@ -4,21 +4,21 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from soundmark.core.audit_chain import AuditChain
 from soundmark.core.channel.opening import open_audience_channel, open_audio_channel
 from soundmark.core.context import Context, RequestContext
-from soundmark.core.custody import Custody
-from soundmark.core.features.issuance.issue_group import Issued, QueuedRequest, issue_group
-from soundmark.core.platform_settings import PlatformSettings
-from soundmark.core.store import members
-from soundmark.kit.batching import Batcher
+from soundmark.core.features.codes.issuance.issue_group import Issued, QueuedRequest, issue_group
+from soundmark.core.live.audit_chain import AuditChain
+from soundmark.core.live.keyring import LiveKeyring
+from soundmark.core.live.platform_settings import PlatformSettings
+from soundmark.core.store.tenancy import members
 from soundmark.kit.clock import Clock, SystemClock
-from soundmark.kit.entropy import Entropy, SystemEntropy
-from soundmark.kit.jobs import Queue
-from soundmark.kit.paging import Cursors
-from soundmark.kit.postgres import Database
-from soundmark.kit.problems import Problem
-from soundmark.kit.sealing import Sealer, parse_master_key
+from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
+from soundmark.kit.crypto.sealing import Sealer, parse_master_key
+from soundmark.kit.http.problems import Problem
+from soundmark.kit.postgres.batching import Batcher
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.jobs import Queue
+from soundmark.kit.text.paging import Cursors
 from soundmark.settings.core import (
     AudienceChannelSettings,
     CoreDatabaseSettings,
@@ -77,7 +77,7 @@ def make_request_context(
         organizations_per_user=settings.organizations_per_user,
         roles=Batcher(partial(members.find_roles, db), size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
         issuances=Batcher(issue, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
-        custody=Custody(db, sealer, its_clock),
+        live_keyring=LiveKeyring(db, sealer, its_clock),
         chain=AuditChain(db, sealer, its_clock, parts["entropy"]),
         cursors=Cursors(sealer.derive("cursors")),
         audio=open_audio_channel(settings, caller=_SERVED),

@@ -5,18 +5,18 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Final
 
-from soundmark.core.audit_chain import AuditChain
 from soundmark.core.context import Context
-from soundmark.core.features.audience_control import jobs as audience_control
-from soundmark.core.features.invitations import jobs as invitations
-from soundmark.core.features.issuance import jobs as issuance
-from soundmark.core.features.signing_keys import jobs as signing_keys
+from soundmark.core.features.audience.integrations import jobs as audience_control
+from soundmark.core.features.codes.issuance import jobs as issuance
+from soundmark.core.features.codes.signing_keys import jobs as signing_keys
+from soundmark.core.features.tenancy.invitations import jobs as invitations
+from soundmark.core.live.audit_chain import AuditChain
 from soundmark.core.wiring import make_context
 from soundmark.kit.clock import Clock
-from soundmark.kit.jobs import WorkerFailed, jobs_app, require_schema, run_worker
-from soundmark.kit.problems import DatabaseUnavailable
-from soundmark.kit.sealing import SealBroken
-from soundmark.kit.tasks import ended
+from soundmark.kit.crypto.sealing import SealBroken
+from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.postgres.jobs import WorkerFailed, jobs_app, require_schema, run_worker
+from soundmark.kit.tasks import cancel_and_wait
 from soundmark.settings import CoreJobsSettings
 
 _NAME: Final = "soundmark-core-jobs"
@@ -61,7 +61,7 @@ async def _sealing(ctx: Context) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await ended(sealing)
+        await cancel_and_wait(sealing)
 
 
 def make_job_context(settings: CoreJobsSettings, *, clock: Clock | None = None) -> Context:

@@ -1,1 +1,1 @@
-"""Everything on one machine: PostgreSQL from a wheel, and the processes of `soundmark up` under supervision."""
+"""A PostgreSQL server on this machine: from a wheel or installed, its clusters, dumps and backups."""

@@ -16,10 +16,10 @@ from typing import Any, Final, Literal
 
 import soundmark
 from soundmark.embedded import dumps
-from soundmark.embedded.files import flush_directory, write_private
 from soundmark.kit.clock import SystemClock
-from soundmark.kit.secret import Secret
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.text.timestamps import format_timestamp
+from soundmark.operating_system.files import flush_directory, write_private
 
 Part = Literal["core", "audience"]
 

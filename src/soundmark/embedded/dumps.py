@@ -17,8 +17,8 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from soundmark.embedded.installation import NoPostgres, programs
-from soundmark.kit.secret import Secret
+from soundmark.embedded.installation import NoPostgres, find_programs
+from soundmark.kit.crypto.secret import Secret
 
 _APPLICATION: Final = "soundmark-backup"
 _CONNECT_TIMEOUT_S: Final = 5
@@ -168,7 +168,7 @@ def require_programs(folder: Path | None) -> Path:
     else:
         on_path = shutil.which("pg_dump")
         try:
-            found = programs(None)
+            found = find_programs(None)
         except (NoPostgres, ImportError):
             found = Path(on_path).parent if on_path else None
     if found is None or not all((found / name).exists() for name in ("pg_dump", "pg_restore")):

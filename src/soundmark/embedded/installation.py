@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 import soundmark
-from soundmark.embedded.os_user import OsUser, can_run, output_of
-from soundmark.kit.postgres_releases import MAJOR_MAX, is_supported, write_range, write_version
+from soundmark.kit.postgres.releases import MAJOR_MAX, is_supported, write_range, write_version
 from soundmark.kit.settings import PREFIX
+from soundmark.operating_system.os_user import OsUser, can_run, output_of
 
 # Where root keeps what the unprivileged user must reach and cannot where it belongs.
 SYSTEM_DIRECTORY: Final = Path("/var/lib/soundmark")
@@ -39,7 +39,7 @@ def can_serve(user: OsUser, environ: Mapping[str, str]) -> bool:
     return can_run(user, [sys.executable, "-P", "-c", _TRIAL, str(soundmark.__file__)], environ)
 
 
-def programs(user: OsUser | None) -> Path:
+def find_programs(user: OsUser | None) -> Path:
     """The folder of `postgres`, `initdb`, `psql` and `pg_dump`, which `user` can really run.
 
     Where the wheel is out of that user's reach (a virtual environment below `/root`), a copy in `SYSTEM_DIRECTORY`.
@@ -60,7 +60,7 @@ def programs(user: OsUser | None) -> Path:
     return copy / "bin"
 
 
-def chosen_programs(folder: Path, user: OsUser | None) -> Path:
+def find_chosen_programs(folder: Path, user: OsUser | None) -> Path:
     """Return the folder of an installed PostgreSQL that the caller chose, after making sure that `user` can run it.
 
     Raises: NoPostgres for a folder without its programs, a release that Soundmark does not run on, or one out of reach.

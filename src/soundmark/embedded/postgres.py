@@ -14,16 +14,16 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
-from soundmark.embedded.files import NotTrusted, flush_directory, read_trusted, write_private
 from soundmark.embedded.installation import CHOICE, version_of
-from soundmark.embedded.os_user import OsUser, spawn_options
-from soundmark.embedded.parentage import signalled_with_parent
 from soundmark.kit.clock import SystemClock
-from soundmark.kit.entropy import Entropy, SystemEntropy
-from soundmark.kit.ids import mint_secret
-from soundmark.kit.postgres_releases import major_of, write_version
-from soundmark.kit.secret import Secret
-from soundmark.kit.sockets import reserve_port
+from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.postgres.releases import major_of, write_version
+from soundmark.kit.text.ids import mint_secret
+from soundmark.operating_system.files import NotTrusted, flush_directory, read_trusted, write_private
+from soundmark.operating_system.os_user import OsUser, spawn_options
+from soundmark.operating_system.parent_death_signal import signalled_with_parent
 
 HOST: Final = "127.0.0.1"
 SUPERUSER: Final = "postgres"

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from soundmark.embedded.installation import make_system_directory, programs
-from soundmark.embedded.os_user import OsUser, can_enter, unprivileged_user
-from soundmark.embedded.placement import make_private_directory
+from soundmark.embedded.cluster_location import make_private_directory
+from soundmark.embedded.installation import find_programs, make_system_directory
 from soundmark.embedded.postgres import Cluster, RunningCluster
+from soundmark.operating_system.os_user import OsUser, can_enter, unprivileged_user
 
 # Nobody misses what is in it after a crash.
 _HASTY: Final = (("fsync", "off"), ("full_page_writes", "off"), ("synchronous_commit", "off"))
@@ -28,7 +28,7 @@ def throwaway_cluster(*, is_durable: bool = False, folder: Path | None = None) -
     try:
         home = directory / "cluster"
         make_private_directory(home, user)
-        running = Cluster(home, user, folder or programs(user), settings=() if is_durable else _HASTY).start()
+        running = Cluster(home, user, folder or find_programs(user), settings=() if is_durable else _HASTY).start()
         try:
             yield running
         finally:

@@ -3,9 +3,9 @@
 import contextlib
 from collections.abc import Iterator
 
-from soundmark.kit.problems import DatabaseUnavailable
-from soundmark.kit.schema_version import SchemaOutdated
-from soundmark.kit.sealing import SealBroken
+from soundmark.kit.crypto.sealing import SealBroken
+from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.postgres.schema_version import SchemaOutdated
 
 
 class CannotStart(Exception):  # noqa: N818 - named for what is said to the operator

@@ -10,7 +10,7 @@ _AGAIN_S: Final = 1.0
 _log: Final = structlog.get_logger()
 
 
-async def ended(task: asyncio.Task[Any]) -> None:
+async def cancel_and_wait(task: asyncio.Task[Any]) -> None:
     """`task` is over, with everything it does on its way out: it is cancelled if it was still running.
 
     An error of its own is logged and not raised, since whoever stops it has more to stop. Our own cancellation is

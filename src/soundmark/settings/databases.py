@@ -2,7 +2,7 @@
 
 from urllib.parse import urlsplit
 
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 from soundmark.settings.fields import servers_of
 
 

@@ -7,9 +7,9 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from soundmark.kit.sealing import parse_master_key
-from soundmark.kit.secret import Secret
-from soundmark.kit.validation import check_url, has_valid_port, split_url
+from soundmark.kit.crypto.sealing import parse_master_key
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.text.validation import check_url, has_valid_port, split_url
 
 _CREDENTIAL_CHARS_MIN: Final = 16
 _OPERATOR_TOKEN_CHARS_MIN: Final = len("xop_") + 43  # 32 bytes in base64url.

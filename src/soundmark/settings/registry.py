@@ -24,9 +24,9 @@ from pydantic import (
     ValidationInfo,
 )
 
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import ENVIRONMENT, Settings, error_message
-from soundmark.kit.validation import check_ascii_email, check_host, check_url
+from soundmark.kit.text.validation import check_ascii_email, check_host, check_url
 from soundmark.settings.fields import Allowed, Port
 
 Value: TypeAlias = str | int | float | bool

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.audience_event import ReceiverClass
 from soundmark.wire.shape import CampaignId, IntegrationId, Timestamp, Wire, XrId
 

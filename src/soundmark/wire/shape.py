@@ -12,7 +12,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from soundmark.kit.timestamps import format_timestamp, parse_timestamp
+from soundmark.kit.text.timestamps import format_timestamp, parse_timestamp
 
 AudienceMode = Literal["demo", "contract", "self_service"]
 EntitledMode = Literal["contract", "self_service"]

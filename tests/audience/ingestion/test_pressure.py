@@ -12,7 +12,7 @@ from support.fake_clock import FakeClock
 from support.rival import Rival
 
 from soundmark.audience.hot import group
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 
 LOCK_MONTHS = "SELECT * FROM event_months FOR UPDATE"
 

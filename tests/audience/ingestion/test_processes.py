@@ -25,8 +25,8 @@ from support.event_publisher import Publisher, make_publisher
 from support.fake_clock import FakeClock
 from support.rival import Rival
 
-from soundmark.kit.secret import Secret
-from soundmark.kit.sockets import reserve_port
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.sockets import reserve_port
 
 TESTS = Path(__file__).parents[2]
 CONNECTIONS = 32

@@ -20,8 +20,8 @@ from support.event_publisher import (
 from support.rival import Rival
 
 from soundmark.audience.hot.event import Event, parse_body, read_event
-from soundmark.kit import base64url
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.text import base64url
+from soundmark.kit.text.timestamps import format_timestamp
 
 MS = timedelta(milliseconds=1)
 GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493  # L of Ed25519 (RFC 8032, section 5.1).

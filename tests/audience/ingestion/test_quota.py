@@ -11,7 +11,7 @@ from support.audience_client import AudienceApi, entitlement_body
 from support.event_publisher import Publisher, make_publisher
 from support.rival import Rival
 
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.text.timestamps import format_timestamp
 
 DEMO_QUOTA = 100
 OTHER_ORGANIZATION = {"organization_id": "org_YW5vdGhlci1yYWRpby1leG", "project_id": "prj_YW5vdGhlci1zaG93LWV4YW"}

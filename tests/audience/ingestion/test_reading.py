@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from soundmark.audience.hot import event as reading
 from soundmark.audience.hot.event import Event, parse_body, read_event
-from soundmark.kit.problems import MalformedBody, ValidationFailed
+from soundmark.kit.http.problems import MalformedBody, ValidationFailed
 from soundmark.wire.countries import COUNTRIES
 
 ID_CHARS = "ABCXYZabcxyz0189_-"

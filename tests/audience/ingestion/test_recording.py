@@ -8,7 +8,7 @@ from support.event_publisher import make_publisher, new_id
 from support.rival import Rival
 
 from soundmark.audience.domain.packing import country_number
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.text.timestamps import format_timestamp
 
 
 async def test_an_event_is_recorded(audience: AudienceApi) -> None:

@@ -12,7 +12,7 @@ from support.audience_client import CREDENTIAL, AudienceApi, audience_settings, 
 from support.core_client import Answer
 from support.event_publisher import Publisher, make_publisher
 
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 
 LIMIT, WINDOW_S = 3, 10
 NO_SIGNATURE = {"X-Svc-Signature": "sha256=" + "0" * 64}

@@ -10,7 +10,7 @@ from support.audience_client import AudienceApi
 from support.event_publisher import Publisher, make_publisher
 from support.rival import Rival
 
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.audience_event import EVENT_MAX_BYTES
 
 UUID = "5f0c9a52-9d6f-4b0e-8a5c-1c2d3e4f5a6b"

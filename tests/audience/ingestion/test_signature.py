@@ -9,8 +9,8 @@ from support.core_client import Answer
 from support.event_publisher import Publisher, make_publisher, new_id
 from support.rival import Rival
 
-from soundmark.audience.hot import delivery
-from soundmark.kit.secret import Secret
+from soundmark.audience.hot import pending_event as delivery
+from soundmark.kit.crypto.secret import Secret
 
 
 def alike(answer: Answer) -> Any:

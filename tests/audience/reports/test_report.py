@@ -27,10 +27,11 @@ from support.rival import Rival
 
 from soundmark.audience.domain.aggregation import Codes, tally
 from soundmark.audience.features.reports import service
-from soundmark.kit.postgres import Database, Tx
-from soundmark.kit.problems import DatabaseUnavailable
-from soundmark.kit.secret import Secret
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.audience_report import DIMENSION_MAX
 from soundmark.wire.private.problems import ReportTooLarge
 

@@ -10,7 +10,7 @@ from support.rival import Rival
 
 from soundmark.core.context import Context
 from soundmark.core.worker import make_job_context
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 
 
 @pytest.fixture

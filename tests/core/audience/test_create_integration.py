@@ -15,9 +15,9 @@ from support.rival import Rival
 from support.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
-from soundmark.core.features.audience_control import jobs
-from soundmark.kit.secret import Secret
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.core.features.audience.integrations import jobs
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.text.timestamps import format_timestamp
 
 Outcomes = Callable[[], Awaitable[list[tuple[str, str]]]]
 

@@ -14,7 +14,7 @@ from support.tenant import Tenant
 
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.worker import make_job_context
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 
 WAITING = "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 

@@ -18,7 +18,7 @@ from support.misbehaving_server import answer, misbehaving_server
 from support.rival import Rival
 from support.tenant import Tenant
 
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 
 # That nobody is known is an answer to an event, as it is not to Core.
 EVENT_FAULTS = sorted(FAULTS.keys() - {"our credential unknown"})

@@ -21,8 +21,8 @@ from support.rival import Rival
 from support.running_apps import running_core
 from support.tenant import Tenant, make_tenant
 
-from soundmark.core.features.audience_control import jobs
-from soundmark.kit.secret import Secret
+from soundmark.core.features.audience.integrations import jobs
+from soundmark.kit.crypto.secret import Secret
 
 pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 LOSSES: list[Fault] = ["request lost", "answer lost", "half an answer"]

@@ -15,9 +15,9 @@ from support.tenant import Tenant
 from support.up_process import SOUNDMARK, clean_environ, until
 
 from soundmark.core.context import Context
-from soundmark.core.features.audience_control import jobs
-from soundmark.kit.secret import Secret
-from soundmark.kit.sockets import reserve_port
+from soundmark.core.features.audience.integrations import jobs
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.sockets import reserve_port
 
 
 @pytest.fixture

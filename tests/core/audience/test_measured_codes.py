@@ -16,8 +16,8 @@ from support.fake_clock import FakeClock
 from support.rival import Rival
 from support.tenant import Tenant, make_tenant
 
-from soundmark.kit.secret import Secret
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.text.timestamps import format_timestamp
 
 KEY = {"Idempotency-Key": "measured-once-and-no-more"}
 

@@ -16,8 +16,8 @@ from support.recorded_events import RecordedEvent, assert_reconciles, cells, sto
 from support.rival import Rival
 from support.tenant import Tenant, make_tenant
 
-from soundmark.kit.secret import Secret
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.text.timestamps import format_timestamp
 
 UNKNOWN = {"campaign_id": "cmp_" + "u" * 22, "xr_id": "xr_" + "u" * 22}
 NOT_FOUND = {"campaign_id": "campaign_not_found", "xr_id": "code_not_found"}

@@ -12,7 +12,7 @@ from support.core_settings import core_settings
 from support.misbehaving_server import answer, misbehaving_server
 from support.running_apps import running_core
 
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 
 LIMIT, WINDOW_S = 3, 10
 PROBLEM = "application/problem+json"

@@ -14,11 +14,11 @@ from support.tenant import Tenant, make_tenant
 
 from soundmark.core.channel.audience import PUSHED_AT_ONCE, AudienceChannel
 from soundmark.core.context import Context
-from soundmark.core.features.signing_keys import jobs, rotation, service
-from soundmark.core.features.signing_keys.service import KeyRefused
+from soundmark.core.features.codes.signing_keys import jobs, rotation, service
+from soundmark.core.features.codes.signing_keys.service import KeyRefused
 from soundmark.core.problems import AudienceUnavailable
-from soundmark.kit.private_call import PrivateChannel, PrivateComponent
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.private_call import PrivateChannel, PrivateComponent
 
 
 class Keys:

@@ -15,20 +15,20 @@ from support.rival import Rival
 from support.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
-from soundmark.core.domain.audit import FinalOutcome, Intent, IntentAction
-from soundmark.core.features.audience_control import jobs
-from soundmark.core.store import audit
+from soundmark.core.domain.tenancy.audit import AuditIntent, FinalOutcome, IntentAction
+from soundmark.core.features.audience.integrations import jobs
+from soundmark.core.store.tenancy import audit
 from soundmark.core.worker import make_job_context
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 
 Outcomes = Callable[[], Awaitable[list[tuple[str, str]]]]
 REVOCATION = "audience.integration_revocation"
 
 
-async def make_intent(tenant: Tenant, rival: Rival, identity: str = "aud_" + "A" * 22, **facts: Any) -> Intent:
+async def make_intent(tenant: Tenant, rival: Rival, identity: str = "aud_" + "A" * 22, **facts: Any) -> AuditIntent:
     """An entry that was requested just now."""
     now = tenant.api.clock.now()
-    intent = Intent(tenant.organization_id, identity, tenant.project_id, facts.get("action", REVOCATION), now)
+    intent = AuditIntent(tenant.organization_id, identity, tenant.project_id, facts.get("action", REVOCATION), now)
     await rival.run(
         "INSERT INTO audit_entries VALUES (%s, %s, %s, %s, 'user', 'operator', 'requested', '{}', %s, NULL)",
         intent.organization_id,
@@ -157,11 +157,11 @@ async def test_only_the_exact_entry_is_finalised(
     """API v1, "Lifecycle audit intents"."""
     other = await make_tenant(tenant.api)
     intent = await make_intent(tenant, rival)
-    facts = {name: getattr(intent, name) for name in Intent.__dataclass_fields__} | changes
+    facts = {name: getattr(intent, name) for name in AuditIntent.__dataclass_fields__} | changes
     if facts["organization_id"] == "another":
         facts["organization_id"] = other.organization_id
     async with work.db.transaction(tenant=facts["organization_id"]) as tx:
-        assert not await audit.update_outcome(tx, Intent(**facts), outcome="completed", now=work.clock.now())
+        assert not await audit.update_outcome(tx, AuditIntent(**facts), outcome="completed", now=work.clock.now())
     assert await outcome_of(rival, intent.id) == "requested"
 
 

@@ -12,11 +12,11 @@ from support.fake_clock import FakeClock
 from support.redis_server import RedisServer, running_redis
 from support.running_apps import running_core
 
-from soundmark.kit import rate_limit
-from soundmark.kit.client_address import AddressDigest
-from soundmark.kit.entropy import SystemEntropy
-from soundmark.kit.rate_limit import LocalRateLimit, SharedRateLimit, Verdict
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http import rate_limit
+from soundmark.kit.http.client_address import AddressDigest
+from soundmark.kit.http.rate_limit import LimitState, LocalRateLimit, SharedRateLimit
 
 QUOTA, WINDOW_S = 3, 10
 SUBJECT, OTHER = b"\x01" * 16, b"\x02" * 16
@@ -55,7 +55,7 @@ async def test_two_processes_count_together(server: RedisServer) -> None:
         assert [verdict.is_allowed for verdict in verdicts] == [True, True, True, False, False]
         assert [verdict.remaining for verdict in verdicts] == [2, 1, 0, 0, 0]
         assert all(1 <= verdict.reset_s <= WINDOW_S for verdict in verdicts)
-        assert await other.hit(OTHER) == Verdict(is_allowed=True, remaining=2, reset_s=WINDOW_S)
+        assert await other.hit(OTHER) == LimitState(is_allowed=True, remaining=2, reset_s=WINDOW_S)
 
 
 async def test_many_at_once_are_each_counted_once(server: RedisServer) -> None:
@@ -71,7 +71,7 @@ async def test_a_window_ends_and_the_next_request_opens_a_new_one(server: RedisS
         assert 0 < await client.pttl(key) <= WINDOW_S * 1000
         # What Redis does when the window's time is over.
         await client.pexpire(key, 0)
-        assert await limit.hit(SUBJECT) == Verdict(is_allowed=True, remaining=2, reset_s=WINDOW_S)
+        assert await limit.hit(SUBJECT) == LimitState(is_allowed=True, remaining=2, reset_s=WINDOW_S)
 
 
 async def test_a_request_does_not_prolong_its_window(server: RedisServer) -> None:
@@ -126,7 +126,7 @@ async def test_an_answer_that_came_too_late_is_not_taken_for_the_next_one(
         assert await remaining(limit, limit) == [2, 1]
         with server.hanging(), monkeypatch.context() as hurry:
             hurry.setattr(rate_limit, "_SHARED_TIMEOUT_S", 0.01)
-            assert await limit.hit(OTHER) == Verdict(is_allowed=True, remaining=2, reset_s=WINDOW_S)
+            assert await limit.hit(OTHER) == LimitState(is_allowed=True, remaining=2, reset_s=WINDOW_S)
         clock.advance(seconds=1)
         verdict = await limit.hit(SUBJECT)
         assert (verdict.is_allowed, verdict.remaining) == (True, 0)
@@ -152,7 +152,7 @@ async def test_a_server_that_hangs_delays_by_its_timeout_at_most() -> None:
         async with limiter(url) as limit:
             async with asyncio.timeout(HANGING_S_MAX):
                 verdict = await limit.hit(SUBJECT)
-            assert verdict == Verdict(is_allowed=True, remaining=2, reset_s=WINDOW_S)
+            assert verdict == LimitState(is_allowed=True, remaining=2, reset_s=WINDOW_S)
 
 
 async def test_a_server_that_hangs_delays_many_at_once_no_longer_than_one() -> None:
@@ -170,7 +170,7 @@ async def test_a_server_that_hangs_is_asked_once_a_second_by_one_request_and_nam
     asked = 0
     count_together = SharedRateLimit._count_together
 
-    async def counted(limit: SharedRateLimit, subject: bytes) -> Verdict:
+    async def counted(limit: SharedRateLimit, subject: bytes) -> LimitState:
         nonlocal asked
         asked += 1
         return await count_together(limit, subject)

@@ -14,7 +14,7 @@ from support.app_machine import AppMachine, run_machine
 from support.core_client import Api
 from support.tenant import make_tenant
 
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.kit.text.timestamps import format_timestamp
 
 pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 HOURS = st.sampled_from([None, -1, 1, 3])

@@ -14,7 +14,7 @@ from support.app_machine import AppMachine, run_machine
 from support.people import People
 from support.tenant import Tenant
 
-from soundmark.kit.timestamps import parse_timestamp
+from soundmark.kit.text.timestamps import parse_timestamp
 
 pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 MILLISECOND = timedelta(milliseconds=1)

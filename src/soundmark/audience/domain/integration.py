@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal, TypeAlias, get_args
 
-from soundmark.kit import base64url
+from soundmark.kit.text import base64url
 from soundmark.wire.audience_limits import DEMO_RETENTION_DAYS_MAX
 from soundmark.wire.private.parts import CoreKey
 from soundmark.wire.shape import AudienceMode

@@ -6,9 +6,9 @@ from datetime import date, datetime
 from typing import TypeAlias
 
 from soundmark.audience.domain.integration import QuotaKey
-from soundmark.audience.hot.delivery import DUPLICATE, RECORDED, Delivery, Outcome
-from soundmark.audience.hot.source import Source
-from soundmark.kit.months import month_of
+from soundmark.audience.hot.integration_state import IntegrationState
+from soundmark.audience.hot.pending_event import DUPLICATE, RECORDED, Outcome, PendingEvent
+from soundmark.kit.text.months import month_of
 from soundmark.wire.private.problems import EventConflict, EventQuotaExceeded, ProofReplayed
 
 Pair: TypeAlias = tuple[int, str, date, int]
@@ -31,13 +31,13 @@ class Decided:
     """The outcomes of a batch, and what must be written for them."""
 
     now: datetime
-    outcomes: list[tuple[Delivery, Outcome]] = field(default_factory=list)
-    recorded: list[tuple[int, Delivery]] = field(default_factory=list)
-    spending: list[tuple[int, Delivery]] = field(default_factory=list)
+    outcomes: list[tuple[PendingEvent, Outcome]] = field(default_factory=list)
+    recorded: list[tuple[int, PendingEvent]] = field(default_factory=list)
+    spending: list[tuple[int, PendingEvent]] = field(default_factory=list)
     added: defaultdict[QuotaKey, int] = field(default_factory=lambda: defaultdict(int))
     signals: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0]))
 
-    def decide(self, delivery: Delivery, source: Source, found: Found) -> None:
+    def decide(self, delivery: PendingEvent, source: IntegrationState, found: Found) -> None:
         """Judge one admitted event after all that came before it, and add it to `found`.
 
         The order of judgement is event id, proof, pair, quota.
@@ -46,7 +46,7 @@ class Decided:
         """
         self.outcomes.append((delivery, self._outcome(delivery, source, found)))
 
-    def _outcome(self, delivery: Delivery, source: Source, found: Found) -> Outcome:
+    def _outcome(self, delivery: PendingEvent, source: IntegrationState, found: Found) -> Outcome:
         number = source.row.number
         identity, proof, pair = (number, delivery.event_key), (number, delivery.proof_key), pair_of(number, delivery)
         body = found.bodies.get(identity)
@@ -75,6 +75,6 @@ class Decided:
         return RECORDED
 
 
-def pair_of(number: int, delivery: Delivery) -> Pair:
+def pair_of(number: int, delivery: PendingEvent) -> Pair:
     """Return what may be recorded once: a Code and a token on a day, within an integration."""
     return number, delivery.event.xr_id, delivery.day, delivery.token

@@ -11,19 +11,20 @@ from prometheus_client import Histogram
 from soundmark.audience.domain.integration import QuotaKey
 from soundmark.audience.domain.packing import country_number
 from soundmark.audience.hot.decision import Decided, Found, pair_of
-from soundmark.audience.hot.delivery import Delivery, Outcome
-from soundmark.audience.hot.source import TRANSITION, Source, refusal_at, source_of
+from soundmark.audience.hot.integration_state import TRANSITION, IntegrationState, refusal_at, source_of
+from soundmark.audience.hot.pending_event import Outcome, PendingEvent
 from soundmark.audience.secrets import open_hmac_secret
 from soundmark.audience.store import ingestion
 from soundmark.audience.store.ingestion import EventRow, SourceRow
-from soundmark.kit.batching import Batcher
 from soundmark.kit.clock import Clock
-from soundmark.kit.kept_connection import KeptConnection
-from soundmark.kit.months import month_of
-from soundmark.kit.postgres import CONSTRAINT_ERRORS, Database, Tx
-from soundmark.kit.problems import DatabaseUnavailable, InternalError, Unauthenticated
-from soundmark.kit.sealing import SealBroken, Sealer
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.sealing import SealBroken, Sealer
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.problems import DatabaseUnavailable, InternalError, Unauthenticated
+from soundmark.kit.postgres.batching import Batcher
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.kept_connection import KeptConnection
+from soundmark.kit.postgres.transaction import CONSTRAINT_ERRORS, Tx
+from soundmark.kit.text.months import month_of
 
 _BATCH_MAX: Final = 256
 _WAITING_MAX: Final = 4096  # Of 16 KiB at most each: 64 MiB. Beyond it the database is not keeping up.
@@ -64,7 +65,7 @@ class GroupCommit:
         self._batcher: Final = Batcher(self._settle, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX)
         self._token_key = b""
         self._transition_until: datetime | None = None
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, IntegrationState] = {}
         self._codes: dict[tuple[str, str], int] = {}
         self._months: set[tuple[QuotaKey, date]] = set()
 
@@ -77,7 +78,7 @@ class GroupCommit:
         await self._batcher.aclose()
         await self._connection.aclose()
 
-    def deliver(self, delivery: Delivery) -> asyncio.Future[Outcome]:
+    def deliver(self, delivery: PendingEvent) -> asyncio.Future[Outcome]:
         """Return the future of the event's outcome, which is there once it is committed."""
         assert self._token_key, "no event is delivered before the start"
         outcome = self._batcher.submit(delivery)
@@ -91,7 +92,7 @@ class GroupCommit:
         self._months.clear()  # The server that lost a connection may have lost more.
         self._transition_until = await ingestion.prepare_connection(tx) + TRANSITION
 
-    async def _settle(self, batch: Sequence[Delivery]) -> list[Outcome]:
+    async def _settle(self, batch: Sequence[PendingEvent]) -> list[Outcome]:
         """Return the outcome of each event; fail only with a Problem, so that no event is judged again alone."""
         _batch_size.observe(len(batch))
         try:
@@ -106,7 +107,7 @@ class GroupCommit:
             raise InternalError from None
         return [_outcome_of(delivery) for delivery in batch]
 
-    async def _judge(self, batch: Sequence[Delivery]) -> None:
+    async def _judge(self, batch: Sequence[PendingEvent]) -> None:
         """Judge, and once more if a row had changed meanwhile and nothing was written.
 
         That is a month that was purged, or the same event in another process at the turn of a month, when the two lock
@@ -117,14 +118,14 @@ class GroupCommit:
         except (*CONSTRAINT_ERRORS, _RowGone):
             await self._connection.run(lambda tx: self._judge_once(tx, batch))
 
-    async def _judge_once(self, tx: Tx, batch: Sequence[Delivery]) -> None:
+    async def _judge_once(self, tx: Tx, batch: Sequence[PendingEvent]) -> None:
         """1. Refuse the events that no integration vouches for. 2. Judge the others in one transaction."""
         await self._refuse_strangers(tx, batch)
         admitted = [delivery for delivery in batch if delivery.refusal is None]
         if admitted:
             await self._record(tx, admitted)
 
-    async def _refuse_strangers(self, tx: Tx, batch: Sequence[Delivery]) -> None:
+    async def _refuse_strangers(self, tx: Tx, batch: Sequence[PendingEvent]) -> None:
         """Refuse the events that their integration, as it is now, does not vouch for: one look-up, and no lock."""
         doubtful = [one for one in batch if one.checked_by is None or one.refusal is not None]
         if not doubtful:
@@ -137,7 +138,7 @@ class GroupCommit:
                 one.check(source, self._token_key)
             one.outcome = one.refusal
 
-    def _known(self, rows: Iterable[SourceRow]) -> dict[str, Source]:
+    def _known(self, rows: Iterable[SourceRow]) -> dict[str, IntegrationState]:
         """Return the integrations of these rows; one that has not changed is the same object as before."""
         if len(self._sources) > _REMEMBERED_MAX:
             self._sources.clear()
@@ -156,7 +157,7 @@ class GroupCommit:
             _log.error("hmac_secret_does_not_open", integration_id=row.id)
             return None
 
-    async def _record(self, tx: Tx, deliveries: Sequence[Delivery]) -> None:
+    async def _record(self, tx: Tx, deliveries: Sequence[PendingEvent]) -> None:
         """1. Lock the months and read. 2. Decide in the order of arrival. 3. Write and commit.
 
         The clock is read after the locks; only the month to count in is decided before them.
@@ -180,8 +181,8 @@ class GroupCommit:
             self._months.update((quota, first_day) for quota in missing)
 
     async def _lock_and_read(
-        self, tx: Tx, deliveries: Sequence[Delivery], quotas: Sequence[QuotaKey], first_day: date
-    ) -> tuple[dict[str, Source], Found]:
+        self, tx: Tx, deliveries: Sequence[PendingEvent], quotas: Sequence[QuotaKey], first_day: date
+    ) -> tuple[dict[str, IntegrationState], Found]:
         """Begin, lock, and return the integrations as they are now and what is stored of these events."""
         numbers = [_number_of(one) for one in deliveries]
         event_keys, proof_keys = [one.event_key for one in deliveries], [one.proof_key for one in deliveries]
@@ -203,7 +204,7 @@ class GroupCommit:
         )
         return self._known(sources.result()), found
 
-    def _decide(self, deliveries: Sequence[Delivery], fresh: dict[str, Source], found: Found) -> Decided:
+    def _decide(self, deliveries: Sequence[PendingEvent], fresh: dict[str, IntegrationState], found: Found) -> Decided:
         assert self._transition_until is not None, "read with the connection"
         decided = Decided(self._clock.now())
         for delivery in deliveries:
@@ -259,26 +260,26 @@ class GroupCommit:
         return {(unknown[number, xr_id].integration_id, xr_id): code for number, xr_id, code in rows}
 
 
-def _outcome_of(delivery: Delivery) -> Outcome:
+def _outcome_of(delivery: PendingEvent) -> Outcome:
     assert delivery.outcome is not None, "every event of a judged batch has an outcome"
     return delivery.outcome
 
 
-def _quota_key_of(delivery: Delivery) -> QuotaKey:
+def _quota_key_of(delivery: PendingEvent) -> QuotaKey:
     assert delivery.checked_by is not None, "an integration vouched for it"
     return delivery.checked_by.row.organization_id, delivery.checked_by.row.mode
 
 
-def _number_of(delivery: Delivery) -> int:
+def _number_of(delivery: PendingEvent) -> int:
     assert delivery.checked_by is not None, "an integration vouched for it"
     return delivery.checked_by.row.number
 
 
-def _code_of(delivery: Delivery) -> tuple[str, str]:
+def _code_of(delivery: PendingEvent) -> tuple[str, str]:
     return delivery.event.integration_id, delivery.event.xr_id
 
 
-def _event_row(number: int, delivery: Delivery, code: int) -> EventRow:
+def _event_row(number: int, delivery: PendingEvent, code: int) -> EventRow:
     event = delivery.event
     country = None if event.country is None else country_number(event.country)
     return EventRow(delivery.token, number, delivery.day, code, _ms_of_day(event.occurred_at), event.receiver, country)

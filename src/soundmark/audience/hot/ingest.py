@@ -7,14 +7,17 @@ from typing import Final, TypeAlias
 import structlog
 from prometheus_client import Counter
 
-from soundmark.audience.hot.delivery import DUPLICATE, RECORDED, Delivery, Outcome
 from soundmark.audience.hot.event import parse_body
 from soundmark.audience.hot.group import GroupCommit
-from soundmark.kit.closed_query import query_faults
-from soundmark.kit.entropy import Entropy
-from soundmark.kit.guard import holds_credential
-from soundmark.kit.http import PROBLEM_TYPE, Receive, Scope, Send, problem_document, request_id
-from soundmark.kit.problems import (
+from soundmark.audience.hot.pending_event import DUPLICATE, RECORDED, Outcome, PendingEvent
+from soundmark.kit.crypto.entropy import Entropy
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.asgi import Receive, Scope, Send
+from soundmark.kit.http.bearer_auth import holds_credential
+from soundmark.kit.http.closed_query import query_faults
+from soundmark.kit.http.edge import request_id
+from soundmark.kit.http.problem_documents import PROBLEM_TYPE, problem_document
+from soundmark.kit.http.problems import (
     InternalError,
     MalformedBody,
     MethodNotAllowed,
@@ -24,8 +27,7 @@ from soundmark.kit.problems import (
     Unauthenticated,
     UnsupportedMediaType,
 )
-from soundmark.kit.refusals import ClientAddresses, RefusalLimit
-from soundmark.kit.secret import Secret
+from soundmark.kit.http.refusals import ClientAddresses, RefusalLimit
 from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER
 from soundmark.wire.private.problems import EventQuotaExceeded
 
@@ -76,7 +78,7 @@ class Ingest:
         ]
         is_direct = not holds_credential(scope, self._credentials)
         client = self._clients.digest_of(scope) if is_direct else None
-        delivery: Delivery | None = None
+        delivery: PendingEvent | None = None
         outcome: Outcome
         try:
             if client is not None:
@@ -88,7 +90,7 @@ class Ingest:
             faults = query_faults(scope["query_string"], ())
             if faults:
                 unread = unread._replace(query_faults=faults)
-            delivery = Delivery(unread, _signature(scope["headers"]))
+            delivery = PendingEvent(unread, _signature(scope["headers"]))
             outcome = await self._group.deliver(delivery)
         except Problem as problem:
             outcome = problem
@@ -104,7 +106,9 @@ class Ingest:
             outcome = await self._note_refused(client, outcome, delivery, identity)
         await self._send_problem(send, headers, outcome, identity)
 
-    async def _note_refused(self, client: bytes, problem: Problem, delivery: Delivery | None, identity: str) -> Problem:
+    async def _note_refused(
+        self, client: bytes, problem: Problem, delivery: PendingEvent | None, identity: str
+    ) -> Problem:
         """Return the answer to a sender whose event was refused: the problem, or RateLimited after too many.
 
         Only events that were not shown to come from their publisher are counted.

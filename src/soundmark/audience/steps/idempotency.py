@@ -6,7 +6,7 @@ from typing import TypeVar
 from soundmark.audience.domain.operation import Operation, RequestedOperation
 from soundmark.audience.problems import OperationConflict
 from soundmark.audience.store import operations
-from soundmark.kit.postgres import Tx
+from soundmark.kit.postgres.transaction import Tx
 from soundmark.wire.shape import Wire
 
 W = TypeVar("W", bound=Wire)

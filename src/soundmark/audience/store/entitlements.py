@@ -1,7 +1,7 @@
 """The table `entitlements`."""
 
 from soundmark.audience.domain.entitlement import Entitlement
-from soundmark.kit.postgres import Tx
+from soundmark.kit.postgres.transaction import Tx
 from soundmark.wire.shape import EntitledMode
 
 

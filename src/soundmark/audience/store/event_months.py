@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import date
 
-from soundmark.kit.postgres import Tx
+from soundmark.kit.postgres.transaction import Tx
 from soundmark.wire.shape import AudienceMode
 
 

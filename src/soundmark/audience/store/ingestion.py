@@ -9,8 +9,8 @@ from datetime import date, datetime
 from typing import Any, Final, NamedTuple
 
 from soundmark.audience.domain.integration import QuotaKey
-from soundmark.kit.arrays import plain_array
-from soundmark.kit.postgres import Tx
+from soundmark.kit.postgres.arrays import plain_array
+from soundmark.kit.postgres.transaction import Tx
 
 # These tables grow by four orders of magnitude while a connection lives. So every value is looked up in an index,
 # whatever the statistics said when the statement was planned: for these statements that is never wrong.

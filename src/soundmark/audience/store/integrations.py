@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from soundmark.audience.domain.integration import Integration, TrustedKey, Workspace
-from soundmark.kit.paging import Position
-from soundmark.kit.postgres import Database, Tx
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.paging import Position
 from soundmark.wire.shape import AudienceMode
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from soundmark.audience.domain.integration import Workspace
-from soundmark.kit.postgres import Tx
+from soundmark.kit.postgres.transaction import Tx
 from soundmark.wire.audience_report import LegacyDay
 from soundmark.wire.private.measurements import LegacyCount
 

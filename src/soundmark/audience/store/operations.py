@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from soundmark.audience.domain.operation import Operation
-from soundmark.kit.postgres import Tx
+from soundmark.kit.postgres.transaction import Tx
 
 _OPERATION_LOCK: Final = 1  # Kind of advisory lock: docs/locks.md.
 

@@ -8,7 +8,7 @@ import numpy as np
 from psycopg.rows import class_row
 
 from soundmark.audience.domain.aggregation import NO_COUNTRY, Codes, PackedDay
-from soundmark.kit.postgres import Tx
+from soundmark.kit.postgres.transaction import Tx
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 

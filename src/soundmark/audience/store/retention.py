@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final, LiteralString
 
-from soundmark.kit.postgres import Tx
+from soundmark.kit.postgres.transaction import Tx
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from soundmark.kit import instance_secrets
-from soundmark.kit.resealing import SealedColumn, SealedColumns
+from soundmark.kit.crypto import instance_secrets
+from soundmark.kit.crypto.resealing import SealedColumn, SealedColumns
 
 # tests/audience/test_reseal.py compares these with the columns that schema.sql calls sealed.
 SEALED_COLUMNS: Final = SealedColumns(

@@ -2,7 +2,7 @@
 
 from soundmark.core.access.policy import POLICY, Action, Rule
 from soundmark.core.context import RequestContext
-from soundmark.core.domain.scope import Actor, Caller, Role, ServerKey, TenantScope, User
+from soundmark.core.domain.tenancy.scope import Actor, Caller, Role, ServerKey, TenantScope, User
 from soundmark.core.problems import (
     Forbidden,
     InsufficientScope,
@@ -11,7 +11,7 @@ from soundmark.core.problems import (
     PlatformAdminRequired,
     UserTokenRequired,
 )
-from soundmark.kit.ids import may_be_id
+from soundmark.kit.text.ids import may_be_id
 
 
 def authorise_user(caller: Caller, action: Action) -> User:

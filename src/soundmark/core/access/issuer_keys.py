@@ -9,9 +9,9 @@ import structlog
 
 from soundmark.core.problems import IdentityProviderUnavailable
 from soundmark.kit.clock import Clock
-from soundmark.kit.fetching import Fetcher, FetchFailed
-from soundmark.kit.tasks import ended
-from soundmark.kit.validation import is_secure_url
+from soundmark.kit.http.fetching import Fetcher, FetchFailed
+from soundmark.kit.tasks import cancel_and_wait
+from soundmark.kit.text.validation import is_secure_url
 
 ALGORITHMS: Final = ("RS256", "PS256", "ES256", "EdDSA")  # Contract, section 2.
 TIMEOUT_S: Final = 3.0  # For one reading, both documents together: somebody's request waits for it.
@@ -84,7 +84,7 @@ class IssuerKeys:
     async def aclose(self) -> None:
         """Read no more, and let go of the connections."""
         if self._reading is not None:
-            await ended(self._reading)
+            await cancel_and_wait(self._reading)
         await self._fetcher.aclose()
 
     def _knows(self, kid: str) -> bool:

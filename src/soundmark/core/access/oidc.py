@@ -7,12 +7,12 @@ from typing import Any, Final
 import jwt
 
 from soundmark.core.access.issuer_keys import ALGORITHMS, TIMEOUT_S, IssuerKeys
-from soundmark.core.domain.scope import User
+from soundmark.core.domain.tenancy.scope import User
 from soundmark.core.problems import EmailNotVerified
-from soundmark.kit import base64url
 from soundmark.kit.clock import Clock
-from soundmark.kit.problems import Unauthenticated
-from soundmark.kit.strict_json import MalformedJson, parse_json
+from soundmark.kit.http.problems import Unauthenticated
+from soundmark.kit.http.strict_json import MalformedJson, parse_json
+from soundmark.kit.text import base64url
 
 _TOKEN_MAX_BYTES: Final = 8 * 1024  # Contract, section 2, as are the next two.
 _LEEWAY_S: Final = 60

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
-from soundmark.core.domain.scope import Caller, User
-from soundmark.kit.client_address import AddressReader, Network
-from soundmark.kit.secret import Secret
+from soundmark.core.domain.tenancy.scope import Caller, User
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.client_address import AddressReader, Network
 
 PREFIX: Final = "xop_"
 OPERATOR: Final = User(

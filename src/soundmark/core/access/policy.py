@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from soundmark.core.domain.scope import KeyScope, Role
+from soundmark.core.domain.tenancy.scope import KeyScope, Role
 
 Action = Literal[
     "caller.read",

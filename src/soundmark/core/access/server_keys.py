@@ -5,11 +5,11 @@ import re
 from datetime import timedelta
 from typing import Final
 
-from soundmark.core.domain.scope import ServerKey
-from soundmark.core.store import api_keys
+from soundmark.core.domain.tenancy.scope import ServerKey
+from soundmark.core.store.tenancy import api_keys
 from soundmark.kit.clock import Clock
-from soundmark.kit.postgres import Database
-from soundmark.kit.problems import Unauthenticated
+from soundmark.kit.http.problems import Unauthenticated
+from soundmark.kit.postgres.database import Database
 
 _SECRET: Final = re.compile(r"xak_[A-Za-z0-9_-]{43}", re.ASCII)  # Contract, section 1.
 _NOTED_EVERY: Final = timedelta(minutes=1)  # Contract, section 2.

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from soundmark.core.domain.audience import Entitlement, IntegrationSecret, may_be_integration_id
-from soundmark.kit.ids import may_be_id
-from soundmark.kit.paging import Position
-from soundmark.kit.private_call import PrivateChannel, PrivateRequest
-from soundmark.kit.problems import NotFound
-from soundmark.kit.secret import Secret
+from soundmark.core.domain.audience.integration import Entitlement, IntegrationSecret, may_be_integration_id
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.private_call import PrivateChannel, PrivateRequest
+from soundmark.kit.http.problems import NotFound
+from soundmark.kit.text.ids import may_be_id
+from soundmark.kit.text.paging import Position
 from soundmark.wire.audience_event import EventAnswer
 from soundmark.wire.audience_report import AudienceReport, LegacyReport
 from soundmark.wire.private import integrations as private

@@ -3,10 +3,10 @@
 from starlette.requests import Request
 
 from soundmark.core.access.credentials import Credentials
-from soundmark.core.domain.scope import Caller, User
-from soundmark.kit.http import Scope
-from soundmark.kit.problems import Unauthenticated
-from soundmark.kit.refusals import ClientAddresses, RefusalLimit
+from soundmark.core.domain.tenancy.scope import Caller, User
+from soundmark.kit.http.asgi import Scope
+from soundmark.kit.http.problems import Unauthenticated
+from soundmark.kit.http.refusals import ClientAddresses, RefusalLimit
 
 
 async def authenticate(request: Request) -> Caller:

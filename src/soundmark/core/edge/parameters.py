@@ -8,9 +8,9 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from starlette.requests import Request
 
 from soundmark.core.context import RequestContext
-from soundmark.core.domain.scope import Caller, TenantScope, User
-from soundmark.kit.paging import CURSOR_CHARS_MAX, CURSOR_CHARS_MIN, LIMIT_DEFAULT, LIMIT_MAX
-from soundmark.kit.refusals import ClientAddresses, RefusalLimit
+from soundmark.core.domain.tenancy.scope import Caller, TenantScope, User
+from soundmark.kit.http.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.text.paging import CURSOR_CHARS_MAX, CURSOR_CHARS_MIN, LIMIT_DEFAULT, LIMIT_MAX
 
 _DIGITS: Final = re.compile(r"[0-9]{1,9}")
 

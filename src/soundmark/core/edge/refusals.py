@@ -3,9 +3,9 @@
 from fastapi.exceptions import RequestValidationError
 
 from soundmark.core.problems import IntentNotCanonical
-from soundmark.kit.http import pointer_to
-from soundmark.kit.problems import FieldError, Problem
-from soundmark.kit.strict_json import Unrepresentable
+from soundmark.kit.http.problem_documents import pointer_to
+from soundmark.kit.http.problems import FieldError, Problem
+from soundmark.kit.http.strict_json import Unrepresentable
 
 
 def invalid(location: str, name: str, message: str) -> RequestValidationError:

@@ -3,19 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from soundmark.core.custody import Custody
-from soundmark.core.domain.code import digest_of
-from soundmark.core.domain.signed_facts import SignedFacts, integration_of, read_facts
-from soundmark.core.hot.envelope import Seal, answer_body
-from soundmark.core.hot.remembered import Remembered
+from soundmark.core.domain.codes.code import digest_of
+from soundmark.core.domain.codes.signed_facts import SignedFacts, integration_of, read_facts
+from soundmark.core.hot.envelope import EnvelopeSigner, answer_body
+from soundmark.core.hot.verification_cache import VerificationCache
 from soundmark.core.integrity import report_broken
+from soundmark.core.live.keyring import LiveKeyring
 from soundmark.core.problems import CodeExpired, CodeUnavailable
-from soundmark.core.store.broadcasts import Broadcast
+from soundmark.core.store.codes.broadcasts import Broadcast
 from soundmark.kit.clock import Clock
-from soundmark.kit.entropy import Entropy
-from soundmark.kit.ids import mint
-from soundmark.kit.problems import Problem
-from soundmark.kit.signing import SIGNATURE_BYTES, Keyring
+from soundmark.kit.crypto.entropy import Entropy
+from soundmark.kit.crypto.signing import SIGNATURE_BYTES, Keyring
+from soundmark.kit.http.problems import Problem
+from soundmark.kit.text.ids import mint
 
 
 class Question(NamedTuple):
@@ -36,9 +36,9 @@ class Answers:
     Code every caller gets a proof of their own, which counts once.
     """
 
-    def __init__(self, custody: Custody, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, live_keyring: LiveKeyring, clock: Clock, entropy: Entropy) -> None:
         self._entropy: Final = entropy
-        self._custody: Final = custody
+        self._custody: Final = live_keyring
         self._clock: Final = clock
         self._verifier: Final = Verifier(entropy)
 
@@ -59,12 +59,12 @@ class Answers:
                 report_broken("resolution", xr_id=None)
             elif self._verifier.holds(broadcast, facts, keyring):
                 verified[token] = facts
-        seal = Seal(keyring.active, self._clock.now())
+        seal = EnvelopeSigner(keyring.active, self._clock.now())
         shared: dict[Question, Outcome] = {}
         return [self._answer(question, verified.get(question.token), seal, shared) for question in questions]
 
     def _answer(
-        self, question: Question, facts: SignedFacts | None, seal: Seal, shared: dict[Question, Outcome]
+        self, question: Question, facts: SignedFacts | None, seal: EnvelopeSigner, shared: dict[Question, Outcome]
     ) -> Outcome:
         """Return the answer that `shared` has for the question, or make it."""
         answer = shared.get(question)
@@ -82,7 +82,7 @@ class Answers:
         shared[question] = answer
         return answer
 
-    def _measured(self, question: Question, facts: SignedFacts, integration_id: str, seal: Seal) -> Outcome:
+    def _measured(self, question: Question, facts: SignedFacts, integration_id: str, seal: EnvelopeSigner) -> Outcome:
         proof = seal.measurement(facts, integration_id, mint(self._entropy, "prf_"))
         return answer_body(facts, seal.envelope(facts, proof) if question.wants_proof else None, proof)
 
@@ -95,7 +95,7 @@ class Verifier:
     """
 
     def __init__(self, entropy: Entropy) -> None:
-        self._remembered: Final = Remembered(entropy)
+        self._remembered: Final = VerificationCache(entropy)
 
     def holds(self, broadcast: Broadcast, facts: SignedFacts, keyring: Keyring) -> bool:
         """Return whether `facts`, read from the stored payload, were signed for this token; raise an alarm if not."""

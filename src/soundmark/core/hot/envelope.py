@@ -3,16 +3,16 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-from soundmark.core.domain.signed_facts import SignedFacts
-from soundmark.kit import base64url
-from soundmark.kit.signing import SigningKey
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.core.domain.codes.signed_facts import SignedFacts
+from soundmark.kit.crypto.signing import SigningKey
+from soundmark.kit.text import base64url
+from soundmark.kit.text.timestamps import format_timestamp
 
 PROOF_LIFE: Final = timedelta(minutes=2)  # API v1, "Resolution proof envelope".
 MEASUREMENT_LIFE: Final = timedelta(minutes=5)  # API v1, "Measurement proof".
 
 
-class Seal:
+class EnvelopeSigner:
     """One key at one moment: signs the envelopes of everybody who is answered then.
 
     A payload is put together from parts that are canonical already, in the order that RFC 8785 sorts the names, so it

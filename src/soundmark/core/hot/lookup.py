@@ -8,11 +8,11 @@ import structlog
 from prometheus_client import Histogram
 
 from soundmark.core.hot.answers import Answers, Outcome, Question
-from soundmark.core.store.broadcasts import Broadcast, find_live
-from soundmark.kit.batching import Batcher
-from soundmark.kit.kept_connection import KeptConnection
-from soundmark.kit.postgres import Database
-from soundmark.kit.problems import DatabaseUnavailable, InternalError, Problem
+from soundmark.core.store.codes.broadcasts import Broadcast, find_live
+from soundmark.kit.http.problems import DatabaseUnavailable, InternalError, Problem
+from soundmark.kit.postgres.batching import Batcher
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.kept_connection import KeptConnection
 
 _BATCH_MAX: Final = 256
 _WAITING_MAX: Final = 8192  # Memory is bounded before patience is: beyond this the database is not keeping up.

@@ -8,15 +8,24 @@ from prometheus_client import Counter
 
 from soundmark.core.hot.answers import Outcome, Question
 from soundmark.core.hot.lookup import BroadcastLookup
-from soundmark.kit.client_address import AddressDigest, AddressReader
 from soundmark.kit.clock import Clock
-from soundmark.kit.closed_query import query_faults
-from soundmark.kit.connection import WHOLE_RESPONSE
-from soundmark.kit.cross_origin import READABLE_HEADERS, Preflight, is_preflight
-from soundmark.kit.entropy import Entropy
-from soundmark.kit.http import PROBLEM_TYPE, Receive, Scope, Send, problem_document, request_id
-from soundmark.kit.problems import FieldError, InternalError, MethodNotAllowed, Problem, RateLimited, ValidationFailed
-from soundmark.kit.rate_limit import RateLimit, Verdict
+from soundmark.kit.crypto.entropy import Entropy
+from soundmark.kit.http.asgi import Receive, Scope, Send
+from soundmark.kit.http.client_address import AddressDigest, AddressReader
+from soundmark.kit.http.closed_query import query_faults
+from soundmark.kit.http.connection import WHOLE_RESPONSE
+from soundmark.kit.http.cross_origin import READABLE_HEADERS, Preflight, is_preflight
+from soundmark.kit.http.edge import request_id
+from soundmark.kit.http.problem_documents import PROBLEM_TYPE, problem_document
+from soundmark.kit.http.problems import (
+    FieldError,
+    InternalError,
+    MethodNotAllowed,
+    Problem,
+    RateLimited,
+    ValidationFailed,
+)
+from soundmark.kit.http.rate_limit import LimitState, RateLimit
 
 PATH_PREFIX: Final = "/v1/resolve/"
 PROOF_HEADER_NAME: Final = "X-Svc-Resolution-Proof"
@@ -83,7 +92,7 @@ class Resolve:
             await self._preflight(scope, receive, send)
             return
         identity = request_id(scope["headers"], self._entropy)
-        verdict: Verdict | None = None
+        verdict: LimitState | None = None
         head = b""
         outcome: Outcome
         try:
@@ -111,7 +120,7 @@ class Resolve:
         else:
             await _send(send, 200, [*self._headers_of(identity, verdict), _JSON], outcome)
 
-    def _headers_of(self, identity: str, verdict: Verdict | None) -> Headers:
+    def _headers_of(self, identity: str, verdict: LimitState | None) -> Headers:
         """The headers of every answer; those of the limit from the moment that the request was counted."""
         headers = [*_COMMON_HEADERS, (b"x-request-id", identity.encode())]
         if verdict is not None:
@@ -119,7 +128,7 @@ class Resolve:
             headers.append((b"ratelimit", b'"resolve";r=%d;t=%d' % (verdict.remaining, verdict.reset_s)))
         return headers
 
-    async def _send_problem(self, send: Send, problem: Problem, identity: str, verdict: Verdict | None) -> None:
+    async def _send_problem(self, send: Send, problem: Problem, identity: str, verdict: LimitState | None) -> None:
         outcome = problem.code if problem.code in self._count else "failed"
         self._count["refused" if isinstance(problem, ValidationFailed | MethodNotAllowed) else outcome].inc()
         headers = [*self._headers_of(identity, verdict), _PROBLEM_JSON]
@@ -134,7 +143,7 @@ async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def _question(scope: Scope, verdict: Verdict) -> Question:
+def _question(scope: Scope, verdict: LimitState) -> Question:
     """Return what a request that was counted asks.
 
     Raises: RateLimited; MethodNotAllowed; ValidationFailed.

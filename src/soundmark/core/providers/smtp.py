@@ -10,8 +10,8 @@ from typing import Final
 import aiosmtplib
 
 from soundmark.core.providers.smtp_settings import SmtpServer
-from soundmark.kit.postgres import assert_no_transaction
-from soundmark.kit.validation import is_loopback_host
+from soundmark.kit.postgres.database import assert_no_transaction
+from soundmark.kit.text.validation import is_loopback_host
 
 _COMMAND_TIMEOUT_S: Final = 20.0
 _QUIT_TIMEOUT_S: Final = 2.0

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from soundmark.core.platform_settings import PlatformSettings
-from soundmark.kit.secret import Secret
+from soundmark.core.live.platform_settings import PlatformSettings
+from soundmark.kit.crypto.secret import Secret
 from soundmark.settings.registry import MailServerSettings, MailSettings
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from soundmark.core.domain.audit import AuditAction, AuditEntry, Intent, IntentAction
-from soundmark.core.domain.scope import Actor, TenantScope
-from soundmark.core.store import audit
-from soundmark.kit.canonical import canonicalize
-from soundmark.kit.entropy import Entropy
-from soundmark.kit.ids import mint
-from soundmark.kit.postgres import Tx
+from soundmark.core.domain.tenancy.audit import AuditAction, AuditEntry, AuditIntent, IntentAction
+from soundmark.core.domain.tenancy.scope import Actor, TenantScope
+from soundmark.core.store.tenancy import audit
+from soundmark.kit.crypto.canonical import canonicalize
+from soundmark.kit.crypto.entropy import Entropy
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.ids import mint
 
 
 async def record(  # noqa: PLR0913 - one argument for each member of an entry
@@ -77,7 +77,7 @@ async def request(  # noqa: PLR0913 - one argument for each member of an entry
     now: datetime,
     project_id: str,
     metadata: Mapping[str, Any],
-) -> Intent:
+) -> AuditIntent:
     """Record that the caller requests `action`; `store.audit.update_outcome` records the outcome later.
 
     For what happens outside this transaction, in another component: its id is that of the operation there.
@@ -89,7 +89,7 @@ async def request(  # noqa: PLR0913 - one argument for each member of an entry
         finalised_at=None,
     )
     await audit.insert(tx, [entry], stage="requested")
-    return Intent(entry.organization_id, entry.id, entry.project_id, action, entry.created_at)
+    return AuditIntent(entry.organization_id, entry.id, entry.project_id, action, entry.created_at)
 
 
 def _entry(  # noqa: PLR0913, PLR0917 - one argument for each member of an entry

@@ -2,11 +2,11 @@
 
 from typing import TypeAlias
 
-from soundmark.core.domain.scope import Role, ServerKey, TenantScope
+from soundmark.core.domain.tenancy.scope import Role, ServerKey, TenantScope
 from soundmark.core.problems import Forbidden, OrganizationNotFound
-from soundmark.core.store import api_keys, members
-from soundmark.kit.postgres import Tx
-from soundmark.kit.problems import Unauthenticated
+from soundmark.core.store.tenancy import api_keys, members
+from soundmark.kit.http.problems import Unauthenticated
+from soundmark.kit.postgres.transaction import Tx
 
 Authority: TypeAlias = Role | bool | None  # A person's role, None for a stranger; whether a key still holds.
 

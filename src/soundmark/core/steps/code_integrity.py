@@ -1,8 +1,8 @@
 """Checking a stored Code against what was signed."""
 
 from soundmark.core.context import RequestContext
-from soundmark.core.domain.code import Code
-from soundmark.core.domain.signed_facts import agree, read_facts
+from soundmark.core.domain.codes.code import Code
+from soundmark.core.domain.codes.signed_facts import agree, read_facts
 from soundmark.core.integrity import report_broken
 from soundmark.core.problems import CodeNotFound
 
@@ -16,7 +16,7 @@ async def verify_code(ctx: RequestContext, code: Code | None) -> Code:
         raise CodeNotFound
     facts = read_facts(code.payload)
     if facts is not None and agree(facts, code):
-        keyring = await ctx.custody.keyring_with(facts.key_id)
+        keyring = await ctx.live_keyring.keyring_with(facts.key_id)
         if keyring.verifies(facts.key_id, code.payload, code.signature):
             return code
     report_broken("tenant", xr_id=code.xr_id)

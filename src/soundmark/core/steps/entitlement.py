@@ -4,12 +4,13 @@ from datetime import datetime
 from typing import Final
 
 from soundmark.core.context import Context
-from soundmark.core.domain.audience import Entitlement
-from soundmark.core.domain.scope import Actor
+from soundmark.core.domain.audience.integration import Entitlement
+from soundmark.core.domain.tenancy.scope import Actor
 from soundmark.core.steps import audit
-from soundmark.core.store import audience_entitlements, code_entitlements
-from soundmark.kit.postgres import Tx
-from soundmark.kit.timestamps import format_timestamp
+from soundmark.core.store.audience import entitlements as audience_entitlements
+from soundmark.core.store.codes import code_entitlements
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.shape import EntitledMode
 
 PROJECT_ENTITLEMENT: Final = "project_entitlement"

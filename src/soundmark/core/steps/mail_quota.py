@@ -3,11 +3,11 @@
 import hmac
 from datetime import datetime
 
-from soundmark.core.domain.mail_quota import MAILS_OF_ORGANIZATION_MAX, MAILS_TO_ADDRESS_MAX
-from soundmark.core.domain.mailbox import Mailbox
-from soundmark.core.store import mail_counts
-from soundmark.kit.postgres import Tx
-from soundmark.kit.sealing import Sealer
+from soundmark.core.domain.tenancy.mail_quota import MAILS_OF_ORGANIZATION_MAX, MAILS_TO_ADDRESS_MAX
+from soundmark.core.domain.tenancy.mailbox import Mailbox
+from soundmark.core.store.tenancy import mail_counts
+from soundmark.kit.crypto.sealing import Sealer
+from soundmark.kit.postgres.transaction import Tx
 
 
 async def take_mail(tx: Tx, sealer: Sealer, *, organization_id: str, mailbox: Mailbox, now: datetime) -> bool:

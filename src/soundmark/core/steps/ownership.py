@@ -2,8 +2,8 @@
 
 from soundmark.core.context import RequestContext
 from soundmark.core.problems import OrganizationLimitReached
-from soundmark.core.store import members
-from soundmark.kit.postgres import Tx
+from soundmark.core.store.tenancy import members
+from soundmark.kit.postgres.transaction import Tx
 
 
 async def require_room(ctx: RequestContext, tx: Tx, subject_id: str) -> None:

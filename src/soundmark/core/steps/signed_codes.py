@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from soundmark.core.domain.code import Code, ListedCode
+from soundmark.core.domain.codes.code import Code, ListedCode
 from soundmark.core.integrity import report_broken
-from soundmark.core.store import broadcasts
-from soundmark.kit.postgres import Tx
+from soundmark.core.store.codes import broadcasts
+from soundmark.kit.postgres.transaction import Tx
 
 
 async def read_signed_codes(tx: Tx, found: Sequence[ListedCode]) -> list[Code]:

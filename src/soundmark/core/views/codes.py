@@ -4,8 +4,8 @@ import json
 from datetime import datetime
 from typing import Any
 
-from soundmark.core.domain.code import Code, ListedCode, frame_of
-from soundmark.kit import base64url
+from soundmark.core.domain.codes.code import Code, ListedCode, frame_of
+from soundmark.kit.text import base64url
 from soundmark.wire.xr_code import CodeDetail, CodeIssued, CodeSummary, SignedCode
 
 

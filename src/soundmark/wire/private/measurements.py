@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, ConfigDict, FailFast, Field, StringConstraints, model_validator
 
-from soundmark.kit.private_endpoint import PrivateEndpoint
-from soundmark.kit.problems import (
+from soundmark.kit.http.private_endpoint import PrivateEndpoint
+from soundmark.kit.http.problems import (
     MalformedBody,
     PayloadTooLarge,
     Unauthenticated,

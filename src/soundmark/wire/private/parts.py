@@ -4,8 +4,8 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from soundmark.kit import base64url
-from soundmark.kit.strict_json import INTEGER_MAX
+from soundmark.kit.http.strict_json import INTEGER_MAX
+from soundmark.kit.text import base64url
 from soundmark.wire.shape import KeyId, Wire
 
 ID_PATTERN: Final = r"^[a-z]{2,8}_[A-Za-z0-9_-]{1,128}$"

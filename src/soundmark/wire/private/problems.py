@@ -3,7 +3,7 @@
 Every other problem of a private component means for Core that the component is unavailable.
 """
 
-from soundmark.kit.problems import Kind, Problem
+from soundmark.kit.http.problems import Kind, Problem
 
 
 class EntitlementRequired(Problem):

@@ -5,7 +5,7 @@ from fastapi import APIRouter
 from soundmark.audience.domain.entitlement import Entitlement
 from soundmark.audience.edge import Ctx, OrganizationPath, serve
 from soundmark.audience.store import entitlements
-from soundmark.kit.http import JsonRoute
+from soundmark.kit.http.routes import JsonRoute
 from soundmark.wire.private.integrations import PUT_ENTITLEMENT, EntitlementResponse, EntitlementTerms
 from soundmark.wire.shape import EntitledMode
 

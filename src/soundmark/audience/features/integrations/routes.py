@@ -8,8 +8,8 @@ from soundmark.audience.domain.integration import Workspace
 from soundmark.audience.domain.operation import RequestedOperation
 from soundmark.audience.edge import Ctx, IntegrationPath, InWorkspace, OperationId, OperationOn, serve
 from soundmark.audience.features.integrations import core_keys, service
-from soundmark.kit.http import JsonRoute
-from soundmark.kit.problems import FieldError, ValidationFailed
+from soundmark.kit.http.problems import FieldError, ValidationFailed
+from soundmark.kit.http.routes import JsonRoute
 from soundmark.wire.private import integrations as private
 from soundmark.wire.private.parts import CoreKey
 

@@ -19,12 +19,12 @@ from soundmark.audience.domain.retention import first_kept_day
 from soundmark.audience.secrets import seal_hmac_secret
 from soundmark.audience.steps import idempotency
 from soundmark.audience.store import entitlements, integrations, retention
+from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.deadline import outlive_deadline
-from soundmark.kit.ids import may_be_id, mint, mint_secret
-from soundmark.kit.paging import Position
-from soundmark.kit.postgres import Tx
-from soundmark.kit.problems import FieldError, ValidationFailed
-from soundmark.kit.secret import Secret
+from soundmark.kit.http.problems import FieldError, ValidationFailed
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.ids import may_be_id, mint, mint_secret
+from soundmark.kit.text.paging import Position
 from soundmark.wire.audience_limits import DEMO_RETENTION_DAYS_MAX
 from soundmark.wire.private.integrations import (
     CoreKeyResponse,

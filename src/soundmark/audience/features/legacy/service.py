@@ -6,7 +6,7 @@ from typing import Final
 from soundmark.audience.context import Context
 from soundmark.audience.domain.integration import Workspace
 from soundmark.audience.store import legacy_days
-from soundmark.kit.problems import FieldError, ValidationFailed
+from soundmark.kit.http.problems import FieldError, ValidationFailed
 from soundmark.wire.audience_report import LEGACY_LABEL, LegacyReport, Period
 from soundmark.wire.private.measurements import (
     LEGACY_DAYS_MAX,

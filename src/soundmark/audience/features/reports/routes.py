@@ -10,9 +10,9 @@ from soundmark.audience.domain.integration import Workspace
 from soundmark.audience.edge import Ctx, IntegrationPath, serve
 from soundmark.audience.features.reports import service
 from soundmark.audience.features.reports.wire import report_view
-from soundmark.kit.http import JsonRoute
-from soundmark.kit.negotiation import preferred
-from soundmark.kit.problems import FieldError, NotAcceptable, ValidationFailed
+from soundmark.kit.http.negotiation import choose_media_type
+from soundmark.kit.http.problems import FieldError, NotAcceptable, ValidationFailed
+from soundmark.kit.http.routes import JsonRoute
 from soundmark.wire.audience_report import report_csv
 from soundmark.wire.private.measurements import READ_REPORT, ReportQuery
 
@@ -28,7 +28,7 @@ async def read_report(
     request: Request, ctx: Ctx, integration_id: IntegrationPath, query: Annotated[ReportQuery, Query()]
 ) -> Response:
     """Read what an integration measured, as JSON or as CSV: of one project, or of any for the administration."""
-    media_type = preferred(request.headers.getlist("accept"), (_JSON, _CSV))
+    media_type = choose_media_type(request.headers.getlist("accept"), (_JSON, _CSV))
     if media_type is None:
         raise NotAcceptable(f"This can be answered as {_JSON} and {_CSV}.")
     workspace = _find_workspace(query) or await service.get_workspace(ctx, integration_id)

@@ -7,7 +7,7 @@ from procrastinate import App
 
 from soundmark.audience.context import WorkContext
 from soundmark.audience.features.retention import service
-from soundmark.kit.jobs import UNTIL_DONE
+from soundmark.kit.postgres.jobs import UNTIL_DONE
 
 FORGET: Final = "forget_aged"
 

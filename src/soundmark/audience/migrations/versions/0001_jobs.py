@@ -1,6 +1,6 @@
 """The queue of background jobs."""
 
-from soundmark.kit.revision import create_job_tables
+from soundmark.kit.postgres.revision import create_job_tables
 
 revision = "0001"
 down_revision = None

@@ -1,1 +1,1 @@
-"""XR Codes: read, listed, revoked."""
+"""Codes from issuance to resolution."""

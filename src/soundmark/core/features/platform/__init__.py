@@ -1,1 +1,1 @@
-"""Platform settings."""
+"""What the operator of the platform does."""

@@ -4,7 +4,7 @@ from typing import Final
 
 from alembic import op
 
-from soundmark.kit.revision import create_job_tables
+from soundmark.kit.postgres.revision import create_job_tables
 
 revision = "0001"
 down_revision = None

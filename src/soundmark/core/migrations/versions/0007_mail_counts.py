@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from soundmark.kit.revision import run_script
+from soundmark.kit.postgres.revision import run_script
 
 revision = "0007"
 down_revision = "0006"

@@ -6,7 +6,7 @@ release runs everywhere, `GET /v1/organizations` of the release before answers a
 
 from typing import Final
 
-from soundmark.kit.revision import run_script
+from soundmark.kit.postgres.revision import run_script
 
 revision = "0008"
 down_revision = "0007"

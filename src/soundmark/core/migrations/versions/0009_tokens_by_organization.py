@@ -9,7 +9,7 @@ from typing import Final
 
 from alembic import op
 
-from soundmark.kit.revision import run_script
+from soundmark.kit.postgres.revision import run_script
 
 revision = "0009"
 down_revision = "0008"

@@ -1,0 +1,48 @@
+"""Measurement, as Core knows it: integrations, the entitlements to them, and their secrets."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from soundmark.kit.crypto.secret import Secret
+from soundmark.wire.private.integrations import EntitlementTerms, IntegrationResponse
+from soundmark.wire.shape import EntitledMode
+
+_INTEGRATION_ID: Final = re.compile(r"int_[A-Za-z0-9_-]{8,128}", re.ASCII)
+
+
+def may_be_integration_id(text: str) -> bool:
+    """Return whether an integration could have this id; Audience need not be asked about any other text."""
+    return _INTEGRATION_ID.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Entitlement:
+    """What an organisation may measure in a mode: so many events a month, until `ends_at` or without an end.
+
+    `revision` grows with each change and orders the copies that Audience gets.
+    """
+
+    mode: EntitledMode
+    monthly_event_quota: int
+    ends_at: datetime | None
+    revision: int
+
+    def holds(self, now: datetime) -> bool:
+        """Return whether it has not ended at `now`."""
+        return self.ends_at is None or now < self.ends_at
+
+    def terms(self) -> EntitlementTerms:
+        """Return what Audience is sent."""
+        return EntitlementTerms(
+            monthly_event_quota=self.monthly_event_quota, ends_at=self.ends_at, revision=self.revision
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrationSecret:
+    """An integration and its new HMAC secret, which is revealed once."""
+
+    integration: IntegrationResponse
+    hmac_secret: Secret = field(repr=False)

@@ -1,0 +1,1 @@
+"""Codes, campaigns, and the keys that sign them."""

@@ -1,0 +1,29 @@
+"""A request to issue Codes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from soundmark.core.domain.codes.receipt import Attempt, IssuanceRoute
+
+BATCH_MAX: Final = 100  # API v1, "Limits".
+
+
+@dataclass(frozen=True, slots=True)
+class IssueRequest:
+    """Codes that a caller wants issued: one, or a batch of `count` that differ only in their ids and tokens.
+
+    `intent` is as it was parsed; `integration_id` is None for Codes that are not measured, and `attempt` is None for a
+    request without an idempotency key.
+    """
+
+    project_id: str
+    campaign_id: str | None
+    issuer: str
+    expires_at: datetime
+    intent: Mapping[str, Any]
+    integration_id: str | None
+    route: IssuanceRoute
+    count: int
+    attempt: Attempt | None

@@ -1,0 +1,64 @@
+"""Idempotency keys of issuance, and the responses that are kept for them."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+from soundmark.kit.crypto.canonical import NotCanonical, canonicalize
+
+IssuanceRoute = Literal["single", "batch"]
+
+KEY_PATTERN: Final = r"^[A-Za-z0-9._~-]{16,128}$"  # Contract, section 3.
+KEPT: Final = timedelta(hours=24)  # API v1, "Limits".
+# Any part of a request may be refused later. Its digest is taken all the same, if it could ever have been issued.
+_DEPTH_MAX: Final = 64
+_SIZE_MAX_BYTES: Final = 32 * 1024  # An intent has 16 KiB, and everything beside it fewer than 4.
+
+_KEY: Final = re.compile(KEY_PATTERN, re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A request with an idempotency key. `request_digest` is None for a request that can never have been issued."""
+
+    key_digest: bytes
+    is_key_well_formed: bool
+    route: IssuanceRoute
+    request_digest: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The response that an attempt was given."""
+
+    key_digest: bytes
+    project_id: str
+    route: IssuanceRoute
+    request_digest: bytes
+    answer: bytes
+    created_at: datetime
+
+    def is_kept(self, now: datetime) -> bool:
+        """Return whether the receipt still counts; one that does not is as good as deleted."""
+        return now < self.created_at + KEPT
+
+    def belongs_to(self, attempt: Attempt) -> bool:
+        """Return whether the attempt repeats this request."""
+        return (self.route, self.request_digest) == (attempt.route, attempt.request_digest)
+
+
+def make_attempt(key: str, route: IssuanceRoute, request: Any) -> Attempt:
+    """Return the attempt that the header value `key` names for a parsed request.
+
+    Source: API v1, "Idempotency rules".
+    """
+    try:
+        canonical = canonicalize(request, depth_max=_DEPTH_MAX, size_max_bytes=_SIZE_MAX_BYTES)
+    except NotCanonical:
+        request_digest = None
+    else:
+        request_digest = hashlib.sha256(canonical).digest()
+    is_well_formed = _KEY.fullmatch(key) is not None
+    return Attempt(hashlib.sha256(key.encode()).digest(), is_well_formed, route, request_digest)

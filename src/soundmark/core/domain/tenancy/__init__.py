@@ -1,0 +1,1 @@
+"""Organisations, who may act in them, and what is recorded about it."""

@@ -1,0 +1,75 @@
+"""What the audit log tells."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from soundmark.core.domain.tenancy.scope import ActorType
+
+# API v1, "Tenant audit actions", and contract, section 3; a part that comes later adds its own here.
+AuditAction = Literal[
+    "api_key.created",
+    "api_key.revoked",
+    "api_key.secret_rotated",
+    "audience.integration_core_key_update",
+    "audience.integration_provisioning",
+    "audience.integration_retention_update",
+    "audience.integration_revocation",
+    "audience.integration_secret_rotation",
+    "billing.entitlement_changed",
+    "campaign.archived",
+    "campaign.created",
+    "campaign.stopped",
+    "campaign.updated",
+    "code.batch_issued",
+    "code.batch_revoked",
+    "code.issued",
+    "code.revoked",
+    "invitation.accepted",
+    "invitation.created",
+    "invitation.revoked",
+    "member.removed",
+    "member.role_changed",
+    "organization.created",
+    "organization.updated",
+    "project.created",
+    "project.updated",
+]
+# What is done outside the transaction that tells of it: written as `requested` before, and finalised after.
+IntentAction = Literal[
+    "audience.integration_core_key_update",
+    "audience.integration_provisioning",
+    "audience.integration_retention_update",
+    "audience.integration_revocation",
+    "audience.integration_secret_rotation",
+]
+FinalOutcome = Literal["completed", "failed"]
+AuditOutcome = Literal["requested", "completed", "failed"]
+Stage = Literal["requested", "final"]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One entry. `metadata` is canonical JSON; `finalised_at` is None while the outcome is `requested`."""
+
+    id: str
+    organization_id: str
+    project_id: str | None
+    action: str
+    actor_type: ActorType
+    actor_id: str
+    outcome: AuditOutcome
+    metadata: str
+    created_at: datetime
+    finalised_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditIntent:
+    """What was requested and has no outcome yet: enough to finalise this very entry and no other."""
+
+    organization_id: str
+    id: str
+    project_id: str | None
+    action: IntentAction
+    created_at: datetime

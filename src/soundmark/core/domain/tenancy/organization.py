@@ -1,0 +1,28 @@
+"""Organisations and projects."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from soundmark.core.domain.tenancy.scope import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    """A tenant, as one of its members sees it."""
+
+    id: str
+    name: str
+    role: Role
+    created_at: datetime
+    deletion_requested_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A part of an organisation that Codes belong to."""
+
+    id: str
+    organization_id: str
+    name: str
+    created_at: datetime
+    deletion_requested_at: datetime | None

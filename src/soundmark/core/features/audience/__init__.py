@@ -1,0 +1,1 @@
+"""Audience measurement, as Core's tenants see it."""

@@ -1,0 +1,113 @@
+"""Settling what a crash left `requested`, and telling Audience of entitlements."""
+
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from procrastinate import App
+
+from soundmark.core.context import Context
+from soundmark.core.domain.tenancy.audit import AuditIntent, FinalOutcome, IntentAction
+from soundmark.core.problems import AudienceUnavailable
+from soundmark.core.steps.entitlement import PROJECT_ENTITLEMENT
+from soundmark.core.store.audience import entitlements as audience_entitlements
+from soundmark.core.store.codes import signing_keys
+from soundmark.core.store.tenancy import audit as entries
+from soundmark.kit.postgres.database import EVERY_TENANT
+from soundmark.kit.postgres.jobs import UNTIL_DONE
+from soundmark.kit.text.paging import Position
+from soundmark.wire.shape import EntitledMode
+
+SETTLE: Final = "settle_audit_intents"
+SETTLED_AFTER: Final = timedelta(minutes=1)  # Whoever asked has an answer by then, or never will: the longest deadline.
+# A deletion may go on in Audience after Core gave up, for as long as its statements may take there.
+NOT_DONE_AFTER: Final = timedelta(minutes=5)
+_AT_ONCE: Final = 100
+_FAILED_IN_A_ROW_MAX: Final = 3  # Each may take the whole deadline.
+_GIVING_A_KEY: Final[frozenset[IntentAction]] = frozenset(
+    {"audience.integration_core_key_update", "audience.integration_provisioning"}
+)
+
+_log: Final = structlog.get_logger()
+
+
+def add_tasks(app: App, ctx: Context) -> None:
+    """Make `app` settle intents and tell of entitlements."""
+
+    @app.periodic(cron="* * * * *")
+    @app.task(name=SETTLE, queueing_lock=SETTLE)
+    async def settle(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
+        await settle_intents(ctx)
+
+    @app.task(name=PROJECT_ENTITLEMENT, retry=UNTIL_DONE)
+    async def project(organization_id: str, mode: EntitledMode) -> None:
+        await project_entitlement(ctx, organization_id=organization_id, mode=mode)
+
+
+async def settle_intents(ctx: Context) -> int:
+    """What was left `requested` has its outcome, as far as it is known by now; how many have one that had none.
+
+    Audience is asked for each by its operation id. What it did is `completed`, so that an answer which was lost changes
+    nothing; what it knows nothing of is `failed`, once it cannot be under way any more. Safe at any time, and at once
+    with itself and with whoever asked: an outcome that is there stays. Gives up where Audience fails for several in a
+    row, and not for one alone, which would keep those after it waiting.
+
+    Raises: DatabaseUnavailable.
+    Source: API v1, "Lifecycle audit intents".
+    """
+    settled_count, failed_count, after = 0, 0, None
+    while True:
+        async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
+            intents = await entries.list_requested(
+                tx, before=ctx.clock.now() - SETTLED_AFTER, after=after, limit=_AT_ONCE
+            )
+        for intent in intents:
+            try:
+                settled_count += await _settle(ctx, intent)
+            except AudienceUnavailable:
+                failed_count += 1
+                if failed_count == _FAILED_IN_A_ROW_MAX:
+                    return settled_count
+            else:
+                failed_count = 0
+        if len(intents) < _AT_ONCE:
+            return settled_count
+        after = Position(intents[-1].created_at, intents[-1].id)
+
+
+async def _settle(ctx: Context, intent: AuditIntent) -> bool:
+    is_applied = await ctx.audience.has_applied(intent.id, request_id=intent.id)
+    now = ctx.clock.now()
+    if not is_applied and now - intent.created_at < NOT_DONE_AFTER:
+        return False
+    outcome: FinalOutcome = "completed" if is_applied else "failed"
+    if is_applied and intent.action in _GIVING_A_KEY:
+        await _have_keys_told_again(ctx)
+    async with ctx.db.transaction(tenant=intent.organization_id) as tx:
+        is_settled = await entries.update_outcome(tx, intent, outcome=outcome, now=now)
+    _log.info("audit_intent_settled", entry_id=intent.id, action=intent.action, outcome=outcome)
+    return is_settled
+
+
+async def _have_keys_told_again(ctx: Context) -> None:
+    """The integration trusts the key that signs also where a rotation passed it by while it was given another."""
+    async with ctx.db.transaction() as tx:
+        for record in await signing_keys.lock_all(tx):
+            if record.status == "active":
+                await signing_keys.update_pushed(tx, record.key_id, pushed_at=None)
+
+
+async def project_entitlement(ctx: Context, *, organization_id: str, mode: EntitledMode) -> None:
+    """Audience knows the organisation's entitlement as it is now, or a later one.
+
+    Safe to run late, again and in any order: what is told is read now, and Audience keeps the latest revision.
+
+    Raises: AudienceUnavailable, to be run again; DatabaseUnavailable.
+    Source: API v1, "Billing", audience contracts.
+    """
+    async with ctx.db.transaction(tenant=organization_id) as tx:
+        entitlement = await audience_entitlements.find(tx, organization_id, mode)
+    if entitlement is None:
+        return  # The organisation is gone, and so is everything of it.
+    await ctx.audience.put_entitlement(organization_id, entitlement, request_id=f"{PROJECT_ENTITLEMENT}-{mode}")
+    _log.info("entitlement_projected", organization_id=organization_id, mode=mode, revision=entitlement.revision)

@@ -1,0 +1,151 @@
+"""The routes of Audience integrations."""
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Depends, Path, Query
+
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, RequestId, Tenant
+from soundmark.core.features.audience.integrations import service
+from soundmark.core.features.audience.integrations.wire import (
+    ChangeRetention,
+    CoreKeyView,
+    CreateIntegration,
+    IntegrationPage,
+    IntegrationView,
+    IntegrationWithSecret,
+    RetentionView,
+    core_key_view,
+    integration_view,
+    retention_view,
+    with_secret_view,
+)
+from soundmark.core.problems import (
+    AudienceUnavailable,
+    ProjectNotFound,
+    ResourceDeletionInProgress,
+)
+from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+from soundmark.wire.private.problems import EntitlementRequired, IntegrationNotFound, IntegrationRevoked
+
+operations = Operations("Audience")
+
+ProjectQuery = Annotated[str, Query(max_length=160, description="The project that the integration belongs to.")]
+IntegrationIdPath = Annotated[
+    str, Path(max_length=160, description="The integration's id.", examples=["int_c3R1ZGlvLW1lYXN1cmVtZW50"])
+]
+
+
+async def _target(integration_id: IntegrationIdPath, project_id: ProjectQuery) -> service.Target:
+    return service.Target(project_id, integration_id)
+
+
+Target = Annotated[service.Target, Depends(_target)]
+_LIFECYCLE = (ProjectNotFound, IntegrationNotFound, ResourceDeletionInProgress, AudienceUnavailable)
+
+
+@operations.add(
+    "POST",
+    "/v1/audience/integrations",
+    Operation(
+        "audience.create",
+        tenant="body",
+        problems=(ProjectNotFound, EntitlementRequired, ResourceDeletionInProgress, AudienceUnavailable),
+    ),
+    status=HTTPStatus.CREATED,
+)
+async def create_integration(
+    ctx: Ctx,
+    request_id: RequestId,
+    scope: Tenant,
+    body: CreateIntegration,
+) -> IntegrationWithSecret:
+    """Create an integration. Its HMAC secret is in this answer and in no other."""
+    wanted = service.NewIntegration(body.project_id, body.mode, body.retention_days)
+    return with_secret_view(await service.create_integration(ctx, scope, wanted, request_id=request_id))
+
+
+@operations.add(
+    "GET",
+    "/v1/audience/integrations",
+    Operation("audience.list", problems=(ProjectNotFound, InvalidCursor, AudienceUnavailable)),
+)
+async def list_integrations(  # noqa: PLR0913, PLR0917 - one argument for each parameter
+    ctx: Ctx,
+    request_id: RequestId,
+    scope: Tenant,
+    project_id: Annotated[str, Query(max_length=160, description="The project whose integrations are listed.")],
+    limit: Limit = LIMIT_DEFAULT,
+    cursor: CursorText = None,
+) -> IntegrationPage:
+    """List the integrations of a project, newest first, revoked ones too."""
+    bound_to = {"organization_id": scope.organization_id, "project_id": project_id}
+    before = ctx.cursors.read(cursor, route="integrations", bound_to=bound_to)
+    page = await service.list_integrations(ctx, scope, project_id, before=before, limit=limit, request_id=request_id)
+    return IntegrationPage(
+        data=[integration_view(integration) for integration in page.entries],
+        next_cursor=ctx.cursors.write(page.next_position, route="integrations", bound_to=bound_to),
+    )
+
+
+@operations.add(
+    "POST", "/v1/audience/integrations/{integration_id}/revoke", Operation("audience.revoke", problems=(*_LIFECYCLE,))
+)
+async def revoke_integration(
+    ctx: Ctx,
+    request_id: RequestId,
+    scope: Tenant,
+    target: Target,
+) -> IntegrationView:
+    """Revoke an integration: nothing is measured by it any more. What was stays reportable within its retention."""
+    return integration_view(await service.revoke_integration(ctx, scope, target, request_id=request_id))
+
+
+@operations.add(
+    "POST",
+    "/v1/audience/integrations/{integration_id}/secret",
+    Operation("audience.rotate_secret", problems=(*_LIFECYCLE, IntegrationRevoked)),
+)
+async def rotate_integration_secret(
+    ctx: Ctx,
+    request_id: RequestId,
+    scope: Tenant,
+    target: Target,
+) -> IntegrationWithSecret:
+    """Replace the HMAC secret of an integration. The old one is rejected at once; the new one is told only here."""
+    return with_secret_view(await service.rotate_secret(ctx, scope, target, request_id=request_id))
+
+
+@operations.add(
+    "PATCH",
+    "/v1/audience/integrations/{integration_id}/retention",
+    Operation("audience.change_retention", problems=(*_LIFECYCLE, IntegrationRevoked, EntitlementRequired)),
+)
+async def change_integration_retention(
+    ctx: Ctx,
+    request_id: RequestId,
+    scope: Tenant,
+    target: Target,
+    body: ChangeRetention,
+) -> RetentionView:
+    """Change how long what an integration measures is kept. What a shorter time leaves out is deleted at once."""
+    changed = await service.change_retention(
+        ctx, scope, target, retention_days=body.retention_days, request_id=request_id
+    )
+    return retention_view(changed)
+
+
+@operations.add(
+    "POST",
+    "/v1/audience/integrations/{integration_id}/core-key",
+    Operation("audience.replace_core_key", problems=(*_LIFECYCLE, IntegrationRevoked)),
+)
+async def replace_integration_core_key(
+    ctx: Ctx,
+    request_id: RequestId,
+    scope: Tenant,
+    target: Target,
+) -> CoreKeyView:
+    """Have an integration trust the key that Core publishes now. A rotation does this by itself for all of them."""
+    return core_key_view(await service.replace_core_key(ctx, scope, target, request_id=request_id))

@@ -1,0 +1,135 @@
+"""What is asked and answered about Audience integrations."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from soundmark.core.domain.audience.integration import IntegrationSecret
+from soundmark.wire.audience_limits import DEMO_EVENTS_MAX, DEMO_RETENTION_DAYS_MAX, RETENTION_DAYS_MAX
+from soundmark.wire.private.integrations import CoreKeyResponse, IntegrationResponse, RetentionResponse
+from soundmark.wire.shape import AudienceMode, IntegrationId, KeyId, Timestamp, Wire
+
+RetentionDays = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=RETENTION_DAYS_MAX,
+        description=f"Days that what is measured is kept; a demo's at most {DEMO_RETENTION_DAYS_MAX}.",
+    ),
+]
+
+
+class CreateIntegration(Wire):
+    """A new integration of a project."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "organization_id": "org_b2xkLXJhZGlvLWV4YW1wbA",
+                    "project_id": "prj_bW9ybmluZy1zaG93LWV4YW",
+                    "mode": "demo",
+                    "retention_days": 14,
+                }
+            ]
+        }
+    )
+
+    organization_id: str
+    project_id: str
+    mode: Annotated[
+        AudienceMode,
+        Field(description=f"`demo` measures {DEMO_EVENTS_MAX} events a month; the others need an entitlement."),
+    ]
+    retention_days: RetentionDays
+
+
+class ChangeRetention(Wire):
+    """Another retention for an integration."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"retention_days": 7}]})
+
+    retention_days: RetentionDays
+
+
+class IntegrationView(Wire):
+    """An integration. Neither its secret nor anything made from it."""
+
+    id: IntegrationId
+    organization_id: str
+    project_id: str
+    mode: AudienceMode
+    retention_days: int
+    status: Literal["active", "revoked"]
+    core_key_id: Annotated[KeyId, Field(description="The key of Core's that proofs are verified with.")]
+    created_at: Timestamp
+    secret_rotated_at: Timestamp | None
+    revoked_at: Timestamp | None
+
+
+class IntegrationWithSecret(IntegrationView):
+    """An integration with its HMAC secret, which is told here and never again."""
+
+    hmac_secret: Annotated[str, Field(repr=False, pattern=r"^xhm_[A-Za-z0-9_-]{43}$")]
+
+
+class IntegrationPage(Wire):
+    """Integrations, newest first."""
+
+    data: list[IntegrationView]
+    next_cursor: str | None
+
+
+class RetentionView(Wire):
+    """What another retention changed, with exact counts of what was deleted."""
+
+    integration_id: IntegrationId
+    previous_retention_days: int
+    retention_days: int
+    deleted_events: int
+    deleted_integrity_days: int
+
+
+class CoreKeyView(Wire):
+    """The key of Core's that an integration trusts now."""
+
+    integration_id: IntegrationId
+    core_key_id: KeyId
+
+
+def integration_view(integration: IntegrationResponse) -> IntegrationView:
+    """Return the view of one integration."""
+    return IntegrationView(
+        id=integration.id,
+        organization_id=integration.organization_id,
+        project_id=integration.project_id,
+        mode=integration.mode,
+        retention_days=integration.retention_days,
+        status=integration.status,
+        core_key_id=integration.core_key_id,
+        created_at=integration.created_at,
+        secret_rotated_at=integration.secret_rotated_at,
+        revoked_at=integration.revoked_at,
+    )
+
+
+def with_secret_view(created: IntegrationSecret) -> IntegrationWithSecret:
+    """Return the view of an integration that just got a secret."""
+    view = integration_view(created.integration)
+    return IntegrationWithSecret(**dict(view), hmac_secret=created.hmac_secret.reveal())
+
+
+def retention_view(changed: RetentionResponse) -> RetentionView:
+    """Return the view of a changed retention."""
+    return RetentionView(
+        integration_id=changed.integration_id,
+        previous_retention_days=changed.previous_retention_days,
+        retention_days=changed.retention_days,
+        deleted_events=changed.deleted_events,
+        deleted_integrity_days=changed.deleted_integrity_days,
+    )
+
+
+def core_key_view(replaced: CoreKeyResponse) -> CoreKeyView:
+    """Return the view of a replaced key."""
+    return CoreKeyView(integration_id=replaced.integration_id, core_key_id=replaced.core_key_id)

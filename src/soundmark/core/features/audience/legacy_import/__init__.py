@@ -1,0 +1,1 @@
+"""The import of aggregates that were measured before version 1."""

@@ -1,0 +1,31 @@
+"""The import of aggregates from the time before XR v1, for operators."""
+
+from collections.abc import Mapping
+from datetime import date
+
+from soundmark.core.context import Context
+from soundmark.core.store.tenancy import projects
+from soundmark.kit.text.ids import may_be_id
+from soundmark.wire.private.measurements import LegacyCount, PutLegacyDaysRequest
+
+
+class ImportRefused(Exception):  # noqa: N818 - named for what was found
+    """There is no such project; the message tells the operator."""
+
+
+async def import_legacy_days(
+    ctx: Context, organization_id: str, project_id: str, days: Mapping[date, int], *, request_id: str
+) -> None:
+    """Set the counts of all these days of the project, or of none.
+
+    Raises: ImportRefused; AudienceUnavailable, after which it is unknown whether they changed; repeating is safe.
+    Source: API v1, "Audience report content".
+    """
+    if not may_be_id(organization_id) or not may_be_id(project_id):
+        raise ImportRefused("there is no such project")
+    async with ctx.db.transaction(tenant=organization_id) as tx:
+        if await projects.find_in_organization(tx, organization_id, project_id) is None:
+            raise ImportRefused(f"there is no project {project_id} in {organization_id}")
+    counts = [LegacyCount(day=day, events=events) for day, events in days.items()]
+    body = PutLegacyDaysRequest(organization_id=organization_id, project_id=project_id, days=counts)
+    await ctx.audience.put_legacy_days(body, request_id=request_id)

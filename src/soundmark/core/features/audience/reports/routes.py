@@ -1,0 +1,150 @@
+"""The routes of reports."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final, TypeVar
+
+from fastapi import Depends, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, RequestId, Tenant
+from soundmark.core.features.audience.reports import service
+from soundmark.core.features.audience.reports.service import ReportFilter
+from soundmark.core.problems import (
+    AudienceUnavailable,
+    CampaignNotFound,
+    CodeNotFound,
+    ProjectNotFound,
+)
+from soundmark.kit.http.negotiation import choose_media_type
+from soundmark.kit.http.problems import NotAcceptable
+from soundmark.wire.audience_report import CSV_COLUMNS, AudienceReport, LegacyReport, legacy_csv, report_csv
+from soundmark.wire.private.problems import IntegrationNotFound, ReportTooLarge
+from soundmark.wire.shape import Timestamp, Wire
+
+operations = Operations("Audience")
+
+R = TypeVar("R", bound=Wire)
+
+_JSON: Final = "application/json"
+_CSV: Final = "text/csv"
+_VARY: Final = {"vary": "Accept"}
+_ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "content": {
+            _CSV: {
+                "schema": {
+                    "type": "string",
+                    "description": (
+                        "The same report as RFC 4180 in UTF-8 with the columns "
+                        f"{', '.join(CSV_COLUMNS)}, a line for each number. Each cell stands in quotes; a key that is "
+                        "null is an empty cell."
+                    ),
+                }
+            }
+        }
+    }
+}
+
+ProjectQuery = Annotated[str, Query(max_length=160, description="The project that was measured in.")]
+FromQuery = Annotated[
+    Timestamp | None,
+    Query(
+        alias="from",
+        description="What occurred at this moment or later, RFC 3339, before `to`; else from retention's start.",
+    ),
+]
+ToQuery = Annotated[
+    Timestamp | None, Query(alias="to", description="What occurred before this moment, RFC 3339; else until now.")
+]
+CampaignQuery = Annotated[
+    str | None, Query(max_length=160, description="Only the Codes of this campaign, archived or not.")
+]
+CodeQuery = Annotated[str | None, Query(max_length=160, description="Only this Code.")]
+
+
+async def _question(
+    project_id: ProjectQuery,
+    from_at: FromQuery = None,
+    to_at: ToQuery = None,
+    campaign_id: CampaignQuery = None,
+    xr_id: CodeQuery = None,
+) -> ReportFilter:
+    """Dependency: the filters of a report."""
+    return ReportFilter(project_id, from_at, to_at, campaign_id, xr_id)
+
+
+async def _legacy_question(project_id: ProjectQuery, from_at: FromQuery = None, to_at: ToQuery = None) -> ReportFilter:
+    """Dependency: the filters of a legacy report."""
+    return ReportFilter(project_id, from_at, to_at)
+
+
+@operations.add(
+    "GET",
+    "/v1/audience/reports/{integration_id}",
+    Operation(
+        "audience.report",
+        problems=(
+            NotAcceptable,
+            ProjectNotFound,
+            IntegrationNotFound,
+            CampaignNotFound,
+            CodeNotFound,
+            ReportTooLarge,
+            AudienceUnavailable,
+        ),
+    ),
+    responses=_ANSWERS,
+    response_model=AudienceReport,
+)
+async def read_audience_report(  # noqa: PLR0913, PLR0917 - one argument for each thing that the request brings
+    request: Request,
+    ctx: Ctx,
+    request_id: RequestId,
+    scope: Tenant,
+    integration_id: Annotated[
+        str, Path(max_length=160, description="The integration's id.", examples=["int_c3R1ZGlvLW1lYXN1cmVtZW50"])
+    ],
+    question: Annotated[ReportFilter, Depends(_question)],
+) -> Response:
+    """Read what an integration measured, as JSON or as CSV by `Accept`; of a revoked one too, within its retention."""
+    media_type = _media_type(request)
+    report = await service.read_report(ctx, scope, integration_id, question, request_id=request_id)
+    return _answer(report, media_type, report_csv)
+
+
+@operations.add(
+    "GET",
+    "/v1/audience/legacy-report",
+    Operation("audience.legacy_report", problems=(NotAcceptable, ProjectNotFound, ReportTooLarge, AudienceUnavailable)),
+    responses=_ANSWERS,
+    response_model=LegacyReport,
+)
+async def read_legacy_report(
+    request: Request,
+    ctx: Ctx,
+    request_id: RequestId,
+    scope: Tenant,
+    question: Annotated[ReportFilter, Depends(_legacy_question)],
+) -> Response:
+    """Read the daily aggregates of the time before XR v1, of the days that the period touches, as JSON or as CSV."""
+    media_type = _media_type(request)
+    report = await service.read_legacy_report(ctx, scope, question, request_id=request_id)
+    return _answer(report, media_type, legacy_csv)
+
+
+def _media_type(request: Request) -> str:
+    """Return the media type of the response that the caller prefers.
+
+    Raises: NotAcceptable.
+    """
+    media_type = choose_media_type(request.headers.getlist("accept"), (_JSON, _CSV))
+    if media_type is None:
+        raise NotAcceptable(f"This can be answered as {_JSON} and {_CSV}.")
+    return media_type
+
+
+def _answer(report: R, media_type: str, as_csv: Callable[[R], bytes]) -> Response:
+    content = report.model_dump_json().encode() if media_type == _JSON else as_csv(report)
+    return Response(content, media_type=media_type, headers=_VARY)

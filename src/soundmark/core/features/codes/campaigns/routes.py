@@ -1,0 +1,108 @@
+"""The routes of campaigns."""
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Path, Query
+
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
+from soundmark.core.features.codes.campaigns import service
+from soundmark.core.features.codes.campaigns.wire import (
+    CampaignPage,
+    CampaignView,
+    CreateCampaign,
+    StoppedView,
+    SummaryView,
+    UpdateCampaign,
+    campaign_view,
+    stopped_view,
+    summary_view,
+)
+from soundmark.core.problems import CampaignArchived, CampaignNameConflict, CampaignNotFound, ProjectNotFound
+from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+
+operations = Operations("Campaigns")
+
+CampaignIdPath = Annotated[
+    str, Path(max_length=160, description="The campaign's id.", examples=["cmp_c3VtbWVyLWZlc3RpdmFsLX"])
+]
+
+
+@operations.add(
+    "POST",
+    "/v1/campaigns",
+    Operation("campaign.create", tenant="body", problems=(ProjectNotFound, CampaignNameConflict)),
+    status=HTTPStatus.CREATED,
+)
+async def create_campaign(ctx: Ctx, scope: Tenant, body: CreateCampaign) -> CampaignView:
+    """Create a campaign in a project."""
+    wanted = service.NewCampaign(body.project_id, body.name, body.starts_at, body.ends_at)
+    return campaign_view(await service.create_campaign(ctx, scope, wanted))
+
+
+@operations.add("GET", "/v1/campaigns", Operation("campaign.list", problems=(ProjectNotFound, InvalidCursor)))
+async def list_campaigns(
+    ctx: Ctx,
+    scope: Tenant,
+    project_id: Annotated[str, Query(max_length=160, description="The project whose campaigns are listed.")],
+    limit: Limit = LIMIT_DEFAULT,
+    cursor: CursorText = None,
+) -> CampaignPage:
+    """List the campaigns of a project, newest first, archived ones too."""
+    bound_to = {"organization_id": scope.organization_id, "project_id": project_id}
+    before = ctx.cursors.read(cursor, route="campaigns", bound_to=bound_to)
+    page = await service.list_campaigns(ctx, scope, project_id, before=before, limit=limit)
+    return CampaignPage(
+        data=[campaign_view(campaign) for campaign in page.entries],
+        next_cursor=ctx.cursors.write(page.next_position, route="campaigns", bound_to=bound_to),
+    )
+
+
+@operations.add(
+    "PATCH",
+    "/v1/campaigns/{campaign_id}",
+    Operation("campaign.update", problems=(CampaignNotFound, CampaignArchived, CampaignNameConflict)),
+)
+async def update_campaign(
+    ctx: Ctx,
+    scope: Tenant,
+    campaign_id: CampaignIdPath,
+    body: UpdateCampaign,
+) -> CampaignView:
+    """Give a campaign another name or schedule, for what is issued from now on."""
+    return campaign_view(await service.update_campaign(ctx, scope, campaign_id, _changes_of(body)))
+
+
+@operations.add(
+    "POST", "/v1/campaigns/{campaign_id}/archive", Operation("campaign.archive", problems=(CampaignNotFound,))
+)
+async def archive_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> CampaignView:
+    """Archive a campaign: no Code is issued under it any more, and those that were stay as they are."""
+    return campaign_view(await service.archive_campaign(ctx, scope, campaign_id))
+
+
+@operations.add("POST", "/v1/campaigns/{campaign_id}/stop", Operation("campaign.stop", problems=(CampaignNotFound,)))
+async def stop_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> StoppedView:
+    """Stop a campaign in an emergency: archive it and revoke every active Code of it, all at once."""
+    return stopped_view(await service.stop_campaign(ctx, scope, campaign_id))
+
+
+@operations.add(
+    "GET", "/v1/campaigns/{campaign_id}/summary", Operation("campaign.summarise", problems=(CampaignNotFound,))
+)
+async def summarise_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> SummaryView:
+    """Count the Codes of a campaign by what became of them, as of one moment."""
+    return summary_view(await service.summarise_campaign(ctx, scope, campaign_id))
+
+
+def _changes_of(body: UpdateCampaign) -> service.Changes:
+    """The members that the body has, whatever they say: null clears a date, and absence leaves it."""
+    changes = service.Changes()
+    if "name" in body.model_fields_set:
+        changes["name"] = body.name
+    if "starts_at" in body.model_fields_set:
+        changes["starts_at"] = body.starts_at
+    if "ends_at" in body.model_fields_set:
+        changes["ends_at"] = body.ends_at
+    return changes

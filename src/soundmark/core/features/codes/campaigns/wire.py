@@ -1,0 +1,144 @@
+"""What is asked and answered about campaigns."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, model_validator
+
+from soundmark.core.domain.codes.campaign import Campaign, CampaignStatus, Stopped, Summary
+from soundmark.wire.shape import Name, Timestamp, Wire
+
+StartsAt = Annotated[
+    Timestamp | None, Field(description="From when on Codes may be issued under it; null: from the beginning.")
+]
+EndsAt = Annotated[
+    Timestamp | None, Field(description="From when on none may be issued any more; null: never. After `starts_at`.")
+]
+
+
+class CreateCampaign(Wire):
+    """A new campaign of a project."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "organization_id": "org_b2xkLXJhZGlvLWV4YW1wbA",
+                    "project_id": "prj_bW9ybmluZy1zaG93LWV4YW",
+                    "name": "Summer festival",
+                    "starts_at": "2027-06-21T00:00:00.000Z",
+                    "ends_at": "2027-09-23T00:00:00.000Z",
+                }
+            ]
+        }
+    )
+
+    organization_id: str
+    project_id: Annotated[str, Field(max_length=160)]
+    name: Name
+    starts_at: StartsAt = None
+    ends_at: EndsAt = None
+
+
+class UpdateCampaign(Wire):
+    """What is to be another: one member at least. What is absent stays as it is, and null clears a date."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "minProperties": 1,
+            "examples": [{"name": "Summer festival, prolonged", "ends_at": "2027-10-31T00:00:00.000Z"}],
+        }
+    )
+
+    # A name cannot be cleared, so null is none; the factory stands for absence and is never read.
+    name: Annotated[Name, Field(default_factory=str)]
+    starts_at: StartsAt = None
+    ends_at: EndsAt = None
+
+    @model_validator(mode="after")
+    def _something_is_to_be_changed(self) -> "UpdateCampaign":
+        if not self.model_fields_set:
+            raise ValueError("must name at least one of name, starts_at and ends_at")
+        return self
+
+
+class CampaignView(Wire):
+    """A campaign."""
+
+    id: str
+    organization_id: str
+    project_id: str
+    name: str
+    starts_at: Timestamp | None
+    ends_at: Timestamp | None
+    status: CampaignStatus
+    created_at: Timestamp
+    archived_at: Timestamp | None
+
+
+class CampaignPage(Wire):
+    """Campaigns, newest first."""
+
+    data: list[CampaignView]
+    next_cursor: str | None
+
+
+class StoppedView(Wire):
+    """A campaign that was stopped, and how many Codes this stop revoked."""
+
+    campaign: CampaignView
+    revoked_count: int
+
+
+class CountsView(Wire):
+    """What became of the Codes of a campaign: `issued` is the sum of `active`, `expired` and `revoked`."""
+
+    issued: int
+    active: int
+    expired: int
+    revoked: int
+    audience_enabled: int
+
+
+class SummaryView(Wire):
+    """A campaign and its Codes in numbers, all of one moment."""
+
+    campaign: CampaignView
+    counts: CountsView
+    first_issued_at: Timestamp | None
+    last_issued_at: Timestamp | None
+
+
+def campaign_view(campaign: Campaign) -> CampaignView:
+    """What is answered of one campaign."""
+    return CampaignView(
+        id=campaign.id,
+        organization_id=campaign.organization_id,
+        project_id=campaign.project_id,
+        name=campaign.name,
+        starts_at=campaign.starts_at,
+        ends_at=campaign.ends_at,
+        status=campaign.status,
+        created_at=campaign.created_at,
+        archived_at=campaign.archived_at,
+    )
+
+
+def stopped_view(stopped: Stopped) -> StoppedView:
+    """What is answered of one stop."""
+    return StoppedView(campaign=campaign_view(stopped.campaign), revoked_count=stopped.revoked_count)
+
+
+def summary_view(summary: Summary) -> SummaryView:
+    """What is answered of one campaign in numbers."""
+    return SummaryView(
+        campaign=campaign_view(summary.campaign),
+        counts=CountsView(
+            issued=summary.issued_count,
+            active=summary.active_count,
+            expired=summary.expired_count,
+            revoked=summary.revoked_count,
+            audience_enabled=summary.audience_enabled_count,
+        ),
+        first_issued_at=summary.first_issued_at,
+        last_issued_at=summary.last_issued_at,
+    )

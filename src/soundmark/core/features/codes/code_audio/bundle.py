@@ -1,0 +1,124 @@
+"""Many WAVs as one ZIP file: rendered into a temporary file, judged once more, then given away."""
+
+import asyncio
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import IO, Final
+
+from soundmark.core.context import RequestContext
+from soundmark.core.domain.codes.code import Code, ListedCode, frame_of
+from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.problems import (
+    AudioBundleTooLarge,
+    AudioUnavailable,
+    CodeNotActive,
+    CodeNotFound,
+    ProjectNotFound,
+)
+from soundmark.core.steps.authority import hold_authority
+from soundmark.core.steps.code_integrity import verify_code
+from soundmark.core.steps.signed_codes import read_signed_codes
+from soundmark.core.store.codes import codes
+from soundmark.core.store.tenancy import projects
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.ids import may_be_id
+from soundmark.wire.private.audio import Protocol
+
+BUNDLE_BYTES_MAX: Final = 64 * 1024 * 1024  # API v1, "Limits": of the WAVs, without what the ZIP adds.
+RENDERING_S_MAX: Final = 60.0  # As long as a single private call may be allowed to take.
+
+_IN_MEMORY_BYTES_MAX: Final = 1024 * 1024
+_LONG_AGO: Final = (1980, 1, 1, 0, 0, 0)  # The first moment that a ZIP can name: the same Codes are the same bytes.
+_READABLE_FILE: Final = 0o100644 << 16  # Unix mode, where a ZIP keeps it.
+_UNIX: Final = 3
+
+
+async def bundle_codes(  # noqa: PLR0913 - the selection, and how it is to sound
+    ctx: RequestContext,
+    scope: TenantScope,
+    project_id: str,
+    xr_ids: Sequence[str],
+    *,
+    protocol: Protocol,
+    request_id: str,
+) -> IO[bytes]:
+    """A file, which the caller closes, with the WAVs of a selection of Codes in the order asked, as a stored ZIP.
+
+    The caller, the project and the whole selection are judged before anything is rendered and again when everything
+    was: a Code that is revoked meanwhile is in no bundle.
+
+    Raises: ProjectNotFound; CodeNotFound, also for a Code that does not verify; CodeNotActive; AudioBundleTooLarge;
+        AudioUnavailable; what `hold_authority` raises.
+    Source: API v1, "Codes"; contract, section 5.
+    """
+    selection = await _read(ctx, scope, project_id, xr_ids)
+    content = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES_MAX)  # noqa: SIM115 - the caller closes it
+    try:
+        try:
+            async with asyncio.timeout(RENDERING_S_MAX):
+                await _write(ctx, selection, protocol, request_id, content)
+        except TimeoutError:
+            raise AudioUnavailable("The WAV files were not rendered in time.") from None
+        await _judge_again(ctx, scope, project_id, xr_ids)
+    except BaseException:
+        content.close()
+        raise
+    return content
+
+
+async def _read(ctx: RequestContext, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[Code]:
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await _require_project(tx, scope, project_id)
+        listed = await codes.find_many(tx, scope, project_id, [xr_id for xr_id in xr_ids if may_be_id(xr_id)])
+        found = await read_signed_codes(tx, listed)
+    by_id = {code.xr_id: code for code in found}
+    selection = [await verify_code(ctx, by_id.get(xr_id)) for xr_id in xr_ids]
+    _require_active(ctx, selection)
+    return selection
+
+
+async def _judge_again(ctx: RequestContext, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> None:
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await hold_authority(tx, scope)
+        await _require_project(tx, scope, project_id)
+        found = await codes.find_many(tx, scope, project_id, xr_ids)
+    if len(found) < len(xr_ids):
+        raise CodeNotFound
+    _require_active(ctx, found)
+
+
+async def _require_project(tx: Tx, scope: TenantScope, project_id: str) -> None:
+    is_possible = scope.reaches(project_id) and may_be_id(project_id)
+    if not is_possible or await projects.find(tx, scope, project_id) is None:
+        raise ProjectNotFound
+
+
+def _require_active(ctx: RequestContext, selection: Sequence[Code | ListedCode]) -> None:
+    now = ctx.clock.now()  # Read after the Codes were: one that expired meanwhile is not active.
+    if any(code.status(now) != "active" for code in selection):
+        raise CodeNotActive
+
+
+async def _write(
+    ctx: RequestContext, selection: Sequence[Code], protocol: Protocol, request_id: str, content: IO[bytes]
+) -> None:
+    """`content` is the archive. One WAV after the other: of the whole selection a handful is in memory at a time."""
+    frames = [frame_of(code.broadcast_token) for code in selection]
+    names = iter(selection)
+    size_bytes = 0
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
+        async with aclosing(ctx.audio.render_row(frames, protocol, request_id=request_id)) as wavs:
+            async for wav in wavs:
+                size_bytes += len(wav)
+                if size_bytes > BUNDLE_BYTES_MAX:
+                    raise AudioBundleTooLarge
+                archive.writestr(_entry(next(names).xr_id), wav)
+
+
+def _entry(xr_id: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(f"{xr_id}.wav", _LONG_AGO)
+    entry.external_attr = _READABLE_FILE
+    entry.create_system = _UNIX
+    return entry

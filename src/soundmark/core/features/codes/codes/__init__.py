@@ -1,0 +1,1 @@
+"""XR Codes: read, listed, revoked."""

@@ -1,0 +1,147 @@
+"""Commands on Codes."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+
+from soundmark.core.context import RequestContext
+from soundmark.core.domain.codes.code import Code, ListedCode
+from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.problems import CampaignNotFound, CodeNotFound, ProjectNotFound
+from soundmark.core.steps import audit
+from soundmark.core.steps.authority import hold_authority
+from soundmark.core.steps.code_integrity import verify_code
+from soundmark.core.steps.signed_codes import read_signed_codes
+from soundmark.core.store.codes import broadcasts, campaigns, code_lists, codes
+from soundmark.core.store.codes.code_lists import CodeFilter
+from soundmark.core.store.tenancy import projects
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.ids import may_be_id
+from soundmark.kit.text.paging import Page, Position, cut_page
+
+
+@dataclass(frozen=True, slots=True)
+class RevokedSelection:
+    """What became of a selection of Codes."""
+
+    requested_count: int
+    revoked_count: int
+
+
+async def get_code(ctx: RequestContext, scope: TenantScope, xr_id: str, *, project_id: str | None = None) -> Code:
+    """One Code, whatever its state, after its signature and every stored fact were checked.
+
+    Raises: CodeNotFound, also for a Code of another tenant or project, and for one that does not verify.
+    """
+    if not may_be_id(xr_id) or not (project_id is None or may_be_id(project_id)):
+        raise CodeNotFound
+    if project_id is not None and not scope.reaches(project_id):
+        raise ProjectNotFound
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        listed = await codes.find(tx, scope, xr_id, project_id=project_id)
+        found = await read_signed_codes(tx, [] if listed is None else [listed])
+    return await verify_code(ctx, found[0] if found else None)
+
+
+async def list_codes(
+    ctx: RequestContext, scope: TenantScope, wanted: CodeFilter, *, before: Position | None, limit: int
+) -> tuple[Page[ListedCode], datetime]:
+    """The wanted Codes of the organisation, newest first, and the moment at which their states are to be judged.
+
+    Each page has a moment of its own, after its rows were read. What is not in the wanted state any more by then is
+    left out, so a page may hold fewer than it could.
+
+    Raises: ProjectNotFound; CampaignNotFound, also for a campaign of another project than the one that is named.
+    """
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await _require_filters(tx, scope, wanted)
+        rows = await code_lists.list_newest_first(
+            tx, scope, wanted, before=before, limit=limit + 1, now=ctx.clock.now()
+        )
+    page, now = cut_page(rows, limit, lambda row: Position(row.issued_at, row.xr_id)), ctx.clock.now()
+    if wanted.status is not None:
+        page = replace(page, entries=[row for row in page.entries if row.status(now) == wanted.status])
+    return page, now
+
+
+async def revoke_code(ctx: RequestContext, scope: TenantScope, xr_id: str) -> Code:
+    """The Code is revoked, and no resolution that starts after this returns its intent.
+
+    A Code that is revoked or expired already is answered unchanged.
+
+    Raises: CodeNotFound.
+    Source: API v1, "States and transitions", XR Code; contract, section 4.
+    """
+    if not may_be_id(xr_id):
+        raise CodeNotFound
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await hold_authority(tx, scope)
+        listed = await codes.lock(tx, scope, xr_id)
+        if listed is None:
+            raise CodeNotFound
+        now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
+        if listed.status(now) == "active":
+            await codes.update_revoked(tx, scope, [xr_id], now=now)
+            await broadcasts.update_revoked(tx, tokens=[listed.broadcast_token], now=now)
+            await audit.record(
+                tx,
+                scope,
+                ctx.entropy,
+                action="code.revoked",
+                now=now,
+                project_id=listed.project_id,
+                metadata={"xr_id": xr_id},
+            )
+            listed = replace(listed, revoked_at=now)
+        found = await read_signed_codes(tx, [listed])
+    return await verify_code(ctx, found[0] if found else None)
+
+
+async def revoke_codes(
+    ctx: RequestContext, scope: TenantScope, project_id: str, xr_ids: Sequence[str]
+) -> RevokedSelection:
+    """Every Code of the selection is revoked or was over before, and no resolution that starts now answers one of them.
+
+    All of the selection is locked before anything of it changes. Repeating it is safe: it changes nothing, and is
+    audited all the same. Whether the Codes verify is not asked: what was tampered with is to be revoked as well.
+
+    Raises: ProjectNotFound; CodeNotFound for one that is missing or of another project, before any change.
+    Source: API v1, "States and transitions", XR Code; contract, section 3.
+    """
+    if not scope.reaches(project_id) or not may_be_id(project_id):
+        raise ProjectNotFound
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await hold_authority(tx, scope)
+        if not await projects.hold(tx, scope, project_id):
+            raise ProjectNotFound
+        selection = await codes.lock_many(tx, scope, project_id, [xr_id for xr_id in xr_ids if may_be_id(xr_id)])
+        if len(selection) < len(xr_ids):
+            raise CodeNotFound
+        now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
+        active = [code for code in selection if code.status(now) == "active"]
+        await codes.update_revoked(tx, scope, [code.xr_id for code in active], now=now)
+        await broadcasts.update_revoked(tx, tokens=[code.broadcast_token for code in active], now=now)
+        revoked = RevokedSelection(requested_count=len(selection), revoked_count=len(active))
+        await audit.record(
+            tx,
+            scope,
+            ctx.entropy,
+            action="code.batch_revoked",
+            now=now,
+            project_id=project_id,
+            metadata=asdict(revoked),
+        )
+    return revoked
+
+
+async def _require_filters(tx: Tx, scope: TenantScope, wanted: CodeFilter) -> None:
+    """Both are there, and the campaign in the project: an empty list would say that nothing was issued for it."""
+    project_id, campaign_id = wanted.project_id, wanted.campaign_id
+    if project_id is not None:
+        is_possible = scope.reaches(project_id) and may_be_id(project_id)
+        if not is_possible or await projects.find(tx, scope, project_id) is None:
+            raise ProjectNotFound
+    if campaign_id is not None:
+        campaign = await campaigns.find(tx, scope, campaign_id) if may_be_id(campaign_id) else None
+        if campaign is None or project_id not in {None, campaign.project_id}:
+            raise CampaignNotFound

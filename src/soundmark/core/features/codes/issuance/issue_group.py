@@ -1,0 +1,189 @@
+"""Issuing the requests of one organisation that wait at the same time, in one transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from soundmark.core.context import RequestContext
+from soundmark.core.domain.codes.campaign import Campaign
+from soundmark.core.domain.codes.code import TOKEN_PREFIX, TOKEN_RANDOM_CHARS, Code, Facts, signed_code
+from soundmark.core.domain.codes.issue_request import IssueRequest
+from soundmark.core.domain.codes.quota import Quota
+from soundmark.core.domain.codes.receipt import Receipt
+from soundmark.core.domain.tenancy.audit import AuditEntry
+from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.features.codes.issuance.preconditions import IntegrationState, find_result, require_issuable
+from soundmark.core.features.codes.issuance.wire import render_response
+from soundmark.core.problems import ProjectNotFound
+from soundmark.core.steps import audit
+from soundmark.core.steps.authority import Authority, find_authority, require_authority
+from soundmark.core.store.codes import campaigns, code_entitlements, code_usage, codes, issuance_receipts
+from soundmark.core.store.tenancy import projects
+from soundmark.kit.http.problems import Problem
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.ids import may_be_id, mint
+from soundmark.kit.text.months import day_of, month_of
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedRequest:
+    """One request in an organisation's queue. `intent` is canonical; `integration` is what Audience said of it."""
+
+    scope: TenantScope
+    request: IssueRequest
+    intent: bytes
+    integration: IntegrationState
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """The response to an issuance, the very bytes that a repetition gets too, and the quota after it."""
+
+    response: bytes
+    quota: Quota
+
+
+async def issue_group(ctx: RequestContext, queued: Sequence[QueuedRequest]) -> list[Issued | Problem]:
+    """Issue what may be issued of requests of one organisation, judged in this order, one after the other.
+
+    Return the outcome of each, in the same order. What is issued is one commit; a refused request changes nothing and
+    holds up no other.
+    """
+    organization_id = queued[0].scope.organization_id
+    async with ctx.db.transaction(tenant=organization_id) as tx:
+        evaluation = _GroupEvaluation(ctx, await _hold_state(ctx, tx, organization_id, queued))
+        outcomes = [evaluation.judge(each) for each in queued]
+        if evaluation.codes:
+            async with tx.ending():
+                await codes.insert(tx, evaluation.codes)
+                await code_usage.insert_or_add(tx, organization_id, day_of(evaluation.quota.at), len(evaluation.codes))
+                await audit.record_all(tx, evaluation.entries)
+                if evaluation.new_receipts:
+                    await issuance_receipts.insert_or_update(tx, organization_id, evaluation.new_receipts)
+    return outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldState:
+    """The rows that the requests depend on. None of them changes until the transaction ends."""
+
+    authorities: Mapping[TenantScope, Authority]
+    project_ids: frozenset[str]
+    receipts: Mapping[bytes, Receipt]
+    campaigns: Mapping[str, Campaign]
+    quota: Quota
+
+
+async def _hold_state(ctx: RequestContext, tx: Tx, organization_id: str, queued: Sequence[QueuedRequest]) -> _HeldState:
+    """Lock and read what the requests depend on. Lock order: docs/locks.md."""
+    month = month_of(ctx.clock.now())
+    requests = [each.request for each in queued]
+    project_ids = {request.project_id for request in requests}
+    key_digests = {request.attempt.key_digest for request in requests if request.attempt is not None}
+    campaign_ids = {request.campaign_id or "" for request in requests}
+    known_ids = [campaign_id for campaign_id in campaign_ids if may_be_id(campaign_id)]
+    async with tx.pipeline() as send:
+        authorities = {scope: send(find_authority(tx, scope)) for scope in dict.fromkeys(each.scope for each in queued)}
+        held_projects = send(projects.hold_many(tx, organization_id, list(project_ids)))
+        # Every other issuance of the organisation waits here. What is read from here on is current: of two requests
+        # with one key, the second finds the receipt of the first.
+        entitlement = send(code_entitlements.lock(tx, organization_id))
+        receipts = send(issuance_receipts.find(tx, organization_id, list(key_digests))) if key_digests else None
+        held_campaigns = send(campaigns.hold_many(tx, organization_id, known_ids)) if known_ids else None
+        issued_count = send(code_usage.count_issued(tx, organization_id, month))
+    now = ctx.clock.now()  # Read after the last wait: schedule, expiry, quota and month are judged now.
+    count = issued_count.result()
+    if month_of(now) != month:
+        count = await code_usage.count_issued(tx, organization_id, month_of(now))
+    return _HeldState(
+        authorities={scope: authority.result() for scope, authority in authorities.items()},
+        project_ids=frozenset(held_projects.result()),
+        receipts=receipts.result() if receipts is not None else {},
+        campaigns=held_campaigns.result() if held_campaigns is not None else {},
+        quota=Quota(entitlement.result().monthly_quota(now), count, now),
+    )
+
+
+class _GroupEvaluation:
+    """Judges one request after the other, each as if the ones before it were done, and collects what to write."""
+
+    def __init__(self, ctx: RequestContext, held: _HeldState) -> None:
+        self._ctx: Final = ctx
+        self._held: Final = held
+        self._receipts: Final = dict(held.receipts)
+        self.quota = held.quota
+        self.codes: Final[list[Code]] = []
+        self.entries: Final[list[AuditEntry]] = []
+        self.new_receipts: Final[list[Receipt]] = []
+
+    def judge(self, queued: QueuedRequest) -> Issued | Problem:
+        """Return the outcome of one request."""
+        try:
+            return self._issue(queued)
+        except Problem as problem:
+            return problem
+
+    def _issue(self, queued: QueuedRequest) -> Issued:
+        request, now = queued.request, self.quota.at
+        require_authority(queued.scope, self._held.authorities[queued.scope])
+        if request.project_id not in self._held.project_ids:
+            raise ProjectNotFound
+        result = find_result(self._receipts, request.attempt, now)
+        if result is not None:
+            return Issued(result, self.quota)
+        campaign = self._held.campaigns.get(request.campaign_id or "")
+        require_issuable(request, campaign, queued.integration, self.quota)
+        issued = self._sign(queued)
+        response = render_response(issued, request.route)
+        self.codes.extend(issued)
+        self.entries.append(self._audit_entry(queued, issued))
+        self._keep_receipt(request, response)
+        self.quota = self.quota.after(len(issued))
+        return Issued(response, self.quota)
+
+    def _sign(self, queued: QueuedRequest) -> list[Code]:
+        key, entropy, request = self._ctx.live_keyring.keyring.active, self._ctx.entropy, queued.request
+        facts = Facts(
+            organization_id=queued.scope.organization_id,
+            project_id=request.project_id,
+            campaign_id=request.campaign_id,
+            issuer=request.issuer,
+            issued_at=self.quota.at,
+            expires_at=request.expires_at,
+            intent=queued.intent,
+            audience_integration_id=request.integration_id,
+            key_id=key.key_id,
+        )
+        head = facts.head()
+        return [
+            signed_code(
+                facts,
+                key,
+                xr_id=mint(entropy, "xr_"),
+                broadcast_token=mint(entropy, TOKEN_PREFIX, TOKEN_RANDOM_CHARS),
+                head=head,
+            )
+            for _ in range(request.count)
+        ]
+
+    def _audit_entry(self, queued: QueuedRequest, issued: Sequence[Code]) -> AuditEntry:
+        is_single = queued.request.route == "single"
+        return audit.entry_of(
+            queued.scope,
+            self._ctx.entropy,
+            action="code.issued" if is_single else "code.batch_issued",
+            now=self.quota.at,
+            project_id=queued.request.project_id,
+            metadata={"xr_id": issued[0].xr_id} if is_single else {"xr_ids": [code.xr_id for code in issued]},
+        )
+
+    def _keep_receipt(self, request: IssueRequest, response: bytes) -> None:
+        attempt = request.attempt
+        if attempt is None:
+            return
+        assert attempt.request_digest is not None, "what can be issued has a digest"
+        receipt = Receipt(
+            attempt.key_digest, request.project_id, attempt.route, attempt.request_digest, response, self.quota.at
+        )
+        self._receipts[attempt.key_digest] = receipt
+        self.new_receipts.append(receipt)

@@ -1,0 +1,106 @@
+"""The conditions under which Codes are issued. Nothing here reads the database or changes anything."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, Literal
+
+from soundmark.core.domain.codes.campaign import Campaign
+from soundmark.core.domain.codes.issue_request import IssueRequest
+from soundmark.core.domain.codes.quota import Quota
+from soundmark.core.domain.codes.receipt import Attempt, Receipt
+from soundmark.core.problems import (
+    AudienceUnavailable,
+    CampaignArchived,
+    CampaignNotFound,
+    CampaignNotOpen,
+    IdempotencyConflict,
+    IntentNotCanonical,
+    QuotaExceeded,
+)
+from soundmark.kit.crypto.canonical import NotCanonical, canonicalize
+from soundmark.kit.http.problems import FieldError, Problem, ValidationFailed
+from soundmark.wire.private.problems import IntegrationNotFound, IntegrationRevoked
+
+# What Audience says of the integration that a request names; "unknown" where it was not asked or did not answer.
+IntegrationState = Literal["none_named", "usable", "revoked", "missing", "unknown"]
+
+_INTEGRATION_PROBLEMS: Final[Mapping[IntegrationState, type[Problem]]] = {
+    "revoked": IntegrationRevoked,
+    "missing": IntegrationNotFound,
+    "unknown": AudienceUnavailable,
+}
+
+
+def canonicalize_intent(intent: Mapping[str, object]) -> bytes:
+    """Return the canonical bytes of an intent.
+
+    Raises: IntentNotCanonical.
+    """
+    try:
+        return canonicalize(intent)
+    except NotCanonical as error:
+        raise IntentNotCanonical(f"The intent {error}.", errors=(FieldError("body", "/intent", str(error)),)) from None
+
+
+def find_result(receipts: Mapping[bytes, Receipt], attempt: Attempt | None, now: datetime) -> bytes | None:
+    """Return the response that the same request with the same key was given within 24 hours; None for a new one.
+
+    `receipts` are those that are stored, by the digest of their keys.
+
+    Raises: ValidationFailed for a malformed key; IdempotencyConflict.
+    Source: API v1, "Idempotency rules".
+    """
+    if attempt is None:
+        return None
+    if not attempt.is_key_well_formed:
+        message = "must be 16 to 128 characters of A-Za-z0-9._~-"
+        raise ValidationFailed(errors=(FieldError("header", "/Idempotency-Key", message),))
+    receipt = receipts.get(attempt.key_digest)
+    if receipt is None or not receipt.is_kept(now):
+        return None
+    if not receipt.belongs_to(attempt):
+        raise IdempotencyConflict
+    return receipt.answer
+
+
+def require_issuable(
+    request: IssueRequest, campaign: Campaign | None, integration: IntegrationState, quota: Quota
+) -> None:
+    """Refuse a request that may not be issued at the moment of `quota`.
+
+    `campaign` is the one that the request names, None if it does not exist.
+
+    Raises: CampaignNotFound, CampaignArchived, CampaignNotOpen; IntegrationNotFound, IntegrationRevoked,
+        AudienceUnavailable; ValidationFailed for an expiry that is not in the future; QuotaExceeded.
+    Source: API v1, "Issuance ordering".
+    """
+    if request.campaign_id is not None:
+        _require_open(campaign, request.project_id, quota.at)
+    problem = _INTEGRATION_PROBLEMS.get(integration)
+    if problem is not None:
+        raise problem
+    if request.expires_at <= quota.at:
+        raise ValidationFailed(errors=(FieldError("body", "/expires_at", "must be in the future"),))
+    if request.count > quota.remaining:
+        seconds_left = quota.month.seconds_left(quota.at)
+        raise QuotaExceeded(headers={"Retry-After": str(seconds_left), **quota_headers(quota)})
+
+
+def quota_headers(quota: Quota) -> dict[str, str]:
+    """Return the response headers that state the quota.
+
+    Source: contract, section 3; draft-ietf-httpapi-ratelimit-headers.
+    """
+    return {
+        "RateLimit-Policy": f'"codes";q={quota.monthly_quota}',
+        "RateLimit": f'"codes";r={quota.remaining};t={quota.month.seconds_left(quota.at)}',
+    }
+
+
+def _require_open(campaign: Campaign | None, project_id: str, now: datetime) -> None:
+    if campaign is None or campaign.project_id != project_id:
+        raise CampaignNotFound
+    if campaign.status == "archived":
+        raise CampaignArchived
+    if not campaign.is_open(now):
+        raise CampaignNotOpen

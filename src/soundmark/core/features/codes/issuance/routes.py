@@ -1,0 +1,266 @@
+"""The operations that issue Codes, and those that recover the response of an issuance."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Header, Query
+from fastapi.exceptions import RequestValidationError
+from pydantic import TypeAdapter, ValidationError, WithJsonSchema
+from starlette.requests import Request
+from starlette.responses import Response
+
+from soundmark.core.context import RequestContext
+from soundmark.core.domain.codes.issue_request import IssueRequest
+from soundmark.core.domain.codes.receipt import KEY_PATTERN, Attempt, IssuanceRoute, make_attempt
+from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.edge.operations import JudgeRefused, Operation, Operations, Refusal
+from soundmark.core.edge.parameters import Ctx, RequestId, Tenant
+from soundmark.core.edge.refusals import invalid, refine_problem
+from soundmark.core.features.codes.issuance import service
+from soundmark.core.features.codes.issuance.issue_group import Issued
+from soundmark.core.features.codes.issuance.preconditions import quota_headers
+from soundmark.core.features.codes.issuance.wire import CreateCode, CreateCodes, IssuedCodes, Verdict
+from soundmark.core.problems import (
+    AudienceUnavailable,
+    CampaignArchived,
+    CampaignNotFound,
+    CampaignNotOpen,
+    CodeIssueNotFound,
+    IdempotencyConflict,
+    IntentNotCanonical,
+    ProjectNotFound,
+    QuotaExceeded,
+)
+from soundmark.kit.http.bodies import LARGE_BODY
+from soundmark.wire.private.problems import IntegrationNotFound, IntegrationRevoked
+from soundmark.wire.xr_code import CodeIssued
+
+_KEY_HEADER: Final = "Idempotency-Key"
+_QUOTA_HEADERS: Final[dict[str, Any]] = {
+    name: {"schema": {"type": "string"}, "description": description, "example": example}
+    for name, description, example in (
+        ("RateLimit-Policy", "The monthly quota.", '"codes";q=100'),
+        ("RateLimit", "What is left of it, and the seconds until it is whole again.", '"codes";r=88;t=864000'),
+    )
+}
+_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    HTTPStatus.OK: {"model": Verdict, "description": "The verdict of a dry run."},
+    HTTPStatus.CREATED: {"headers": _QUOTA_HEADERS},
+}
+_DRY_RUN: Final = TypeAdapter(bool)
+
+# Published, not judged here: a malformed key is refused after an unknown project.
+_KeyText = Annotated[str, WithJsonSchema({"type": "string", "pattern": KEY_PATTERN})]
+_OptionalKey = Annotated[
+    _KeyText | None,
+    Header(
+        alias=_KEY_HEADER,
+        description="Makes it safe to repeat the request: for 24 hours it is answered as it was the first time.",
+    ),
+]
+_RequiredKey = Annotated[_KeyText, Header(alias=_KEY_HEADER, description="The key that the issuance had.")]
+
+
+def _read_attempt(request: Request, route: IssuanceRoute) -> Attempt | None:
+    """Return what the one idempotency key of a request names, None without a key."""
+    keys = request.headers.getlist(_KEY_HEADER)
+    if len(keys) > 1:
+        raise invalid("header", _KEY_HEADER, "must be given once")
+    return make_attempt(keys[0], route, request.state.json) if keys else None
+
+
+async def _single(request: Request, key: _OptionalKey = None) -> Attempt | None:  # noqa: ARG001 - published here
+    return _read_attempt(request, "single")
+
+
+async def _batch(request: Request, key: _OptionalKey = None) -> Attempt | None:  # noqa: ARG001 - as above
+    return _read_attempt(request, "batch")
+
+
+async def _earlier_single(request: Request, key: _RequiredKey) -> Attempt | None:  # noqa: ARG001 - as above
+    return _read_attempt(request, "single")
+
+
+async def _earlier_batch(request: Request, key: _RequiredKey) -> Attempt | None:  # noqa: ARG001 - as above
+    return _read_attempt(request, "batch")
+
+
+DryRun = Annotated[bool, Query(description="Only say whether it would be done. Takes no idempotency key.")]
+
+
+def _judge_refused(route: IssuanceRoute, *, is_recovery: bool = False) -> JudgeRefused:
+    """Return what judges project and idempotency key of a request whose shape is refused: they take precedence."""
+
+    async def judge(request: Request, refusal: Refusal) -> Response | None:
+        scope: TenantScope | None = getattr(request.state, "scope", None)
+        if scope is None:
+            return None
+        ctx: RequestContext = request.app.state.context
+        named = request.state.json.get("project_id")
+        project_id = named if isinstance(named, str) else None
+        await service.find_issued(ctx, scope, project_id, None)
+        attempt = _read_attempt(request, route)
+        if attempt is None and is_recovery:
+            raise invalid("header", _KEY_HEADER, "Field required")
+        is_dry_run = not is_recovery and _is_dry_run(request)
+        if attempt is not None:
+            _refuse_key_of_dry_run(is_dry_run=is_dry_run)
+            await service.find_issued(ctx, scope, project_id, attempt)
+        elif is_dry_run and _is_unreadable_intent(refusal):
+            return _verdict(await service.try_unreadable_intent(ctx, scope, project_id))
+        return None
+
+    return judge
+
+
+_ISSUE_PROBLEMS: Final = (
+    ProjectNotFound,
+    IdempotencyConflict,
+    CampaignNotFound,
+    CampaignArchived,
+    CampaignNotOpen,
+    IntegrationNotFound,
+    IntegrationRevoked,
+    AudienceUnavailable,
+    IntentNotCanonical,
+    QuotaExceeded,
+)
+_RECOVERY_PROBLEMS: Final = (ProjectNotFound, CodeIssueNotFound, IdempotencyConflict, IntentNotCanonical)
+
+
+def _issue(route: IssuanceRoute) -> Operation:
+    return Operation(
+        "code.issue",
+        tenant="body",
+        problems=_ISSUE_PROBLEMS,
+        body_limits=LARGE_BODY,
+        judge_refused=_judge_refused(route),
+    )
+
+
+def _recover(route: IssuanceRoute) -> Operation:
+    return Operation(
+        "code.recover",
+        tenant="body",
+        problems=_RECOVERY_PROBLEMS,
+        body_limits=LARGE_BODY,
+        judge_refused=_judge_refused(route, is_recovery=True),
+    )
+
+
+operations = Operations("Codes")
+
+
+@operations.add(
+    "POST",
+    "/v1/codes",
+    _issue("single"),
+    status=HTTPStatus.CREATED,
+    response_model=CodeIssued,
+    responses=_RESPONSES,
+)
+async def issue_code(  # noqa: PLR0913, PLR0917 - one argument for each part of the request
+    ctx: Ctx,
+    scope: Tenant,
+    body: CreateCode,
+    attempt: Annotated[Attempt | None, Depends(_single)],
+    request_id: RequestId,
+    dry_run: DryRun = False,
+) -> Response:
+    """Issue a signed Code."""
+    request = _issue_request(body, "single", 1, attempt)
+    return await _issue_or_try(ctx, scope, request, request_id, is_dry_run=dry_run)
+
+
+@operations.add(
+    "POST",
+    "/v1/codes/batch",
+    _issue("batch"),
+    status=HTTPStatus.CREATED,
+    response_model=IssuedCodes,
+    responses=_RESPONSES,
+)
+async def issue_codes(  # noqa: PLR0913, PLR0917 - one argument for each part of the request
+    ctx: Ctx,
+    scope: Tenant,
+    body: CreateCodes,
+    attempt: Annotated[Attempt | None, Depends(_batch)],
+    request_id: RequestId,
+    dry_run: DryRun = False,
+) -> Response:
+    """Issue up to 100 signed Codes that differ in nothing but their ids and tokens: all of them, or none."""
+    request = _issue_request(body, "batch", body.count, attempt)
+    return await _issue_or_try(ctx, scope, request, request_id, is_dry_run=dry_run)
+
+
+@operations.add("POST", "/v1/codes/recover", _recover("single"), response_model=CodeIssued)
+async def recover_code(
+    ctx: Ctx, scope: Tenant, body: CreateCode, attempt: Annotated[Attempt, Depends(_earlier_single)]
+) -> Response:
+    """Answer what an issuance with this key and this very body was answered, within 24 hours. Issues nothing."""
+    request = _issue_request(body, "single", 1, attempt)
+    return _json(await service.recover_issuance(ctx, scope, request), HTTPStatus.OK)
+
+
+@operations.add("POST", "/v1/codes/batch/recover", _recover("batch"), response_model=IssuedCodes)
+async def recover_codes(
+    ctx: Ctx, scope: Tenant, body: CreateCodes, attempt: Annotated[Attempt, Depends(_earlier_batch)]
+) -> Response:
+    """Answer what a batch issuance with this key and this very body was answered, within 24 hours. Issues nothing."""
+    request = _issue_request(body, "batch", body.count, attempt)
+    return _json(await service.recover_issuance(ctx, scope, request), HTTPStatus.OK)
+
+
+def _issue_request(body: CreateCode, route: IssuanceRoute, count: int, attempt: Attempt | None) -> IssueRequest:
+    return IssueRequest(
+        project_id=body.project_id,
+        campaign_id=body.campaign_id,
+        issuer=body.issuer,
+        expires_at=body.expires_at,
+        intent={"type": body.intent.type, "action": body.intent.action, "resource": body.intent.resource},
+        integration_id=body.audience.integration_id if body.audience is not None else None,
+        route=route,
+        count=count,
+        attempt=attempt,
+    )
+
+
+async def _issue_or_try(
+    ctx: RequestContext, scope: TenantScope, request: IssueRequest, request_id: str, *, is_dry_run: bool
+) -> Response:
+    if is_dry_run:
+        if request.attempt is not None:
+            _refuse_key_of_dry_run(is_dry_run=True)
+        return _verdict(await service.try_issuance(ctx, scope, request, request_id=request_id))
+    issued: Issued = await service.issue_codes(ctx, scope, request, request_id=request_id)
+    return _json(issued.response, HTTPStatus.CREATED, quota_headers(issued.quota))
+
+
+def _refuse_key_of_dry_run(*, is_dry_run: bool) -> None:
+    if is_dry_run:
+        raise invalid("header", _KEY_HEADER, "belongs to what is carried out, not to a dry run")
+
+
+def _is_dry_run(request: Request) -> bool:
+    try:
+        return _DRY_RUN.validate_python(request.query_params.get("dry_run", False))
+    except ValidationError:
+        return False
+
+
+def _is_unreadable_intent(refusal: Refusal) -> bool:
+    return isinstance(refusal, RequestValidationError) and isinstance(refine_problem(refusal), IntentNotCanonical)
+
+
+def _verdict(outcome: service.DryRun) -> Response:
+    view = Verdict(
+        would_issue=outcome.problem_code is None,
+        code=outcome.problem_code,
+        quota_remaining=outcome.quota.remaining,
+    )
+    return _json(view.model_dump_json().encode(), HTTPStatus.OK)
+
+
+def _json(body: bytes, status: HTTPStatus, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(body, status_code=status, media_type="application/json", headers=headers)

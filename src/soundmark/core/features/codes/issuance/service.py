@@ -1,0 +1,171 @@
+"""Commands of issuance: issue Codes, try it without issuing, and recover the response of an issuance."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from soundmark.core.context import RequestContext
+from soundmark.core.domain.codes.issue_request import IssueRequest
+from soundmark.core.domain.codes.quota import Quota
+from soundmark.core.domain.codes.receipt import Attempt
+from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.features.codes.issuance.issue_group import Issued, QueuedRequest
+from soundmark.core.features.codes.issuance.preconditions import (
+    IntegrationState,
+    canonicalize_intent,
+    find_result,
+    require_issuable,
+)
+from soundmark.core.problems import (
+    AudienceUnavailable,
+    CodeIssueNotFound,
+    IntentNotCanonical,
+    ProjectNotFound,
+)
+from soundmark.core.store.codes import campaigns, code_entitlements, code_usage, issuance_receipts
+from soundmark.core.store.tenancy import projects
+from soundmark.kit.http.problems import Problem
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.ids import may_be_id
+from soundmark.kit.text.months import month_of
+from soundmark.wire.private.problems import IntegrationNotFound
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """The outcome of a dry run: the code of the problem that issuing would raise, if any, and the quota."""
+
+    problem_code: str | None
+    quota: Quota
+
+
+async def issue_codes(ctx: RequestContext, scope: TenantScope, request: IssueRequest, *, request_id: str) -> Issued:
+    """Issue the requested Codes in one transaction: all of them, or none.
+
+    The Codes, their count of the day, the receipt of the idempotency key and the audit entry are one commit. A request
+    that repeats one of the last 24 hours with its key changes nothing and gets the same response.
+
+    1. The intent is made canonical.
+    2. For Codes that are to be measured Audience is asked about the integration, outside any transaction.
+    3. The request joins its organisation's queue, which issues several requests in one transaction (docs/adr/0009).
+
+    Raises: ProjectNotFound; ValidationFailed for a malformed key, and for an expiry that is not in the future when the
+        Codes would be written; IdempotencyConflict; IntentNotCanonical; CampaignNotFound, CampaignArchived,
+        CampaignNotOpen; IntegrationNotFound, IntegrationRevoked, AudienceUnavailable; QuotaExceeded.
+    Source: API v1, "Codes", "Idempotency rules" and "Issuance ordering".
+    """
+    _require_reachable(scope, request.project_id)
+    try:
+        intent = canonicalize_intent(request.intent)
+    except IntentNotCanonical:
+        await find_issued(ctx, scope, request.project_id, request.attempt)
+        raise
+    integration = await _check_integration_once(ctx, scope, request, request_id)
+    queued = QueuedRequest(scope, request, intent, integration)
+    issued: Issued = await ctx.issuances.run(queued, queue=scope.organization_id, size=request.count)
+    return issued
+
+
+async def try_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRequest, *, request_id: str) -> DryRun:
+    """Find out what `issue_codes` would do now, without issuing.
+
+    Raises: ProjectNotFound.
+    """
+    _require_reachable(scope, request.project_id)
+    integration = await _check_integration(ctx, scope, request, request_id)
+    async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
+        await _require_project(tx, scope, request.project_id)
+        quota = await _read_quota(tx, scope, ctx.clock.now())
+        campaign_id = request.campaign_id or ""
+        campaign = await campaigns.find(tx, scope, campaign_id) if may_be_id(campaign_id) else None
+    try:
+        canonicalize_intent(request.intent)
+        require_issuable(request, campaign, integration, quota)
+    except Problem as problem:
+        return DryRun(problem.code, quota)
+    return DryRun(None, quota)
+
+
+async def try_unreadable_intent(ctx: RequestContext, scope: TenantScope, project_id: str | None) -> DryRun:
+    """Find out what `issue_codes` would do with an intent that holds a number which cannot be represented.
+
+    Raises: ProjectNotFound.
+    """
+    async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
+        if project_id is not None:
+            await _require_project(tx, scope, project_id)
+        return DryRun(IntentNotCanonical.code, await _read_quota(tx, scope, ctx.clock.now()))
+
+
+async def recover_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRequest) -> bytes:
+    """Return the response of an issuance of the last 24 hours. Nothing is issued or counted.
+
+    Raises: CodeIssueNotFound; IntentNotCanonical, and what `find_issued` raises.
+    Source: API v1, "Codes", recover.
+    """
+    result = await find_issued(ctx, scope, request.project_id, request.attempt)
+    canonicalize_intent(request.intent)
+    if result is None:
+        raise CodeIssueNotFound
+    return result
+
+
+async def find_issued(
+    ctx: RequestContext, scope: TenantScope, project_id: str | None, attempt: Attempt | None
+) -> bytes | None:
+    """Return the response that the attempt was given before; None for a new one.
+
+    Project and key are judged before anything else of a request, also of one that is refused for another reason:
+    `project_id` is None if it names no project at all.
+
+    Raises: ProjectNotFound; ValidationFailed for a malformed key; IdempotencyConflict.
+    """
+    async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
+        if project_id is not None:
+            await _require_project(tx, scope, project_id)
+        if attempt is None:
+            return None
+        receipts = await issuance_receipts.find(tx, scope.organization_id, [attempt.key_digest])
+        return find_result(receipts, attempt, ctx.clock.now())
+
+
+def _require_reachable(scope: TenantScope, project_id: str) -> None:
+    if not may_be_id(project_id) or not scope.reaches(project_id):
+        raise ProjectNotFound
+
+
+async def _require_project(tx: Tx, scope: TenantScope, project_id: str) -> None:
+    _require_reachable(scope, project_id)
+    if await projects.find(tx, scope, project_id) is None:
+        raise ProjectNotFound
+
+
+async def _check_integration_once(
+    ctx: RequestContext, scope: TenantScope, request: IssueRequest, request_id: str
+) -> IntegrationState:
+    """`_check_integration` for a new request. Audience is not asked about one that is repeated."""
+    is_keyed = request.integration_id is not None and request.attempt is not None
+    if is_keyed and await find_issued(ctx, scope, request.project_id, request.attempt) is not None:
+        return "unknown"
+    return await _check_integration(ctx, scope, request, request_id)
+
+
+async def _check_integration(
+    ctx: RequestContext, scope: TenantScope, request: IssueRequest, request_id: str
+) -> IntegrationState:
+    if request.integration_id is None:
+        return "none_named"
+    try:
+        integration = await ctx.audience.get_integration(
+            scope.organization_id, request.project_id, request.integration_id, request_id=request_id
+        )
+    except AudienceUnavailable:
+        return "unknown"
+    except IntegrationNotFound:
+        return "missing"
+    return "usable" if integration.revoked_at is None else "revoked"
+
+
+async def _read_quota(tx: Tx, scope: TenantScope, now: datetime) -> Quota:
+    entitlement = await code_entitlements.get(tx, scope.organization_id)
+    issued_count = await code_usage.count_issued(tx, scope.organization_id, month_of(now))
+    return Quota(entitlement.monthly_quota(now), issued_count, now)

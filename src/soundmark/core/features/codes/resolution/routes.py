@@ -1,0 +1,62 @@
+"""`GET /v1/keys` and `GET /v1/keys/history`."""
+
+from typing import Final
+
+from starlette.responses import Response
+
+from soundmark.core.context import RequestContext
+from soundmark.core.domain.codes.signing_key import SigningKeyRecord
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx
+from soundmark.core.features.codes.resolution.wire import KeyHistory, KeySet, historic_key, verification_key
+from soundmark.core.store.codes import signing_keys
+
+operations = Operations("Receivers")
+
+_CACHED: Final = "public, max-age=60"  # Contract, section 1.
+
+
+@operations.add("GET", "/v1/keys", Operation(None))
+async def list_keys(ctx: Ctx, response: Response) -> KeySet:
+    """Read the public keys that answers are signed with.
+
+    Read from the database each time: a key is published from the moment that any process may sign with it.
+    """
+    records = await _read_keys(ctx)
+    response.headers["cache-control"] = _CACHED
+    return KeySet(
+        keys=[
+            verification_key(record.key_id, record.public_key, record.status)
+            for record in records
+            if record.status != "retired"
+        ]
+    )
+
+
+@operations.add("GET", "/v1/keys/history", Operation(None))
+async def list_key_history(ctx: Ctx, response: Response) -> KeyHistory:
+    """Read every public key that ever signed, retired ones too: what old Codes and archives are checked with.
+
+    A receiver goes by `/v1/keys` alone: it must not believe a fresh answer that a retired key signed.
+    """
+    records = await _read_keys(ctx)
+    response.headers["cache-control"] = _CACHED
+    return KeyHistory(
+        keys=[
+            historic_key(
+                record.key_id,
+                record.public_key,
+                record.status,
+                activated_at=record.activated_at,
+                superseded_at=record.superseded_at,
+            )
+            for record in records
+            if record.status != "next" and record.activated_at is not None
+        ]
+    )
+
+
+async def _read_keys(ctx: RequestContext) -> list[SigningKeyRecord]:
+    async with ctx.db.transaction() as tx:
+        records = await signing_keys.list_all(tx)
+    return ctx.live_keyring.ours(records)

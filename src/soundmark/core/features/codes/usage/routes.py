@@ -1,0 +1,14 @@
+"""The route of usage."""
+
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, RequestId, Tenant
+from soundmark.core.features.codes.usage import service
+from soundmark.core.features.codes.usage.wire import UsageView, usage_view
+
+operations = Operations("Usage")
+
+
+@operations.add("GET", "/v1/usage", Operation("usage.read"))
+async def get_usage(ctx: Ctx, request_id: RequestId, scope: Tenant) -> UsageView:
+    """Read what an organisation has used in the current calendar month."""
+    return usage_view(scope.organization_id, await service.read_usage(ctx, scope, request_id=request_id))

@@ -1,0 +1,70 @@
+"""Commands on usage."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from soundmark.core.context import Context
+from soundmark.core.domain.audience.integration import Entitlement
+from soundmark.core.domain.codes.quota import Quota
+from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.problems import AudienceUnavailable
+from soundmark.core.store.audience import entitlements as audience_entitlements
+from soundmark.core.store.codes import code_entitlements, code_usage
+from soundmark.kit.text.months import month_of
+from soundmark.wire.audience_limits import DEMO_EVENTS_MAX
+from soundmark.wire.private.measurements import ModeUsage
+from soundmark.wire.shape import AudienceMode
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The events of one mode in a month, and its quota."""
+
+    mode: AudienceMode
+    events: int
+    active_integrations: int
+    monthly_quota: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an organisation used in a month; `audience` is None if Audience was unavailable."""
+
+    codes: Quota
+    audience: Sequence[Measured] | None
+
+
+async def read_usage(ctx: Context, scope: TenantScope, *, request_id: str) -> Usage:
+    """Read the organisation's quotas of this calendar month, and how much of them it used.
+
+    Core's own figures are of one moment. Audience is called afterwards; if it is unavailable, the rest is answered.
+
+    Source: API v1, "Usage".
+    """
+    now = ctx.clock.now()
+    month = month_of(now)
+    async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
+        entitlement = await code_entitlements.get(tx, scope.organization_id)
+        issued_count = await code_usage.count_issued(tx, scope.organization_id, month)
+        codes = Quota(entitlement.monthly_quota(now), issued_count, now)
+        entitlements = await audience_entitlements.list_all(tx, scope.organization_id)
+    try:
+        used = await ctx.audience.read_usage(scope.organization_id, month.name, request_id=request_id)
+    except AudienceUnavailable:
+        return Usage(codes, None)
+    return Usage(codes, _measured(used, entitlements, now))
+
+
+def _measured(used: Sequence[ModeUsage], entitlements: Sequence[Entitlement], now: datetime) -> list[Measured]:
+    """Return each mode that the organisation uses or is entitled to."""
+    quotas: dict[AudienceMode, int] = {"demo": DEMO_EVENTS_MAX, "contract": 0, "self_service": 0}
+    quotas |= {each.mode: each.monthly_event_quota for each in entitlements if each.holds(now)}
+    known = {each.mode: each for each in used}
+    measured = [
+        Measured(mode, known[mode].events, known[mode].active_integrations, quota)
+        if mode in known
+        else Measured(mode, 0, 0, quota)
+        for mode, quota in quotas.items()
+    ]
+    return [each for each in measured if each.events or each.active_integrations or each.monthly_quota]

@@ -1,0 +1,59 @@
+"""What is answered about usage."""
+
+from typing import Literal
+
+from soundmark.core.features.codes.usage.service import Usage
+from soundmark.wire.shape import Wire
+
+
+class CodesUsageView(Wire):
+    """Codes issued in the month, whatever became of them, and what the plan allows."""
+
+    issued: int
+    monthly_quota: int
+    remaining: int
+
+
+class AudienceModeView(Wire):
+    """Events that were measured under one mode of entitlement in the month."""
+
+    mode: Literal["demo", "contract", "self_service"]
+    events: int
+    active_integrations: int
+    monthly_quota: int
+
+
+class AudienceUsageView(Wire):
+    """Audience's part. While it cannot be asked it is `unavailable`, and `modes` is empty."""
+
+    status: Literal["available", "unavailable"]
+    modes: list[AudienceModeView]
+
+
+class UsageView(Wire):
+    """What an organisation has used in the current calendar month, in UTC."""
+
+    organization_id: str
+    month: str
+    codes: CodesUsageView
+    audience: AudienceUsageView
+
+
+def usage_view(organization_id: str, usage: Usage) -> UsageView:
+    """What is answered of an organisation's usage."""
+    quota = usage.codes
+    modes = [
+        AudienceModeView(
+            mode=each.mode,
+            events=each.events,
+            active_integrations=each.active_integrations,
+            monthly_quota=each.monthly_quota,
+        )
+        for each in usage.audience or ()
+    ]
+    return UsageView(
+        organization_id=organization_id,
+        month=quota.month.name,
+        codes=CodesUsageView(issued=quota.issued_count, monthly_quota=quota.monthly_quota, remaining=quota.remaining),
+        audience=AudienceUsageView(status="unavailable" if usage.audience is None else "available", modes=modes),
+    )

@@ -1,0 +1,1 @@
+"""Plans that the operator gives to organisations."""

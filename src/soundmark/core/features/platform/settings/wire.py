@@ -1,0 +1,112 @@
+"""Requests and answers of platform settings. A credential goes in and never comes out."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import ConfigDict, Field, StringConstraints, create_model
+
+from soundmark.core.domain.platform.settings import EffectiveSetting, SecretStatus, SettingSource
+from soundmark.core.live.platform_settings import PlatformOverview
+from soundmark.settings.registry import CONFIGURATION, CREDENTIALS, SECRET_CHARS_MAX, TEXT_CHARS_MAX
+from soundmark.wire.shape import Timestamp, Wire
+
+
+class PutSecret(Wire):
+    """A credential that replaces the previous one."""
+
+    value: Annotated[str, StringConstraints(min_length=1, max_length=SECRET_CHARS_MAX), Field(repr=False)]
+
+
+class PutConfiguration(Wire):
+    """An override. Null removes it; then the environment or the default applies again."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"value": "mail.example.org"}]})
+
+    value: Annotated[
+        Annotated[str, StringConstraints(max_length=TEXT_CHARS_MAX)] | int | float | bool | None,
+        Field(description="A value of the setting's own type and range (else 422)."),
+    ]
+
+
+class SecretView(Wire):
+    """Whether a credential is configured, in the database or the environment, and when the database received it."""
+
+    configured: bool
+    updated_at: Timestamp | None
+
+
+class _SourcedView(Wire):
+    source: SettingSource
+    updated_at: Timestamp | None
+
+
+class SettingView(_SourcedView):
+    """The value that applies, and its source. `updated_at` is null unless the source is the database."""
+
+    value: str | int | float | bool | None
+
+
+class TextSetting(_SourcedView):
+    """A setting that is a text."""
+
+    value: str | None
+
+
+class WholeSetting(_SourcedView):
+    """A setting that is a whole number."""
+
+    value: int | None
+
+
+class RateSetting(_SourcedView):
+    """A setting that is a percentage."""
+
+    value: int | float | None
+
+
+class SwitchSetting(_SourcedView):
+    """A setting that is on or off."""
+
+    value: bool
+
+
+_VIEWS: Final[Mapping[type, type[Wire]]] = {
+    str: TextSetting,
+    int: WholeSetting,
+    float: RateSetting,
+    bool: SwitchSetting,
+}
+_SECRETS: Final[dict[str, Any]] = dict.fromkeys(CREDENTIALS, SecretView)
+_CONFIGURATION: Final[dict[str, Any]] = {name: _VIEWS[setting.value_type] for name, setting in CONFIGURATION.items()}
+# The members are the registry's: a new setting is answered without a line here.
+SecretsView: Final = create_model("SecretsView", __base__=Wire, __doc__="Every credential by its name.", **_SECRETS)
+ConfigurationView: Final = create_model(
+    "ConfigurationView", __base__=Wire, __doc__="Every setting by its name.", **_CONFIGURATION
+)
+PlatformSettingsView: Final = create_model(
+    "PlatformSettingsView",
+    __base__=Wire,
+    __doc__="Everything that a platform administrator may set.",
+    secrets=SecretsView,
+    configuration=ConfigurationView,
+)
+
+
+def secret_view(status: SecretStatus) -> SecretView:
+    """Return the answer about one credential."""
+    return SecretView(configured=status.is_configured, updated_at=status.updated_at)
+
+
+def setting_view(setting: EffectiveSetting) -> SettingView:
+    """Return the answer about one setting."""
+    return SettingView(value=setting.value, source=setting.source, updated_at=setting.updated_at)
+
+
+def settings_view(overview: PlatformOverview) -> Wire:
+    """Return the answer about every setting: a `PlatformSettingsView`."""
+    return PlatformSettingsView.model_validate(
+        {
+            "secrets": {name: secret_view(status) for name, status in overview.secrets.items()},
+            "configuration": {name: vars(setting_view(setting)) for name, setting in overview.configuration.items()},
+        }
+    )

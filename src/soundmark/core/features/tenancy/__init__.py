@@ -1,0 +1,1 @@
+"""Organisations, and everybody and everything that acts in them."""

@@ -1,0 +1,79 @@
+"""The routes of server keys."""
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Path, Query
+
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
+from soundmark.core.features.tenancy.api_keys import service
+from soundmark.core.features.tenancy.api_keys.wire import (
+    ApiKeyPage,
+    ApiKeyView,
+    ApiKeyWithSecret,
+    CreateApiKey,
+    api_key_view,
+    api_key_with_secret,
+)
+from soundmark.core.problems import ApiKeyNotActive, ApiKeyNotFound, ProjectNotFound
+from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+
+operations = Operations("API keys")
+
+ApiKeyIdPath = Annotated[
+    str, Path(max_length=160, description="The key's id.", examples=["key_cGxheW91dC1zZXJ2ZXItZX"])
+]
+
+
+@operations.add(
+    "POST",
+    "/v1/api-keys",
+    Operation("api_key.create", tenant="body", problems=(ProjectNotFound,)),
+    status=HTTPStatus.CREATED,
+)
+async def create_api_key(ctx: Ctx, scope: Tenant, body: CreateApiKey) -> ApiKeyWithSecret:
+    """Create a server key of one project. Its secret is in this answer and nowhere else."""
+    key, secret = await service.create_api_key(
+        ctx, scope, project_id=body.project_id, scopes=body.scopes, lifetime_days=body.expires_in_days
+    )
+    return api_key_with_secret(key, secret, key.created_at)
+
+
+@operations.add("GET", "/v1/api-keys", Operation("api_key.list", problems=(ProjectNotFound, InvalidCursor)))
+async def list_api_keys(
+    ctx: Ctx,
+    scope: Tenant,
+    project_id: Annotated[
+        str | None, Query(max_length=160, description="Only keys of this project; without it, all.")
+    ] = None,
+    limit: Limit = LIMIT_DEFAULT,
+    cursor: CursorText = None,
+) -> ApiKeyPage:
+    """List the server keys of an organisation or of one of its projects, in every state, newest first."""
+    bound_to = {"organization_id": scope.organization_id, "project_id": project_id}
+    before = ctx.cursors.read(cursor, route="api_keys", bound_to=bound_to)
+    page, now = await service.list_api_keys(ctx, scope, project_id=project_id, before=before, limit=limit)
+    return ApiKeyPage(
+        data=[api_key_view(key, now) for key in page.entries],
+        next_cursor=ctx.cursors.write(page.next_position, route="api_keys", bound_to=bound_to),
+    )
+
+
+@operations.add("POST", "/v1/api-keys/{api_key_id}/revoke", Operation("api_key.revoke", problems=(ApiKeyNotFound,)))
+async def revoke_api_key(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath) -> ApiKeyView:
+    """Revoke a server key: no request that begins after the answer is carried out with it.
+
+    A key that is revoked or expired already is answered unchanged.
+    """
+    key, now = await service.revoke_api_key(ctx, scope, api_key_id)
+    return api_key_view(key, now)
+
+
+@operations.add(
+    "POST", "/v1/api-keys/{api_key_id}/secret", Operation("api_key.rotate", problems=(ApiKeyNotFound, ApiKeyNotActive))
+)
+async def rotate_api_key_secret(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath) -> ApiKeyWithSecret:
+    """Give an active server key another secret, which is in this answer and nowhere else; the old one is void."""
+    key, secret, now = await service.rotate_secret(ctx, scope, api_key_id)
+    return api_key_with_secret(key, secret, now)

@@ -1,0 +1,137 @@
+"""Commands on server keys."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from soundmark.core.access.credentials import KEY_PREFIX
+from soundmark.core.access.server_keys import digest_of_secret
+from soundmark.core.context import Context
+from soundmark.core.domain.tenancy.api_key import ApiKey
+from soundmark.core.domain.tenancy.scope import KeyScope, TenantScope
+from soundmark.core.problems import ApiKeyNotActive, ApiKeyNotFound, ProjectNotFound
+from soundmark.core.steps import audit
+from soundmark.core.steps.authority import hold_authority
+from soundmark.core.store.tenancy import api_keys, projects
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.ids import may_be_id, mint, mint_secret
+from soundmark.kit.text.paging import Page, Position, cut_page
+
+
+async def create_api_key(
+    ctx: Context, scope: TenantScope, *, project_id: str, scopes: Sequence[KeyScope], lifetime_days: int
+) -> tuple[ApiKey, Secret]:
+    """A key of the project works from the commit on; its secret is known to the caller alone.
+
+    Raises: ProjectNotFound.
+    Source: API v1, "Server API keys".
+    """
+    if not may_be_id(project_id):
+        raise ProjectNotFound
+    key_id, secret = mint(ctx.entropy, "key_"), Secret(mint_secret(ctx.entropy, KEY_PREFIX))
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await hold_authority(tx, scope)
+        if not await projects.hold(tx, scope, project_id):
+            raise ProjectNotFound
+        now = ctx.clock.now()
+        key = ApiKey(
+            id=key_id,
+            organization_id=scope.organization_id,
+            project_id=project_id,
+            scopes=sorted(scopes),
+            created_at=now,
+            expires_at=now + timedelta(days=lifetime_days),
+            last_used_at=None,
+            secret_rotated_at=None,
+            revoked_at=None,
+        )
+        await api_keys.insert(tx, scope, key)
+        await api_keys.insert_digest(tx, scope, key_id, digest=digest_of_secret(secret.reveal()))
+        await audit.record(
+            tx,
+            scope,
+            ctx.entropy,
+            action="api_key.created",
+            now=now,
+            project_id=project_id,
+            metadata={"api_key_id": key_id, "scopes": key.scopes, "expires_in_days": lifetime_days},
+        )
+    return key, secret
+
+
+async def list_api_keys(
+    ctx: Context, scope: TenantScope, *, project_id: str | None, before: Position | None, limit: int
+) -> tuple[Page[ApiKey], datetime]:
+    """The keys of the organisation, or of one project, newest first, and the moment at which to judge their states.
+
+    Raises: ProjectNotFound for a filter that names no project of the organisation.
+    """
+    if project_id is not None and not may_be_id(project_id):
+        raise ProjectNotFound
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        if project_id is not None and await projects.find(tx, scope, project_id) is None:
+            raise ProjectNotFound
+        rows = await api_keys.list_newest_first(tx, scope, project_id=project_id, before=before, limit=limit + 1)
+    return cut_page(rows, limit, lambda row: Position(row.created_at, row.id)), ctx.clock.now()
+
+
+async def revoke_api_key(ctx: Context, scope: TenantScope, api_key_id: str) -> tuple[ApiKey, datetime]:
+    """The key is revoked: nothing that begins after this is done with it, and nothing commits with it any more.
+
+    A key that is revoked or expired already is answered unchanged. Also the moment at which its state was judged.
+
+    Raises: ApiKeyNotFound.
+    Source: API v1, "States and transitions", Server API key.
+    """
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await hold_authority(tx, scope)
+        key = await _lock(tx, scope, api_key_id)
+        now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
+        if key.status(now) == "active":
+            await api_keys.update_revoked(tx, scope, key.id, now=now)
+            await audit.record(
+                tx,
+                scope,
+                ctx.entropy,
+                action="api_key.revoked",
+                now=now,
+                project_id=key.project_id,
+                metadata={"api_key_id": key.id},
+            )
+            key = replace(key, revoked_at=now)
+    return key, now
+
+
+async def rotate_secret(ctx: Context, scope: TenantScope, api_key_id: str) -> tuple[ApiKey, Secret, datetime]:
+    """The key has another secret; id, project, scopes and expiry stay. The old secret is void on every process.
+
+    Raises: ApiKeyNotFound; ApiKeyNotActive.
+    Source: API v1, "States and transitions", Server API key.
+    """
+    secret = Secret(mint_secret(ctx.entropy, KEY_PREFIX))
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await hold_authority(tx, scope)
+        key = await _lock(tx, scope, api_key_id)
+        now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
+        if key.status(now) != "active":
+            raise ApiKeyNotActive
+        await api_keys.update_digest(tx, scope, key.id, digest=digest_of_secret(secret.reveal()))
+        await api_keys.update_secret_rotated(tx, scope, key.id, now=now)
+        await audit.record(
+            tx,
+            scope,
+            ctx.entropy,
+            action="api_key.secret_rotated",
+            now=now,
+            project_id=key.project_id,
+            metadata={"api_key_id": key.id},
+        )
+    return replace(key, secret_rotated_at=now), secret, now
+
+
+async def _lock(tx: Tx, scope: TenantScope, api_key_id: str) -> ApiKey:
+    key = await api_keys.lock(tx, scope, api_key_id) if may_be_id(api_key_id) else None
+    if key is None:
+        raise ApiKeyNotFound
+    return key

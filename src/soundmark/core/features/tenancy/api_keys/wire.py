@@ -1,0 +1,100 @@
+"""What is asked and answered about server keys."""
+
+from datetime import datetime
+from typing import Annotated, Final, get_args
+
+from pydantic import AfterValidator, ConfigDict, FailFast, Field
+
+from soundmark.core.domain.tenancy.api_key import ApiKey, KeyState
+from soundmark.core.domain.tenancy.scope import KeyScope
+from soundmark.kit.crypto.secret import Secret
+from soundmark.wire.shape import Timestamp, Wire
+
+# API v1, "Limits".
+LIFETIME_DAYS_DEFAULT: Final = 90
+LIFETIME_DAYS_MAX: Final = 365
+
+
+def _once_each(scopes: list[KeyScope]) -> list[KeyScope]:
+    if len(set(scopes)) < len(scopes):
+        raise ValueError("must name each scope once")
+    return scopes
+
+
+Scopes = Annotated[
+    list[KeyScope],
+    Field(min_length=1, max_length=len(get_args(KeyScope)), json_schema_extra={"uniqueItems": True}),
+    FailFast(),
+    AfterValidator(_once_each),
+]
+
+
+class CreateApiKey(Wire):
+    """A new server key of exactly one project."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "organization_id": "org_b2xkLXJhZGlvLWV4YW1wbA",
+                    "project_id": "prj_bW9ybmluZy1zaG93LWV4YW",
+                    "scopes": ["codes:read", "codes:write"],
+                    "expires_in_days": 30,
+                }
+            ]
+        }
+    )
+
+    organization_id: str
+    project_id: Annotated[str, Field(max_length=160)]
+    scopes: Scopes
+    expires_in_days: Annotated[int, Field(ge=1, le=LIFETIME_DAYS_MAX)] = LIFETIME_DAYS_DEFAULT
+
+
+class ApiKeyView(Wire):
+    """A server key, without its secret, which nobody can read again."""
+
+    id: str
+    organization_id: str
+    project_id: str
+    scopes: list[KeyScope]
+    status: KeyState
+    created_at: Timestamp
+    expires_at: Timestamp
+    last_used_at: Timestamp | None
+    secret_rotated_at: Timestamp | None
+    revoked_at: Timestamp | None
+
+
+class ApiKeyWithSecret(ApiKeyView):
+    """A server key and, this once, its secret."""
+
+    secret: str
+
+
+class ApiKeyPage(Wire):
+    """Server keys, newest first."""
+
+    data: list[ApiKeyView]
+    next_cursor: str | None
+
+
+def api_key_view(key: ApiKey, now: datetime) -> ApiKeyView:
+    """What is answered of one key, with its state at `now`."""
+    return ApiKeyView(
+        id=key.id,
+        organization_id=key.organization_id,
+        project_id=key.project_id,
+        scopes=list(key.scopes),
+        status=key.status(now),
+        created_at=key.created_at,
+        expires_at=key.expires_at,
+        last_used_at=key.last_used_at,
+        secret_rotated_at=key.secret_rotated_at,
+        revoked_at=key.revoked_at,
+    )
+
+
+def api_key_with_secret(key: ApiKey, secret: Secret, now: datetime) -> ApiKeyWithSecret:
+    """What is answered once, when a secret is made."""
+    return ApiKeyWithSecret(**dict(api_key_view(key, now)), secret=secret.reveal())

@@ -1,0 +1,148 @@
+"""The routes of the audit log."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from soundmark.core.domain.tenancy.audit import AuditAction, AuditEntry
+from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
+from soundmark.core.edge.refusals import invalid
+from soundmark.core.features.tenancy.audit_log import service
+from soundmark.core.features.tenancy.audit_log.wire import (
+    CSV_COLUMNS,
+    AuditEntryPage,
+    AuditVerification,
+    csv_head,
+    csv_lines,
+    entry_view,
+    json_lines,
+    verification_view,
+)
+from soundmark.core.store.tenancy.audit import AuditFilter
+from soundmark.kit.http.download import Download
+from soundmark.kit.http.negotiation import choose_media_type
+from soundmark.kit.http.problems import NotAcceptable
+from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+from soundmark.kit.text.timestamps import format_timestamp
+from soundmark.wire.shape import Timestamp
+
+operations = Operations("Audit")
+
+_JSON: Final = "application/json"
+_LINES: Final = "application/x-ndjson"
+_CSV: Final = "text/csv"
+_VARY: Final = {"vary": "Accept"}
+_IN_MEMORY_BYTES_MAX: Final = 1024 * 1024
+_ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "content": {
+            _LINES: {
+                "schema": {
+                    "type": "string",
+                    "description": "Every entry that the filters leave, newest first, each as one line of JSON.",
+                }
+            },
+            _CSV: {
+                "schema": {
+                    "type": "string",
+                    "description": (
+                        "Every entry that the filters leave, newest first, as RFC 4180 in UTF-8 with the columns "
+                        f"{', '.join(CSV_COLUMNS)}. Each cell stands in quotes; nothing is an empty cell; `metadata` "
+                        "is JSON. A cell that a spreadsheet could take for a formula begins with an apostrophe."
+                    ),
+                }
+            },
+        }
+    }
+}
+
+ActionFilter = Annotated[AuditAction | None, Query(description="Only entries of this action.")]
+ActorFilter = Annotated[
+    str | None,
+    Query(max_length=255, pattern=r"^[^\x00]*$", description="Only what this subject id or server key did."),
+]
+FromFilter = Annotated[
+    Timestamp | None, Query(alias="from", description="Only entries of this moment or later, RFC 3339.")
+]
+ToFilter = Annotated[Timestamp | None, Query(alias="to", description="Only entries before this moment, RFC 3339.")]
+
+
+async def _wanted(
+    *, action: ActionFilter = None, actor: ActorFilter = None, from_at: FromFilter = None, to_at: ToFilter = None
+) -> AuditFilter:
+    """Dependency: the filters."""
+    return AuditFilter(action=action, actor_id=actor, from_at=from_at, to_at=to_at)
+
+
+@operations.add(
+    "GET",
+    "/v1/audit-log",
+    Operation("audit_log.read", problems=(InvalidCursor, NotAcceptable)),
+    responses=_ANSWERS,
+    response_model=AuditEntryPage,
+)
+async def list_audit_entries(  # noqa: PLR0913 - one for each thing that the request brings
+    request: Request,
+    ctx: Ctx,
+    scope: Tenant,
+    wanted: Annotated[AuditFilter, Depends(_wanted)],
+    *,
+    limit: Limit = LIMIT_DEFAULT,
+    cursor: CursorText = None,
+) -> Response:
+    """List what was done in an organisation, newest first, or download all of it as NDJSON or CSV by `Accept`."""
+    media_type = choose_media_type(request.headers.getlist("accept"), (_JSON, _LINES, _CSV))
+    if media_type is None:
+        raise NotAcceptable(f"This can be answered as {_JSON}, {_LINES} and {_CSV}.")
+    if media_type != _JSON:
+        if cursor is not None:
+            raise invalid("query", "cursor", "must not be there: a download is complete, not paged")
+        return await _download(ctx, scope, wanted, media_type)
+    bound_to = {
+        "organization_id": scope.organization_id,
+        "action": wanted.action,
+        "actor": wanted.actor_id,
+        "from": None if wanted.from_at is None else format_timestamp(wanted.from_at),
+        "to": None if wanted.to_at is None else format_timestamp(wanted.to_at),
+    }
+    before = ctx.cursors.read(cursor, route="audit-log", bound_to=bound_to)
+    page = await service.list_entries(ctx, scope, wanted, before=before, limit=limit)
+    answer = AuditEntryPage(
+        data=[entry_view(entry) for entry in page.entries],
+        next_cursor=ctx.cursors.write(page.next_position, route="audit-log", bound_to=bound_to),
+    )
+    return Response(answer.model_dump_json(), media_type=_JSON, headers=_VARY)
+
+
+@operations.add("GET", "/v1/audit-log/verification", Operation("audit_log.verify"))
+async def verify_audit_log(ctx: Ctx, scope: Tenant) -> AuditVerification:
+    """Recompute the chain that the audit entries of an organisation are sealed into."""
+    return verification_view(await service.verify_chain(ctx, scope))
+
+
+async def _download(ctx: Ctx, scope: TenantScope, wanted: AuditFilter, media_type: str) -> Response:
+    """The whole answer, read before its first byte is sent: no slow reader holds a snapshot of the database open.
+
+    What exceeds a mebibyte waits in a temporary file, not in memory.
+    """
+    encode: Callable[[Sequence[AuditEntry]], bytes] = csv_lines if media_type == _CSV else json_lines
+    ending = "csv" if media_type == _CSV else "ndjson"
+    content = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES_MAX)  # noqa: SIM115 - the answer closes it
+
+    def take(entries: Sequence[AuditEntry]) -> None:
+        content.write(encode(entries))
+
+    try:
+        if media_type == _CSV:
+            content.write(csv_head())
+        await service.read_all(ctx, scope, wanted, take)
+    except BaseException:
+        content.close()
+        raise
+    return Download(content, media_type, name=f"audit-log-{scope.organization_id}.{ending}", headers=_VARY)

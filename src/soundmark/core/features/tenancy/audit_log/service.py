@@ -1,0 +1,48 @@
+"""Questions about the audit log. It is written in `steps.audit`."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from soundmark.core.context import Context, RequestContext
+from soundmark.core.domain.tenancy.audit import AuditEntry
+from soundmark.core.domain.tenancy.audit_chain import Verification
+from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.features.tenancy.audit_log.verification import verify
+from soundmark.core.store.tenancy import audit
+from soundmark.core.store.tenancy.audit import AuditFilter
+from soundmark.kit.text.paging import Page, Position, cut_page
+
+_READ_AT_ONCE: Final = 500
+
+
+async def list_entries(
+    ctx: Context, scope: TenantScope, wanted: AuditFilter, *, before: Position | None, limit: int
+) -> Page[AuditEntry]:
+    """The wanted entries of the organisation, newest first."""
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        rows = await audit.list_newest_first(tx, scope, wanted, before=before, limit=limit + 1)
+    return cut_page(rows, limit, _position)
+
+
+async def read_all(
+    ctx: Context, scope: TenantScope, wanted: AuditFilter, take: Callable[[Sequence[AuditEntry]], None]
+) -> None:
+    """`take` was given every wanted entry, newest first, as of one moment, some hundred at a time."""
+    async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
+        before: Position | None = None
+        while True:
+            rows = await audit.list_newest_first(tx, scope, wanted, before=before, limit=_READ_AT_ONCE)
+            take(rows)
+            if len(rows) < _READ_AT_ONCE:
+                return
+            before = _position(rows[-1])
+
+
+async def verify_chain(ctx: RequestContext, scope: TenantScope) -> Verification:
+    """Whether the organisation's audit log is what was written."""
+    async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
+        return await verify(tx, ctx.chain.key, scope.organization_id)
+
+
+def _position(entry: AuditEntry) -> Position:
+    return Position(entry.created_at, entry.id)

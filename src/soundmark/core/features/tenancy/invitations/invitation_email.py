@@ -1,0 +1,117 @@
+"""The mail that brings an invitation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP, SMTPUTF8
+from email.utils import format_datetime
+from html import escape
+from typing import Final
+from urllib.parse import urlsplit
+
+from soundmark.core.domain.tenancy.invitation import Delivery, InvitedRole
+from soundmark.core.domain.tenancy.mailbox import read_mailbox
+from soundmark.core.providers.smtp import Mail
+from soundmark.core.providers.smtp_settings import SmtpServer
+from soundmark.kit.crypto.secret import Secret
+
+_AS: Final[Mapping[InvitedRole, str]] = {
+    "admin": "an administrator",
+    "member": "a member",
+    "billing": "a member for billing",
+}
+
+_SUBJECT: Final = "Invitation to an organisation on Soundmark"
+_TEXT: Final = """\
+You are invited to join "{organization}" on Soundmark as {role}.
+
+To accept, sign in at {base_url}
+as {email} and use this invitation token:
+
+{token}
+
+A program accepts with
+POST {base_url}/v1/member-invitations/accept
+and the body {{"token": "<the token>"}}.
+
+The invitation works once, for this e-mail address only, until {until}.
+If you did not expect it, do nothing: nobody joins without the token.
+"""
+
+_HTML: Final = """\
+<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{subject}</title></head><body>
+<p>You are invited to join "{organization}" on Soundmark as {role}.</p>
+<p>To accept, sign in at <a href="{base_url}">{base_url}</a> as {email} and use this invitation token:</p>
+<p><code>{token}</code></p>
+<p>A program accepts with <code>POST {base_url}/v1/member-invitations/accept</code> and the body
+<code>{{"token": "&lt;the token&gt;"}}</code>.</p>
+<p>The invitation works once, for this e-mail address only, until {until}.<br>
+If you did not expect it, do nothing: nobody joins without the token.</p>
+</body></html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    subject: str
+    organization: str
+    role: str
+    base_url: str
+    email: str
+    until: str
+    token: str = field(repr=False)
+
+
+def write_letter(delivery: Delivery, token: Secret, *, base_url: str, server: SmtpServer) -> Mail:
+    """The mail of one invitation: the same bytes each time, so that one that comes twice is seen to be one.
+
+    A text and an HTML part that say the same; nothing in it is loaded from anywhere. What an organisation calls itself
+    is anybody's text in a mail of ours, so it stands in no header, and in the body quoted and without a link.
+    """
+    mailbox = read_mailbox(delivery.email)
+    assert mailbox is not None, "checked when it was invited"
+    recipient = mailbox.ascii_address or mailbox.address
+    organization = _unlinked(_one_line(delivery.organization_name))
+    words = _Words(
+        _SUBJECT, organization, _AS[delivery.role], base_url, mailbox.address, _day(delivery.expires_at), token.reveal()
+    )
+    message = EmailMessage(policy=SMTP if recipient.isascii() else SMTPUTF8)
+    message["From"] = Address(_one_line(server.from_name), addr_spec=server.from_email)
+    local, _, domain = recipient.rpartition("@")
+    message["To"] = Address(username=local, domain=domain)
+    message["Subject"] = _SUBJECT
+    # Of the invitation, not of the attempt.
+    message["Date"] = format_datetime(delivery.created_at)
+    message["Message-ID"] = f"<{delivery.invitation_id}@{_id_host(base_url)}>"
+    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no absence note is owed an answer.
+    message.set_content(_TEXT.format(**_spelled(words)), cte="quoted-printable")
+    escaped = {name: escape(text) for name, text in _spelled(words).items()}
+    message.add_alternative(_HTML.format(**escaped), subtype="html", cte="quoted-printable")
+    message.set_boundary(f"=={delivery.invitation_id}==")
+    return Mail(sender=server.from_email, recipient=recipient, message=message.as_bytes())
+
+
+def _spelled(words: _Words) -> dict[str, str]:
+    return {name: getattr(words, name) for name in _Words.__dataclass_fields__}
+
+
+def _one_line(text: str) -> str:
+    # A header ends where a line ends, and Unicode knows more ends of lines than a name's rule forbids.
+    return " ".join(text.split())
+
+
+def _unlinked(text: str) -> str:
+    """Return `text` without what would end its quotation or make mail programs turn it into a link."""
+    return text.replace("://", ": //").replace('"', "'")
+
+
+def _day(moment: datetime) -> str:
+    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
+
+
+def _id_host(base_url: str) -> str:
+    host = urlsplit(base_url).hostname or "localhost"
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,138 @@
+"""Delivering invitations by mail, and forgetting how many mails went out on days that are over."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+from procrastinate import App
+
+from soundmark.core.context import Context
+from soundmark.core.domain.tenancy.invitation import ATTEMPTS_MAX, LEASE, SENDING_MAX, Delivery, pause_after
+from soundmark.core.features.tenancy.invitations.invitation_email import write_letter
+from soundmark.core.features.tenancy.invitations.service import DELIVER, unseal_secret
+from soundmark.core.providers.smtp import MailNotSent, MailRefused, send
+from soundmark.core.providers.smtp_settings import find_smtp_server
+from soundmark.core.store.tenancy import invitations, mail_counts
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres.jobs import UNTIL_DONE, Later
+
+FORGET: Final = "forget_mail_counts"
+_log: Final = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    delivery: Delivery
+    number: int
+    sealed_secret: bytes = field(repr=False)
+
+
+def add_tasks(app: App, ctx: Context) -> None:
+    """Make `app` deliver invitations."""
+
+    @app.task(name=DELIVER, retry=UNTIL_DONE)
+    async def deliver_invitation(organization_id: str, invitation_id: str) -> None:
+        await deliver(ctx, organization_id=organization_id, invitation_id=invitation_id)
+
+    @app.periodic(cron="17 * * * *")
+    @app.task(name=FORGET, queueing_lock=FORGET)
+    async def forget(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
+        await forget_mail_counts(ctx)
+
+
+async def forget_mail_counts(ctx: Context) -> int:
+    """Forget the counts of the days before yesterday; return how many there were. Safe at any time and repeatedly.
+
+    Yesterday's stay for a process whose clock is behind ours.
+
+    Raises: DatabaseUnavailable.
+    """
+    async with ctx.db.transaction() as tx:
+        return await mail_counts.delete_before(tx, day=ctx.clock.now().date() - timedelta(days=1))
+
+
+async def deliver(ctx: Context, *, organization_id: str, invitation_id: str) -> None:
+    """The mail of an invitation is out, or will never be, and its sealed secret is destroyed.
+
+    1. An attempt begins: the row says so, and until when nobody else may begin one.
+    2. The mail is handed over, in less time than that, outside any transaction.
+    3. The row says how it ended, unless the invitation ended meanwhile.
+
+    Safe to run late, again, in any order and at once with itself: what is done is decided by the row. A worker that is
+    killed after phase 2 leaves a mail that is sent once more, byte for byte the same, with the same Message-ID.
+
+    Raises: Later, with the moment at which there is something to do again; DatabaseUnavailable.
+    Source: API v1, "States and transitions", Invitation delivery.
+    """
+    attempt = await _begin(ctx, organization_id, invitation_id)
+    if attempt is None:
+        return
+    status, reason = "sent", None
+    try:
+        await _send(ctx, attempt)
+    except MailRefused as refused:
+        status, reason = "dead", str(refused.code)
+    except MailNotSent as failed:
+        status, reason = "pending", failed.reason
+    except Exception as error:  # noqa: BLE001 - a secret that does not open, a server that nobody configured any more
+        status, reason = "pending", type(error).__name__
+    if status == "pending" and attempt.number >= ATTEMPTS_MAX:
+        status = "dead"
+    _log.info("invitation_delivery", invitation_id=invitation_id, attempt=attempt.number, status=status, reason=reason)
+    again_at = await _note(ctx, attempt, status)
+    if again_at is not None:
+        raise Later(again_at)
+
+
+async def _begin(ctx: Context, organization_id: str, invitation_id: str) -> _Attempt | None:
+    """Phase 1. None where there is nothing to send.
+
+    Raises: Later.
+    """
+    async with ctx.db.transaction(tenant=organization_id) as tx:
+        delivery = await invitations.lock_delivery(tx, organization_id=organization_id, invitation_id=invitation_id)
+        if delivery is None:
+            return None
+        now = ctx.clock.now()
+        match delivery.next_step(now):
+            case "nothing":
+                return None
+            case "cancel":
+                await invitations.update_delivered(tx, delivery, attempt=delivery.attempts, status="cancelled")
+                return None
+            case "give_up":
+                await invitations.update_delivered(tx, delivery, attempt=delivery.attempts, status="dead")
+                return None
+            case "wait":
+                assert delivery.due_at is not None, "that is what is waited for"
+                raise Later(delivery.due_at)
+            case "send":
+                assert delivery.sealed_secret is not None, "an open delivery has its secret"
+                await invitations.update_sending(tx, delivery, due_at=now + LEASE)
+                return _Attempt(delivery, delivery.attempts + 1, delivery.sealed_secret)
+
+
+async def _send(ctx: Context, attempt: _Attempt) -> None:
+    """Phase 2.
+
+    Raises: MailRefused; MailNotSent; DatabaseUnavailable; kit.sealing.SealBroken.
+    """
+    server = await find_smtp_server(ctx.platform_settings)
+    if server is None:
+        raise MailNotSent("smtp_not_configured")
+    token: Secret = unseal_secret(ctx.sealer, attempt.sealed_secret, attempt.delivery.invitation_id)
+    letter = write_letter(attempt.delivery, token, base_url=ctx.base_url, server=server)
+    await send(server, letter, deadline=SENDING_MAX)
+
+
+async def _note(ctx: Context, attempt: _Attempt, status: str) -> datetime | None:
+    """Phase 3. When to try again; None where it is over."""
+    delivery = attempt.delivery
+    async with ctx.db.transaction(tenant=delivery.organization_id) as tx:
+        if status != "pending":
+            await invitations.update_delivered(tx, delivery, attempt=attempt.number, status=status)
+            return None
+        again_at = ctx.clock.now() + pause_after(attempt.number)
+        is_current = await invitations.update_waiting(tx, delivery, attempt=attempt.number, due_at=again_at)
+        return again_at if is_current else None

@@ -1,0 +1,90 @@
+"""The routes of invitations."""
+
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Path
+
+from soundmark.core.domain.tenancy.mailbox import read_mailbox
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import CallingUser, Ctx, CursorText, Limit, Tenant
+from soundmark.core.features.tenancy.invitations import service
+from soundmark.core.features.tenancy.invitations.wire import (
+    AcceptInvitation,
+    CreatedInvitationView,
+    CreateInvitation,
+    InvitationPage,
+    InvitationView,
+    JoinedView,
+    created_view,
+    invitation_view,
+    joined_view,
+)
+from soundmark.core.problems import (
+    AlreadyAMember,
+    InvitationInvalid,
+    InvitationNotFound,
+    InvitationNotPending,
+    MfaRequired,
+)
+from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+
+operations = Operations("Invitations")
+
+InvitationIdPath = Annotated[
+    str, Path(max_length=160, description="The invitation's id.", examples=["inv_YWRhLWxvdmVsYWNlLWV4YW"])
+]
+
+
+@operations.add(
+    "POST", "/v1/member-invitations", Operation("invitation.create", tenant="body"), status=HTTPStatus.CREATED
+)
+async def create_invitation(ctx: Ctx, scope: Tenant, body: CreateInvitation) -> CreatedInvitationView:
+    """Invite a person; the secret is shown this once. Only an owner invites an administrator."""
+    mailbox = read_mailbox(body.email)
+    assert mailbox is not None, "the model let it through"
+    lifetime = timedelta(days=body.expires_in_days)
+    return created_view(await service.create_invitation(ctx, scope, mailbox=mailbox, role=body.role, lifetime=lifetime))
+
+
+@operations.add("GET", "/v1/member-invitations", Operation("invitation.list", problems=(InvalidCursor,)))
+async def list_invitations(
+    ctx: Ctx,
+    scope: Tenant,
+    limit: Limit = LIMIT_DEFAULT,
+    cursor: CursorText = None,
+) -> InvitationPage:
+    """List the invitations of an organisation, newest first, whatever became of them."""
+    bound_to = {"organization_id": scope.organization_id}
+    before = ctx.cursors.read(cursor, route="invitations", bound_to=bound_to)
+    page = await service.list_invitations(ctx, scope, before=before, limit=limit)
+    now = ctx.clock.now()
+    return InvitationPage(
+        data=[invitation_view(invitation, now) for invitation in page.entries],
+        next_cursor=ctx.cursors.write(page.next_position, route="invitations", bound_to=bound_to),
+    )
+
+
+@operations.add(
+    "POST",
+    "/v1/member-invitations/{invitation_id}/revoke",
+    Operation("invitation.revoke", problems=(InvitationNotFound, InvitationNotPending)),
+)
+async def revoke_invitation(
+    ctx: Ctx,
+    scope: Tenant,
+    invitation_id: InvitationIdPath,
+) -> InvitationView:
+    """Revoke a pending invitation."""
+    return invitation_view(await service.revoke_invitation(ctx, scope, invitation_id), ctx.clock.now())
+
+
+@operations.add(
+    "POST",
+    "/v1/member-invitations/accept",
+    Operation("invitation.accept", tenant="none", problems=(InvitationInvalid, MfaRequired, AlreadyAMember)),
+)
+async def accept_invitation(ctx: Ctx, user: CallingUser, body: AcceptInvitation) -> JoinedView:
+    """Join an organisation by an invitation for your verified e-mail address. As an administrator, with MFA."""
+    return joined_view(await service.accept_invitation(ctx, user, token=body.token))

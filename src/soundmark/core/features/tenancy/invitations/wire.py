@@ -1,0 +1,118 @@
+"""What is asked and answered about invitations."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, ConfigDict, Field
+
+from soundmark.core.domain.tenancy.invitation import DeliveryStatus, Invitation, InvitationState, InvitedRole
+from soundmark.core.domain.tenancy.mailbox import read_mailbox
+from soundmark.core.features.tenancy.invitations.service import Invited, Joined
+from soundmark.wire.shape import Timestamp, Wire
+
+
+def _address(text: str) -> str:
+    mailbox = read_mailbox(text)
+    if mailbox is None:
+        raise ValueError("must be an e-mail address that mail can reach")
+    return mailbox.address
+
+
+# RFC 5321, section 4.5.3.1.3, less the angle brackets.
+Address = Annotated[
+    str,
+    Field(max_length=254, description="An address that mail can reach.", json_schema_extra={"format": "idn-email"}),
+    AfterValidator(_address),
+]
+
+
+class CreateInvitation(Wire):
+    """An invitation of one person into an organisation. Nobody is invited as an owner."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "organization_id": "org_b2xkLXJhZGlvLWV4YW1w",
+                    "email": "ada@example.org",
+                    "role": "member",
+                    "expires_in_days": 7,
+                }
+            ]
+        }
+    )
+
+    organization_id: str
+    email: Address
+    role: InvitedRole
+    expires_in_days: Annotated[int, Field(ge=1, le=14)] = 7
+
+
+class AcceptInvitation(Wire):
+    """The secret of an invitation."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"token": "xin_c2VjcmV0LW9mLWFuLWludml0YXRpb24tZXhhbXBsZTE"}]}
+    )
+
+    token: Annotated[
+        str, Field(description="Of a pending invitation for your own address; of any other, 400 `invitation_invalid`.")
+    ]
+
+
+class InvitationView(Wire):
+    """An invitation, without its secret."""
+
+    id: str
+    organization_id: str
+    email: str
+    role: InvitedRole
+    status: InvitationState
+    delivery_status: DeliveryStatus
+    created_at: Timestamp
+    expires_at: Timestamp
+
+
+class CreatedInvitationView(InvitationView):
+    """A new invitation, with its secret for the only time."""
+
+    secret: str
+
+
+class InvitationPage(Wire):
+    """Invitations, newest first."""
+
+    data: list[InvitationView]
+    next_cursor: str | None
+
+
+class JoinedView(Wire):
+    """The organisation that the caller belongs to now, and as what."""
+
+    organization_id: str
+    role: InvitedRole
+
+
+def invitation_view(invitation: Invitation, now: datetime) -> InvitationView:
+    """What is answered of one invitation."""
+    return InvitationView(
+        id=invitation.id,
+        organization_id=invitation.organization_id,
+        email=invitation.email,
+        role=invitation.role,
+        status=invitation.status(now),
+        delivery_status=invitation.delivery_status,
+        created_at=invitation.created_at,
+        expires_at=invitation.expires_at,
+    )
+
+
+def created_view(invited: Invited) -> CreatedInvitationView:
+    """What is answered of a new invitation, once."""
+    shown = invitation_view(invited.invitation, invited.invitation.created_at)
+    return CreatedInvitationView(**dict(shown), secret=invited.secret.reveal())
+
+
+def joined_view(joined: Joined) -> JoinedView:
+    """What is answered to whom accepted."""
+    return JoinedView(organization_id=joined.organization_id, role=joined.role)

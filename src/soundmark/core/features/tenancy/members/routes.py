@@ -1,0 +1,66 @@
+"""The routes of members."""
+
+from http import HTTPStatus
+from typing import Annotated, Final
+
+from fastapi import Path
+
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
+from soundmark.core.features.tenancy.members import service
+from soundmark.core.features.tenancy.members.wire import ChangeMember, MemberPage, MemberView, member_view
+from soundmark.core.problems import LastOwner, MemberNotFound, OrganizationLimitReached
+from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+
+operations = Operations("Members")
+
+# An identity provider may put any character into a subject, a slash too.
+_SUBJECT_PATH: Final = "/v1/members/{subject_id:path}"
+SubjectPath = Annotated[
+    str,
+    Path(max_length=255, description="The person's `sub` at the identity provider.", examples=["6f1c3f0e-5d0b"]),
+]
+
+
+@operations.add("GET", "/v1/members", Operation("member.list", problems=(InvalidCursor,)))
+async def list_members(
+    ctx: Ctx,
+    scope: Tenant,
+    limit: Limit = LIMIT_DEFAULT,
+    cursor: CursorText = None,
+) -> MemberPage:
+    """List the members of an organisation, newest first."""
+    bound_to = {"organization_id": scope.organization_id}
+    before = ctx.cursors.read(cursor, route="members", bound_to=bound_to)
+    page = await service.list_members(ctx, scope, before=before, limit=limit)
+    return MemberPage(
+        data=[member_view(member) for member in page.entries],
+        next_cursor=ctx.cursors.write(page.next_position, route="members", bound_to=bound_to),
+    )
+
+
+@operations.add(
+    "PUT", _SUBJECT_PATH, Operation("member.update", problems=(MemberNotFound, LastOwner, OrganizationLimitReached))
+)
+async def change_member(
+    ctx: Ctx,
+    scope: Tenant,
+    subject_id: SubjectPath,
+    body: ChangeMember,
+) -> MemberView:
+    """Give a member a role. Only an owner makes, changes or unmakes owners and administrators.
+
+    A role that the member has already changes nothing, and the audit log does not tell of it.
+    """
+    return member_view(await service.change_role(ctx, scope, subject_id, role=body.role))
+
+
+@operations.add(
+    "DELETE",
+    _SUBJECT_PATH,
+    Operation("member.remove", problems=(MemberNotFound, LastOwner)),
+    status=HTTPStatus.NO_CONTENT,
+)
+async def remove_member(ctx: Ctx, scope: Tenant, subject_id: SubjectPath) -> None:
+    """Remove a member. Everybody may leave; others are removed by owners and administrators, and those by owners."""
+    await service.remove_member(ctx, scope, subject_id)

@@ -1,0 +1,104 @@
+"""Commands on members."""
+
+from dataclasses import replace
+
+from soundmark.core.access.operator import is_operator
+from soundmark.core.context import Context, RequestContext
+from soundmark.core.domain.tenancy.member import OWNERS_BUSINESS, Member
+from soundmark.core.domain.tenancy.scope import Role, TenantScope
+from soundmark.core.problems import Forbidden, LastOwner, MemberNotFound
+from soundmark.core.steps import audit
+from soundmark.core.steps.authority import hold_authority
+from soundmark.core.steps.ownership import require_room
+from soundmark.core.store.tenancy import members
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.paging import Page, Position, cut_page
+
+
+async def list_members(ctx: Context, scope: TenantScope, *, before: Position | None, limit: int) -> Page[Member]:
+    """The members of the organisation, newest first."""
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        rows = await members.list_newest_first(tx, scope, before=before, limit=limit + 1)
+    return cut_page(rows, limit, lambda row: Position(row.created_at, row.subject_id))
+
+
+async def change_role(ctx: RequestContext, scope: TenantScope, subject_id: str, *, role: Role) -> Member:
+    """The member has this role. One that has it already is answered unchanged, and the log tells nothing.
+
+    Raises: Forbidden where an owner or administrator would come or go and the caller is no owner; MemberNotFound;
+        LastOwner; OrganizationLimitReached where the member owns as many as one person may.
+    Source: API v1, "Members, invitations, audit"; contract, section 2.
+    """
+    # Of a coming owner it is asked how many organisations are theirs already, which no tenant's transaction sees.
+    subject = subject_id if role == "owner" and _may_be_subject(subject_id) else None
+    async with ctx.db.transaction(tenant=scope.organization_id, subject=subject) as tx:
+        await members.lock_roles(tx, scope)
+        is_owner = await hold_authority(tx, scope) == "owner"
+        if role in OWNERS_BUSINESS and not is_owner:
+            raise Forbidden
+        member = await _lock(tx, scope, subject_id)
+        if member.role in OWNERS_BUSINESS and not is_owner:
+            raise Forbidden
+        if member.role == role:
+            return member
+        await _keep_an_owner(tx, scope, member)
+        if role == "owner" and not is_operator(scope.user):
+            await require_room(ctx, tx, subject_id)
+        now = ctx.clock.now()
+        await members.update_role(tx, scope, subject_id, role=role)
+        await audit.record(
+            tx,
+            scope,
+            ctx.entropy,
+            action="member.role_changed",
+            now=now,
+            metadata={"subject_id": subject_id, "previous_role": member.role, "role": role},
+        )
+    return replace(member, role=role)
+
+
+async def remove_member(ctx: Context, scope: TenantScope, subject_id: str) -> None:
+    """The person is no member any more and may do nothing in the organisation from the commit on.
+
+    Raises: Forbidden for whoever removes another and is neither owner nor administrator, or removes an owner or
+        administrator and is no owner; MemberNotFound; LastOwner.
+    Source: API v1, "Members, invitations, audit"; contract, section 2.
+    """
+    is_oneself = subject_id == scope.user.subject_id
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await members.lock_roles(tx, scope)
+        # The table lets every member leave, so here it is judged who else may be removed, and by today's role.
+        caller_role = await hold_authority(tx, scope)
+        if not is_oneself and caller_role not in OWNERS_BUSINESS:
+            raise Forbidden
+        member = await _lock(tx, scope, subject_id)
+        if not is_oneself and member.role in OWNERS_BUSINESS and caller_role != "owner":
+            raise Forbidden
+        await _keep_an_owner(tx, scope, member)
+        now = ctx.clock.now()
+        await members.delete(tx, scope, subject_id)
+        await audit.record(
+            tx,
+            scope,
+            ctx.entropy,
+            action="member.removed",
+            now=now,
+            metadata={"subject_id": subject_id, "role": member.role},
+        )
+
+
+async def _lock(tx: Tx, scope: TenantScope, subject_id: str) -> Member:
+    member = await members.lock(tx, scope, subject_id) if _may_be_subject(subject_id) else None
+    if member is None:
+        raise MemberNotFound
+    return member
+
+
+def _may_be_subject(subject_id: str) -> bool:
+    # A NUL is no character of PostgreSQL's, so nobody is known by it.
+    return "\0" not in subject_id
+
+
+async def _keep_an_owner(tx: Tx, scope: TenantScope, leaving: Member) -> None:
+    if leaving.role == "owner" and not await members.hold_owner_beside(tx, scope, leaving.subject_id):
+        raise LastOwner

@@ -1,0 +1,56 @@
+"""The routes of organisations."""
+
+from http import HTTPStatus
+
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import CallingUser, Ctx, CursorText, Limit, Tenant
+from soundmark.core.features.tenancy.organizations import service
+from soundmark.core.features.tenancy.organizations.wire import (
+    CreateOrganization,
+    OrganizationPage,
+    OrganizationView,
+    RenameOrganization,
+    organization_view,
+)
+from soundmark.core.problems import OrganizationLimitReached
+from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+
+operations = Operations("Organizations")
+
+
+@operations.add(
+    "POST",
+    "/v1/organizations",
+    Operation("organization.create", tenant="none", problems=(OrganizationLimitReached,)),
+    status=HTTPStatus.CREATED,
+)
+async def create_organization(ctx: Ctx, user: CallingUser, body: CreateOrganization) -> OrganizationView:
+    """Create an organisation that the caller owns."""
+    return organization_view(await service.create_organization(ctx, user, name=body.name))
+
+
+@operations.add("PATCH", "/v1/organizations/{organization_id}", Operation("organization.update", tenant="path"))
+async def rename_organization(
+    ctx: Ctx,
+    scope: Tenant,
+    body: RenameOrganization,
+) -> OrganizationView:
+    """Give an organisation another name."""
+    return organization_view(await service.rename_organization(ctx, scope, name=body.name))
+
+
+@operations.add("GET", "/v1/organizations", Operation("organization.list", tenant="none", problems=(InvalidCursor,)))
+async def list_organizations(
+    ctx: Ctx,
+    user: CallingUser,
+    limit: Limit = LIMIT_DEFAULT,
+    cursor: CursorText = None,
+) -> OrganizationPage:
+    """List the organisations that the caller belongs to, newest first."""
+    bound_to = {"subject_id": user.subject_id}
+    before = ctx.cursors.read(cursor, route="organizations", bound_to=bound_to)
+    page = await service.list_organizations(ctx, user, before=before, limit=limit)
+    return OrganizationPage(
+        data=[organization_view(organization) for organization in page.entries],
+        next_cursor=ctx.cursors.write(page.next_position, route="organizations", bound_to=bound_to),
+    )

@@ -1,0 +1,66 @@
+"""The routes of projects."""
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Path
+
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
+from soundmark.core.features.tenancy.projects import service
+from soundmark.core.features.tenancy.projects.wire import (
+    CreateProject,
+    ProjectPage,
+    ProjectView,
+    RenameProject,
+    project_view,
+)
+from soundmark.core.problems import ProjectNameConflict, ProjectNotFound
+from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+
+operations = Operations("Projects")
+
+ProjectIdPath = Annotated[
+    str, Path(max_length=160, description="The project's id.", examples=["prj_bW9ybmluZy1zaG93LWV4YW"])
+]
+
+
+@operations.add(
+    "POST",
+    "/v1/projects",
+    Operation("project.create", tenant="body", problems=(ProjectNameConflict,)),
+    status=HTTPStatus.CREATED,
+)
+async def create_project(ctx: Ctx, scope: Tenant, body: CreateProject) -> ProjectView:
+    """Create a project in an organisation."""
+    return project_view(await service.create_project(ctx, scope, name=body.name))
+
+
+@operations.add(
+    "PATCH", "/v1/projects/{project_id}", Operation("project.update", problems=(ProjectNotFound, ProjectNameConflict))
+)
+async def rename_project(
+    ctx: Ctx,
+    scope: Tenant,
+    project_id: ProjectIdPath,
+    body: RenameProject,
+) -> ProjectView:
+    """Give a project another name."""
+    return project_view(await service.rename_project(ctx, scope, project_id, name=body.name))
+
+
+@operations.add("GET", "/v1/projects", Operation("project.list", problems=(InvalidCursor,)))
+async def list_projects(
+    ctx: Ctx,
+    scope: Tenant,
+    limit: Limit = LIMIT_DEFAULT,
+    cursor: CursorText = None,
+) -> ProjectPage:
+    """List the projects of an organisation, newest first."""
+    bound_to = {"organization_id": scope.organization_id}
+    before = ctx.cursors.read(cursor, route="projects", bound_to=bound_to)
+    page = await service.list_projects(ctx, scope, before=before, limit=limit)
+    return ProjectPage(
+        data=[project_view(project) for project in page.entries],
+        next_cursor=ctx.cursors.write(page.next_position, route="projects", bound_to=bound_to),
+    )

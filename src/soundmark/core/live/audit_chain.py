@@ -1,0 +1,189 @@
+"""The audit chain of a running process, which seals entries soon after their commit."""
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from soundmark.core.domain.tenancy.audit_chain import CHAIN_KEY_BYTES, ChainKey, ChainLink, Head, Waiting
+from soundmark.core.store.tenancy import audit_chain
+from soundmark.kit.clock import Clock
+from soundmark.kit.crypto import instance_secrets
+from soundmark.kit.crypto.entropy import Entropy
+from soundmark.kit.crypto.sealing import Sealer
+from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.transaction import Tx
+
+SEAL_EVERY_S: Final = 0.4  # An entry is sealed within a second of its commit (docs/adr/0008); this leaves room.
+SEALED_AT_ONCE: Final = 500
+_ROUNDS_OF_A_SWEEP: Final = 12  # About five seconds.
+_TENANTS_AT_ONCE: Final = 100
+_KEY_NAME: Final = "audit_chain_key"
+
+_log: Final = structlog.get_logger()
+
+
+class ChainBroken(Exception):  # noqa: N818 - named for what was found
+    """The end of a chain differs from its head. Sealing on top of it would hide where the chain broke."""
+
+
+class AuditChain:
+    """Seals the audit entries of a process, beside any number of processes that do the same.
+
+    Every 0.4 s it seals the organisations for which this process wrote an entry, as `store.audit` announces them to the
+    `Database`. Every five seconds it asks for every organisation with an unsealed entry: a process may have ended
+    before it sealed its own, and an operator's command seals nothing.
+    """
+
+    def __init__(self, db: Database, sealer: Sealer, clock: Clock, entropy: Entropy) -> None:
+        self._db: Final = db
+        self._sealer: Final = sealer
+        self._clock: Final = clock
+        self._entropy: Final = entropy
+        self._key: ChainKey | None = None
+        self._to_seal: set[str] = set()
+        self._known_trouble: dict[str, type[Exception]] = {}  # By organisation; "" is the sweep itself.
+
+    @property
+    def key(self) -> ChainKey:
+        """The key that makes and checks seals."""
+        assert self._key is not None, "the chain is used before it was opened"
+        return self._key
+
+    async def open(self) -> None:
+        """Read the key of the chain from the database, or make it at the very first start.
+
+        Several processes may do so at once.
+
+        Raises: DatabaseUnavailable; kit.sealing.SealBroken if the key was sealed under another master key.
+        """
+        async with self._db.transaction() as tx:
+            key = await instance_secrets.ensure(
+                tx, self._sealer, _KEY_NAME, make=lambda: self._entropy.take(CHAIN_KEY_BYTES), now=self._clock.now()
+            )
+        self._key = ChainKey(key)
+
+    async def keep_sealing(self) -> None:
+        """Seal until cancelled. A failure for one organisation stops no other's, and the next sweep tries it again."""
+        rounds_left = 0
+        while True:
+            await asyncio.sleep(SEAL_EVERY_S)
+            try:
+                if rounds_left == 0:
+                    await self.seal_waiting()
+                    rounds_left = _ROUNDS_OF_A_SWEEP
+                await self._seal_announced()
+                rounds_left -= 1
+            except DatabaseUnavailable:
+                pass  # Readiness and every request report it.
+            except Exception as error:  # noqa: BLE001 - whatever it was, entries must not stay unsealed for ever
+                self._report("", error)
+            else:
+                self._known_trouble.pop("", None)
+
+    async def seal_waiting(self) -> None:
+        """Seal every entry that was unsealed when this began, unless another process is sealing it.
+
+        Raises: DatabaseUnavailable.
+        """
+        # What was announced so far is committed, and so is among what is listed next.
+        self._to_seal = set()
+        self._db.take_announced()
+        last = ""
+        while True:
+            async with self._db.transaction() as tx:
+                tenants = await audit_chain.list_waiting_tenants(tx, after=last, limit=_TENANTS_AT_ONCE)
+            for organization_id in tenants:
+                await self._seal_all_of(organization_id)
+            if len(tenants) < _TENANTS_AT_ONCE:
+                return
+            last = tenants[-1]
+
+    async def _seal_announced(self) -> None:
+        """Seal the entries that this process wrote, and those that another process kept us from.
+
+        Raises: DatabaseUnavailable.
+        """
+        self._to_seal |= self._db.take_announced()
+        for organization_id in sorted(self._to_seal):
+            await self._seal_all_of(organization_id)
+
+    async def _seal_all_of(self, organization_id: str) -> None:
+        self._to_seal.add(organization_id)
+        try:
+            while (count := await self._seal_some_of(organization_id)) == SEALED_AT_ONCE:
+                pass
+        except DatabaseUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - one organisation's trouble is no other's
+            self._report(organization_id, error)
+        else:
+            self._known_trouble.pop(organization_id, None)
+            if count is None:
+                return
+        self._to_seal.discard(organization_id)
+
+    async def _seal_some_of(self, organization_id: str) -> int | None:
+        """Seal up to `SEALED_AT_ONCE` stages; return how many, or None while another process seals this organisation.
+
+        A deleted organisation gives None too, until the next sweep.
+        """
+        async with self._db.transaction(tenant=organization_id) as tx:
+            if not await audit_chain.hold_tenant(tx, organization_id):
+                return None
+            head = await self._lock_head(tx, organization_id)
+            if head is None:
+                return None
+            waiting = await audit_chain.list_waiting(tx, organization_id, limit=SEALED_AT_ONCE)
+            seals = self._links(head, [entry for entry in waiting if not entry.is_sealed])
+            if waiting:
+                async with tx.ending():
+                    if seals:
+                        await audit_chain.insert_seals(tx, organization_id, seals)
+                        await audit_chain.update_head(tx, organization_id, seals[-1])
+                    await audit_chain.delete_waiting(tx, organization_id, waiting)
+        return len(waiting)
+
+    async def _lock_head(self, tx: Tx, organization_id: str) -> Head | None:
+        """Lock the head of the chain, or insert it first; return None if another process holds it.
+
+        Raises: ChainBroken.
+        """
+        head = await audit_chain.lock_head(tx, organization_id)
+        if head is None:
+            await audit_chain.insert_head(tx, organization_id, genesis=self.key.genesis(organization_id))
+            head = await audit_chain.lock_head(tx, organization_id)
+        if head is not None:
+            last = await audit_chain.find_last_seal(tx, organization_id)
+            expected = (0, None, self.key.genesis(organization_id))
+            if (head.position, head.entry_id, head.seal) != (
+                (last.position, last.entry_id, last.seal) if last is not None else expected
+            ):
+                raise ChainBroken
+        return head
+
+    def _links(self, head: Head, waiting: list[Waiting]) -> list[ChainLink]:
+        links: list[ChainLink] = []
+        previous = head.seal
+        for position, entry in enumerate(waiting, head.position + 1):
+            previous = self.key.seal(previous, position, entry.content, entry.stage)
+            links.append(ChainLink(position, entry.content.id, entry.stage, previous))
+        return links
+
+    def _report(self, organization_id: str, error: Exception) -> None:
+        """Log a failure once, and again only when another kind of failure follows it."""
+        if self._known_trouble.get(organization_id) is not type(error):
+            self._known_trouble[organization_id] = type(error)
+            _log.error(
+                "audit_entries_not_sealed", organization_id=organization_id, error=type(error).__name__, exc_info=error
+            )
+
+
+async def read_chain_key(tx: Tx, sealer: Sealer) -> ChainKey | None:
+    """Return the key of the chain, to verify with; None before Core's first start.
+
+    Raises: kit.sealing.SealBroken if the key was sealed under another master key.
+    """
+    key = await instance_secrets.find(tx, sealer, _KEY_NAME)
+    return None if key is None else ChainKey(key)

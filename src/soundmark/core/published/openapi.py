@@ -1,0 +1,243 @@
+"""The OpenAPI 3.1 document of the public API."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+import soundmark
+from soundmark.core.edge.operations import PUBLIC
+from soundmark.core.hot.resolve import PROOF_HEADER_NAME, PROOF_VALUE
+from soundmark.core.published.catalogue import CATALOGUE
+from soundmark.core.published.examples import examples
+from soundmark.core.published.links import add_links
+from soundmark.kit.http.problem_documents import PROBLEM_TYPE
+from soundmark.kit.http.routes import ACCESS
+from soundmark.wire.audience_event import AudienceEvent
+from soundmark.wire.resolution import Resolution
+from soundmark.wire.shape import Wire
+
+_SCHEMA_REF: Final = "#/components/schemas/"
+_METHODS: Final = ("get", "post", "put", "patch", "delete")
+_DESCRIPTION: Final = """
+Organisations issue **XR Codes**: immutable, signed, revocable records of an intent, broadcast as sound. A receiver
+hears the frame, resolves its token here, and verifies the signed answer by itself.
+
+Tenant routes take `Authorization: Bearer …`; every failure is an RFC 9457 problem document whose `code` is stable.
+Bodies and query strings are closed: a member or parameter that is unknown or given twice is refused, never ignored.
+`HEAD` is answered wherever `GET` is, but not on the resolve route.
+"""
+_CREDENTIALS: Final = (
+    "A person's access token (JWT) from the identity provider, or a server key (`xak_…`). Without an identity provider "
+    "the operator token (`xop_…`), from the machine itself, stands for a person; `x-svc-access` says for each route "
+    "who may carry it out."
+)
+_LICENCE: Final = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
+# Generators make module names of tags, so these are spelled as on the wire; prose is British.
+_TAGS: Final = [
+    {"name": "Receivers", "description": "What whoever hears a Code asks. No credential, no account, no device id."},
+    {"name": "Caller", "description": "Who a credential stands for."},
+    {"name": "Organizations", "description": "Organisations, which are the tenants."},
+    {"name": "Projects", "description": "Parts of an organisation that Codes belong to."},
+    {"name": "Members", "description": "People and what they may do in an organisation."},
+    {"name": "Invitations", "description": "How people become members: by a secret for their e-mail address."},
+    {"name": "API keys", "description": "Credentials of servers: of one project, for what their scopes say."},
+    {"name": "Audit", "description": "What was done in an organisation, and the proof that it is all."},
+    {
+        "name": "Campaigns",
+        "description": "What Codes belong to: a schedule for issuing them, and one stop for them all.",
+    },
+    {"name": "Codes", "description": "Issue, read, revoke and render XR Codes."},
+    {"name": "Audience", "description": "Measure how often and by how many a Code is heard, and nobody in particular."},
+    {"name": "Usage", "description": "What an organisation has used of what it may."},
+    {"name": "Platform", "description": "What the administrators of the platform set while everything runs."},
+]
+_PROBLEM_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "RFC 9457 problem document.",
+    "required": ["type", "title", "status", "detail", "code", "request_id"],
+    "properties": {
+        "type": {"type": "string", "format": "uri", "description": "Where the code is explained."},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string", "description": "Stable; what a program goes by."},
+        "request_id": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "description": "Each refused member or parameter.",
+            "items": {
+                "type": "object",
+                "required": ["location", "pointer", "message"],
+                "properties": {
+                    "location": {"enum": ["body", "query", "path", "header"]},
+                    "pointer": {"type": "string", "description": "JSON Pointer (RFC 6901)."},
+                    "message": {"type": "string"},
+                },
+                "additionalProperties": False,
+            },
+        },
+    },
+    "additionalProperties": False,
+}
+
+
+def build_openapi(app: FastAPI, base_url: str) -> dict[str, Any]:
+    """The document of every public route, with every problem that each can answer and an example of each answer.
+
+    Source: API v1, "Versioning" 1; contract, section 1.
+    """
+    document = get_openapi(
+        title="Soundmark",
+        version=soundmark.__version__,
+        openapi_version="3.1.0",
+        description=_DESCRIPTION.strip(),
+        routes=app.routes,
+        tags=_TAGS,
+        license_info=_LICENCE,
+        servers=[{"url": base_url}],
+    )
+    components = document.setdefault("components", {}).setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        components.pop(name, None)
+    components["Problem"] = _PROBLEM_SCHEMA
+    document["components"]["securitySchemes"] = {
+        "bearer": {"type": "http", "scheme": "bearer", "description": _CREDENTIALS}
+    }
+    document["paths"]["/v1/resolve/{broadcast_token}"] = {"get": _resolve_operation(components)}
+    _add_shape(components, AudienceEvent)
+    document["paths"] = dict(sorted(document["paths"].items()))
+    shown = examples()
+    for path in document["paths"].values():
+        for method in _METHODS:
+            if method in path:
+                _complete(path[method], base_url, shown)
+    add_links(document["paths"])
+    return document
+
+
+def _complete(operation: dict[str, Any], base_url: str, shown: dict[str, Any]) -> None:
+    """Add what the operation's declaration implies: credential, problems, example."""
+    # The framework leaves out what is None; that no server key may do it is said all the same.
+    access = operation[ACCESS] = PUBLIC | operation[ACCESS]
+    operation["security"] = [] if access["public"] else [{"bearer": []}]
+    for parameter in operation.get("parameters", ()):
+        parameter["schema"] = _without_null(parameter["schema"])
+    responses = operation["responses"]
+    if "HTTPValidationError" in str(responses.get("422", {}).get("content")):
+        del responses["422"]["content"]
+    declared = {code for response in responses.values() for code in response.pop("x-problems", ())}
+    for code in sorted(declared | set(_implied(operation))):
+        _add_problem(responses, code, base_url)
+    if not responses.get("422", {"content": 1}).get("content"):
+        del responses["422"]
+    operation["responses"] = dict(sorted(responses.items()))
+    for status, response in operation["responses"].items():
+        content = response.get("content", {}).get("application/json")
+        if content is not None and status.startswith("2"):
+            identity = operation["operationId"]
+            content["example"] = shown[f"{identity} {status}" if f"{identity} {status}" in shown else identity]
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """State an optional parameter as it is on the wire: there or absent, and never null."""
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
+    if len(kinds) != 1:
+        return schema
+    stated: dict[str, Any] = {**kinds[0], **schema}
+    del stated["anyOf"]
+    return stated
+
+
+def _implied(operation: dict[str, Any]) -> Iterable[str]:
+    access = operation[ACCESS] = PUBLIC | operation[ACCESS]
+    yield from ("internal_error", "database_unavailable")
+    if not access["public"]:
+        yield from ("unauthenticated", "rate_limited")
+        yield from ("email_not_verified", "identity_provider_unavailable")
+        if access["key_scope"]:
+            yield "insufficient_scope"
+        elif "api_key" not in access["credentials"]:
+            yield "user_token_required"
+    if access["roles"]:
+        yield from ("organization_not_found", "forbidden")
+    if access["platform"]:
+        yield "platform_admin_required"
+    if access["mfa"]:
+        yield "mfa_required"
+    if "requestBody" in operation:
+        yield from ("malformed_json", "payload_too_large", "unsupported_media_type")
+    yield "validation_failed"  # Every query string is closed, also where nothing is asked for.
+
+
+def _add_problem(responses: dict[str, Any], code: str, base_url: str) -> None:
+    problem = CATALOGUE[code]
+    response = responses.setdefault(str(int(problem.kind)), {})
+    response["description"] = problem.kind.name.replace("_", " ").capitalize()
+    content = response.setdefault("content", {}).setdefault(
+        PROBLEM_TYPE, {"schema": {"$ref": _SCHEMA_REF + "Problem"}, "examples": {}}
+    )
+    example: dict[str, Any] = {
+        "type": f"{base_url}/problems/{code}",
+        "title": problem.title,
+        "status": int(problem.kind),
+        "detail": problem.title,
+        "code": code,
+        "request_id": "req_b25lLXJlcXVlc3QtZXhhbX",
+    }
+    if code == "validation_failed":
+        example["errors"] = [{"location": "body", "pointer": "/name", "message": "Field required"}]
+    content["examples"][code] = {"summary": problem.title, "value": example}
+
+
+def _add_shape(components: dict[str, Any], shape: type[Wire]) -> None:
+    """The shape of what a route reads or writes as bytes, which the framework does not know."""
+    schema = shape.model_json_schema(ref_template=_SCHEMA_REF + "{model}")
+    for name, part in schema.pop("$defs").items():
+        components.setdefault(name, part)
+    components[shape.__name__] = schema
+
+
+def _resolve_operation(components: dict[str, Any]) -> dict[str, Any]:
+    """The hot route, which stands in front of the framework and so declares itself."""
+    _add_shape(components, Resolution)
+    limit = {"schema": {"type": "string"}, "description": "draft-ietf-httpapi-ratelimit-headers"}
+    return {
+        ACCESS: PUBLIC,
+        "tags": ["Receivers"],
+        "operationId": "resolve",
+        "summary": "Resolve",
+        "description": (
+            "Resolve a token that was heard. Unknown, revoked and malformed tokens are answered alike. With the header "
+            "the answer carries a signed envelope, without which a receiver must not act."
+        ),
+        "parameters": [
+            {
+                "name": "broadcast_token",
+                "in": "path",
+                "required": True,
+                "description": "The token of the frame, without `XRC1:`.",
+                "schema": {"type": "string"},
+                "example": "brd_bm9yZGxpY2h0LWV4",
+            },
+            {
+                "name": PROOF_HEADER_NAME,
+                "in": "header",
+                "required": False,
+                "description": "Ask for the signed envelope.",
+                # Not `const`, for which some generators of clients know no optional header.
+                "schema": {"type": "string", "enum": [PROOF_VALUE.decode()]},
+            },
+        ],
+        "responses": {
+            "200": {
+                "description": "A verified intent.",
+                "headers": {"RateLimit": limit, "RateLimit-Policy": limit},
+                "content": {"application/json": {"schema": {"$ref": _SCHEMA_REF + "Resolution"}}},
+            },
+            "404": {"x-problems": ["code_unavailable"]},
+            "410": {"x-problems": ["code_expired"]},
+            "429": {"x-problems": ["rate_limited"]},
+        },
+    }

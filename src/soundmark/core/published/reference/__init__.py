@@ -1,0 +1,31 @@
+"""The pages for people: the API reference, made from the OpenAPI document, and what each problem means.
+
+Each page is one file that asks for nothing else: no script, no font, no picture from elsewhere.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from soundmark.core.published.reference.markup import json_text, prose
+from soundmark.core.published.reference.reading import read_reference
+
+_TEMPLATES: Final = Environment(
+    loader=PackageLoader(__name__),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.filters.update(prose=prose, json_text=json_text)
+
+
+def render_reference(openapi: Mapping[str, Any]) -> str:
+    """The HTML page of a whole OpenAPI 3.1 document, whose operations say in `x-svc-access` what they need."""
+    return _TEMPLATES.get_template("reference.html").render(reference=read_reference(openapi))
+
+
+def render_problem(code: str, title: str, status: int, kind_text: str) -> str:
+    """The HTML page of one problem: `title` is what a caller is told, `kind_text` explains it in a few sentences."""
+    return _TEMPLATES.get_template("problem.html").render(code=code, title=title, status=status, text=kind_text)

@@ -1,0 +1,89 @@
+"""What anybody may read: the contract, the human documents, and what each problem means."""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from soundmark.core.published.catalogue import CATALOGUE
+from soundmark.core.published.openapi import build_openapi
+from soundmark.core.published.reference import render_problem, render_reference
+from soundmark.core.published.schemas import published_schemas
+from soundmark.kit.http.document import Document
+from soundmark.kit.http.problems import NotFound, Problem
+
+_CACHED: Final = {"cache-control": "public, max-age=300"}
+_PAGE: Final = {
+    **_CACHED,
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+}
+
+
+def publication_routes(app: FastAPI, base_url: str) -> list[Route]:
+    """Return the routes of everything that is published, each document rendered and compressed once."""
+    openapi_text = openapi_document(app, base_url)
+    openapi = Document(openapi_text, "application/json", _CACHED)
+    reference = _page(render_reference(json.loads(openapi_text)))
+    schemas = {
+        name: Document(text, "application/schema+json", _CACHED) for name, text in schema_documents(base_url).items()
+    }
+    explained = {code: _explanation(problem) for code, problem in CATALOGUE.items()}
+
+    async def read_openapi(request: Request) -> Response:
+        return openapi.answer(request)
+
+    async def read_schema(request: Request) -> Response:
+        return _found(schemas, request.path_params["name"].removesuffix(".json")).answer(request)
+
+    async def read_docs(request: Request) -> Response:
+        return reference.answer(request)
+
+    async def read_problem(request: Request) -> Response:
+        return _found(explained, request.path_params["code"]).answer(request)
+
+    async def go_to_docs(_: Request) -> Response:
+        return RedirectResponse("/docs", HTTPStatus.TEMPORARY_REDIRECT)
+
+    return [
+        Route("/", go_to_docs),
+        Route("/openapi.json", read_openapi),
+        Route("/schemas/{name}", read_schema),
+        Route("/docs", read_docs),
+        Route("/problems/{code}", read_problem),
+    ]
+
+
+def _explanation(problem: type[Problem]) -> Document:
+    text = problem.__doc__ or problem.title
+    return _page(render_problem(problem.code, problem.title, int(problem.kind), text))
+
+
+def _page(html: str) -> Document:
+    return Document(html, "text/html; charset=utf-8", _PAGE)
+
+
+def _found(documents: Mapping[str, Document], name: str) -> Document:
+    if name not in documents:
+        raise NotFound
+    return documents[name]
+
+
+def openapi_document(app: FastAPI, base_url: str) -> str:
+    """The text of `/openapi.json` for the routes of `app`."""
+    return _text(build_openapi(app, base_url))
+
+
+def schema_documents(base_url: str) -> dict[str, str]:
+    """The text of each `/schemas/<name>.json`, by its name."""
+    return {name: _text(schema) for name, schema in published_schemas(base_url).items()}
+
+
+def _text(document: dict[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"

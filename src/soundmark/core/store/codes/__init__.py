@@ -1,0 +1,1 @@
+"""Tables of Codes, broadcasts, campaigns, issuance receipts and signing keys."""

@@ -1,0 +1,62 @@
+"""The table `broadcasts`: what is answered for a token."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from soundmark.kit.postgres.arrays import plain_array
+from soundmark.kit.postgres.transaction import Tx
+
+
+class Broadcast(NamedTuple):
+    """A token, and what was signed for it."""
+
+    token: str
+    payload: bytes
+    signature: bytes
+
+
+async def find_live(tx: Tx, tokens: Iterable[str]) -> dict[str, Broadcast]:
+    """Return the broadcasts of those tokens that exist and are not revoked, by token.
+
+    Every resolution runs this statement, whatever its token: a revoked Code takes the same path as one that never
+    existed, so no response time tells them apart. Only `core/hot` runs it. Any division of the tokens gives the same
+    rows, so several databases may each be asked for their own part.
+    """
+    rows = await tx.rows(
+        """
+        SELECT token, payload, signature
+          FROM broadcasts
+         WHERE token = ANY(%s::text[])
+           AND revoked_at IS NULL
+        """,
+        plain_array(tokens),
+    )
+    return {row[0]: Broadcast._make(row) for row in rows}
+
+
+async def find_many(tx: Tx, tokens: Sequence[str]) -> dict[str, Broadcast]:
+    """Return the broadcasts of those tokens that exist, revoked or not, by token."""
+    found = await tx.all(
+        Broadcast,
+        """
+        SELECT token, payload, signature
+          FROM broadcasts
+         WHERE token = ANY(%(tokens)s::text[])
+        """,
+        {"tokens": list(tokens)},
+    )
+    return {broadcast.token: broadcast for broadcast in found}
+
+
+async def update_revoked(tx: Tx, *, tokens: Sequence[str], now: datetime) -> None:
+    """Make the tokens of locked Codes unresolvable from the commit on. Lock order: docs/locks.md."""
+    await tx.run(
+        """
+        UPDATE broadcasts
+           SET revoked_at = %(now)s
+         WHERE token = ANY(%(tokens)s::text[])
+           AND revoked_at IS NULL
+        """,
+        {"tokens": list(tokens), "now": now},
+    )

@@ -1,0 +1,204 @@
+"""The table `codes`. What was signed for each Code is in `broadcasts`, and no statement reads both."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from soundmark.core.domain.codes.code import Code, ListedCode
+from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.kit.postgres.arrays import bytes_array, text_array, time_array
+from soundmark.kit.postgres.transaction import Tx
+
+
+async def insert(tx: Tx, issued: Sequence[Code]) -> None:
+    """Insert Codes of one organisation, issued at one moment under one key, and their broadcasts."""
+    first = issued[0]
+    await tx.run(
+        """
+        WITH fresh AS (
+            SELECT *
+              FROM unnest(%(xr_ids)s::text[], %(tokens)s::text[], %(project_ids)s::text[], %(campaign_ids)s::text[],
+                          %(issuers)s::text[], %(expire_at)s::timestamptz[], %(integration_ids)s::text[],
+                          %(payloads)s::bytea[], %(signatures)s::bytea[])
+                   AS fresh (xr_id, token, project_id, campaign_id, issuer, expires_at, integration_id, payload,
+                             signature)
+        ), audible AS (
+            INSERT INTO broadcasts (token, payload, signature)
+            SELECT token, payload, signature
+              FROM fresh
+        )
+        INSERT INTO codes (organization_id, xr_id, project_id, campaign_id, issuer, issued_at, expires_at,
+                           broadcast_token, audience_integration_id, key_id)
+        SELECT %(organization_id)s, xr_id, project_id, campaign_id, issuer, %(issued_at)s, expires_at, token,
+               integration_id, %(key_id)s
+          FROM fresh
+        """,
+        {
+            "organization_id": first.organization_id,
+            "issued_at": first.issued_at,
+            "key_id": first.key_id,
+            "xr_ids": text_array(code.xr_id for code in issued),
+            "tokens": text_array(code.broadcast_token for code in issued),
+            "project_ids": text_array(code.project_id for code in issued),
+            "campaign_ids": text_array(code.campaign_id for code in issued),
+            "issuers": text_array(code.issuer for code in issued),
+            "expire_at": time_array(code.expires_at for code in issued),
+            "integration_ids": text_array(code.audience_integration_id for code in issued),
+            "payloads": bytes_array(code.payload for code in issued),
+            "signatures": bytes_array(code.signature for code in issued),
+        },
+    )
+
+
+async def find(tx: Tx, scope: TenantScope, xr_id: str, *, project_id: str | None = None) -> ListedCode | None:
+    """Return one Code of the organisation; of `project_id`, if given, and of the only project the caller may reach."""
+    return await tx.one_or_none(
+        ListedCode,
+        """
+        SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
+               audience_integration_id, key_id, revoked_at
+          FROM codes
+         WHERE organization_id = %(organization_id)s
+           AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
+           AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
+           AND xr_id = %(xr_id)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "project_id": project_id,
+            "confined_to": scope.project_id,
+            "xr_id": xr_id,
+        },
+    )
+
+
+async def lock(tx: Tx, scope: TenantScope, xr_id: str) -> ListedCode | None:
+    """Lock one Code, and with it its broadcast, until the transaction ends. Lock order: docs/locks.md."""
+    return await tx.one_or_none(
+        ListedCode,
+        """
+        SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
+               audience_integration_id, key_id, revoked_at
+          FROM codes
+         WHERE organization_id = %(organization_id)s
+           AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
+           AND xr_id = %(xr_id)s
+           FOR NO KEY UPDATE
+        """,
+        {"organization_id": scope.organization_id, "confined_to": scope.project_id, "xr_id": xr_id},
+    )
+
+
+async def find_many(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[ListedCode]:
+    """Return those of the Codes that one project has, in no order."""
+    return await tx.all(
+        ListedCode,
+        """
+        SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
+               audience_integration_id, key_id, revoked_at
+          FROM codes
+         WHERE organization_id = %(organization_id)s
+           AND project_id = %(project_id)s
+           AND xr_id = ANY(%(xr_ids)s::text[])
+        """,
+        {"organization_id": scope.organization_id, "project_id": project_id, "xr_ids": list(xr_ids)},
+    )
+
+
+async def lock_many(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[ListedCode]:
+    """Lock those of the Codes that one project has, and with them their broadcasts, until the transaction ends.
+
+    They are locked in the order of their ids, so that two selections that overlap never deadlock: docs/locks.md.
+    """
+    return await tx.all(
+        ListedCode,
+        """
+        SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
+               audience_integration_id, key_id, revoked_at
+          FROM codes
+         WHERE organization_id = %(organization_id)s
+           AND project_id = %(project_id)s
+           AND xr_id = ANY(%(xr_ids)s::text[])
+         ORDER BY xr_id
+           FOR NO KEY UPDATE
+        """,
+        {"organization_id": scope.organization_id, "project_id": project_id, "xr_ids": list(xr_ids)},
+    )
+
+
+async def update_revoked(tx: Tx, scope: TenantScope, xr_ids: Sequence[str], *, now: datetime) -> None:
+    """Mark locked Codes revoked."""
+    await tx.run(
+        """
+        UPDATE codes
+           SET revoked_at = %(now)s
+         WHERE organization_id = %(organization_id)s
+           AND xr_id = ANY(%(xr_ids)s::text[])
+           AND revoked_at IS NULL
+        """,
+        {"organization_id": scope.organization_id, "xr_ids": list(xr_ids), "now": now},
+    )
+
+
+async def lock_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> int:
+    """Lock every Code of a campaign that is active at `now`, by id, until the transaction ends; return their number.
+
+    It locks their broadcasts too: every change of a broadcast first locks its Code. Lock order: docs/locks.md.
+    """
+    count: int = await tx.value(
+        """
+        SELECT count(*)
+          FROM (SELECT
+                  FROM codes
+                 WHERE organization_id = %(organization_id)s
+                   AND campaign_id = %(campaign_id)s
+                   AND revoked_at IS NULL
+                   AND expires_at > %(now)s
+                 ORDER BY xr_id
+                   FOR NO KEY UPDATE) AS held
+        """,
+        {"organization_id": scope.organization_id, "campaign_id": campaign_id, "now": now},
+    )
+    return count
+
+
+async def update_revoked_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> int:
+    """Mark every Code of a campaign that is active at `now`, and its broadcast, revoked; return their number.
+
+    `lock_in_campaign` locked them. There may be a hundred thousand, so their tokens never leave the server.
+    """
+    count: int = await tx.value(
+        """
+        WITH revoked AS (
+            UPDATE codes
+               SET revoked_at = %(now)s
+             WHERE organization_id = %(organization_id)s
+               AND campaign_id = %(campaign_id)s
+               AND revoked_at IS NULL
+               AND expires_at > %(now)s
+            RETURNING broadcast_token
+        ), silenced AS (
+            UPDATE broadcasts
+               SET revoked_at = %(now)s
+              FROM revoked
+             WHERE broadcasts.token = revoked.broadcast_token
+        )
+        SELECT count(*) FROM revoked
+        """,
+        {"organization_id": scope.organization_id, "campaign_id": campaign_id, "now": now},
+    )
+    return count
+
+
+async def find_unexpired_signed_by(tx: Tx, key_id: str, *, now: datetime) -> str | None:
+    """Return the id of some Code, of any organisation, that this key signed and that is unexpired at `now`."""
+    xr_id: str | None = await tx.value(
+        """
+        SELECT xr_id
+          FROM codes
+         WHERE key_id = %(key_id)s
+           AND expires_at > %(now)s
+         LIMIT 1
+        """,
+        {"key_id": key_id, "now": now},
+    )
+    return xr_id

@@ -1,0 +1,1 @@
+"""Tables of platform settings, and every sealed column."""

@@ -1,0 +1,1 @@
+"""Tables of organisations, projects, members, keys and the audit log."""

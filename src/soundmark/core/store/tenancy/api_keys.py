@@ -1,0 +1,174 @@
+"""The tables `api_keys` and `api_key_digests`."""
+
+from datetime import datetime
+
+from soundmark.core.domain.tenancy.api_key import ApiKey
+from soundmark.core.domain.tenancy.scope import ServerKey, TenantScope
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.paging import Position
+
+
+async def find_by_digest(db: Database, digest: bytes) -> ApiKey | None:
+    """Return the key whose secret has this digest, in any state, in a transaction of its own."""
+    return await db.one_or_none(
+        ApiKey,
+        """
+        SELECT id, organization_id, project_id, scopes, created_at, expires_at, last_used_at, secret_rotated_at,
+               revoked_at
+          FROM api_key_of_credential(%(digest)s)
+        """,
+        {"digest": digest},
+    )
+
+
+async def update_last_used(tx: Tx, key: ServerKey, *, now: datetime, used_before: datetime) -> None:
+    """Note that an active key is used, unless that was noted after `used_before`."""
+    await tx.run(
+        """
+        UPDATE api_keys
+           SET last_used_at = %(now)s
+         WHERE organization_id = %(organization_id)s
+           AND id = %(key_id)s
+           AND revoked_at IS NULL
+           AND expires_at > %(now)s
+           AND (last_used_at IS NULL OR last_used_at <= %(used_before)s)
+        """,
+        {"organization_id": key.organization_id, "key_id": key.id, "now": now, "used_before": used_before},
+    )
+
+
+async def hold(tx: Tx, key: ServerKey) -> bool:
+    """Keep a key and its secret as they are until the transaction ends; return False if either is gone already.
+
+    A transaction that revokes the key or replaces its secret waits for this one, or has committed and is seen. Noting
+    the key's use does not wait. Both rows are held: a wait for one of them alone would read the other as it was
+    before. Lock order: docs/locks.md.
+    """
+    found = await tx.value(
+        """
+        SELECT true
+          FROM api_keys k
+          JOIN api_key_digests d ON d.organization_id = k.organization_id AND d.api_key_id = k.id
+         WHERE k.organization_id = %(organization_id)s
+           AND k.id = %(key_id)s
+           AND k.revoked_at IS NULL
+           AND d.digest = %(digest)s
+           FOR KEY SHARE
+        """,
+        {"organization_id": key.organization_id, "key_id": key.id, "digest": key.digest},
+    )
+    return found is not None
+
+
+async def insert(tx: Tx, scope: TenantScope, key: ApiKey) -> None:
+    """Insert a key; `insert_digest` makes it usable."""
+    await tx.run(
+        """
+        INSERT INTO api_keys (organization_id, id, project_id, scopes, created_at, expires_at)
+        VALUES (%(organization_id)s, %(key_id)s, %(project_id)s, %(scopes)s, %(created_at)s, %(expires_at)s)
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "key_id": key.id,
+            "project_id": key.project_id,
+            "scopes": list(key.scopes),
+            "created_at": key.created_at,
+            "expires_at": key.expires_at,
+        },
+    )
+
+
+async def insert_digest(tx: Tx, scope: TenantScope, key_id: str, *, digest: bytes) -> None:
+    """Insert the digest of a new key's secret."""
+    await tx.run(
+        """
+        INSERT INTO api_key_digests (digest, organization_id, api_key_id)
+        VALUES (%(digest)s, %(organization_id)s, %(key_id)s)
+        """,
+        {"organization_id": scope.organization_id, "key_id": key_id, "digest": digest},
+    )
+
+
+async def update_digest(tx: Tx, scope: TenantScope, key_id: str, *, digest: bytes) -> None:
+    """Replace the digest of a key's secret: from the commit on, only the new secret works."""
+    touched = await tx.run(
+        """
+        UPDATE api_key_digests
+           SET digest = %(digest)s
+         WHERE organization_id = %(organization_id)s
+           AND api_key_id = %(key_id)s
+        """,
+        {"organization_id": scope.organization_id, "key_id": key_id, "digest": digest},
+    )
+    assert touched == 1, "every key has one digest"
+
+
+async def update_secret_rotated(tx: Tx, scope: TenantScope, key_id: str, *, now: datetime) -> None:
+    """Note when a key's secret was replaced."""
+    await tx.run(
+        """
+        UPDATE api_keys
+           SET secret_rotated_at = %(now)s
+         WHERE organization_id = %(organization_id)s
+           AND id = %(key_id)s
+        """,
+        {"organization_id": scope.organization_id, "key_id": key_id, "now": now},
+    )
+
+
+async def lock(tx: Tx, scope: TenantScope, key_id: str) -> ApiKey | None:
+    """Lock one key until the transaction ends, also against requests that use it. Lock order: docs/locks.md."""
+    return await tx.one_or_none(
+        ApiKey,
+        """
+        SELECT id, organization_id, project_id, scopes, created_at, expires_at, last_used_at, secret_rotated_at,
+               revoked_at
+          FROM api_keys
+         WHERE organization_id = %(organization_id)s
+           AND id = %(key_id)s
+           FOR UPDATE
+        """,
+        {"organization_id": scope.organization_id, "key_id": key_id},
+    )
+
+
+async def update_revoked(tx: Tx, scope: TenantScope, key_id: str, *, now: datetime) -> None:
+    """Mark one key revoked."""
+    await tx.run(
+        """
+        UPDATE api_keys
+           SET revoked_at = %(now)s
+         WHERE organization_id = %(organization_id)s
+           AND id = %(key_id)s
+           AND revoked_at IS NULL
+        """,
+        {"organization_id": scope.organization_id, "key_id": key_id, "now": now},
+    )
+
+
+async def list_newest_first(
+    tx: Tx, scope: TenantScope, *, project_id: str | None, before: Position | None, limit: int
+) -> list[ApiKey]:
+    """Return up to `limit` keys of the organisation, or of one of its projects, newest first."""
+    return await tx.all(
+        ApiKey,
+        """
+        SELECT id, organization_id, project_id, scopes, created_at, expires_at, last_used_at, secret_rotated_at,
+               revoked_at
+          FROM api_keys
+         WHERE organization_id = %(organization_id)s
+           AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
+           AND (%(before_at)s::timestamptz IS NULL
+                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
+         ORDER BY created_at DESC, id DESC
+         LIMIT %(limit)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "project_id": project_id,
+            "before_at": before and before.created_at,
+            "before_id": before and before.id,
+            "limit": limit,
+        },
+    )

@@ -1,0 +1,224 @@
+"""The tables `invitations` and `invitation_digests`."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from soundmark.core.domain.tenancy.invitation import Delivery, Invitation
+from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.paging import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """The organisation and the id of an invitation."""
+
+    organization_id: str
+    invitation_id: str
+
+
+async def insert(
+    tx: Tx, scope: TenantScope, invitation: Invitation, *, digest: bytes, sealed_secret: bytes | None
+) -> None:
+    """Insert an invitation, and the digest by which its secret finds it without an organisation."""
+    await tx.run(
+        """
+        WITH invitation AS (
+            INSERT INTO invitations
+                   (organization_id, id, email, role, created_at, expires_at, delivery_status, delivery_due_at,
+                    sealed_secret)
+            VALUES (%(organization_id)s, %(id)s, %(email)s, %(role)s, %(created_at)s, %(expires_at)s,
+                    %(delivery_status)s,
+                    CASE WHEN %(sealed_secret)s::bytea IS NULL THEN NULL ELSE %(created_at)s::timestamptz END,
+                    %(sealed_secret)s)
+        )
+        INSERT INTO invitation_digests (digest, organization_id, invitation_id)
+        VALUES (%(digest)s, %(organization_id)s, %(id)s)
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "id": invitation.id,
+            "email": invitation.email,
+            "role": invitation.role,
+            "created_at": invitation.created_at,
+            "expires_at": invitation.expires_at,
+            "delivery_status": invitation.delivery_status,
+            "sealed_secret": sealed_secret,
+            "digest": digest,
+        },
+    )
+
+
+async def find_by_digest(tx: Tx, digest: bytes) -> Whereabouts | None:
+    """Return where the invitation is whose secret has this digest."""
+    return await tx.one_or_none(
+        Whereabouts,
+        """
+        SELECT organization_id, invitation_id
+          FROM invitation_digests
+         WHERE digest = %(digest)s
+        """,
+        {"digest": digest},
+    )
+
+
+async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | None, limit: int) -> list[Invitation]:
+    """Return up to `limit` invitations of the organisation, newest first."""
+    return await tx.all(
+        Invitation,
+        """
+        SELECT id, organization_id, email, role, created_at, expires_at, accepted_at, revoked_at, delivery_status
+          FROM invitations
+         WHERE organization_id = %(organization_id)s
+           AND (%(before_at)s::timestamptz IS NULL
+                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
+         ORDER BY created_at DESC, id DESC
+         LIMIT %(limit)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "before_at": before and before.created_at,
+            "before_id": before and before.id,
+            "limit": limit,
+        },
+    )
+
+
+async def lock(tx: Tx, *, organization_id: str, invitation_id: str) -> Invitation | None:
+    """Lock one invitation of the organisation until the transaction ends.
+
+    Lock order: docs/locks.md.
+    """
+    return await tx.one_or_none(
+        Invitation,
+        """
+        SELECT id, organization_id, email, role, created_at, expires_at, accepted_at, revoked_at, delivery_status
+          FROM invitations
+         WHERE organization_id = %(organization_id)s
+           AND id = %(invitation_id)s
+           FOR NO KEY UPDATE
+        """,
+        {"organization_id": organization_id, "invitation_id": invitation_id},
+    )
+
+
+async def update_accepted(tx: Tx, invitation: Invitation, *, now: datetime) -> None:
+    """Mark an invitation accepted, and cancel its mail if that is not sent yet."""
+    await tx.run(
+        """
+        UPDATE invitations
+           SET accepted_at = %(now)s,
+               delivery_status = CASE WHEN sealed_secret IS NULL THEN delivery_status ELSE 'cancelled' END,
+               delivery_due_at = NULL,
+               sealed_secret = NULL
+         WHERE organization_id = %(organization_id)s
+           AND id = %(invitation_id)s
+        """,
+        {"organization_id": invitation.organization_id, "invitation_id": invitation.id, "now": now},
+    )
+
+
+async def update_revoked(tx: Tx, scope: TenantScope, invitation_id: str, *, now: datetime) -> Invitation:
+    """Mark a locked invitation revoked, and cancel its mail if that is not sent yet; return it as it is now."""
+    revoked = await tx.one_or_none(
+        Invitation,
+        """
+        UPDATE invitations
+           SET revoked_at = %(now)s,
+               delivery_status = CASE WHEN sealed_secret IS NULL THEN delivery_status ELSE 'cancelled' END,
+               delivery_due_at = NULL,
+               sealed_secret = NULL
+         WHERE organization_id = %(organization_id)s
+           AND id = %(invitation_id)s
+        RETURNING id, organization_id, email, role, created_at, expires_at, accepted_at, revoked_at, delivery_status
+        """,
+        {"organization_id": scope.organization_id, "invitation_id": invitation_id, "now": now},
+    )
+    assert revoked is not None, "a locked row exists"
+    return revoked
+
+
+async def lock_delivery(tx: Tx, *, organization_id: str, invitation_id: str) -> Delivery | None:
+    """Lock the delivery of one invitation until the transaction ends.
+
+    Lock order: docs/locks.md.
+    """
+    return await tx.one_or_none(
+        Delivery,
+        """
+        SELECT i.id AS invitation_id, i.organization_id, o.name AS organization_name,
+               o.deletion_requested_at IS NOT NULL AS is_organization_closing, i.email, i.role, i.created_at,
+               i.expires_at, i.delivery_status AS status, i.delivery_attempts AS attempts,
+               i.delivery_due_at AS due_at, i.sealed_secret
+          FROM invitations i
+          JOIN organizations o ON o.id = i.organization_id
+         WHERE i.organization_id = %(organization_id)s
+           AND i.id = %(invitation_id)s
+           FOR NO KEY UPDATE OF i
+        """,
+        {"organization_id": organization_id, "invitation_id": invitation_id},
+    )
+
+
+async def update_sending(tx: Tx, delivery: Delivery, *, due_at: datetime) -> None:
+    """Note that a locked delivery is attempted, and when the next attempt may begin if this one never ends."""
+    await tx.run(
+        """
+        UPDATE invitations
+           SET delivery_status = 'processing',
+               delivery_attempts = delivery_attempts + 1,
+               delivery_due_at = %(due_at)s
+         WHERE organization_id = %(organization_id)s
+           AND id = %(invitation_id)s
+        """,
+        {"organization_id": delivery.organization_id, "invitation_id": delivery.invitation_id, "due_at": due_at},
+    )
+
+
+async def update_waiting(tx: Tx, delivery: Delivery, *, attempt: int, due_at: datetime) -> bool:
+    """Note that an attempt failed, and when the next may begin; return False if it is not the current attempt."""
+    return (
+        await tx.run(
+            """
+            UPDATE invitations
+               SET delivery_status = 'pending',
+                   delivery_due_at = %(due_at)s
+             WHERE organization_id = %(organization_id)s
+               AND id = %(invitation_id)s
+               AND delivery_status = 'processing'
+               AND delivery_attempts = %(attempt)s
+            """,
+            {
+                "organization_id": delivery.organization_id,
+                "invitation_id": delivery.invitation_id,
+                "attempt": attempt,
+                "due_at": due_at,
+            },
+        )
+        == 1
+    )
+
+
+async def update_delivered(tx: Tx, delivery: Delivery, *, attempt: int, status: str) -> bool:
+    """Note how an attempt ended the delivery, and delete the secret; return False if it is not the current attempt."""
+    return (
+        await tx.run(
+            """
+            UPDATE invitations
+               SET delivery_status = %(status)s,
+                   delivery_due_at = NULL,
+                   sealed_secret = NULL
+             WHERE organization_id = %(organization_id)s
+               AND id = %(invitation_id)s
+               AND delivery_status IN ('pending', 'processing')
+               AND delivery_attempts = %(attempt)s
+            """,
+            {
+                "organization_id": delivery.organization_id,
+                "invitation_id": delivery.invitation_id,
+                "attempt": attempt,
+                "status": status,
+            },
+        )
+        == 1
+    )

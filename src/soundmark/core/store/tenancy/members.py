@@ -1,0 +1,208 @@
+"""The table `members`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from soundmark.core.domain.tenancy.member import Member
+from soundmark.core.domain.tenancy.scope import Role, TenantScope
+from soundmark.kit.postgres.arrays import text_array
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.paging import Position
+
+# Kinds of advisory locks: docs/locks.md.
+_ROLES_LOCK: Final = 1
+_OWNED_LOCK: Final = 4
+
+
+async def insert(  # noqa: PLR0913 - one argument for each column
+    tx: Tx, *, organization_id: str, subject_id: str, email: str, role: Role, now: datetime
+) -> None:
+    """Insert a member."""
+    await tx.run(
+        """
+        INSERT INTO members (organization_id, subject_id, email, role, created_at)
+        VALUES (%(organization_id)s, %(subject_id)s, %(email)s, %(role)s, %(now)s)
+        """,
+        {"organization_id": organization_id, "subject_id": subject_id, "email": email, "role": role, "now": now},
+    )
+
+
+async def insert_if_new(  # noqa: PLR0913 - one argument for each column
+    tx: Tx, *, organization_id: str, subject_id: str, email: str, role: Role, now: datetime
+) -> bool:
+    """Insert a member; return False, and change nothing, if the person is one already."""
+    touched = await tx.run(
+        """
+        INSERT INTO members (organization_id, subject_id, email, role, created_at)
+        VALUES (%(organization_id)s, %(subject_id)s, %(email)s, %(role)s, %(now)s)
+        ON CONFLICT ON CONSTRAINT members_pkey DO NOTHING
+        """,
+        {"organization_id": organization_id, "subject_id": subject_id, "email": email, "role": role, "now": now},
+    )
+    return touched == 1
+
+
+async def find_roles(db: Database, asked: Sequence[tuple[str, str]]) -> list[Role | None]:
+    """Return the role for each pair of an organisation and a person, in the order given.
+
+    It is None for a person who is no member, and for an organisation that does not exist. Each request asks for one,
+    so this takes one round trip, in a transaction of its own.
+    """
+    found = await db.all(
+        _Found,
+        """
+        SELECT found.role
+          FROM unnest(%(organization_ids)s::text[], %(subject_ids)s::text[])
+               WITH ORDINALITY AS asked (organization_id, subject_id, place)
+               LEFT JOIN LATERAL role_of_member(asked.organization_id, asked.subject_id) AS found (role) ON true
+         ORDER BY asked.place
+        """,
+        {
+            "organization_ids": text_array(organization_id for organization_id, _ in asked),
+            "subject_ids": text_array(subject_id for _, subject_id in asked),
+        },
+    )
+    return [row.role for row in found]
+
+
+async def hold_role(tx: Tx, scope: TenantScope, subject_id: str) -> Role | None:
+    """Return the role of one member, and keep it as it is until the transaction ends; None if there is no member.
+
+    Lock order: docs/locks.md.
+    """
+    role: Role | None = await tx.value(
+        """
+        SELECT role
+          FROM members
+         WHERE organization_id = %(organization_id)s
+           AND subject_id = %(subject_id)s
+           FOR SHARE
+        """,
+        {"organization_id": scope.organization_id, "subject_id": subject_id},
+    )
+    return role
+
+
+async def lock_roles(tx: Tx, scope: TenantScope) -> None:
+    """Keep everybody else from changing or removing members of the organisation until the transaction ends.
+
+    Two members who change each other would otherwise each hold their own row and wait for the other's, and two owners
+    who leave would each count the other. Lock order: docs/locks.md.
+    """
+    await tx.run(
+        "SELECT pg_advisory_xact_lock(%(kind)s, hashtext(%(organization_id)s))",
+        {"kind": _ROLES_LOCK, "organization_id": scope.organization_id},
+    )
+
+
+async def lock_owned(tx: Tx, subject_id: str) -> None:
+    """Keep everybody else from making this person an owner until the transaction ends. Lock order: docs/locks.md."""
+    await tx.run(
+        "SELECT pg_advisory_xact_lock(%(kind)s, hashtext(%(subject_id)s))",
+        {"kind": _OWNED_LOCK, "subject_id": subject_id},
+    )
+
+
+async def count_owned(tx: Tx, subject_id: str) -> int:
+    """Return how many organisations a person owns; the transaction must have begun with them as its `subject`."""
+    count: int = await tx.value(
+        """
+        SELECT count(*)
+          FROM members
+         WHERE subject_id = %(subject_id)s
+           AND role = 'owner'
+        """,
+        {"subject_id": subject_id},
+    )
+    return count
+
+
+async def lock(tx: Tx, scope: TenantScope, subject_id: str) -> Member | None:
+    """Lock one member until the transaction ends. Lock order: docs/locks.md."""
+    return await tx.one_or_none(
+        Member,
+        """
+        SELECT subject_id, email, role, created_at
+          FROM members
+         WHERE organization_id = %(organization_id)s
+           AND subject_id = %(subject_id)s
+           FOR NO KEY UPDATE
+        """,
+        {"organization_id": scope.organization_id, "subject_id": subject_id},
+    )
+
+
+async def hold_owner_beside(tx: Tx, scope: TenantScope, subject_id: str) -> bool:
+    """Keep the organisation's other owners as they are until the transaction ends; return False if there are none.
+
+    Lock order: docs/locks.md.
+    """
+    found = await tx.all(
+        Member,
+        """
+        SELECT subject_id, email, role, created_at
+          FROM members
+         WHERE organization_id = %(organization_id)s
+           AND subject_id <> %(subject_id)s
+           AND role = 'owner'
+         ORDER BY subject_id
+           FOR SHARE
+        """,
+        {"organization_id": scope.organization_id, "subject_id": subject_id},
+    )
+    return bool(found)
+
+
+async def update_role(tx: Tx, scope: TenantScope, subject_id: str, *, role: Role) -> None:
+    """Set the role of one member."""
+    await tx.run(
+        """
+        UPDATE members
+           SET role = %(role)s
+         WHERE organization_id = %(organization_id)s
+           AND subject_id = %(subject_id)s
+        """,
+        {"organization_id": scope.organization_id, "subject_id": subject_id, "role": role},
+    )
+
+
+async def delete(tx: Tx, scope: TenantScope, subject_id: str) -> None:
+    """Delete one member."""
+    await tx.run(
+        """
+        DELETE FROM members
+         WHERE organization_id = %(organization_id)s
+           AND subject_id = %(subject_id)s
+        """,
+        {"organization_id": scope.organization_id, "subject_id": subject_id},
+    )
+
+
+async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | None, limit: int) -> list[Member]:
+    """Return up to `limit` members of the organisation, newest first, and by descending subject within one moment."""
+    return await tx.all(
+        Member,
+        """
+        SELECT subject_id, email, role, created_at
+          FROM members
+         WHERE organization_id = %(organization_id)s
+           AND (%(before_at)s::timestamptz IS NULL
+                OR (created_at, subject_id) < (%(before_at)s::timestamptz, %(before_id)s::text))
+         ORDER BY created_at DESC, subject_id DESC
+         LIMIT %(limit)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "before_at": before and before.created_at,
+            "before_id": before and before.id,
+            "limit": limit,
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    role: Role | None

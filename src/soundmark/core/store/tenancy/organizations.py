@@ -1,0 +1,75 @@
+"""The table `organizations`."""
+
+from datetime import datetime
+
+from soundmark.core.domain.tenancy.organization import Organization
+from soundmark.core.domain.tenancy.scope import Role, TenantScope
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.paging import Position
+
+
+async def insert(tx: Tx, *, organization_id: str, name: str, now: datetime) -> None:
+    """Insert an organisation."""
+    await tx.run(
+        """
+        INSERT INTO organizations (id, name, created_at)
+        VALUES (%(organization_id)s, %(name)s, %(now)s)
+        """,
+        {"organization_id": organization_id, "name": name, "now": now},
+    )
+
+
+async def update_name(tx: Tx, scope: TenantScope, *, name: str, role: Role) -> Organization:
+    """Set the organisation's name; return the organisation as a caller with `role` sees it."""
+    renamed = await tx.one_or_none(
+        Organization,
+        """
+        UPDATE organizations
+           SET name = %(name)s
+         WHERE id = %(organization_id)s
+        RETURNING id, name, %(role)s::text AS role, created_at, deletion_requested_at
+        """,
+        {"organization_id": scope.organization_id, "name": name, "role": role},
+    )
+    assert renamed is not None, "an organisation with a held member exists"
+    return renamed
+
+
+async def hold_open(tx: Tx, organization_id: str) -> bool:
+    """Keep an organisation open until the transaction ends; return False if it is missing or being deleted.
+
+    Lock order: docs/locks.md.
+    """
+    # The state is judged on the row that the lock was granted for, not on the one that was waited for.
+    found = await tx.value(
+        """
+        SELECT deletion_requested_at IS NULL
+          FROM organizations
+         WHERE id = %(organization_id)s
+           FOR SHARE
+        """,
+        {"organization_id": organization_id},
+    )
+    return bool(found)
+
+
+async def list_of_subject(db: Database, *, subject_id: str, before: Position | None, limit: int) -> list[Organization]:
+    """Return up to `limit` organisations that one person belongs to, newest first, in a transaction of its own."""
+    return await db.all(
+        Organization,
+        """
+        SELECT id, name, role, created_at, deletion_requested_at
+          FROM organizations_of_member(%(subject_id)s)
+         WHERE %(before_at)s::timestamptz IS NULL
+            OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text)
+         ORDER BY created_at DESC, id DESC
+         LIMIT %(limit)s
+        """,
+        {
+            "subject_id": subject_id,
+            "before_at": before and before.created_at,
+            "before_id": before and before.id,
+            "limit": limit,
+        },
+    )

@@ -1,0 +1,159 @@
+"""The table `projects`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import psycopg
+
+from soundmark.core.domain.tenancy.organization import Project
+from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.problems import ProjectNameConflict
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.paging import Position
+
+_NAMES_LOCK: Final = 2  # Kind of advisory lock: docs/locks.md.
+
+
+async def insert(tx: Tx, scope: TenantScope, *, project_id: str, name: str, now: datetime) -> None:
+    """Insert a project.
+
+    Raises: ProjectNameConflict.
+    """
+    try:
+        await tx.run(
+            """
+            INSERT INTO projects (organization_id, id, name, created_at)
+            VALUES (%(organization_id)s, %(project_id)s, %(name)s, %(now)s)
+            """,
+            {"organization_id": scope.organization_id, "project_id": project_id, "name": name, "now": now},
+        )
+    except psycopg.errors.UniqueViolation as error:
+        if error.diag.constraint_name == "projects_name_key":
+            raise ProjectNameConflict from None
+        raise
+
+
+async def lock_names(tx: Tx, scope: TenantScope) -> None:
+    """Keep everybody else from renaming the organisation's projects until the transaction ends.
+
+    Two transactions that swap names would otherwise wait for each other. Lock order: docs/locks.md.
+    """
+    await tx.run(
+        "SELECT pg_advisory_xact_lock(%(kind)s, hashtext(%(organization_id)s))",
+        {"kind": _NAMES_LOCK, "organization_id": scope.organization_id},
+    )
+
+
+async def update_name(tx: Tx, scope: TenantScope, project_id: str, *, name: str) -> Project | None:
+    """Set a project's name, and return the project.
+
+    Raises: ProjectNameConflict.
+    """
+    try:
+        return await tx.one_or_none(
+            Project,
+            """
+            UPDATE projects
+               SET name = %(name)s
+             WHERE organization_id = %(organization_id)s
+               AND id = %(project_id)s
+            RETURNING id, organization_id, name, created_at, deletion_requested_at
+            """,
+            {"organization_id": scope.organization_id, "project_id": project_id, "name": name},
+        )
+    except psycopg.errors.UniqueViolation as error:
+        if error.diag.constraint_name == "projects_name_key":
+            raise ProjectNameConflict from None
+        raise
+
+
+async def find(tx: Tx, scope: TenantScope, project_id: str) -> Project | None:
+    """Return one project of the caller's organisation."""
+    return await find_in_organization(tx, scope.organization_id, project_id)
+
+
+async def find_in_organization(tx: Tx, organization_id: str, project_id: str) -> Project | None:
+    """Return one project of an organisation; for an operator, who has no scope."""
+    return await tx.one_or_none(
+        Project,
+        """
+        SELECT id, organization_id, name, created_at, deletion_requested_at
+          FROM projects
+         WHERE organization_id = %(organization_id)s
+           AND id = %(project_id)s
+        """,
+        {"organization_id": organization_id, "project_id": project_id},
+    )
+
+
+async def hold(tx: Tx, scope: TenantScope, project_id: str) -> bool:
+    """Keep a project from being deleted until the transaction ends; return False if the organisation has none such.
+
+    Lock order: docs/locks.md.
+    """
+    return bool(await hold_many(tx, scope.organization_id, [project_id]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    id: str
+
+
+async def hold_many(tx: Tx, organization_id: str, project_ids: Sequence[str]) -> set[str]:
+    """Do the same as `hold` for several projects, in the order of their ids; return the ids of those that exist."""
+    held = await tx.all(
+        _Held,
+        """
+        SELECT id
+          FROM projects
+         WHERE organization_id = %(organization_id)s
+           AND id = ANY(%(project_ids)s::text[])
+         ORDER BY id
+           FOR KEY SHARE
+        """,
+        {"organization_id": organization_id, "project_ids": list(project_ids)},
+    )
+    return {project.id for project in held}
+
+
+async def hold_open(tx: Tx, scope: TenantScope, project_id: str) -> bool | None:
+    """Keep a project open until the transaction ends; return False if it is being deleted, None if it is missing.
+
+    Lock order: docs/locks.md.
+    """
+    # The state is judged on the row that the lock was granted for, not on the one that was waited for.
+    is_open: bool | None = await tx.value(
+        """
+        SELECT deletion_requested_at IS NULL
+          FROM projects
+         WHERE organization_id = %(organization_id)s
+           AND id = %(project_id)s
+           FOR SHARE
+        """,
+        {"organization_id": scope.organization_id, "project_id": project_id},
+    )
+    return is_open
+
+
+async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | None, limit: int) -> list[Project]:
+    """Return up to `limit` projects of the organisation, newest first."""
+    return await tx.all(
+        Project,
+        """
+        SELECT id, organization_id, name, created_at, deletion_requested_at
+          FROM projects
+         WHERE organization_id = %(organization_id)s
+           AND (%(before_at)s::timestamptz IS NULL
+                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
+         ORDER BY created_at DESC, id DESC
+         LIMIT %(limit)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "before_at": before and before.created_at,
+            "before_id": before and before.id,
+            "limit": limit,
+        },
+    )

@@ -1,0 +1,60 @@
+"""Where a cluster lives: in the data dir, unless the user that PostgreSQL runs as cannot get there."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from soundmark.embedded.installation import SYSTEM_DIRECTORY, make_system_directory
+from soundmark.operating_system.files import write_private
+from soundmark.operating_system.os_user import OsUser, can_enter, owner_of, unprivileged_user
+
+# Names the folder of a cluster that lives elsewhere; once written, it stays the place.
+NOTE: Final = "postgresql.location"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The folder of a cluster and whom it belongs to; `elsewhere` when it is not in the data dir."""
+
+    path: Path
+    user: OsUser | None
+    elsewhere: bool
+
+
+def find_home(data_dir: Path) -> Home:
+    """Where the cluster of `data_dir` lives, or will; makes and changes nothing but the user, when there is none."""
+    note, inside = data_dir / NOTE, data_dir / "postgresql"
+    if note.exists():
+        return _home(Path(note.read_text(encoding="utf-8").strip()), elsewhere=True)
+    if inside.exists():
+        return _home(inside, elsewhere=False)
+    user = unprivileged_user()
+    if can_enter(user, data_dir):
+        return Home(inside, user, elsewhere=False)
+    digest = hashlib.sha256(os.fsencode(data_dir.absolute())).hexdigest()[:16]
+    return _home(SYSTEM_DIRECTORY / f"cluster-{digest}", elsewhere=True)
+
+
+def make_home(home: Home, data_dir: Path) -> None:
+    """Make the folder, for its user alone, and leave a note of it in the data dir when it is elsewhere."""
+    if home.elsewhere:
+        make_system_directory()
+        write_private(data_dir / NOTE, f"{home.path}\n")
+    make_private_directory(home.path, home.user)
+
+
+def make_private_directory(path: Path, user: OsUser | None) -> None:
+    """Make `path`, if there is none, as a folder that only `user` (None: we ourselves) can enter."""
+    if path.exists():
+        return
+    path.mkdir(mode=0o700)
+    if user is not None:
+        os.chown(path, user.uid, user.gid)
+
+
+def _home(path: Path, *, elsewhere: bool) -> Home:
+    """A cluster is used as the user that it belongs to, whoever would be chosen for a new one."""
+    user = (owner_of(path) if path.exists() else None) or unprivileged_user()
+    return Home(path, user, elsewhere)

@@ -1,0 +1,1 @@
+"""Signatures, sealed values, canonical JSON and secrets."""

@@ -1,0 +1,78 @@
+"""Canonical JSON (RFC 8785), guarded: one value has one spelling, and what has none is refused."""
+
+from typing import Any, Final
+
+import rfc8785
+
+from soundmark.kit.http.strict_json import is_exact_number
+
+DEPTH_MAX: Final = 32
+SIZE_MAX_BYTES: Final = 16 * 1024
+
+
+class NotCanonical(ValueError):  # noqa: N818 - named for what was found, like every problem
+    """The value has no canonical form, or one beyond the limits."""
+
+
+def canonicalize(value: Any, *, depth_max: int = DEPTH_MAX, size_max_bytes: int = SIZE_MAX_BYTES) -> bytes:
+    """The RFC 8785 bytes of `value`, whose outermost object is level 1.
+
+    Raises: NotCanonical for cycles, non-finite numbers, integers beyond ±(2^53-1) (floats too that would be written
+        as such), lone surrogates, member names that are no strings, values that JSON does not have, more than
+        `depth_max` levels, and more than `size_max_bytes` bytes.
+    Source: RFC 8785; API v1, "Issuance ordering"; contract, section 3, Intent.
+    """
+    _Check(size_max_bytes).value(value, depth_max)
+    try:
+        data = rfc8785.dumps(value)
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
+        raise NotCanonical("cannot be written as canonical JSON") from error
+    if len(data) > size_max_bytes:
+        raise NotCanonical(f"is larger than {size_max_bytes} bytes in canonical form")
+    return data
+
+
+class _Check:
+    """Refuses what rfc8785 would accept, misread or walk for ever.
+
+    A cycle runs out of levels. A list that holds another one twice, and so on, has more values than anybody can walk:
+    every value costs at least a byte, so the size runs out first.
+    """
+
+    def __init__(self, size_max_bytes: int) -> None:
+        self._size_max_bytes: Final = size_max_bytes
+        self._bytes_left = size_max_bytes
+
+    def value(self, value: Any, levels_left: int) -> None:
+        match value:
+            case None | bool():
+                self._spend(4)
+            case str():
+                self._spend(len(value) + 2)
+            case int() | float():
+                self._spend(1)
+                if not is_exact_number(value):
+                    raise NotCanonical("holds a number that a double cannot hold exactly")
+            case dict():
+                self._open(levels_left)
+                for name, member in value.items():
+                    if not isinstance(name, str):
+                        raise NotCanonical("holds a member name that is no string")
+                    self._spend(len(name) + 3)
+                    self.value(member, levels_left - 1)
+            case list() | tuple():
+                self._open(levels_left)
+                for item in value:
+                    self.value(item, levels_left - 1)
+            case _:
+                raise NotCanonical("holds a value that JSON does not have")
+
+    def _open(self, levels_left: int) -> None:
+        if levels_left == 0:
+            raise NotCanonical("is nested too deeply, or contains itself")
+        self._spend(2)
+
+    def _spend(self, at_least_bytes: int) -> None:
+        self._bytes_left -= at_least_bytes
+        if self._bytes_left < 0:
+            raise NotCanonical(f"is larger than {self._size_max_bytes} bytes in canonical form")

@@ -1,0 +1,1 @@
+"""The HTTP edge: serving, reading, refusing, and calls between components."""

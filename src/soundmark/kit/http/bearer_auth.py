@@ -1,0 +1,51 @@
+"""The entrance of a private component: the credential, the caller's name and its deadline."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.deadline import enforce_deadline
+from soundmark.kit.http.asgi import AsgiApp, Receive, Scope, Send
+from soundmark.kit.http.private_headers import read_caller, read_timeout_s
+from soundmark.kit.http.problems import Unauthenticated
+
+_OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """An ASGI app that lets only holders of a credential reach `app`, each until its deadline; health is open.
+
+    It stands before routing, so that a stranger cannot learn which paths exist, and before the body is read.
+    """
+
+    app: AsgiApp
+    credentials: tuple[Secret, ...]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in _OPEN_PATHS:
+            await self.app(scope, receive, send)
+            return
+        if not holds_credential(scope, self.credentials):
+            raise Unauthenticated
+        scope.setdefault("state", {})["caller_name"] = read_caller(scope["headers"])
+        async with enforce_deadline(read_timeout_s(scope["headers"])):
+            await self.app(scope, receive, send)
+
+
+def holds_credential(scope: Scope, credentials: Iterable[Secret]) -> bool:
+    """Return whether a request carries one of `credentials`."""
+    header = next((value for name, value in scope["headers"] if name == b"authorization"), None)
+    if header is None:
+        return False
+    scheme, _, candidate = header.decode("latin-1").partition(" ")
+    # Both credentials of a pair are compared, whichever fits, so that the time taken reveals nothing.
+    matches_count = sum(credential.equals(candidate) for credential in credentials)
+    return scheme.lower() == "bearer" and matches_count > 0
+
+
+def describe_caller(scope: Scope) -> dict[str, str]:
+    """Return what the log says about the process behind a request that held a credential."""
+    name: str | None = scope.get("state", {}).get("caller_name")
+    return {} if name is None else {"caller": name}

@@ -1,0 +1,38 @@
+"""Closed query strings: a parameter that is unknown, misspelt or given twice is refused, never ignored."""
+
+from collections import Counter
+from collections.abc import Collection
+from typing import Final
+from urllib.parse import parse_qsl
+
+from soundmark.kit.http.problems import FieldError
+
+_PARAMETERS_MAX: Final = 64  # Far above what any route takes.
+_NAME_CHARS_MAX: Final = 160  # An answer does not grow with what was sent.
+
+
+def has_too_many_parameters(query_string: bytes) -> bool:
+    """Tell whether a query string is one that should not even be split."""
+    return query_string.count(b"&") >= _PARAMETERS_MAX
+
+
+def query_faults(query_string: bytes, known: Collection[str]) -> tuple[FieldError, ...]:
+    """Return a fault for each name in a query string that is not `known` or stands there more than once.
+
+    Source: contract, section 1.
+    """
+    if has_too_many_parameters(query_string):
+        return (FieldError("query", "/", f"must hold at most {_PARAMETERS_MAX} parameters"),)
+    # As Starlette reads it, so that no name is judged here that the routes would understand otherwise.
+    counts = Counter(name for name, _ in parse_qsl(query_string.decode("latin-1"), keep_blank_values=True))
+    return tuple(
+        FieldError("query", f"/{name[:_NAME_CHARS_MAX]}", message)
+        for name, count in counts.items()
+        if (message := _fault_of(count, is_known=name in known)) is not None
+    )
+
+
+def _fault_of(count: int, *, is_known: bool) -> str | None:
+    if not is_known:
+        return "is no parameter of this operation"
+    return "must be given once" if count > 1 else None

@@ -1,0 +1,39 @@
+"""Choosing among the media types of a resource what the caller likes best (RFC 9110, section 12.5.1)."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+_RANGE: Final = re.compile(r"\s*([\w!#$&^.+*-]+)/([\w!#$&^.+*-]+)\s*((?:;[^;]*)*)", re.ASCII)
+_QUALITY: Final = re.compile(r";\s*[qQ]=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*(?=;|$)", re.ASCII)
+_ANY: Final = "*"
+
+
+def choose_media_type(accept: Sequence[str], offered: Sequence[str]) -> str | None:
+    """The one of `offered` that the `Accept` headers like best, the earlier of two that they like alike.
+
+    Without a header the first; None where they accept none. What is no media range is passed over.
+    """
+    ranges = [parsed for header in accept for part in header.split(",") if (parsed := _range(part)) is not None]
+    if not accept or not any(header.strip() for header in accept):
+        return offered[0]
+    best = max(offered, key=lambda media_type: _quality(media_type, ranges))  # Of equals, max keeps the first.
+    return best if _quality(best, ranges) > 0 else None
+
+
+def _range(part: str) -> tuple[str, str, float] | None:
+    match = _RANGE.fullmatch(part)
+    if match is None:
+        return None
+    quality = _QUALITY.search(match[3])
+    return match[1].lower(), match[2].lower(), 1.0 if quality is None else float(quality[1])
+
+
+def _quality(media_type: str, ranges: Sequence[tuple[str, str, float]]) -> float:
+    """What the most specific range that holds `media_type` gives it; 0 where none does."""
+    main, _, sub = media_type.partition("/")
+    for wanted in ((main, sub), (main, _ANY), (_ANY, _ANY)):
+        found = [quality for *media_range, quality in ranges if tuple(media_range) == wanted]
+        if found:
+            return max(found)
+    return 0.0

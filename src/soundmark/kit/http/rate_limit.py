@@ -1,0 +1,187 @@
+"""Rate limits: so many requests of one client IP address in one window."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple, Protocol
+
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from soundmark.kit.clock import Clock
+from soundmark.kit.crypto.secret import Secret
+
+_SUBJECTS_MAX: Final = 200_000  # About 40 MB at the very most; beyond it the oldest half of a window is forgotten.
+_SHARED_TIMEOUT_S: Final = 0.25
+_ALONE_S: Final = 1.0
+_log: Final = structlog.get_logger()
+
+
+class LimitState(NamedTuple):
+    """Whether a request may go on, how many more may, and after how many seconds the count begins anew.
+
+    `is_first_refused` of the one request that went over the limit, so that it can be logged once in a window.
+    """
+
+    is_allowed: bool
+    remaining: int
+    reset_s: int
+    is_first_refused: bool = False
+
+
+class RateLimit(Protocol):
+    """Counts requests."""
+
+    async def hit(self, subject: bytes) -> LimitState:
+        """Count one request of `subject` and judge it."""
+        ...
+
+    async def look(self, subject: bytes) -> LimitState:
+        """Return what the last request of `subject` was told, and count nothing; a new subject is allowed."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections, if there are any."""
+        ...
+
+
+class LocalRateLimit:
+    """Counts in this process: a window of `window_s` begins with a subject's first request.
+
+    Two generations of windows are kept and the elder is dropped whole, so forgetting costs nothing and memory is
+    bounded. Why no library does this: docs/adr/0004.
+    """
+
+    def __init__(self, quota: int, window_s: int, clock: Clock) -> None:
+        self._quota: Final = quota
+        self._window_s: Final = window_s
+        self._clock: Final = clock
+        self._young: dict[bytes, list[float]] = {}
+        self._old: dict[bytes, list[float]] = {}
+        self._turned_at_s = clock.monotonic_s()
+
+    def count(self, subject: bytes) -> LimitState:
+        """Count one request of `subject` and judge it."""
+        now_s = self._clock.monotonic_s()
+        if now_s - self._turned_at_s >= self._window_s or len(self._young) >= _SUBJECTS_MAX:
+            self._old, self._young, self._turned_at_s = self._young, {}, now_s
+        window = self._young.get(subject) or self._old.get(subject)
+        if window is None or now_s >= window[0]:
+            window = self._young[subject] = [now_s + self._window_s, 0]
+        window[1] += 1
+        left = self._quota - int(window[1])
+        # The window's end lies ahead, so its whole seconds are one at least.
+        return LimitState(left >= 0, max(left, 0), math.ceil(window[0] - now_s), left == -1)
+
+    def judge(self, subject: bytes) -> LimitState:
+        """Return what the last request of `subject` was told, and count nothing; a new subject is allowed."""
+        window = self._young.get(subject) or self._old.get(subject)
+        now_s = self._clock.monotonic_s()
+        if window is None or now_s >= window[0]:
+            return LimitState(is_allowed=True, remaining=self._quota, reset_s=self._window_s)
+        left = self._quota - int(window[1])
+        return LimitState(left >= 0, max(left, 0), math.ceil(window[0] - now_s))
+
+    async def hit(self, subject: bytes) -> LimitState:
+        return self.count(subject)
+
+    async def look(self, subject: bytes) -> LimitState:
+        return self.judge(subject)
+
+    async def aclose(self) -> None:
+        pass
+
+
+class SharedRateLimit:
+    """Counts in Redis or Valkey for every process and machine that names the same server.
+
+    Each limit has a `key_prefix` of its own there. When that server does not answer, this process counts alone: a
+    neighbour's fault must not stop anybody, and must not lift the limit either. Once a second one request tries it
+    again; the others do not wait with it.
+    """
+
+    def __init__(  # noqa: PLR0913 - wired once, by a composition root
+        self, url: Secret, quota: int, window_s: int, *, key_prefix: bytes, alone: LocalRateLimit, clock: Clock
+    ) -> None:
+        self._quota: Final = quota
+        self._window_ms: Final = window_s * 1000
+        self._key_prefix: Final = key_prefix
+        self._alone: Final = alone
+        self._clock: Final = clock
+        self._is_away = False
+        self._try_again_at_s = 0.0
+        self._client: Final = Redis.from_url(
+            url.reveal(), socket_timeout=_SHARED_TIMEOUT_S, socket_connect_timeout=_SHARED_TIMEOUT_S
+        )
+
+    async def hit(self, subject: bytes) -> LimitState:
+        return await self._ask(subject, self._count_together, self._alone.count)
+
+    async def look(self, subject: bytes) -> LimitState:
+        return await self._ask(subject, self._look_together, self._alone.judge)
+
+    async def _ask(
+        self,
+        subject: bytes,
+        together: Callable[[bytes], Awaitable[LimitState]],
+        alone: Callable[[bytes], LimitState],
+    ) -> LimitState:
+        """What the server says, or this process alone while the server is away."""
+        was_away = self._is_away
+        if was_away:
+            now_s = self._clock.monotonic_s()
+            if now_s < self._try_again_at_s:
+                return alone(subject)
+            self._try_again_at_s = now_s + _ALONE_S
+        try:
+            verdict = await together(subject)
+        except (RedisError, OSError, TimeoutError) as error:
+            # Of all that waited for the same silence, the first one tells.
+            if was_away or not self._is_away:
+                _log.warning("shared_rate_limit_unavailable", error=type(error).__name__)
+                self._is_away = True
+                self._try_again_at_s = self._clock.monotonic_s() + _ALONE_S
+            return alone(subject)
+        self._is_away = False
+        return verdict
+
+    async def _count_together(self, subject: bytes) -> LimitState:
+        key = self._key_of(subject)
+        async with asyncio.timeout(_SHARED_TIMEOUT_S), self._client.pipeline(transaction=True) as pipeline:
+            # The first request of a subject opens its window; all three are one step.
+            pipeline.set(key, 0, px=self._window_ms, nx=True)
+            pipeline.incr(key)
+            pipeline.pttl(key)
+            _, used, left_ms = await pipeline.execute()
+            if left_ms < 0:
+                # A server before Redis 7 can end a window within that step; the count after it would never end.
+                await self._client.pexpire(key, self._window_ms)
+                left_ms = self._window_ms
+        return self._verdict(used, left_ms)
+
+    async def _look_together(self, subject: bytes) -> LimitState:
+        key = self._key_of(subject)
+        async with asyncio.timeout(_SHARED_TIMEOUT_S), self._client.pipeline(transaction=True) as pipeline:
+            pipeline.get(key)
+            pipeline.pttl(key)
+            used, left_ms = await pipeline.execute()
+        return self._verdict(int(used or 0), left_ms if used else self._window_ms)._replace(is_first_refused=False)
+
+    def _key_of(self, subject: bytes) -> bytes:
+        return self._key_prefix + subject.hex().encode()
+
+    def _verdict(self, used: int, left_ms: int) -> LimitState:
+        left = self._quota - used
+        return LimitState(left >= 0, max(0, left), max(1, math.ceil(left_ms / 1000)), left == -1)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+def make_rate_limit(url: Secret | None, quota: int, window_s: int, *, key_prefix: bytes, clock: Clock) -> RateLimit:
+    """Return a limit that is counted at `url` together with others, or in this process alone where that is None."""
+    alone = LocalRateLimit(quota, window_s, clock)
+    if url is None:
+        return alone
+    return SharedRateLimit(url, quota, window_s, key_prefix=key_prefix, alone=alone, clock=clock)

@@ -1,0 +1,162 @@
+"""Routes that read strict JSON, take a closed query string, and may need a known caller."""
+
+import functools
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from fastapi.dependencies.models import Dependant
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from soundmark.kit.http.bodies import SMALL_BODY, BodyLimits, Excess, read_json_body
+from soundmark.kit.http.closed_query import has_too_many_parameters, query_faults
+from soundmark.kit.http.strict_json import Unrepresentable
+
+ACCESS: Final = "x-svc-access"  # The OpenAPI extension in which every route says what it needs of its caller.
+
+
+class JsonRoute(APIRoute):
+    """A route whose body is read as I-JSON, before anything else of the request is judged.
+
+    Order of judgement: media type, size and syntax of the body (415, 413, 400), then the route's dependencies, then the
+    shapes of parameters and body (422). The query string is closed.
+    """
+
+    body_limits: BodyLimits = SMALL_BODY
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        if self.body_field is not None:
+            said = {"description": f"At most {self.body_limits.bytes_max // 1024:,} KiB."}
+            self.openapi_extra = {**(self.openapi_extra or {}), "requestBody": said}
+
+    @functools.cached_property
+    def query_names(self) -> frozenset[str]:
+        """The names of the query parameters that the route and its dependencies take."""
+        return frozenset(_query_names(self.dependant))
+
+    @functools.cached_property
+    def member_names(self) -> tuple[str, ...]:
+        """The names of the members of the body."""
+        model = None if self.body_field is None else self.body_field.field_info.annotation
+        return tuple(getattr(model, "model_fields", ()))
+
+    def judges_query_first(self) -> bool:
+        """Whether the query string is judged before the route's dependencies, or by one of them."""
+        return True
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        takes_body = self.body_field is not None
+
+        async def strict(request: Request) -> Response:
+            if has_too_many_parameters(request.scope["query_string"]) or self.judges_query_first():
+                refuse_unknown_parameters(request)
+            try:
+                if takes_body:
+                    return await self._judge_body(request, handle)
+                return await handle(request)
+            except RequestValidationError as error:
+                _name_unknown_parameters(request, error)
+                raise
+
+        return strict
+
+    async def _judge_body(
+        self, request: Request, handle: Callable[[Request], Coroutine[Any, Any, Response]]
+    ) -> Response:
+        """Read the body so that the framework finds it parsed already, and let it judge the rest."""
+        excess = await self._read_body(request)
+        try:
+            return await handle(request)
+        except RequestValidationError:
+            if excess:
+                raise _excess_error(excess) from None
+            raise
+
+    async def _read_body(self, request: Request) -> Sequence[Excess]:
+        """Put the body where the framework looks for it; return why it must be refused all the same."""
+        body = await read_json_body(request, self.body_limits, self.member_names)
+        request._body = body.data  # noqa: SLF001 - where Starlette keeps what was read once
+        request.state.json = body.value
+        # No model is shown what would cost it too much: it is refused once the tenant was judged.
+        request._json = Unrepresentable() if body.excess else body.value  # noqa: SLF001 - as above
+        return body.excess
+
+
+class StrictRoute(JsonRoute):
+    """A route whose caller is known before its body is read: a missing credential (401) comes before all else.
+
+    Each says in its `ACCESS` extension whether it is `public`; `app.state.authenticate` knows the callers of the
+    others. Tenant and role are its dependencies, which judge the query string after both.
+    """
+
+    def judges_query_first(self) -> bool:
+        """Whether nobody has to be known first."""
+        return bool((self.openapi_extra or {})[ACCESS]["public"])
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        is_public = (self.openapi_extra or {})[ACCESS]["public"]
+
+        async def authenticated(request: Request) -> Response:
+            if not is_public:
+                request.state.caller = await request.app.state.authenticate(request)
+            return await handle(request)
+
+        return authenticated
+
+
+def _query_names(dependant: Dependant) -> Iterator[str]:
+    for field in dependant.query_params:
+        shape = field.field_info.annotation
+        if isinstance(shape, type) and issubclass(shape, BaseModel):
+            # One closed shape for the whole query string.
+            yield from (info.alias or name for name, info in shape.model_fields.items())
+        else:
+            yield field.alias
+    for dependency in dependant.dependencies:
+        yield from _query_names(dependency)
+
+
+def refuse_unknown_parameters(request: Request) -> None:
+    """Refuse a query string that holds anything but the parameters of the route, each at most once.
+
+    Raises: RequestValidationError.
+    """
+    faults = _unknown_parameters(request)
+    if faults:
+        raise RequestValidationError(faults)
+
+
+def _name_unknown_parameters(request: Request, error: RequestValidationError) -> None:
+    """Raise `error` anew with the unknown parameters in front, if it does not name them: one may be what is missing.
+
+    Raises: RequestValidationError.
+    """
+    said = error.errors()
+    known = {tuple(fault["loc"]) for fault in said}
+    unsaid = [fault for fault in _unknown_parameters(request) if fault["loc"] not in known]
+    if unsaid:
+        raise RequestValidationError([*unsaid, *said]) from None
+
+
+def _unknown_parameters(request: Request) -> list[dict[str, Any]]:
+    query_string = request.scope["query_string"]
+    faults = query_faults(query_string, request.scope["route"].query_names) if query_string else ()
+    return [
+        {"loc": (fault.location, fault.pointer[1:]), "msg": fault.message, "type": "value_error", "input": None}
+        for fault in faults
+    ]
+
+
+def _excess_error(found: Iterable[Excess]) -> RequestValidationError:
+    return RequestValidationError(
+        [
+            {"loc": ("body", *excess.place), "msg": excess.message, "type": "value_error", "input": excess.value}
+            for excess in found
+        ]
+    )

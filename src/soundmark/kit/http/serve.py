@@ -1,0 +1,166 @@
+"""One process of one component: an ASGI app on its own listening socket, and its metrics beside it."""
+
+import asyncio
+import contextlib
+import functools
+import gc
+import resource
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import structlog
+import uvicorn
+import uvloop
+from uvicorn.lifespan.on import LifespanOn, LifespanSendMessage
+
+from soundmark.kit.http import sockets
+from soundmark.kit.http.connection import Connection, ConnectionGate, ConnectionLimits, limit_memory_of_peers
+from soundmark.kit.metrics import metrics_app
+from soundmark.kit.startup import CannotStart
+
+GRACE_S: Final = 10
+_GC_THRESHOLDS: Final = (50_000, 50, 50)
+_TICKS_BETWEEN_SWEEPS: Final = 10  # uvicorn ticks ten times a second.
+_FILES_RESERVED: Final = 256  # For the database, the private components, logs and the loop itself.
+_log: Final = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where a component serves; `metrics_port` None serves no metrics."""
+
+    host: str
+    port: int
+    metrics_port: int | None = None
+
+
+class _Lifespan(LifespanOn):
+    """uvicorn's, but an app that cannot start says so in one line; only what nobody expected has a traceback."""
+
+    async def startup(self) -> None:
+        self._running = asyncio.get_running_loop().create_task(self.main())
+        await self.receive_queue.put({"type": "lifespan.startup"})
+        await self.startup_event.wait()
+        self.should_exit = self.startup_failed or self.error_occurred
+        if self.should_exit:
+            await self._running
+
+    async def send(self, message: LifespanSendMessage) -> None:
+        # The framework sends a traceback from where it caught the error; the error itself is better to go by.
+        error = sys.exc_info()[1]
+        if message["type"] == "lifespan.startup.failed" and isinstance(error, CannotStart):
+            _log.error("cannot_start", reason=str(error))
+            message = {**message, "message": ""}
+        await super().send(message)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers: several servers of one process stop together."""
+
+    def __init__(self, config: uvicorn.Config, gate: ConnectionGate) -> None:
+        super().__init__(config)
+        self.gate: Final = gate
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS_BETWEEN_SWEEPS == 0:
+            connections = [each for each in self.server_state.connections if isinstance(each, Connection)]
+            self.gate.sweep(connections, asyncio.get_running_loop().time())
+        return await super().on_tick(counter)
+
+    async def startup(self, sockets: list[Any] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        # Everything made so far lives as long as the process. A collector that keeps walking it costs a fifth of the
+        # throughput (bench/RESULTS.md), so it is told to look at new objects only, and seldom.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
+
+
+def run(app: Any, listen: Listen, limits: ConnectionLimits = ConnectionLimits()) -> None:  # noqa: B008 - frozen
+    """Serve `app` until SIGTERM or SIGINT, then finish what is under way for at most `GRACE_S` seconds.
+
+    Raises: sockets.CannotListen; SystemExit with status 1 when the app's own start-up failed.
+    """
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(app, listen, _limits_of_this_process(limits)))
+
+
+def _limits_of_this_process(limits: ConnectionLimits) -> ConnectionLimits:
+    """Raise the limit of open files as far as this process may, and take no more connections than fit below it.
+
+    A process without a free file descriptor answers nobody, and a health check least of all.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+    if soft == resource.RLIM_INFINITY:
+        return limits
+    fitting = max(soft - _FILES_RESERVED, soft // 2)
+    if fitting < limits.connections_max:
+        _log.warning("fewer_connections_than_configured", open_files=soft, connections_max=fitting)
+        limits = replace(limits, connections_max=fitting)
+    return limits
+
+
+async def _serve(app: Any, listen: Listen, limits: ConnectionLimits) -> None:
+    servers = [(_server(app, limits, lifespan="on"), sockets.shared_socket(listen.host, listen.port))]
+    if listen.metrics_port is not None:
+        metrics = _server(metrics_app(), ConnectionLimits(), lifespan="off")
+        servers.append((metrics, sockets.shared_socket("127.0.0.1", listen.metrics_port)))
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        for server, _ in servers:
+            server.should_exit = True
+
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signum, stop)
+    main, _ = servers[0]
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for server, sock in servers:
+                limit_memory_of_peers(sock)
+                tasks.create_task(_until_stopped(server, sock, stop))
+    finally:
+        for _, sock in servers:
+            sock.close()
+    if not main.started:
+        raise SystemExit(1)
+
+
+async def _until_stopped(server: uvicorn.Server, sock: Any, stop: Any) -> None:
+    try:
+        # uvicorn ends the process with a status of its own when start-up fails; which one it is, `_serve` says.
+        with contextlib.suppress(SystemExit):
+            await server.serve(sockets=[sock])
+    finally:
+        stop()
+
+
+def _server(app: Any, limits: ConnectionLimits, *, lifespan: Any) -> uvicorn.Server:
+    gate = ConnectionGate(limits)
+    config = uvicorn.Config(
+        app,
+        ws="none",
+        lifespan=lifespan,
+        # A forwarded header is judged where it is used, against the configured proxies, and nowhere else.
+        proxy_headers=False,
+        server_header=False,
+        access_log=False,
+        log_config=None,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    config.load()
+    config.http_protocol_class = functools.partial(Connection, gate=gate)  # type: ignore[assignment]  # it is called
+    if lifespan == "on":
+        config.lifespan_class = _Lifespan
+    return _Server(config, gate)

@@ -1,0 +1,1 @@
+"""PostgreSQL: transactions, batches, migrations and the job queue."""

@@ -1,0 +1,298 @@
+"""A pool of connections to PostgreSQL, and one visible transaction for each command."""
+
+import contextlib
+import functools
+import math
+from collections.abc import AsyncIterator
+from contextvars import ContextVar
+from typing import Any, Final, LiteralString, TypeVar
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import TransactionStatus
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from soundmark.kit import deadline
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.postgres import releases as postgres_releases
+from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, TIMEOUT_ERRORS, Params, Tx, describe_unavailable
+
+R = TypeVar("R")
+
+EVERY_TENANT: Final = "*"  # For operators' commands on all tenants; few tables show their rows to it.
+
+CONNECT_TIMEOUT_S: Final = 3
+STATEMENT_TIMEOUT_S: Final = 30
+_ACQUIRE_TIMEOUT_S: Final = 3.0
+# The pool doubles its pause after every failed attempt. It gives up early and the next request starts over, so that it
+# finds the database seconds after its return, however long the outage was.
+_RECONNECT_TIMEOUT_S: Final = 2.0
+_ATTEMPTS: Final = 3
+_IN_TRANSACTION: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+_OPTIONS: Final = " ".join(
+    f"-c {name}={value}"
+    for name, value in {
+        "statement_timeout": f"{STATEMENT_TIMEOUT_S}s",
+        "idle_in_transaction_session_timeout": "30s",
+        "timezone": "UTC",
+        "synchronous_commit": "on",
+    }.items()
+)
+
+_open_transaction: Final[ContextVar[bool]] = ContextVar("open_transaction", default=False)
+
+
+def assert_no_transaction(what: str) -> None:
+    """Fail if `what` would keep a transaction open for a time that we do not control."""
+    assert not _open_transaction.get(), f"{what} inside a transaction"
+
+
+def connect_options(application_name: str) -> dict[str, Any]:
+    """Return the keyword arguments of every connection that we open."""
+    return {"options": _OPTIONS, "connect_timeout": CONNECT_TIMEOUT_S, "application_name": application_name}
+
+
+class Database:
+    """A pool of connections to one database, with our rules for transactions."""
+
+    def __init__(self, url: Secret, *, pool_size: int, application_name: str) -> None:
+        self.url: Final = url
+        self._application_name: Final = application_name
+        self._server_version: int | None = None
+        self._announced: set[str] = set()
+        self._pool: Final = AsyncConnectionPool(
+            url.reveal(),
+            min_size=1,
+            max_size=pool_size,
+            timeout=_ACQUIRE_TIMEOUT_S,
+            reconnect_timeout=_RECONNECT_TIMEOUT_S,
+            kwargs={**connect_options(application_name), "autocommit": True},
+            open=False,
+            name=application_name,
+            configure=self._note_version,
+        )
+
+    async def open(self) -> None:
+        """Open the pool.
+
+        Raises: DatabaseUnavailable.
+        """
+        await self._pool.open()
+        try:
+            await self._pool.wait(timeout=CONNECT_TIMEOUT_S * 2)
+        except (PoolTimeout, psycopg.OperationalError):
+            await self._pool.close()
+            raise DatabaseUnavailable from None
+
+    async def close(self) -> None:
+        """Close every connection of the pool."""
+        await self._pool.close()
+
+    @contextlib.asynccontextmanager
+    async def transaction(
+        self, *, tenant: str | None = None, subject: str | None = None, statement_timeout_s: int | None = None
+    ) -> AsyncIterator[Tx]:
+        """Run a read-committed transaction: commit when the block ends, roll back when it raises.
+
+        Row-level security shows it the rows of `tenant` and the memberships of the person `subject`; without them, no
+        row of any tenant. Each statement may take `statement_timeout_s`, by default 30 s or what is left of the
+        request's deadline. A transaction inside another, or open across a call to another component, is an assertion
+        failure.
+
+        Raises: DatabaseUnavailable.
+        """
+        timeout_s = statement_timeout_s or _find_timeout_s()
+        async with self._begun(_begin("READ COMMITTED", tenant, subject, timeout_s)) as tx:
+            yield tx
+
+    @contextlib.asynccontextmanager
+    async def snapshot(self, *, tenant: str | None = None, subject: str | None = None) -> AsyncIterator[Tx]:
+        """Run a repeatable-read, read-only transaction, which reads everything as of one moment.
+
+        `tenant`, `subject` and the time that a statement may take are as in `transaction`.
+
+        Raises: DatabaseUnavailable.
+        """
+        async with self._begun(_begin("REPEATABLE READ READ ONLY", tenant, subject, _find_timeout_s())) as tx:
+            yield tx
+
+    @contextlib.asynccontextmanager
+    async def beside(self, tx: Tx) -> AsyncIterator[Tx]:
+        """Begin a second snapshot, on a connection of its own, that sees exactly what the snapshot `tx` sees.
+
+        So two of the server's processes can share the reading. `tx` has no tenant.
+
+        Raises: DatabaseUnavailable, also if no second connection is free.
+        """
+        exported: str = await tx.value("SELECT pg_export_snapshot()")
+        begin = _begin("REPEATABLE READ READ ONLY", None, None)
+        begin += sql.SQL("; SET TRANSACTION SNAPSHOT {}").format(exported).as_bytes(None)
+        timeout_s = _find_timeout_s()
+        if timeout_s is not None:
+            # Behind the snapshot, which must come before any query.
+            begin += sql.SQL("; SET LOCAL statement_timeout = {}").format(f"{timeout_s}s").as_bytes(None)
+        async with self._begun(begin, is_beside=True) as second:
+            yield second
+
+    async def one_or_none(self, record: type[R], statement: LiteralString, params: Params | None = None) -> R | None:
+        """Return the one row that `all` finds, or None."""
+        rows = await self.all(record, statement, params)
+        assert len(rows) <= 1, "a statement for one row found several"
+        return rows[0] if rows else None
+
+    async def all(self, record: type[R], statement: LiteralString, params: Params | None = None) -> list[R]:
+        """Return the rows of one reading statement, sent without BEGIN and COMMIT: a third of the round trips.
+
+        It sees no tenant's rows. Every request reads so before its tenant is known.
+
+        Raises: DatabaseUnavailable.
+        """
+        assert_no_transaction("a statement of its own")
+        for _ in range(_ATTEMPTS):
+            try:
+                connection = await self._pool.getconn()
+            except (PoolTimeout, psycopg.OperationalError):
+                raise DatabaseUnavailable from None
+            try:
+                return await Tx(connection).all(record, statement, params)
+            except TIMEOUT_ERRORS as error:
+                raise describe_unavailable(error) from error
+            except CONNECTION_ERRORS:
+                pass  # The connection had died unnoticed, as in `_acquire`. Reading may be repeated.
+            finally:
+                await self._pool.putconn(connection)
+            await self._pool.check()
+        raise DatabaseUnavailable
+
+    def take_announced(self) -> set[str]:
+        """Return what transactions of this process announced since the last call, whether they committed or not."""
+        announced, self._announced = self._announced, set()
+        return announced
+
+    async def is_ready(self) -> bool:
+        """Return whether the database answers."""
+        try:
+            async with self.snapshot() as tx:
+                return bool(await tx.value("SELECT 1") == 1)
+        except DatabaseUnavailable:
+            return False
+
+    def find_warning(self) -> str | None:
+        """Return one sentence that warns of the server's release; None if there is nothing to warn of."""
+        return None if self._server_version is None else postgres_releases.find_warning(self._server_version)
+
+    async def _note_version(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        """Note the server's version at each new connection: it may be upgraded while we run."""
+        self._server_version = connection.info.server_version
+
+    async def dedicated_connection(self) -> psycopg.AsyncConnection[Any]:
+        """Open a connection outside the pool, in autocommit mode, for one owner that keeps it.
+
+        Raises: DatabaseUnavailable.
+        """
+        try:
+            return await psycopg.AsyncConnection.connect(
+                self.url.reveal(), autocommit=True, **connect_options(f"{self._application_name}-hot")
+            )
+        except psycopg.OperationalError:
+            raise DatabaseUnavailable from None
+
+    @contextlib.asynccontextmanager
+    async def _begun(self, begin: bytes, *, is_beside: bool = False) -> AsyncIterator[Tx]:
+        if not is_beside:
+            assert_no_transaction("a transaction")
+        connection = await self._acquire(begin)
+        token = _open_transaction.set(True)
+        tx = Tx(connection)
+        try:
+            try:
+                yield tx
+            except BaseException as error:
+                with contextlib.suppress(psycopg.Error):
+                    await connection.rollback()
+                if isinstance(error, psycopg.DatabaseError):
+                    _remove_content(error)
+                raise
+            if not tx.is_over:
+                await connection.execute("COMMIT")
+        except CONNECTION_ERRORS as error:
+            raise describe_unavailable(error) from error
+        finally:
+            self._announced |= tx.announced
+            _open_transaction.reset(token)
+            await self._give_back(connection)
+
+    async def _acquire(self, begin: bytes) -> psycopg.AsyncConnection[Any]:
+        """Return a connection on which a transaction has begun.
+
+        After a restart of the server the pool holds connections that have died unnoticed. BEGIN finds them before
+        anything is done, so it is safe to try another.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                connection = await self._pool.getconn()
+            except (PoolTimeout, psycopg.OperationalError):
+                raise DatabaseUnavailable from None
+            try:
+                await connection.execute(begin)
+            except CONNECTION_ERRORS:
+                await self._pool.putconn(connection)
+                await self._pool.check()
+            except BaseException:
+                # Cancelled. The pool never replaces a connection that it does not get back.
+                await self._give_back(connection)
+                raise
+            else:
+                return connection
+        raise DatabaseUnavailable
+
+    async def _give_back(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        """Return `connection` to the pool without a transaction.
+
+        A task that is cancelled during BEGIN or COMMIT leaves one open: psycopg waits for the server's answer before it
+        passes the cancellation on. The pool would end the transaction too, but log a warning.
+        """
+        if connection.info.transaction_status in _IN_TRANSACTION:
+            with contextlib.suppress(psycopg.Error):
+                await connection.rollback()
+        await self._pool.putconn(connection)
+
+
+def _remove_content(error: psycopg.DatabaseError) -> None:
+    """Remove the content of rows from the error, whose text ends up in a log."""
+    place = error.diag.constraint_name or error.diag.column_name or error.diag.table_name
+    error.args = (f"SQLSTATE {error.sqlstate}" + (f" at {place}" if place else ""),)
+
+
+def _find_timeout_s() -> int | None:
+    """Return how long a statement may take for a request with a deadline; None where the connection's limit is less.
+
+    The request itself is cancelled then, and its query with it. The server's own clock stands behind that, so that no
+    query runs on for a process that died or hangs.
+    """
+    remaining_s = deadline.find_remaining_s()
+    if remaining_s is None or remaining_s >= STATEMENT_TIMEOUT_S:
+        return None
+    return math.floor(remaining_s) + 1
+
+
+@functools.lru_cache(maxsize=1024)
+def _begin(
+    isolation: LiteralString, tenant: str | None, subject: str | None, statement_timeout_s: int | None = None
+) -> bytes:
+    """Return the statements that begin a transaction and name its tenant, for one round trip.
+
+    The settings end with the transaction. They are `SET LOCAL`, not `set_config`, so that whatever may stand between
+    this process and the tables can tell that they are settings, and hand them on.
+    """
+    statements: list[sql.Composable] = [sql.SQL("BEGIN ISOLATION LEVEL ") + sql.SQL(isolation)]
+    settings = {
+        "soundmark.tenant": tenant,
+        "soundmark.subject": subject,
+        "statement_timeout": None if statement_timeout_s is None else f"{statement_timeout_s}s",
+    }
+    for name, value in settings.items():
+        if value is not None:
+            statements.append(sql.SQL("SET LOCAL {} TO {}").format(sql.Identifier(*name.split(".")), value))
+    return sql.SQL("; ").join(statements).as_bytes(None)

@@ -1,0 +1,187 @@
+"""Background jobs: a queue in a component's own database, and the worker that empties it."""
+
+import asyncio
+import contextlib
+import signal
+from datetime import datetime
+from typing import Final
+
+import structlog
+from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
+from procrastinate.exceptions import ConnectorException, UniqueViolation
+from procrastinate.jobs import Job, Status
+from procrastinate.manager import JobManager
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.postgres.database import CONNECT_TIMEOUT_S, Database, connect_options
+from soundmark.kit.postgres.schema_version import SchemaOutdated, require_current
+from soundmark.kit.postgres.transaction import Tx
+
+KEPT_DAYS: Final = 7
+CONCURRENCY: Final = 8
+GRACE_S: Final = 10
+
+_ACQUIRE_TIMEOUT_S: Final = 3.0
+_HEARTBEAT_S: Final = 10
+_STALLED_AFTER_S: Final = 30  # Three heartbeats.
+# A machine that was off at the hour of a daily task runs it when it is on again.
+_OVERDUE_MAX_S: Final = 24 * 60 * 60
+_TROUBLE_PAUSE_S: Final = 5
+_TROUBLE_PAUSE_MAX_S: Final = 600
+_DOUBLINGS_MAX: Final = 10
+
+_log: Final = structlog.get_logger()
+
+
+class WorkerFailed(Exception):  # noqa: N818 - named for what happened
+    """The worker has no database; its supervisor starts it again."""
+
+
+class Later(Exception):  # noqa: N818 - named for what it asks for
+    """Raised by a task of `UNTIL_DONE`: nothing is wrong, and it must run again at `at`."""
+
+    def __init__(self, at: datetime) -> None:
+        super().__init__("run again later")
+        self.at: Final = at
+
+
+class _UntilDone(BaseRetryStrategy):
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:
+        if isinstance(exception, Later):
+            return RetryDecision(retry_at=exception.at)
+        if isinstance(exception, asyncio.CancelledError):
+            return RetryDecision()  # This worker stops; the next one may begin at once.
+        pause_s = min(_TROUBLE_PAUSE_S * 2 ** min(job.attempts, _DOUBLINGS_MAX), _TROUBLE_PAUSE_MAX_S)
+        # Only its name: the text of a library's error may hold an address, or worse.
+        _log.warning(
+            "job_failed", task=job.task_name, job_id=job.id, error=type(exception).__name__, again_in_s=pause_s
+        )
+        return RetryDecision(retry_in={"seconds": pause_s})
+
+
+# For a task that runs until it ends without an error.
+UNTIL_DONE: Final = _UntilDone()
+
+
+class Queue:
+    """Defers jobs in the transaction that decides them: they exist if and only if it commits."""
+
+    def __init__(self) -> None:
+        # Never opened: it uses the connections of its callers' transactions and has none of its own.
+        self._app: Final = App(connector=PsycopgConnector())
+
+    async def defer(self, tx: Tx, task: str, *, lock: str, **ids: str) -> None:
+        """Run `task` with `ids` once the transaction has committed.
+
+        Jobs of one `lock` run one at a time. A job gets ids and never facts: it reads the facts when it runs.
+        """
+        deferrer = self._app.configure_task(task, lock=lock, connection=tx.connection)
+        try:
+            await deferrer.defer_async(**ids)
+        except ConnectorException as error:
+            # The transaction judges its own failure.
+            raise error.__cause__ or error from None
+
+
+class _Jobs(JobManager):
+    """Jobs that end when they cannot be run again because their successor already waits.
+
+    Only one job of a queueing lock may wait. Procrastinate raises if a second should, and leaves it as if it ran for
+    ever, with its lock, for which its successor waits.
+    """
+
+    async def retry_job_by_id_async(
+        self,
+        job_id: int,
+        retry_at: datetime,
+        priority: int | None = None,
+        queue: str | None = None,
+        lock: str | None = None,
+    ) -> None:
+        try:
+            await super().retry_job_by_id_async(job_id, retry_at, priority, queue, lock)
+        except UniqueViolation:
+            _log.info("job_superseded", job_id=job_id)
+            await self.finish_job_by_id_async(job_id, Status.ABORTED, delete_job=False)
+
+
+class _Pool(AsyncConnectionPool):
+    """A pool that does not wait half a minute for a database that does not answer."""
+
+    async def open(self, wait: bool = False, timeout: float = CONNECT_TIMEOUT_S * 2) -> None:  # noqa: ASYNC109 - theirs
+        await super().open(wait, timeout)
+
+
+def jobs_app(url: Secret, *, application_name: str, pool_size: int = 4) -> App:
+    """Return the queue in the database at `url`, with its own housekeeping; it is not open yet.
+
+    A component adds its tasks. A task must tolerate running twice: a worker that dies leaves its job to another.
+    """
+    connector = PsycopgConnector(
+        pool_factory=_Pool,
+        conninfo=url.reveal(),
+        min_size=1,
+        max_size=pool_size,
+        timeout=_ACQUIRE_TIMEOUT_S,
+        kwargs=connect_options(application_name),
+    )
+    app = App(connector=connector, periodic_defaults={"max_delay": _OVERDUE_MAX_S})
+    app.job_manager = _Jobs(connector)
+    _add_housekeeping(app)
+    return app
+
+
+async def require_schema(db: Database, package: str) -> None:
+    """Raise WorkerFailed unless the database has every table that the jobs of `package` need.
+
+    Raises: WorkerFailed.
+    """
+    try:
+        await require_current(db, package)
+    except DatabaseUnavailable:
+        raise WorkerFailed("the database cannot be reached") from None
+    except SchemaOutdated as outdated:
+        raise WorkerFailed(str(outdated)) from None
+
+
+async def run_worker(app: App) -> None:
+    """Run jobs until SIGTERM or SIGINT, then give running jobs `GRACE_S` seconds to finish.
+
+    Raises: WorkerFailed.
+    """
+    loop, current = asyncio.get_running_loop(), asyncio.current_task()
+    assert current is not None, "runs in a task"
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signum, current.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        try:
+            async with app.open_async():
+                await app.run_worker_async(
+                    concurrency=CONCURRENCY,
+                    install_signal_handlers=False,
+                    shutdown_graceful_timeout=GRACE_S,
+                    update_heartbeat_interval=_HEARTBEAT_S,
+                    stalled_worker_timeout=_STALLED_AFTER_S,
+                )
+        except (ConnectorException, PoolTimeout) as error:
+            raise WorkerFailed("the database cannot be reached") from error
+        # Procrastinate stops without an error if its connection fails.
+        raise WorkerFailed("the connection to the database was lost")
+
+
+def _add_housekeeping(app: App) -> None:
+    @app.periodic(cron="17 3 * * *")
+    @app.task(name="remove_old_jobs", queueing_lock="remove_old_jobs")
+    async def remove_old_jobs(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
+        """Delete jobs that ended more than a week ago, except failed ones, which a person should see."""
+        await app.job_manager.delete_old_jobs(nb_hours=KEPT_DAYS * 24, include_cancelled=True, include_aborted=True)
+
+    @app.periodic(cron="* * * * *")
+    @app.task(name="retry_stalled_jobs", queueing_lock="retry_stalled_jobs", pass_context=True)
+    async def retry_stalled_jobs(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - see above
+        """Give the jobs of dead workers to living ones."""
+        for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=_STALLED_AFTER_S):
+            if job.id != context.job.id:
+                await app.job_manager.retry_job(job)

@@ -1,0 +1,101 @@
+"""Bringing a database to the current schema: Alembic runs revisions that are plain SQL, forward only.
+
+Loads SQLAlchemy, so only the commands that migrate import it; `kit.schema_version` serves everybody else.
+"""
+
+import math
+import time
+from importlib.resources import files
+from typing import Any, Final
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
+
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres.database import CONNECT_TIMEOUT_S
+from soundmark.kit.postgres.schema_version import newest_revision
+
+LOCK_TIMEOUT_S: Final = 60
+_LOCK_KEY: Final = 7_310_575_176_801  # Any number; all migrations of a database take the same one.
+_LOCK_POLL_S: Final = 0.2
+
+
+class MigrationFailed(Exception):  # noqa: N818 - named for what happened
+    """The database could not be brought to the current schema; the message says why and holds no secret."""
+
+
+def migrate(url: Secret, package: str, *, until: str | None = None) -> list[str]:
+    """Apply every revision of `package` (such as `soundmark.core`) that the database at `url` lacks.
+
+    Stop after the revision `until`, where one is given: a test populates the schema of an earlier release. Return the
+    revisions applied, oldest first. Each is a transaction of its own; an index that one needs may be built before it.
+    Two migrations at once are safe: the second waits for the first, for at most `LOCK_TIMEOUT_S`, and finds nothing
+    left to do.
+
+    Raises: MigrationFailed.
+    """
+    try:
+        with psycopg.connect(url.reveal(), autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as guard:
+            _take_turn(guard)
+            _require_unicode(guard)
+            return _upgrade(url, package, until)
+    except psycopg.errors.LockNotAvailable:
+        raise MigrationFailed("a table that it changes is in use (a backup, a report?); run it again later") from None
+    except psycopg.OperationalError as error:
+        raise MigrationFailed(f"the database cannot be reached: {_first_line(error)}") from None
+    except CommandError as error:
+        raise MigrationFailed(f"the revisions do not fit the database: {error}") from None
+
+
+def _take_turn(guard: psycopg.Connection[Any]) -> None:
+    """Take the lock that all migrations of a database take, until `guard` is closed.
+
+    Never by a statement that waits: CREATE INDEX CONCURRENTLY waits for every statement that began before it, and so
+    would wait for those that wait for it.
+
+    Raises: MigrationFailed.
+    """
+    for _ in range(math.ceil(LOCK_TIMEOUT_S / _LOCK_POLL_S)):
+        if guard.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK_KEY]).fetchone() == (True,):
+            return
+        time.sleep(_LOCK_POLL_S)
+    raise MigrationFailed("another migration of this database does not come to an end")
+
+
+def _upgrade(url: Secret, package: str, until: str | None) -> list[str]:
+    applied: list[str] = []
+
+    def note(*, step: Any, **_: Any) -> None:
+        applied.append(step.up_revision_id)
+
+    config = Config()
+    config.set_main_option("script_location", "soundmark.kit.postgres:alembic")
+    config.set_main_option("path_separator", "newline")
+    config.set_main_option(
+        "version_locations", str(files(package).joinpath("migrations", "versions")).replace("%", "%%")
+    )
+    # The driver parses the URL, so that whatever a serving process connects to can be migrated too.
+    engine = create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(url.reveal(), connect_timeout=CONNECT_TIMEOUT_S),
+        poolclass=NullPool,
+    )
+    with engine.connect() as connection:
+        config.attributes.update(connection=connection, on_version_apply=note)
+        command.upgrade(config, until or "head")
+    assert not applied or applied[-1] == (until or newest_revision(package)), "a revision is not named like its file"
+    return applied
+
+
+def _require_unicode(connection: psycopg.Connection[Any]) -> None:
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise MigrationFailed(f"the database is encoded in {encoding} and must be in UTF8 (`createdb --encoding UTF8`)")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

@@ -1,0 +1,53 @@
+"""The revision that a database is at, and the one that this program needs.
+
+Revisions are files `<package>/migrations/versions/NNNN_words.py` with the revision id `NNNN`, so that the names alone
+tell which is the newest, and a serving process learns it without loading Alembic.
+"""
+
+import functools
+import re
+from importlib.resources import files
+from typing import Final
+
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.transaction import Tx
+
+_REVISION_FILE: Final = re.compile(r"(\d{4})_\w+\.py")
+
+
+class SchemaOutdated(Exception):  # noqa: N818 - named for what was found
+    """The database lacks what this release needs; the message tells the operator what to do."""
+
+
+@functools.cache
+def newest_revision(package: str) -> str:
+    """Return the last revision that ships with `package`, such as `soundmark.core`."""
+    names = (entry.name for entry in files(package).joinpath("migrations", "versions").iterdir())
+    return max(match[1] for name in names if (match := _REVISION_FILE.fullmatch(name)))
+
+
+async def current_revision(tx: Tx) -> str | None:
+    """Return the revision that the database is at; None before the first."""
+    exists = await tx.value("SELECT to_regclass('alembic_version') IS NOT NULL")
+    return await tx.value("SELECT version_num FROM alembic_version") if exists else None
+
+
+async def is_current(tx: Tx, package: str) -> bool:
+    """Return whether the database is at least at the revision that `package` needs.
+
+    A newer one is fine: revisions only go forward, and the old release serves while the new one rolls out.
+    """
+    return (await current_revision(tx) or "") >= newest_revision(package)
+
+
+async def require_current(db: Database, package: str) -> None:
+    """Raise SchemaOutdated unless the database is at least at the revision that `package` needs.
+
+    Raises: SchemaOutdated; DatabaseUnavailable.
+    """
+    async with db.snapshot() as tx:
+        if not await is_current(tx, package):
+            component = package.rpartition(".")[2]
+            raise SchemaOutdated(
+                f"the database is not at the schema of this release: run `soundmark migrate {component}`"
+            )

@@ -1,0 +1,163 @@
+"""An open transaction: what steps and store functions execute statements with, and how a failure is described."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from typing import Any, Final, LiteralString, Protocol, TypeVar
+
+import psycopg
+from psycopg.rows import class_row
+
+from soundmark.kit.http.problems import DatabaseUnavailable
+
+Params = Mapping[str, Any]
+R = TypeVar("R")
+T = TypeVar("T")
+# These are OperationalErrors too, but the server answered and the connection is sound.
+TIMEOUT_ERRORS: Final = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable)
+CONNECTION_ERRORS: Final = (psycopg.OperationalError, psycopg.InterfaceError)
+CONSTRAINT_ERRORS: Final = (psycopg.errors.IntegrityError,)
+
+
+class Tx:
+    """An open transaction. Steps and store functions take one; only a command opens one."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        self._connection: Final = connection
+        self._synced: asyncio.Event | None = None
+        self.is_over = False
+        self.announced: Final[set[str]] = set()
+
+    @property
+    def connection(self) -> psycopg.AsyncConnection[Any]:
+        """The connection itself, for a library that takes part in the transaction. Nobody commits on it."""
+        return self._connection
+
+    def announce(self, name: str) -> None:
+        """Have `Database.take_announced` return `name` once the transaction is over."""
+        self.announced.add(name)
+
+    async def all(self, record: type[R], statement: LiteralString, params: Params | None = None) -> list[R]:
+        """Return every row as a `record`, whose fields have the names of the columns."""
+        async with self._connection.cursor(row_factory=class_row(record)) as cursor:
+            await cursor.execute(statement, params)
+            await self._until_synced()
+            return await cursor.fetchall()
+
+    async def one_or_none(self, record: type[R], statement: LiteralString, params: Params | None = None) -> R | None:
+        """Return the one row, or None. Several rows are a mistake of ours."""
+        rows = await self.all(record, statement, params)
+        assert len(rows) <= 1, "a statement for one row found several"
+        return rows[0] if rows else None
+
+    async def value(self, statement: LiteralString, params: Params | None = None) -> Any:
+        """Return the first column of the one row; None if there is no row."""
+        cursor = await self._connection.execute(statement, params)
+        await self._until_synced()
+        row = await cursor.fetchone()
+        return None if row is None else row[0]
+
+    async def rows(self, statement: LiteralString, *values: str) -> list[tuple[Any, ...]]:
+        """Return every row as a tuple, for the hot paths: prepared, and in the binary format.
+
+        The `values` are texts of arrays (`kit.arrays`).
+        """
+        cursor = await self._connection.execute(statement, values or None, prepare=True, binary=True)
+        await self._until_synced()
+        return await cursor.fetchall()
+
+    async def run(self, statement: LiteralString, params: Params | Sequence[Any] | None = None) -> int:
+        """Execute a statement that returns no rows; return the number of rows it touched."""
+        cursor = await self._connection.execute(statement, params)
+        await self._until_synced()
+        return cursor.rowcount
+
+    async def run_many(self, statement: LiteralString, rows: Sequence[Params]) -> None:
+        """Execute one statement for each of `rows`, in one round trip."""
+        async with self._connection.cursor() as cursor:
+            await cursor.executemany(statement, rows)
+
+    @contextlib.asynccontextmanager
+    async def pipeline(self) -> AsyncIterator["Send"]:
+        """Send the statements of the block in one round trip.
+
+        `send` takes a coroutine that executes one statement, such as a call of a store function, and returns its task,
+        whose result is there after the block. The server executes the statements in the order in which they were sent.
+        Each sees what was committed before it began, as if it had been sent alone.
+
+        Raises: the first failure.
+        """
+        tasks: list[asyncio.Task[Any]] = []
+        self._synced = synced = asyncio.Event()
+
+        def send(statement: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+            task = asyncio.create_task(statement)
+            tasks.append(task)
+            return task
+
+        try:
+            async with self._connection.pipeline() as pipeline:
+                yield send
+                # The connection serves its users in order of arrival: here the tasks arrive, and the sync after them.
+                await asyncio.sleep(0)
+                await pipeline.sync()
+        except BaseException as error:
+            for task in tasks:
+                task.cancel()
+            raised = [error, *await asyncio.gather(*tasks, return_exceptions=True)]
+            if isinstance(error, psycopg.Error):
+                raise _find_cause(raised) from None
+            raise
+        finally:
+            self._synced = None
+            synced.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for task in tasks:
+            task.result()
+
+    @contextlib.asynccontextmanager
+    async def ending(self) -> AsyncIterator[None]:
+        """Send the statements of the block and the commit in one round trip; none of them returns anything.
+
+        The last thing in a transaction.
+
+        Raises: DatabaseUnavailable if the connection is lost. The transaction may be committed all the same, so the
+            caller must not repeat it.
+        """
+        try:
+            async with self._connection.pipeline() as pipeline:
+                yield
+                await self._connection.execute("COMMIT")
+                await pipeline.sync()
+        except CONNECTION_ERRORS as error:
+            raise describe_unavailable(error) from error
+        self.is_over = True
+
+    async def _until_synced(self) -> None:
+        """Wait for the answers to a pipeline; outside one there is nothing to wait for."""
+        if self._synced is not None:
+            await self._synced.wait()
+
+
+class Send(Protocol):
+    """The function that `Tx.pipeline` yields."""
+
+    def __call__(self, statement: Coroutine[Any, Any, T], /) -> asyncio.Task[T]:
+        """Send the one statement that the coroutine executes, and return its task."""
+        ...
+
+
+def describe_unavailable(error: Exception) -> DatabaseUnavailable:
+    """Return the problem of a connection that was lost, or of a statement that took too long."""
+    if isinstance(error, (*TIMEOUT_ERRORS, TimeoutError)):
+        return DatabaseUnavailable("The database did not answer in time.")
+    return DatabaseUnavailable()
+
+
+def _find_cause(raised: Sequence[object]) -> psycopg.Error:
+    """Return why a pipeline failed.
+
+    psycopg raises the cause in one statement of the pipeline, and only `PipelineAborted` in the others.
+    """
+    errors = [error for error in raised if isinstance(error, psycopg.Error)]
+    return next((error for error in errors if not isinstance(error, psycopg.errors.PipelineAborted)), errors[0])

@@ -1,0 +1,1 @@
+"""Texts with a shape: identifiers, base64url, timestamps, cursors."""

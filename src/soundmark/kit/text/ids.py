@@ -1,0 +1,27 @@
+"""Identifiers and secrets: a prefix and base64url characters from the entropy source."""
+
+import re
+from typing import Final
+
+from soundmark.kit.crypto.entropy import Entropy
+from soundmark.kit.text import base64url
+
+ID_CHARS: Final = 22  # 132 random bits: contract, section 1.
+SECRET_BYTES: Final = 32  # 256 random bits, 43 characters.
+
+_ID_TEXT: Final = re.compile(r"[a-z]{2,8}_[A-Za-z0-9_-]{1,128}", re.ASCII)
+
+
+def mint(entropy: Entropy, prefix: str, chars: int = ID_CHARS) -> str:
+    """A new identifier: `prefix` (with its underscore) and `chars` characters of 6 random bits each."""
+    return prefix + base64url.encode(entropy.take((chars * 6 + 7) // 8))[:chars]
+
+
+def mint_secret(entropy: Entropy, prefix: str) -> str:
+    """A new secret: `prefix` and 43 characters carrying 256 random bits."""
+    return prefix + base64url.encode(entropy.take(SECRET_BYTES))
+
+
+def may_be_id(text: str) -> bool:
+    """Whether any id could be spelled like this; what is not need not be looked up, and may not reach the database."""
+    return _ID_TEXT.fullmatch(text) is not None

@@ -1,0 +1,97 @@
+"""Keyset pages, newest first, and the cursors between them."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Final, Generic, TypeVar
+
+from soundmark.kit.http.problems import FieldError, Kind, Problem
+from soundmark.kit.text import base64url
+from soundmark.kit.text.timestamps import format_timestamp, parse_timestamp
+
+LIMIT_DEFAULT: Final = 50
+LIMIT_MAX: Final = 100
+# The longest position ends with the subject of a person: 255 characters of up to four bytes, with all else 1450.
+CURSOR_CHARS_MAX: Final = 2048
+_MAC_BYTES: Final = 16
+# The shortest names a moment, `["2026-11-20T10:00:00.000Z","x"]`, behind its MAC.
+CURSOR_CHARS_MIN: Final = (_MAC_BYTES + 32) * 4 // 3
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+class InvalidCursor(Problem):
+    """The cursor is not one that this list gave out to this caller's question."""
+
+    kind: ClassVar = Kind.INVALID
+    code: ClassVar = "invalid_cursor"
+    title: ClassVar = "The cursor does not belong to this list."
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The last entry of a page; the next page begins behind it."""
+
+    created_at: datetime
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some entries and where to go on; `next_position` None is the end."""
+
+    entries: Sequence[T]
+    next_position: Position | None
+
+
+def cut_page(rows: Sequence[T], limit: int, position: Callable[[T], Position]) -> Page[T]:
+    """The first `limit` of `rows`, which were fetched one more than asked to learn whether a next page exists."""
+    entries = rows[:limit]
+    return Page(entries, position(entries[-1]) if len(rows) > limit else None)
+
+
+class Cursors:
+    """Writes and reads cursors: opaque, authenticated, and bound to one list with its tenant and filters."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key: Final = key
+
+    def write(self, position: Position | None, *, route: str, bound_to: Mapping[str, str | None]) -> str | None:
+        """The text that leads behind `position`; None stays None."""
+        if position is None:
+            return None
+        parts = [format_timestamp(position.created_at), position.id]
+        content = json.dumps(parts, ensure_ascii=False, separators=(",", ":")).encode()
+        return base64url.encode(self._mac(content, route, bound_to) + content)
+
+    def read(self, text: str | None, *, route: str, bound_to: Mapping[str, str | None]) -> Position | None:
+        """The position that `write` was given for the same list; None stays None.
+
+        Raises: InvalidCursor for an edited cursor and for one of another route, tenant or filter.
+        """
+        if text is None:
+            return None
+        try:
+            if len(text) > CURSOR_CHARS_MAX:
+                raise _refused()
+            data = base64url.decode(text)
+        except ValueError:
+            raise _refused() from None
+        mac, content = data[:_MAC_BYTES], data[_MAC_BYTES:]
+        if not hmac.compare_digest(mac, self._mac(content, route, bound_to)):
+            raise _refused()
+        created_at, identity = json.loads(content)
+        return Position(parse_timestamp(created_at), identity)
+
+    def _mac(self, content: bytes, route: str, bound_to: Mapping[str, str | None]) -> bytes:
+        binding = json.dumps([route, sorted(bound_to.items())], separators=(",", ":")).encode()
+        message = len(binding).to_bytes(4, "big") + binding + content
+        return hmac.digest(self._key, message, hashlib.sha256)[:_MAC_BYTES]
+
+
+def _refused() -> InvalidCursor:
+    return InvalidCursor(errors=(FieldError("query", "/cursor", "must be the next_cursor of the page before"),))

@@ -1,0 +1,1 @@
+"""What depends on the operating system: users, private files, signals."""

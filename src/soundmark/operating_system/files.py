@@ -1,0 +1,122 @@
+"""Small files that are there whole or not at all, whatever is killed meanwhile, and that only their owner reads.
+
+What is read here decides what is trusted with every secret, so it is read only where nobody else can have put it.
+"""
+
+import contextlib
+import errno
+import os
+import pwd
+import stat
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from soundmark.operating_system.os_user import OsUser
+
+_OTHERS_WRITE: Final = 0o022
+_OTHERS: Final = 0o077
+
+
+class NotTrusted(Exception):  # noqa: N818 - named for what was found
+    """Somebody else could have made or changed this file or folder; the message names it and says what to do."""
+
+
+def open_trusted(path: Path, flags: int, *, is_secret: bool, owner_uid: int | None = None) -> int:
+    """Open the file at `path` and return its descriptor; a file that is made has mode 0600.
+
+    It must be a regular file with this one name, belong to `owner_uid` (None: to ourselves), and be writable, where
+    `is_secret` even readable, by its owner alone. The last part of the path is never followed as a symbolic link.
+
+    Raises: NotTrusted; OSError when it cannot be opened.
+    """
+    assert not flags & os.O_TRUNC, "what is not ours would be emptied before that is known"
+    try:
+        # Without O_NONBLOCK a named pipe in the file's place would keep us waiting.
+        handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise NotTrusted(f"{path} is a symbolic link; put the file itself there") from None
+        raise
+    try:
+        _check_file(path, os.fstat(handle), os.geteuid() if owner_uid is None else owner_uid, is_secret=is_secret)
+    except NotTrusted:
+        os.close(handle)
+        raise
+    return handle
+
+
+def read_trusted(path: Path, *, owner_uid: int | None = None) -> str:
+    """Return the text of a secret file that `open_trusted` accepts.
+
+    Raises: NotTrusted; OSError.
+    """
+    with os.fdopen(open_trusted(path, os.O_RDONLY, is_secret=True, owner_uid=owner_uid), encoding="utf-8") as file:
+        return file.read()
+
+
+def require_trusted_folder(path: Path) -> None:
+    """Make sure that nobody else can put anything into the folder at `path`, and that nobody but root has.
+
+    A subfolder may belong to somebody else: root keeps a cluster in it that runs as another user.
+
+    Raises: NotTrusted; OSError.
+    """
+    us = os.geteuid()
+    found = path.stat()
+    for state in (found, path.lstat()):  # Whoever made a link to a folder may lead us elsewhere tomorrow.
+        if state.st_uid != us:
+            raise NotTrusted(f"{path} belongs to {_name_of(state.st_uid)} and not to {_name_of(us)}, who runs this")
+    if found.st_mode & _OTHERS_WRITE:
+        raise NotTrusted(f"{path} can be written to by others; once you trust what is in it: chmod go-w {path}")
+    for entry in path.iterdir():
+        try:
+            state = entry.lstat()
+        except FileNotFoundError:
+            continue  # A running `up` makes and renames small files.
+        if state.st_uid not in {us, 0} and not (us == 0 and stat.S_ISDIR(state.st_mode)):
+            raise NotTrusted(f"{entry} belongs to {_name_of(state.st_uid)}; remove it unless you put it there")
+
+
+def write_private(path: Path, text: str, owner: OsUser | None = None) -> None:
+    """Put `text` at `path`, mode 0600, on the disk when this returns; `owner` None is ourselves."""
+    handle, scratch = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            if owner is not None:
+                os.fchown(file.fileno(), owner.uid, owner.gid)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(scratch).rename(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            Path(scratch).unlink()
+        raise
+    flush_directory(path.parent)
+
+
+def flush_directory(path: Path) -> None:
+    """Put what was made, renamed and removed in `path` on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _check_file(path: Path, state: os.stat_result, owner_uid: int, *, is_secret: bool) -> None:
+    if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1:
+        raise NotTrusted(f"{path} is not a file of its own; put the file itself there")
+    if state.st_uid != owner_uid:
+        raise NotTrusted(f"{path} belongs to {_name_of(state.st_uid)} and not to {_name_of(owner_uid)}")
+    if state.st_mode & (_OTHERS if is_secret else _OTHERS_WRITE):
+        act = "read" if is_secret else "written to"
+        raise NotTrusted(f"{path} can be {act} by others; once you trust what is in it: chmod 600 {path}")
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"the user {uid}"

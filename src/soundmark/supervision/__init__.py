@@ -1,0 +1,1 @@
+"""The processes of `soundmark up` and of `serve --workers`, started, watched and stopped."""

@@ -1,0 +1,212 @@
+"""What `soundmark up` will run: ports that are held, secrets, and the environment of each process."""
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from soundmark import settings
+from soundmark.kit.clock import Clock
+from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
+from soundmark.kit.crypto.sealing import Sealer, parse_master_key
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.sockets import PortTaken, reserve_port
+from soundmark.kit.settings import PREFIX
+from soundmark.kit.text import base64url
+from soundmark.kit.text.ids import mint_secret
+from soundmark.operating_system.os_user import OsUser
+from soundmark.supervision.supervisor import Program, soundmark
+
+LOOPBACK: Final = "127.0.0.1"
+DATABASES: Final[Mapping[settings.Component, str]] = {"core": "soundmark_core", "audience": "soundmark_audience"}
+
+# After a crash the children of the last run may hold the port while they finish what is under way.
+_PORT_WAIT_S: Final = 15
+_POLL_S: Final = 0.05
+_LOG_LEVEL: Final = "warning"  # What goes well would drown what a person at a terminal is shown.
+_ANY_ADDRESS: Final = {"0.0.0.0": LOOPBACK, "::": "[::1]"}  # noqa: S104 - compared, not bound
+# What `up` decides itself: a value from outside would contradict what it runs.
+_OWN_POSTGRES: Final = "`up` brings a PostgreSQL of its own; with yours, run the components with `soundmark serve`"
+_OURS: Final = {
+    "CORE_DATABASE_URL": _OWN_POSTGRES,
+    "AUDIENCE_DATABASE_URL": _OWN_POSTGRES,
+    "AUDIENCE_URL": "`up` runs Audience itself",
+    "AUDIO_URL": "`up` runs Audio itself",
+    "METRICS_PORT": "`up` gives each component a port of its own",
+}
+
+
+class SettingGiven(Exception):  # noqa: N818 - named for what is said to the reader
+    """The environment holds a setting that is not the caller's to give; the message is a line for the reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line of `up` says."""
+
+    data_dir: Path
+    host: str
+    port: int
+    workers_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """A port for everything that listens; `metrics` by component."""
+
+    serving: Mapping[settings.Component, int]
+    metrics: Mapping[settings.Component, int]
+    postgres: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where everything will be, what it is told, and as `user` whose process it is (None: ours).
+
+    `given` are the caller's settings, by name without prefix.
+    """
+
+    options: Options
+    ports: Ports
+    given: Mapping[str, str] = field(repr=False)
+    credentials: Mapping[settings.Component, Secret]
+    operator_token: Secret
+    master_key: Secret
+    database_urls: Mapping[settings.Component, Secret]
+    user: OsUser | None = None
+
+    def address(self, component: settings.Component) -> str:
+        """Where `component` answers on this machine."""
+        host = self.options.host if component == "core" else LOOPBACK
+        host = _ANY_ADDRESS.get(host, f"[{host}]" if ":" in host else host)
+        return f"http://{host}:{self.ports.serving[component]}"
+
+    def settings_of(self, component: settings.Component) -> dict[str, str]:
+        """The settings of one component: those that it takes, and no other component's secret."""
+        port = str(self.ports.metrics[component])
+        return {**self._taken(component, settings.COMPONENTS[component]), f"{PREFIX}METRICS_PORT": port}
+
+    def database_setting_of(self, component: settings.Component) -> dict[str, str]:
+        """The settings of a process that only touches the database of `component`."""
+        told = {"LOG_LEVEL": _LOG_LEVEL, **self.given}
+        kept = {PREFIX + name: told[name] for name in ("LOG_LEVEL", "LOG_FORMAT") if name in told}
+        return {**kept, f"{PREFIX}{component.upper()}_DATABASE_URL": self.database_urls[component].reveal()}
+
+    def serving(self, component: settings.Component) -> Program:
+        """The process that serves `component`."""
+        host = self.options.host if component == "core" else LOOPBACK
+        where = ("--host", host, "--port", str(self.ports.serving[component]))
+        argv = soundmark("serve", component, *where, "--workers", str(self.options.workers_count))
+        return Program(component, argv, {**foreign_environ(), **self.settings_of(component)}, user=self.user)
+
+    def working(self, component: settings.Component) -> Program:
+        """The process that runs the background jobs of `component`."""
+        argv = soundmark("work", component)
+        taken = self._taken(component, settings.JOBS[component])
+        return Program(f"{component} jobs", argv, {**foreign_environ(), **taken}, user=self.user)
+
+    def migrating(self, component: settings.Component) -> Program:
+        """The process that brings the database of `component` to the current schema, and ends."""
+        environ = {**foreign_environ(), **self.database_setting_of(component)}
+        return Program(f"migrate {component}", soundmark("migrate", component), environ, user=self.user)
+
+    def _taken(self, component: settings.Component, model: type[settings.ProcessSettings]) -> dict[str, str]:
+        """What a process of `component` takes, which is no other component's secret."""
+        taken = {name.upper() for name in model.model_fields}
+        foreign = {f"{name.upper()}_DATABASE_URL" for name in DATABASES if name != component}
+        values = {**self._made(), **self.given}
+        if component == "audience":
+            values["MASTER_KEY"] = audience_master_key(self.master_key).reveal()
+        return {PREFIX + name: value for name, value in values.items() if name in taken - foreign}
+
+    def _made(self) -> dict[str, str]:
+        return {
+            "LOG_LEVEL": _LOG_LEVEL,
+            "BASE_URL": self.address("core"),
+            "AUDIENCE_URL": self.address("audience"),
+            "AUDIO_URL": self.address("audio"),
+            "OPERATOR_TOKEN": self.operator_token.reveal(),
+            "MASTER_KEY": self.master_key.reveal(),
+            **{f"{name.upper()}_CREDENTIAL": secret.reveal() for name, secret in self.credentials.items()},
+            **{f"{name.upper()}_DATABASE_URL": url.reveal() for name, url in self.database_urls.items()},
+        }
+
+
+def audience_master_key(master_key: Secret) -> Secret:
+    """The master key of Audience: one of its own, with which nothing of Core's can be opened."""
+    sealer = Sealer(parse_master_key(master_key.reveal()), SystemEntropy())
+    return Secret(base64url.encode(sealer.derive("audience")))
+
+
+def given_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """The caller's settings, by name without prefix.
+
+    Raises: SettingGiven for what `up` decides itself.
+    """
+    given = {name.removeprefix(PREFIX): value for name, value in environ.items() if name.startswith(PREFIX) and value}
+    for name in sorted(given.keys() & _OURS.keys()):
+        raise SettingGiven(f"{PREFIX}{name} cannot be set here: {_OURS[name]}")
+    return given
+
+
+def given_operator_token(given: Mapping[str, str], entropy: Entropy) -> Secret:
+    """The operator token: the caller's, else a new one."""
+    return Secret(given.get("OPERATOR_TOKEN") or mint_secret(entropy, "xop_"))
+
+
+def audience_credential(master_key: Secret, entropy: Entropy) -> Secret:
+    """What Core shows Audience under `up`: derived, so that commands on the data dir can tell it too."""
+    sealer = Sealer(parse_master_key(master_key.reveal()), entropy)
+    return Secret(base64url.encode(sealer.derive("audience credential")))
+
+
+def check(plan: Plan) -> None:
+    """Refuse what a component would refuse, before anything runs.
+
+    Raises: kit.settings.SettingsInvalid.
+    """
+    for component, model in settings.COMPONENTS.items():
+        unknown = {PREFIX + name: value for name, value in plan.given.items()}
+        settings.read(model, {**unknown, **plan.settings_of(component)})
+
+
+@contextlib.contextmanager
+def held_ports(options: Options, clock: Clock, *, after_crash: bool) -> Iterator[Ports]:
+    """Ports for everything, kept by sockets of ours that are bound and never listen.
+
+    So nobody else gets one of them while the process that uses it is being started again.
+
+    Raises: CannotListen.
+    """
+    with contextlib.ExitStack() as stack:
+
+        def hold(host: str, port: int = 0) -> int:
+            held: socket.socket = stack.enter_context(reserve_port(host, port))
+            return int(held.getsockname()[1])
+
+        def hold_public() -> int:
+            deadline_s = clock.monotonic_s() + (_PORT_WAIT_S if after_crash else 0)
+            while True:
+                try:
+                    return hold(options.host, options.port)
+                except PortTaken:
+                    if clock.monotonic_s() >= deadline_s:
+                        raise
+                    time.sleep(_POLL_S)
+
+        serving: dict[settings.Component, int] = {
+            "core": hold_public(),
+            "audience": hold(LOOPBACK),
+            "audio": hold(LOOPBACK),
+        }
+        yield Ports(serving, {component: hold(LOOPBACK) for component in serving}, hold(LOOPBACK))
+
+
+def foreign_environ() -> dict[str, str]:
+    """The environment without settings of ours: each process is given its own."""
+    ours = (PREFIX, "PROMETHEUS_MULTIPROC_DIR")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}

@@ -1,0 +1,169 @@
+"""Processes that are kept running until they are told to stop."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from soundmark.kit.clock import Clock
+from soundmark.operating_system.files import open_trusted
+from soundmark.operating_system.os_user import OsUser, spawn_environ, spawn_options
+from soundmark.operating_system.parent_death_signal import signalled_with_parent
+
+BACKOFF_MIN_S: Final = 0.1
+BACKOFF_MAX_S: Final = 5.0
+STEADY_AFTER_S: Final = 10.0
+_KILL_WAIT_S: Final = 5.0
+
+_log: Final = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A process to keep running. `errors` is where its standard error goes; None: where ours goes."""
+
+    name: str
+    argv: tuple[str, ...]
+    environ: Mapping[str, str] = field(repr=False)
+    stop_signal: signal.Signals = signal.SIGTERM
+    grace_s: float = 15
+    user: OsUser | None = None
+    errors: Path | None = None
+    before_start: Callable[[], None] | None = None
+
+
+@dataclass(slots=True)
+class _Kept:
+    program: Program
+    stopping: asyncio.Event
+    process: asyncio.subprocess.Process | None = None
+    ends_count: int = 0
+    last_end: str = ""
+    keeper: asyncio.Task[None] | None = None
+
+
+class Supervisor:
+    """Starts programs again when they end, sooner at first and then with growing pauses.
+
+    To be used from the main thread: the kernel ends the children when the thread that started them ends, and so takes
+    them along when we are killed. Each child is the leader of a session of its own, so that Ctrl-C at the terminal
+    reaches us alone and everything ends in order.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock: Final = clock
+        self._kept: Final[dict[str, _Kept]] = {}
+
+    def keep(self, program: Program) -> None:
+        """Start `program` and keep it running until `stop`."""
+        assert program.name not in self._kept, f"{program.name} is kept already"
+        kept = self._kept[program.name] = _Kept(program, asyncio.Event())
+        kept.keeper = asyncio.create_task(self._keep(kept), name=program.name)
+
+    def names(self) -> list[str]:
+        """What is being kept, in the order in which it was started."""
+        return list(self._kept)
+
+    def ends_count(self, name: str) -> int:
+        """How often the program ended without being told to."""
+        return self._kept[name].ends_count
+
+    def last_end(self, name: str) -> str:
+        """How it ended the last time, in words; empty before the first."""
+        return self._kept[name].last_end
+
+    async def stop(self, names: Iterable[str]) -> None:
+        """Stop the named programs at the same time: politely, and after their grace firmly."""
+        chosen = [self._kept.pop(name) for name in list(names)]
+        await asyncio.gather(*(self._stop(kept) for kept in chosen))
+
+    async def _keep(self, kept: _Kept) -> None:
+        pause_s = BACKOFF_MIN_S
+        while not kept.stopping.is_set():
+            started_s = self._clock.monotonic_s()
+            try:
+                kept.last_end = await self._run_once(kept)
+            except Exception as error:  # noqa: BLE001 - whatever keeps it from starting may be gone by the next try
+                kept.last_end = f"not started: {error}"
+            if kept.stopping.is_set():
+                return
+            kept.ends_count += 1
+            if self._clock.monotonic_s() - started_s >= STEADY_AFTER_S:
+                pause_s = BACKOFF_MIN_S
+            _log.warning("process_ended", process=kept.program.name, how=kept.last_end, starting_again_in_s=pause_s)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(kept.stopping.wait(), pause_s)
+            pause_s = min(pause_s * 2, BACKOFF_MAX_S)
+
+    async def _run_once(self, kept: _Kept) -> str:
+        """Start the program and wait until it ends; how it did."""
+        if kept.program.before_start is not None:
+            await asyncio.to_thread(kept.program.before_start)
+        if kept.stopping.is_set():
+            return "not started"
+        process = await spawn(kept.program)
+        kept.process = process
+        if kept.stopping.is_set():
+            # `stop` came while the process was being made, and had nothing to send a signal to.
+            _send(process, kept.program.stop_signal)
+        return _end_in_words(await process.wait())
+
+    async def _stop(self, kept: _Kept) -> None:
+        kept.stopping.set()
+        assert kept.keeper is not None, "set by keep"
+        if kept.process is not None:
+            _send(kept.process, kept.program.stop_signal)
+        done, _ = await asyncio.wait({kept.keeper}, timeout=kept.program.grace_s)
+        if not done:
+            _log.warning("process_killed", process=kept.program.name, after_s=kept.program.grace_s)
+            if kept.process is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(kept.process.pid, signal.SIGKILL)
+            await asyncio.wait({kept.keeper}, timeout=_KILL_WAIT_S)
+        kept.keeper.cancel()
+
+
+def soundmark(*arguments: str) -> tuple[str, ...]:
+    """The command line of our own command; `-P` keeps modules of the working directory out of it."""
+    return (sys.executable, "-P", "-m", "soundmark", *arguments)
+
+
+async def spawn(program: Program) -> asyncio.subprocess.Process:
+    """Start `program` once, as a child that ends with us."""
+    with contextlib.ExitStack() as stack:
+        errors: Any = None
+        if program.errors is not None:
+            handle = open_trusted(program.errors, os.O_WRONLY | os.O_CREAT, is_secret=False)
+            errors = stack.enter_context(os.fdopen(handle, "wb"))
+            errors.truncate()
+        return await asyncio.create_subprocess_exec(
+            *program.argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stderr=errors,
+            env=spawn_environ(program.user, program.environ),
+            cwd="/" if program.user is not None else None,
+            start_new_session=True,
+            preexec_fn=signalled_with_parent(program.stop_signal),
+            **spawn_options(program.user),
+        )
+
+
+def _send(process: asyncio.subprocess.Process, signum: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signum)
+
+
+def _end_in_words(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"

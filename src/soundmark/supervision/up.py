@@ -1,0 +1,244 @@
+"""Everything on this machine, from an empty folder to serving and back: what `soundmark up` does."""
+
+import asyncio
+import contextlib
+import functools
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+
+from soundmark import settings
+from soundmark.embedded.cluster_location import Home, find_home, make_home
+from soundmark.embedded.installation import NoPostgres, can_serve, find_chosen_programs, find_programs, version_of
+from soundmark.embedded.postgres import STOP_TIMEOUT_S, Cluster, ClusterFailed
+from soundmark.kit.clock import Clock, SystemClock
+from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.sockets import CannotListen, require_unreserved
+from soundmark.kit.postgres.database import CONNECT_TIMEOUT_S
+from soundmark.kit.postgres.schema_version import is_current
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.settings import SettingsInvalid
+from soundmark.kit.text.ids import mint_secret
+from soundmark.operating_system.os_user import OsUser
+from soundmark.operating_system.signals import until_signalled
+from soundmark.settings import COMPONENTS, Component
+from soundmark.supervision import data_dir
+from soundmark.supervision.plan import (
+    DATABASES,
+    Options,
+    Plan,
+    Ports,
+    SettingGiven,
+    audience_credential,
+    check,
+    foreign_environ,
+    given_operator_token,
+    given_settings,
+    held_ports,
+)
+from soundmark.supervision.readiness import NotReady, readyz_probe, until_ready
+from soundmark.supervision.supervisor import Program, Supervisor, soundmark, spawn
+
+_POSTGRES: Final = "PostgreSQL"
+
+
+class MigrationRefused(Exception):  # noqa: N818 - named for what happened
+    """A database could not be brought to the current schema; the process that tried has said why."""
+
+
+# Each carries a line for the reader, and leaves nothing running.
+Refusal = (
+    CannotListen,
+    ClusterFailed,
+    MigrationRefused,
+    NoPostgres,
+    NotReady,
+    SettingGiven,
+    SettingsInvalid,
+    data_dir.DataDirRefused,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Postgres:
+    """The PostgreSQL that is used: where its programs are, its version, and whether it is the one of the wheel."""
+
+    folder: Path
+    version: int
+    is_bundled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """What the caller is told.
+
+    `ready` once, when everything answers; `demo_failed` when the demonstration did; `stopping` when a signal ends all.
+    """
+
+    ready: Callable[[Plan, Home, Postgres], None]
+    demo_failed: Callable[[int], None]
+    stopping: Callable[[], None]
+
+
+async def run(options: Options, tell: Reports, *, demo: bool) -> None:
+    """Run everything until SIGINT, SIGTERM or SIGHUP, then stop it in order.
+
+    With `demo` the main job is shown once when everything is ready; serving goes on whatever comes of it.
+
+    Raises: one of `Refusal`.
+    """
+    given = given_settings(os.environ)
+    data_dir.make_data_dir(options.data_dir)
+    clock, entropy = SystemClock(), SystemEntropy()
+    with data_dir.take_turn(options.data_dir) as turn, until_signalled():
+        data_dir.remove_up_file(options.data_dir)
+        with held_ports(options, clock, after_crash=turn.after_crash) as ports:
+            home = find_home(options.data_dir)
+            postgres, user = await asyncio.gather(
+                asyncio.to_thread(_find_postgres, home.user), asyncio.to_thread(_serving_user, home)
+            )
+            if user is not None:
+                require_unreserved(options.host, options.port, user.name)
+            cluster = Cluster(home.path, home.user, postgres.folder)
+            cluster.require_major(postgres.version)
+            plan = replace(_plan(options, ports, given, cluster, entropy), user=user)
+            check(plan)
+            make_home(home, options.data_dir)
+            async with _supervised(options.data_dir, clock, tell) as supervisor:
+                plan = await _bring_up(plan, cluster, supervisor, clock, entropy)
+                data_dir.write_up_file(options.data_dir, _up_file(plan))
+                tell.ready(plan, home, postgres)
+                if demo and (status := await _finish(_demo(options.data_dir))):
+                    tell.demo_failed(status)
+                await asyncio.get_running_loop().create_future()
+
+
+def _find_postgres(user: OsUser | None) -> Postgres:
+    """Return the PostgreSQL that the environment chooses, else the one of the wheel."""
+    chosen = settings.read(settings.UpSettings, os.environ).postgres_bin
+    folder = find_programs(user) if chosen is None else find_chosen_programs(chosen, user)
+    return Postgres(folder, version_of(folder, user), is_bundled=chosen is None)
+
+
+def _serving_user(home: Home) -> OsUser | None:
+    """Return who runs everything beside PostgreSQL: the same user, or None (we ourselves) where that user cannot."""
+    return home.user if home.user is not None and can_serve(home.user, foreign_environ()) else None
+
+
+def _plan(options: Options, ports: Ports, given: Mapping[str, str], cluster: Cluster, entropy: Entropy) -> Plan:
+    """The plan, with stand-ins for the URLs of databases that nobody can connect to yet."""
+    key = data_dir.master_key(
+        options.data_dir, given=given.get("MASTER_KEY"), cluster_exists=cluster.exists(), entropy=entropy
+    )
+    return Plan(
+        options=options,
+        ports=ports,
+        given=given,
+        credentials={"audience": audience_credential(key, entropy), "audio": Secret(mint_secret(entropy, ""))},
+        operator_token=given_operator_token(given, entropy),
+        master_key=key,
+        database_urls={
+            component: Secret(f"postgresql://{name}@127.0.0.1:{ports.postgres}/{name}")
+            for component, name in DATABASES.items()
+        },
+    )
+
+
+async def _bring_up(plan: Plan, cluster: Cluster, supervisor: Supervisor, clock: Clock, entropy: Entropy) -> Plan:
+    """Start everything, each as soon as what it needs is there; the plan with the real URLs, when all are ready."""
+    port = plan.ports.postgres
+    supervisor.keep(plan.serving("audio"))
+    await asyncio.to_thread(cluster.prepare, entropy)
+    supervisor.keep(_postgres(cluster, plan))
+    await until_ready(supervisor, clock, {_POSTGRES: functools.partial(cluster.is_answering, port)})
+    urls = await asyncio.to_thread(
+        lambda: {component: cluster.ensure_database(port, name, entropy) for component, name in DATABASES.items()}
+    )
+    plan = replace(plan, database_urls=urls)
+    await asyncio.gather(*(_migrate(plan, component) for component in DATABASES))
+    for component in DATABASES:
+        supervisor.keep(plan.serving(component))
+    await until_ready(supervisor, clock, {component: readyz_probe(plan.address(component)) for component in COMPONENTS})
+    # Nobody waits for the workers, and while they load they would keep the processor from those who are waited for.
+    for component in DATABASES:
+        supervisor.keep(plan.working(component))
+    return plan
+
+
+def _postgres(cluster: Cluster, plan: Plan) -> Program:
+    options = cluster.process_options()
+    return Program(
+        _POSTGRES,
+        cluster.command(plan.ports.postgres),
+        options["env"],
+        # Fast shutdown: disconnect everybody, write a checkpoint, end.
+        stop_signal=signal.SIGINT,
+        grace_s=STOP_TIMEOUT_S,
+        user=cluster.user,
+        errors=plan.options.data_dir / "postgresql-start.log",
+        before_start=cluster.clear_left_process,
+    )
+
+
+async def _migrate(plan: Plan, component: Component) -> None:
+    """Bring a database to the current schema, in a process of its own, unless it is there already."""
+    url = plan.database_urls[component].reveal()
+    async with await psycopg.AsyncConnection.connect(
+        url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S
+    ) as connection:
+        if await is_current(Tx(connection), f"soundmark.{component}"):
+            return
+    if await _finish(plan.migrating(component)):
+        raise MigrationRefused(f"the database of {component} could not be brought to the current schema")
+
+
+def _demo(directory: Path) -> Program:
+    argv = soundmark("demo", "--up-file", str(directory / data_dir.UP_FILE))
+    return Program("demo", argv, foreign_environ())
+
+
+async def _finish(program: Program) -> int:
+    """Run `program` to its end; its exit status."""
+    process = await spawn(program)
+    try:
+        return await process.wait()
+    finally:
+        if process.returncode is None:
+            process.send_signal(program.stop_signal)
+            await process.wait()
+
+
+def _up_file(plan: Plan) -> dict[str, Any]:
+    return {
+        "metrics_urls": {name: f"http://127.0.0.1:{port}/metrics" for name, port in plan.ports.metrics.items()},
+        "base_url": plan.address("core"),
+        "audience_url": plan.address("audience"),
+        "audio_url": plan.address("audio"),
+        "console_url": None,
+        "operator_token": plan.operator_token.reveal(),
+        "core_database_url": plan.database_urls["core"].reveal(),
+        "audience_database_url": plan.database_urls["audience"].reveal(),
+        "pid": os.getpid(),
+    }
+
+
+@contextlib.asynccontextmanager
+async def _supervised(directory: Path, clock: Clock, tell: Reports) -> AsyncIterator[Supervisor]:
+    """A supervisor whose programs are stopped at the end, whatever ends it."""
+    supervisor = Supervisor(clock)
+    try:
+        yield supervisor
+    except asyncio.CancelledError:
+        tell.stopping()
+        raise
+    finally:
+        data_dir.remove_up_file(directory)
+        # The database goes last: what the others finish, they write to it.
+        await supervisor.stop(name for name in supervisor.names() if name != _POSTGRES)
+        await supervisor.stop(supervisor.names())

@@ -1,0 +1,46 @@
+"""Several processes of one component on one port, of which each is started again when it ends."""
+
+import asyncio
+import contextlib
+import functools
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from soundmark.kit.clock import SystemClock
+from soundmark.kit.http.serve import Listen
+from soundmark.operating_system.signals import until_signalled
+from soundmark.supervision.supervisor import Program, Supervisor, soundmark
+
+
+async def run_workers(component: str, listen: Listen, workers_count: int) -> None:
+    """Keep `workers_count` processes of `component` running until SIGINT or SIGTERM.
+
+    The kernel spreads connections over them. Their metrics lie in a folder of their own, where each can add up all.
+    """
+    argv = soundmark("serve", component, "--host", listen.host, "--port", str(listen.port), "--beside-others")
+    supervisor = Supervisor(SystemClock())
+    with until_signalled(), _metrics_environ() as environ:
+        try:
+            forget = functools.partial(forget_dead_processes, Path(environ["PROMETHEUS_MULTIPROC_DIR"]))
+            for number in range(1, workers_count + 1):
+                supervisor.keep(Program(f"{component} {number}", argv, environ, before_start=forget))
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await supervisor.stop(supervisor.names())
+
+
+def forget_dead_processes(folder: Path) -> None:
+    """What processes that have ended last said of their present state counts no more; what they counted still does."""
+    for file in folder.glob("gauge_live*_*.db"):
+        try:
+            os.kill(int(file.stem.rpartition("_")[2]), 0)
+        except OSError:
+            file.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _metrics_environ() -> Iterator[dict[str, str]]:
+    with tempfile.TemporaryDirectory(prefix="soundmark-metrics-") as folder:
+        yield {**os.environ, "PROMETHEUS_MULTIPROC_DIR": folder}

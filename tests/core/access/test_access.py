@@ -1,0 +1,263 @@
+"""Who may do what: the roles, what belongs to other organisations, credentials, and the operator's addresses."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.calls import CALLS, OPERATIONS, World, send
+from support.core_client import Api
+from support.core_settings import OPERATOR_TOKEN, core_settings
+from support.database_content import read_content
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import make_tenant
+
+from soundmark.core.access.operator import is_loopback
+from soundmark.core.access.policy import POLICY, Action
+from soundmark.kit.crypto.secret import Secret
+
+# Source: contract, section 2, written down a second time on purpose.
+ROLES: dict[Action, set[str]] = {
+    "organization.update": {"owner", "admin"},
+    "project.update": {"owner", "admin"},
+    "project.create": {"owner", "admin"},
+    "project.list": {"owner", "admin", "member", "billing"},
+    "api_key.create": {"owner", "admin"},
+    "api_key.list": {"owner", "admin"},
+    "api_key.revoke": {"owner", "admin"},
+    "api_key.rotate": {"owner", "admin"},
+    "member.list": {"owner", "admin"},
+    "member.update": {"owner", "admin"},
+    "member.remove": {"owner", "admin", "member", "billing"},  # Everybody may leave: test_remove_member.py.
+    "invitation.create": {"owner", "admin"},
+    "invitation.list": {"owner", "admin"},
+    "invitation.revoke": {"owner", "admin"},
+    "audit_log.read": {"owner", "admin"},
+    "audit_log.verify": {"owner", "admin"},
+    "campaign.create": {"owner", "admin"},
+    "campaign.list": {"owner", "admin", "member", "billing"},
+    "campaign.update": {"owner", "admin"},
+    "campaign.archive": {"owner", "admin"},
+    "campaign.stop": {"owner", "admin"},
+    "campaign.summarise": {"owner", "admin", "member"},
+    "code.issue": {"owner", "admin"},
+    "code.recover": {"owner", "admin"},
+    "code.list": {"owner", "admin", "member"},
+    "code.read": {"owner", "admin", "member"},
+    "code.revoke": {"owner", "admin"},
+    "code.revoke_batch": {"owner", "admin"},
+    "code.render": {"owner", "admin", "member"},
+    "audience.create": {"owner", "admin"},
+    "audience.list": {"owner", "admin", "member"},
+    "audience.revoke": {"owner", "admin"},
+    "audience.rotate_secret": {"owner", "admin"},
+    "audience.change_retention": {"owner", "admin"},
+    "audience.replace_core_key": {"owner", "admin"},
+    "audience.report": {"owner", "admin", "member"},
+    "audience.legacy_report": {"owner", "admin", "member"},
+    "usage.read": {"owner", "admin", "member", "billing"},
+}
+
+
+# The problem where what a call names belongs to another organisation of the same owner.
+FOREIGN: dict[str, str] = {
+    "archive_campaign": "campaign_not_found",
+    "bundle_codes": "code_not_found",
+    "change_integration_retention": "integration_not_found",
+    "change_member": "member_not_found",
+    "create_api_key": "project_not_found",
+    "create_campaign": "project_not_found",
+    "create_integration": "project_not_found",
+    "get_code": "code_not_found",
+    "issue_code": "project_not_found",
+    "issue_codes": "project_not_found",
+    "list_campaigns": "project_not_found",
+    "list_integrations": "project_not_found",
+    "read_audience_report": "integration_not_found",
+    "read_legacy_report": "project_not_found",
+    "recover_code": "code_issue_not_found",
+    "recover_codes": "code_issue_not_found",
+    "remove_member": "member_not_found",
+    "rename_project": "project_not_found",
+    "render_code": "code_not_found",
+    "replace_integration_core_key": "integration_not_found",
+    "revoke_api_key": "api_key_not_found",
+    "revoke_code": "code_not_found",
+    "revoke_codes": "code_not_found",
+    "revoke_integration": "integration_not_found",
+    "revoke_invitation": "invitation_not_found",
+    "rotate_api_key_secret": "api_key_not_found",
+    "rotate_integration_secret": "integration_not_found",
+    "stop_campaign": "campaign_not_found",
+    "summarise_campaign": "campaign_not_found",
+    "update_campaign": "campaign_not_found",
+}
+# These name an organisation and nothing in it.
+OF_ORGANIZATION = {
+    *("create_invitation", "create_project", "get_usage", "list_api_keys", "list_audit_entries", "list_codes"),
+    *("list_invitations", "list_members", "list_projects", "rename_organization", "verify_audit_log"),
+}
+
+# Operations that need no caller. The publisher's signature authorises an event (contract, section 6).
+PUBLIC = {"resolve", "list_keys", "list_key_history", "deliver_event"}
+
+
+def test_the_policy_gives_each_action_the_roles_of_the_contract() -> None:
+    """`test_sweep.py` holds every operation to the policy."""
+    inside = {action: set(rule.roles) for action, rule in POLICY.items() if rule.roles is not None}
+    assert inside == ROLES
+    assert POLICY.keys() - inside.keys() == {
+        "caller.read",
+        "invitation.accept",
+        "organization.create",
+        "organization.list",
+        "platform.read",
+        "platform.change",
+    }
+
+
+def test_every_operation_names_its_action(published: dict[str, Any]) -> None:
+    named = [
+        operation["x-svc-access"].get("action") for path in published["paths"].values() for operation in path.values()
+    ]
+    assert {action for action in named if action is not None} == set(POLICY)
+    assert named.count(None) == len(PUBLIC), "resolution, the keys and signed events are public"
+
+
+@pytest.fixture
+async def published(api: Api) -> dict[str, Any]:
+    """The OpenAPI document."""
+    return dict((await api.published()).document)
+
+
+async def test_what_belongs_to_another_organisation_is_not_found(world: World) -> None:
+    """Both organisations are the caller's own: the organisation that the call names decides, not the membership.
+
+    First everything that the call names is foreign, its project included; then the project is right. Nothing changes
+    outside the caller's organisation, whose audit log may have the attempt.
+    """
+    own, foreign = world.tenant, await make_tenant(world.tenant.api)
+    wrong = {}
+    for operation_id, problem in FOREIGN.items():
+        call = await CALLS[operation_id](replace(world, tenant=foreign))
+        before = await read_content(world.rival, without=own.organization_id)
+        mixed = call.replacing(foreign.organization_id, own.organization_id)
+        seen = [await send(own.api, OPERATIONS[operation_id], mixed)]
+        if problem != "project_not_found":
+            right = mixed.replacing(foreign.project_id, own.project_id)
+            seen.append(await send(own.api, OPERATIONS[operation_id], right))
+        codes = [answer.code if answer.status == 404 else answer.body for answer in seen]
+        is_right = codes[0] in {problem, "project_not_found"} and codes[-1] == problem
+        if not is_right or await read_content(world.rival, without=own.organization_id) != before:
+            wrong[operation_id] = codes
+    assert wrong == {}
+
+
+def test_every_operation_that_names_something_is_tried_with_another_organisations() -> None:
+    inside = {operation_id for operation_id, operation in OPERATIONS.items() if operation.access["roles"]}
+    assert inside == FOREIGN.keys() | OF_ORGANIZATION
+
+
+BAD_CREDENTIALS: list[list[tuple[str, str]]] = [
+    [],
+    [("Authorization", "")],
+    [("Authorization", "Bearer")],
+    [("Authorization", "Bearer ")],
+    [("Authorization", OPERATOR_TOKEN)],
+    [("Authorization", f"Basic {OPERATOR_TOKEN}")],
+    [("Authorization", f"Bearer  {OPERATOR_TOKEN}")],
+    [("Authorization", f"Bearer {OPERATOR_TOKEN} ,")],
+    [("Authorization", f"Bearer {OPERATOR_TOKEN}x")],
+    [("Authorization", f"Bearer {OPERATOR_TOKEN[:-1]}")],
+    [("Authorization", f"Bearer {OPERATOR_TOKEN.upper()}")],
+    [("Authorization", "Bearer xop_")],
+    [("Authorization", "Bearer xop_" + "p" * 43)],
+    [("Authorization", "Bearer xak_" + "o" * 43)],
+    [("Authorization", "Bearer eyJhbGciOiJub25lIn0.e30.")],
+    [("Authorization", "Bearer xop_" + "o" * 20_000)],
+    [("Authorization", f"Bearer {OPERATOR_TOKEN}"), ("Authorization", f"Bearer {OPERATOR_TOKEN}")],
+    [("Authorization", f"Bearer {OPERATOR_TOKEN}"), ("Authorization", "Bearer x")],
+]
+
+
+@pytest.mark.parametrize("headers", BAD_CREDENTIALS, ids=lambda headers: str(headers)[:60])
+async def test_another_credential_is_none(api: Api, headers: list[tuple[str, str]]) -> None:
+    answer = await api.other(token=None).get("/v1/organizations", headers=headers)
+    assert (answer.status, answer.code) == (401, "unauthenticated")
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert OPERATOR_TOKEN not in answer.body.decode()
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+async def test_the_name_of_the_scheme_has_no_case(api: Api, scheme: str) -> None:
+    headers = {"Authorization": f"{scheme} {OPERATOR_TOKEN}"}
+    assert (await api.get("/v1/organizations", headers=headers)).status == 200
+
+
+async def test_every_operation_but_the_public_ones_needs_a_credential(api: Api, published: dict[str, Any]) -> None:
+    """Before anything else: a stranger learns nothing about paths, parameters and bodies."""
+    stranger = api.other(token=None)
+    public = []
+    for template, operations in published["paths"].items():
+        for method, operation in operations.items():
+            path = re.sub(r"{\w+}", "xr_1", template)
+            answer = await stranger.call(method.upper(), path, content=b"{")
+            if operation["x-svc-access"]["public"]:
+                public.append(operation["operationId"])
+                assert answer.status != 401
+            else:
+                assert (answer.status, answer.code) == (401, "unauthenticated"), operation["operationId"]
+    assert set(public) == PUBLIC
+
+
+@pytest.mark.parametrize("peer", ["203.0.113.9", "10.0.0.1", "::", "::ffff:10.0.0.1", "2001:db8::1", "testclient", ""])
+async def test_the_operator_token_is_nothing_from_elsewhere(api: Api, peer: str) -> None:
+    """Not even with a header that claims to come from here."""
+    forwarded = {"X-Forwarded-For": "127.0.0.1", "Forwarded": "for=127.0.0.1", "X-Real-IP": "127.0.0.1"}
+    answer = await api.other(peer=peer).get("/v1/organizations", headers=forwarded)
+    assert (answer.status, answer.code) == (401, "unauthenticated")
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
+async def test_the_operator_token_works_from_this_machine(api: Api, peer: str) -> None:
+    """Whatever a forwarded header says: it is never judged by one."""
+    answer = await api.other(peer=peer).get("/v1/organizations", headers={"X-Forwarded-For": "203.0.113.9"})
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("peer", ["localhost", "127.0.0.1:80", "127.1", "0x7f.0.0.1", "", "unix:"])
+def test_what_is_no_address_is_not_this_machine(peer: str) -> None:
+    assert not is_loopback(peer)
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "::1", "::ffff:127.0.0.1", "127.9.9.9"])
+async def test_the_operator_token_is_nothing_through_a_proxy_that_is_named(database_url: Secret, peer: str) -> None:
+    """A proxy on this machine is a loopback peer, and whoever sent the request may be anywhere."""
+    elsewhere = {"X-Forwarded-For": "203.0.113.9"}
+    async with running_core(core_settings(database_url, trusted_proxies="127.0.0.0/8,::1/128")) as api:
+        for headers in (elsewhere, {"Forwarded": "for=203.0.113.9"}, {"X-Forwarded-For": "127.0.0.1"}, {}):
+            answer = await api.other(peer=peer).get("/v1/organizations", headers=headers)
+            assert (answer.status, answer.code) == (401, "unauthenticated")
+
+
+async def test_the_operator_token_works_beside_a_proxy_that_is_another_address(database_url: Secret) -> None:
+    async with running_core(core_settings(database_url, trusted_proxies="127.0.0.2/32,10.0.0.0/8")) as api:
+        assert (await api.get("/v1/organizations")).status == 200
+        assert (await api.other(peer="127.0.0.2").get("/v1/organizations")).status == 401
+        assert (await api.other(peer="10.0.0.1").get("/v1/organizations")).status == 401
+
+
+async def test_a_core_without_an_operator_token_knows_no_caller(database_url: Secret) -> None:
+    async with running_core(core_settings(database_url, operator_token=None)) as api:
+        assert (await api.get("/v1/organizations")).status == 401
+
+
+async def test_the_operator_is_a_user_like_any_other(api: Api, rival: Rival) -> None:
+    """Contract, section 2: platform administration opens no organisation."""
+    tenant = await make_tenant(api)
+    rows = await rival.rows("SELECT subject_id, email, role FROM members")
+    assert rows == [("operator", "operator@localhost", "owner")]
+    await rival.run("DELETE FROM members")
+    assert (await api.get("/v1/projects", params=tenant.query)).code == "organization_not_found"
+    assert (await api.get("/v1/organizations")).json["data"] == []

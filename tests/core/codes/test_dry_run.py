@@ -1,0 +1,167 @@
+"""`?dry_run=true`: what an issuance would be answered now, and no trace of the question."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
+
+from soundmark.kit.text.timestamps import format_timestamp
+
+PATHS = {"single": "/v1/codes", "batch": "/v1/codes/batch"}
+
+
+@pytest.fixture(params=PATHS)
+def route(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+async def ask(tenant: Tenant, route: str = "single", **changes: Any) -> Answer:
+    body = tenant.code_body(**({"count": 2} if route == "batch" else {})) | changes
+    return await tenant.api.post(PATHS[route], params={"dry_run": "true"}, json=body)
+
+
+def verdict(answer: Answer) -> tuple[bool, str | None]:
+    assert answer.status == 200, answer.body
+    return answer.json["would_issue"], answer.json["code"]
+
+
+async def test_what_would_be_issued(tenant: Tenant, route: str) -> None:
+    answer = await ask(tenant, route)
+    assert answer.json == {"would_issue": True, "code": None, "quota_remaining": 100}
+    assert answer.status == 200
+
+
+async def test_it_leaves_no_trace(tenant: Tenant, rival: Rival, route: str) -> None:
+    tables = ("codes", "broadcasts", "code_usage_days", "issuance_receipts", "audit_entries", "code_entitlements")
+    before = [sorted(await rival.rows(f"SELECT t::text, xmin::text FROM {table} t")) for table in tables]
+    await ask(tenant, route)
+    assert [sorted(await rival.rows(f"SELECT t::text, xmin::text FROM {table} t")) for table in tables] == before
+
+
+async def test_it_waits_for_nobody(tenant: Tenant, rival: Rival, route: str) -> None:
+    async with rival.holding("SELECT 1 FROM code_entitlements, projects FOR UPDATE"):
+        assert verdict(await ask(tenant, route)) == (True, None)
+
+
+async def test_a_quota_that_does_not_suffice(tenant: Tenant, rival: Rival) -> None:
+    await tenant.make_quota(rival, 1)
+    assert (await ask(tenant)).json == {"would_issue": True, "code": None, "quota_remaining": 1}
+    assert (await ask(tenant, "batch")).json == {"would_issue": False, "code": "quota_exceeded", "quota_remaining": 1}
+
+
+async def test_an_expiry_in_the_past(tenant: Tenant, route: str) -> None:
+    now = tenant.api.clock.freeze()
+    assert verdict(await ask(tenant, route, expires_at=format_timestamp(now))) == (False, "validation_failed")
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [{"n": 2**53}, {"n": 1e400}, {"text": "x" * 17_000}, {"n": 9007199254740993.0}],
+    ids=["an integer", "infinity", "size", "a float that is written as an integer"],
+)
+async def test_an_intent_without_a_canonical_form(tenant: Tenant, route: str, resource: Any) -> None:
+    body = tenant.code_body(**({"count": 2} if route == "batch" else {}))
+    body["intent"] = {"type": "link", "action": "open", "resource": {}}
+    text = json.dumps(body).replace('"resource": {}', f'"resource": {_json(resource)}')
+    answer = await tenant.api.post(
+        PATHS[route], params={"dry_run": "true"}, content=text.encode(), headers={"content-type": "application/json"}
+    )
+    assert verdict(answer) == (False, "intent_not_canonical")
+
+
+async def test_an_integration_that_is_not_there(tenant: Tenant) -> None:
+    audience = {"enabled": True, "integration_id": "int_" + "A" * 22}
+    assert verdict(await ask(tenant, audience=audience)) == (False, "integration_not_found")
+
+
+async def test_the_states_of_a_campaign(tenant: Tenant, api: Api, route: str) -> None:
+    now = api.clock.freeze()
+    later = await tenant.make_campaign("Later", starts_at=format_timestamp(now + timedelta(seconds=1)))
+    over = await tenant.make_campaign("Over", ends_at=format_timestamp(now))
+    running = await tenant.make_campaign("Running", starts_at=format_timestamp(now))
+    archived = await tenant.make_campaign("Archived")
+    await api.post(f"/v1/campaigns/{archived['id']}/archive", params=tenant.query)
+    expected = {
+        later["id"]: (False, "campaign_not_open"),
+        over["id"]: (False, "campaign_not_open"),
+        running["id"]: (True, None),
+        archived["id"]: (False, "campaign_archived"),
+        "cmp_" + "A" * 22: (False, "campaign_not_found"),
+        "nonsense": (False, "campaign_not_found"),
+    }
+    found = {campaign_id: verdict(await ask(tenant, route, campaign_id=campaign_id)) for campaign_id in expected}
+    assert found == expected
+
+
+async def test_an_idempotency_key_is_refused(tenant: Tenant, rival: Rival, route: str) -> None:
+    body = tenant.code_body(**({"count": 2} if route == "batch" else {}))
+    answer = await tenant.api.post(
+        PATHS[route], params={"dry_run": "true"}, json=body, headers={"Idempotency-Key": "a" * 16}
+    )
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert [error["pointer"] for error in answer.json["errors"]] == ["/Idempotency-Key"]
+    assert await rival.rows("SELECT 1 FROM issuance_receipts") == []
+
+
+@pytest.mark.parametrize("changes", [{}, {"issuer": "Radio Südlicht"}, {"issuer": ""}], ids=["same", "other", "bad"])
+async def test_an_idempotency_key_that_was_used_is_refused_as_well(
+    tenant: Tenant, route: str, changes: dict[str, Any]
+) -> None:
+    body = tenant.code_body(**({"count": 2} if route == "batch" else {}))
+    headers = {"Idempotency-Key": "a" * 16}
+    assert (await tenant.api.post(PATHS[route], json=body, headers=headers)).status == 201
+    answer = await tenant.api.post(PATHS[route], params={"dry_run": "true"}, json=body | changes, headers=headers)
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert [error["pointer"] for error in answer.json["errors"]] == ["/Idempotency-Key"]
+
+
+async def test_who_may_not_issue_gets_no_verdict(tenant: Tenant, api: Api, route: str) -> None:
+    assert (await ask(tenant, route, project_id="prj_" + "A" * 22)).code == "project_not_found"
+    reader = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
+    assert (await ask(reader, route)).code == "insufficient_scope"
+    other = await make_tenant(api)
+    stranger = other.with_key(await other.make_key())
+    assert (await ask(stranger, route, organization_id=tenant.organization_id)).code == "organization_not_found"
+
+
+async def test_a_body_of_another_shape_is_refused(tenant: Tenant, route: str) -> None:
+    assert (await ask(tenant, route, issuer="")).code == "validation_failed"
+
+
+@pytest.mark.parametrize(("value", "status"), [("false", 201), ("maybe", 422), ("", 422)])
+async def test_only_true_makes_it_dry(tenant: Tenant, value: str, status: int) -> None:
+    answer = await tenant.api.post("/v1/codes", params={"dry_run": value}, json=tenant.code_body())
+    assert answer.status == status
+
+
+@pytest.mark.parametrize(
+    ("path", "params"), [("/v1/codes", {"dry_run": "false"}), ("/v1/codes", {}), ("/v1/codes/recover", {})]
+)
+async def test_what_is_not_dry_gets_no_verdict_on_an_intent_that_cannot_be_read(
+    tenant: Tenant, path: str, params: dict[str, str]
+) -> None:
+    body = json.dumps(tenant.code_body(intent={"type": 2**53, "action": "open", "resource": {}}))
+    key = {"idempotency-key": "of-an-intent-that-is-none"} if path.endswith("recover") else {}
+    answer = await tenant.api.post(
+        path, params=params, content=body.encode(), headers={"content-type": "application/json", **key}
+    )
+    assert (answer.status, answer.code) == (422, "intent_not_canonical")
+
+
+async def test_a_recovery_is_never_dry(tenant: Tenant) -> None:
+    """The parameter belongs to issuance; elsewhere it is unknown."""
+    headers = {"idempotency-key": "of-a-dry-recovery"}
+    answer = await tenant.api.post(
+        "/v1/codes/recover", params={"dry_run": "true"}, json=tenant.code_body(), headers=headers
+    )
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert [error["pointer"] for error in answer.json["errors"]] == ["/dry_run"]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value).replace("Infinity", "1e400")

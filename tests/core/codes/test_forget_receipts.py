@@ -1,0 +1,67 @@
+"""Receipts of issuances that are a day old are forgotten, whoever's they are."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from support.core_client import Api
+from support.core_settings import jobs_settings
+from support.fake_clock import FakeClock
+from support.rival import Rival
+from support.tenant import make_tenant
+
+from soundmark.core.context import Context
+from soundmark.core.features.codes.issuance import jobs
+from soundmark.core.worker import make_job_context
+from soundmark.kit.crypto.secret import Secret
+
+
+@pytest.fixture
+async def ctx(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]:
+    context = make_job_context(jobs_settings(database_url), clock=clock)
+    await context.db.open()
+    yield context
+    await context.db.close()
+
+
+async def make_receipt(api: Api, name: str) -> None:
+    tenant = await make_tenant(api)
+    body = tenant.code_body(expires_at="2999-01-01T00:00:00Z")
+    answer = await api.post("/v1/codes", json=body, headers={"Idempotency-Key": name * 16})
+    assert answer.status == 201, answer.body
+
+
+async def test_only_what_is_older_than_a_day_is_forgotten(api: Api, rival: Rival, ctx: Context) -> None:
+    api.clock.freeze()
+    await make_receipt(api, "a")
+    await make_receipt(api, "b")
+    api.clock.advance(hours=12)
+    await make_receipt(api, "c")
+    assert await jobs.forget_receipts(ctx) == 0
+    api.clock.advance(hours=12, milliseconds=1)
+    codes = await rival.rows("SELECT xr_id FROM codes ORDER BY xr_id")
+
+    assert await jobs.forget_receipts(ctx) == 2
+
+    assert len(await rival.rows("SELECT 1 FROM issuance_receipts")) == 1
+    assert await rival.rows("SELECT xr_id FROM codes ORDER BY xr_id") == codes
+    assert await jobs.forget_receipts(ctx) == 0
+
+
+async def test_many_are_forgotten_in_bounded_steps(
+    api: Api, rival: Rival, ctx: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "_AT_ONCE", 2)
+    for name in "abcde":
+        await make_receipt(api, name)
+    api.clock.advance(hours=25)
+    assert await jobs.forget_receipts(ctx) == 5
+    assert await rival.rows("SELECT 1 FROM issuance_receipts") == []
+
+
+async def test_one_that_is_being_replaced_is_left_alone(api: Api, rival: Rival, ctx: Context) -> None:
+    """Forgetting waits for nobody who issues."""
+    await make_receipt(api, "a")
+    api.clock.advance(hours=25)
+    async with rival.holding("SELECT 1 FROM issuance_receipts FOR UPDATE"):
+        assert await jobs.forget_receipts(ctx) == 0
+    assert await jobs.forget_receipts(ctx) == 1

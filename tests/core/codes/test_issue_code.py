@@ -1,0 +1,375 @@
+"""`POST /v1/codes`: what may be issued, what comes back, and that a refusal or a cut leaves nothing.
+
+The intent has a file of its own: `test_issue_code_intent.py`.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from soundmark_sdk import read_key_set, verify_signed_code
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import INTENT, Tenant
+
+from soundmark.kit.crypto.canonical import canonicalize
+from soundmark.kit.text.timestamps import format_timestamp
+
+HEADERS = {"content-type": "application/json"}
+
+
+async def issue(tenant: Tenant, **changes: Any) -> Answer:
+    return await tenant.api.post("/v1/codes", json=tenant.code_body(**changes))
+
+
+def pointers(answer: Answer) -> list[str]:
+    assert (answer.status, answer.code) == (422, "validation_failed"), answer.body
+    return [error["pointer"] for error in answer.json["errors"]]
+
+
+async def stored(rival: Rival) -> int:
+    """How many Codes and broadcasts there are."""
+    return len(await rival.rows("SELECT 1 FROM codes UNION ALL SELECT 1 FROM broadcasts"))
+
+
+async def test_the_answer_is_the_whole_code(api: Api, tenant: Tenant) -> None:
+    now = api.clock.freeze()
+    answer = await issue(tenant, expires_at=format_timestamp(now + timedelta(days=1)))
+    assert answer.status == 201
+    code = answer.json
+    signed = code["signed_code"]
+    facts = {
+        "xr_id": code["xr_id"],
+        "organization_id": tenant.organization_id,
+        "project_id": tenant.project_id,
+        "campaign_id": None,
+        "issuer": "Radio Nordlicht",
+        "issued_at": format_timestamp(now),
+        "expires_at": format_timestamp(now + timedelta(days=1)),
+        "intent": tenant.code_body()["intent"],
+    }
+    assert code == facts | {
+        "broadcast_token": code["broadcast_token"],
+        "broadcast_frame": f"XRC1:{code['broadcast_token']}",
+        "status": "active",
+        "revoked_at": None,
+        "audience_enabled": False,
+        "audience_integration_id": None,
+        "signed_code": signed,
+    }
+    assert signed == facts | {
+        "version": 1,
+        "policy": {"audience_measurement": False, "audience_integration_id": None},
+        "token_digest": signed["token_digest"],
+        "key_id": signed["key_id"],
+        "signature": signed["signature"],
+    }
+    assert re.fullmatch(r"xr_[A-Za-z0-9_-]{22}", code["xr_id"])
+    assert re.fullmatch(r"brd_[A-Za-z0-9_-]{16}", code["broadcast_token"])
+
+
+async def test_the_record_verifies_with_the_published_keys(api: Api, tenant: Tenant) -> None:
+    code = await tenant.make_code()
+    keys = read_key_set((await api.get("/v1/keys")).body)
+    record = verify_signed_code(code["signed_code"], keys, token=code["broadcast_token"], now=api.clock.now())
+    assert record.xr_id == code["xr_id"]
+
+
+async def test_the_answer_is_what_the_detail_answers(api: Api, tenant: Tenant) -> None:
+    code = await tenant.make_code()
+    assert (await api.get(f"/v1/codes/{code['xr_id']}", params=tenant.query)).json == code
+
+
+async def test_an_issued_code_can_be_resolved(api: Api, tenant: Tenant) -> None:
+    code = await tenant.make_code()
+    answer = await api.resolve(code["broadcast_token"])
+    assert (answer.status, answer.json["xr_id"], answer.json["intent"]) == (200, code["xr_id"], code["intent"])
+
+
+async def test_forty_at_once_are_forty_codes(tenant: Tenant, rival: Rival) -> None:
+    codes = await asyncio.gather(*(tenant.make_code() for _ in range(40)))
+    assert len({code["xr_id"] for code in codes}) == 40
+    assert len({code["broadcast_token"] for code in codes}) == 40
+    assert await stored(rival) == 80
+
+
+@pytest.mark.parametrize("issuer", ["a", "x" * 160, "😀" * 160, " Radio ", "Rund­funk\u2028"], ids=ascii)
+async def test_an_issuer_has_1_to_160_characters(tenant: Tenant, issuer: str) -> None:
+    answer = await issue(tenant, issuer=issuer)
+    assert (answer.status, answer.json["issuer"]) == (201, issuer)
+
+
+@pytest.mark.parametrize("issuer", ["", "x" * 161, "a\0b", "a\nb", "a\x7f", None, 1, True, ["Radio"], {}], ids=ascii)
+async def test_another_issuer_is_refused(tenant: Tenant, rival: Rival, issuer: Any) -> None:
+    assert pointers(await issue(tenant, issuer=issuer)) == ["/issuer"]
+    assert await stored(rival) == 0
+
+
+@pytest.mark.parametrize("missing", ["organization_id", "project_id", "issuer", "expires_at", "intent"])
+async def test_a_required_member_is_required(api: Api, tenant: Tenant, missing: str) -> None:
+    body = tenant.code_body()
+    del body[missing]
+    assert pointers(await api.post("/v1/codes", json=body)) == [f"/{missing}"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer"),
+    [
+        ({"id": "xr_own"}, "/id"),
+        ({"xr_id": "xr_own"}, "/xr_id"),
+        ({"status": "active"}, "/status"),
+        ({"policy": {}}, "/policy"),
+        ({"metadata": {}}, "/metadata"),
+        ({"a/b~c": 1}, "/a~1b~0c"),
+        ({"intent": INTENT | {"more": 1}}, "/intent/more"),
+        ({"audience": {"enabled": False, "more": 1}}, "/audience/more"),
+    ],
+    ids=ascii,
+)
+async def test_an_unknown_member_is_refused(
+    tenant: Tenant, rival: Rival, changes: dict[str, Any], pointer: str
+) -> None:
+    assert pointers(await issue(tenant, **changes)) == [pointer]
+    assert await stored(rival) == 0
+
+
+@pytest.mark.parametrize(
+    ("expires_at", "read_as"),
+    [
+        ("2999-01-01T00:00:00Z", "2999-01-01T00:00:00.000Z"),
+        ("2999-01-01t00:00:00z", "2999-01-01T00:00:00.000Z"),
+        ("2999-01-01T01:30:00+01:30", "2999-01-01T00:00:00.000Z"),
+        ("2998-12-31T14:00:00.5-10:00", "2999-01-01T00:00:00.500Z"),
+        ("2999-01-01T00:00:00-00:00", "2999-01-01T00:00:00.000Z"),
+        ("2999-01-01T00:00:00.123456789Z", "2999-01-01T00:00:00.123Z"),
+        ("2996-02-29T00:00:00Z", "2996-02-29T00:00:00.000Z"),
+        ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
+    ],
+)
+async def test_an_expiry_is_any_rfc_3339_time_and_comes_back_in_utc(
+    tenant: Tenant, rival: Rival, expires_at: str, read_as: str
+) -> None:
+    answer = await issue(tenant, expires_at=expires_at)
+    assert (answer.status, answer.json["expires_at"], answer.json["signed_code"]["expires_at"]) == (
+        201,
+        read_as,
+        read_as,
+    )
+    assert [format_timestamp(at) for (at,) in await rival.rows("SELECT expires_at FROM codes")] == [read_as]
+
+
+@pytest.mark.parametrize(
+    "expires_at",
+    [
+        "2999-01-01T00:00:00",
+        "2999-01-01",
+        "2999-01-01 00:00:00Z",
+        "2999-01-01T00:00Z",
+        "29990101T000000Z",
+        "2999-W01-1T00:00:00Z",
+        "2999-01-01T00:00:00+0100",
+        "2999-01-01T00:00:00+24:00",
+        "2999-01-01T00:00:00+01:60",
+        "2999-01-01T24:00:00Z",
+        "2998-12-31T23:59:60Z",
+        "2999-02-29T00:00:00Z",
+        "2999-13-01T00:00:00Z",
+        "9999-12-31T23:59:59.999-00:01",
+        "0000-01-01T00:00:00Z",
+        "0001-01-01T00:00:00+00:01",
+        "+12999-01-01T00:00:00Z",
+        "２９９９-01-01T00:00:00Z",
+        " 2999-01-01T00:00:00Z",
+        "2999-01-01T00:00:00Z\n",
+        "2999-01-01T00:00:00.Z",
+        "",
+        "tomorrow",
+        None,
+        32503680000,
+        32503680000.5,
+        True,
+        [],
+        {},
+    ],
+    ids=ascii,
+)
+async def test_another_expiry_is_refused(tenant: Tenant, rival: Rival, expires_at: Any) -> None:
+    assert pointers(await issue(tenant, expires_at=expires_at)) == ["/expires_at"]
+    assert await stored(rival) == 0
+
+
+@pytest.mark.parametrize("ahead_ms", [-86_400_000, -1, 0])
+async def test_an_expiry_lies_in_the_future(api: Api, tenant: Tenant, rival: Rival, ahead_ms: int) -> None:
+    """Exactly now is not the future: such a Code would never be active."""
+    now = api.clock.freeze()
+    answer = await issue(tenant, expires_at=format_timestamp(now + timedelta(milliseconds=ahead_ms)))
+    assert pointers(answer) == ["/expires_at"]
+    assert await stored(rival) == 0
+
+
+async def test_a_millisecond_ahead_is_the_future(api: Api, tenant: Tenant) -> None:
+    now = api.clock.freeze()
+    assert (await issue(tenant, expires_at=format_timestamp(now + timedelta(milliseconds=1)))).status == 201
+
+
+async def test_less_than_a_millisecond_ahead_is_now(api: Api, tenant: Tenant) -> None:
+    """What is stored and signed is cut to milliseconds, so that is what is judged."""
+    now = api.clock.freeze()
+    assert pointers(await issue(tenant, expires_at=f"{now:%Y-%m-%dT%H:%M:%S}.000999Z")) == ["/expires_at"]
+
+
+async def test_expiry_is_judged_after_the_wait_for_the_project(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """API v1, "Issuance ordering": the requested expiry is rechecked after any lock wait."""
+    expires_at = format_timestamp(api.clock.freeze() + timedelta(seconds=60))
+    async with rival.holding("SELECT 1 FROM projects WHERE id = %s FOR UPDATE", tenant.project_id):
+        issuing = await rival.while_waiting(issue(tenant, expires_at=expires_at))
+        api.clock.advance(seconds=60)
+    assert pointers(await issuing) == ["/expires_at"]
+    assert await stored(rival) == 0
+
+
+@pytest.mark.parametrize("project_id", ["prj_" + "A" * 22, "", "prj_", "nope", "prj_\0", "ü", "prj_" + "A" * 200])
+async def test_an_unknown_project_is_not_found(tenant: Tenant, rival: Rival, project_id: str) -> None:
+    answer = await issue(tenant, project_id=project_id)
+    assert (answer.status, answer.code) == (404, "project_not_found")
+    assert await stored(rival) == 0
+
+
+@pytest.mark.parametrize("project_id", [None, 1, [], {}], ids=ascii)
+async def test_a_project_is_named_by_a_text(tenant: Tenant, project_id: Any) -> None:
+    assert pointers(await issue(tenant, project_id=project_id)) == ["/project_id"]
+
+
+async def test_a_project_that_goes_while_the_code_is_issued_leaves_nothing(tenant: Tenant, rival: Rival) -> None:
+    """Whoever deletes the project first wins; the insert that waits for it must not become a fault of ours."""
+    async with rival.committing("DELETE FROM projects WHERE id = %s", tenant.project_id):
+        issuing = await rival.while_waiting(issue(tenant))
+    answer = await issuing
+    assert (answer.status, answer.code) == (404, "project_not_found")
+    assert await stored(rival) == 0
+
+
+@pytest.mark.parametrize("campaign_id", ["cmp_" + "A" * 22, "", "cmp_\0", "prj_" + "A" * 22])
+async def test_a_campaign_that_is_not_there_is_not_found(tenant: Tenant, rival: Rival, campaign_id: str) -> None:
+    answer = await issue(tenant, campaign_id=campaign_id)
+    assert (answer.status, answer.code) == (404, "campaign_not_found")
+    assert await stored(rival) == 0
+
+
+@pytest.mark.parametrize("campaign_id", [1, [], {}, True], ids=ascii)
+async def test_a_campaign_is_named_by_a_text(tenant: Tenant, campaign_id: Any) -> None:
+    assert pointers(await issue(tenant, campaign_id=campaign_id)) == ["/campaign_id"]
+
+
+@pytest.mark.parametrize("integration_id", ["int_" + "A" * 22, "", "int_\0", "nope"])
+async def test_an_integration_that_is_not_there_is_not_found(tenant: Tenant, rival: Rival, integration_id: str) -> None:
+    answer = await issue(tenant, audience={"enabled": True, "integration_id": integration_id})
+    assert (answer.status, answer.code) == (404, "integration_not_found")
+    assert await stored(rival) == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"audience": {"enabled": False}},
+        {"audience": {"enabled": False, "integration_id": None}},
+        {"audience": None},
+        {"campaign_id": None},
+    ],
+    ids=ascii,
+)
+async def test_nothing_optional_is_the_same_as_leaving_it_out(tenant: Tenant, changes: dict[str, Any]) -> None:
+    answer = await issue(tenant, **changes)
+    assert (answer.status, answer.json["audience_enabled"], answer.json["campaign_id"]) == (201, False, None)
+
+
+@pytest.mark.parametrize(
+    ("audience", "pointer"),
+    [
+        ({"enabled": True}, "/audience"),
+        ({"enabled": True, "integration_id": None}, "/audience"),
+        ({"enabled": False, "integration_id": "int_" + "A" * 22}, "/audience"),
+        ({}, "/audience/enabled"),
+        ({"integration_id": "int_" + "A" * 22}, "/audience/enabled"),
+        ({"enabled": None}, "/audience/enabled"),
+        ({"enabled": 1}, "/audience/enabled"),
+        ({"enabled": "true"}, "/audience/enabled"),
+        ({"enabled": True, "integration_id": 1}, "/audience/integration_id"),
+        ([], "/audience"),
+        (True, "/audience"),
+    ],
+    ids=ascii,
+)
+async def test_another_audience_is_refused(tenant: Tenant, rival: Rival, audience: Any, pointer: str) -> None:
+    assert pointers(await issue(tenant, audience=audience)) == [pointer]
+    assert await stored(rival) == 0
+
+
+@pytest.mark.parametrize("body", [b"[]", b"null", b'"Radio"', b"7", b"true"])
+async def test_a_body_that_is_no_object_is_refused(api: Api, body: bytes) -> None:
+    answer = await api.post("/v1/codes", content=body, headers=HEADERS)
+    assert (answer.status, answer.code) == (422, "validation_failed")
+
+
+async def test_more_than_a_mebibyte_is_refused(tenant: Tenant, rival: Rival) -> None:
+    answer = await issue(tenant, issuer="x" * 1024 * 1024)
+    assert (answer.status, answer.code) == (413, "payload_too_large")
+    assert await stored(rival) == 0
+
+
+async def test_every_fault_of_a_body_is_named_at_once(tenant: Tenant) -> None:
+    answer = await issue(tenant, issuer="", expires_at="tomorrow", intent=INTENT | {"type": ""}, more=1)
+    assert sorted(pointers(answer)) == ["/expires_at", "/intent/type", "/issuer", "/more"]
+
+
+LOCKS: dict[str, Callable[[Tenant], tuple[str, tuple[str, ...]]]] = {
+    "before the project is looked up": lambda _: ("LOCK TABLE projects IN ACCESS EXCLUSIVE MODE", ()),
+    "before the broadcast is written": lambda _: ("LOCK TABLE broadcasts IN EXCLUSIVE MODE", ()),
+    "before the Code is written": lambda _: ("LOCK TABLE codes IN EXCLUSIVE MODE", ()),
+    "before the project is held": lambda tenant: (
+        "SELECT 1 FROM projects WHERE id = %s FOR UPDATE",
+        (tenant.project_id,),
+    ),
+}
+
+
+@pytest.mark.parametrize("moment", LOCKS)
+async def test_an_issuance_cut_before_its_commit_leaves_nothing(tenant: Tenant, rival: Rival, moment: str) -> None:
+    """The server ends the connection, as it does when either process dies; the next issuance works."""
+    statement, params = LOCKS[moment](tenant)
+    async with rival.holding(statement, *params):
+        issuing = await rival.while_waiting(issue(tenant))
+        assert await rival.kill_waiting_sessions() == 1
+        answer = await issuing
+    assert (answer.status, answer.code) == (503, "database_unavailable")
+    assert await stored(rival) == 0
+    assert (await issue(tenant)).status == 201
+    assert await stored(rival) == 2
+
+
+async def test_a_code_is_not_there_before_its_commit(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """Neither half of it: the broadcast is written already while the Code waits."""
+    async with rival.holding("LOCK TABLE codes IN EXCLUSIVE MODE"):
+        issuing = await rival.while_waiting(issue(tenant))
+        assert await stored(rival) == 0
+        assert (await api.get("/v1/codes", params=tenant.query)).json["data"] == []
+    code = (await issuing).json
+    assert (await api.resolve(code["broadcast_token"])).status == 200
+
+
+async def test_what_was_issued_is_stored_as_it_was_signed(tenant: Tenant, rival: Rival) -> None:
+    """The payload is the canonical text of the record without its signature, and nothing else holds the intent."""
+    code = await tenant.make_code()
+    signed = dict(code["signed_code"])
+    del signed["signature"]
+    ((payload, issued_at, key_id),) = await rival.rows(
+        "SELECT payload, issued_at, key_id FROM broadcasts JOIN codes ON broadcast_token = token"
+    )
+    assert json.loads(payload) == signed
+    assert (payload, key_id) == (canonicalize(signed, depth_max=33, size_max_bytes=2**15), signed["key_id"])
+    assert isinstance(issued_at, datetime)
+    assert format_timestamp(issued_at) == signed["issued_at"]

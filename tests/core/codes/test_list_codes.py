@@ -1,0 +1,267 @@
+"""`GET /v1/codes`: every Code of one organisation exactly once, newest first, page by page."""
+
+import itertools
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
+
+from soundmark.kit.text.timestamps import format_timestamp
+
+ORGANIZATION_HEADER = "X-Svc-Organization-Id"
+
+
+async def page(tenant: Tenant, **query: Any) -> Answer:
+    return await tenant.api.get("/v1/codes", params={**tenant.query, **query})
+
+
+async def make_codes(tenant: Tenant, count: int) -> list[str]:
+    """The ids of new Codes, the newest first, each a millisecond after the one before."""
+    issued = []
+    for _ in range(count):
+        issued.append((await tenant.make_code())["xr_id"])
+        tenant.api.clock.advance(milliseconds=1)
+    return issued[::-1]
+
+
+async def walk(tenant: Tenant, limits: list[int]) -> list[list[str]]:
+    """The ids on every page from the first to the last, whose limits are taken from `limits` over and over."""
+    pages: list[list[str]] = []
+    cursor: str | None = None
+    for limit in itertools.cycle(limits):
+        answer = await page(tenant, limit=limit, **({} if cursor is None else {"cursor": cursor}))
+        assert answer.status == 200, answer.body
+        pages.append(ids(answer))
+        cursor = answer.json["next_cursor"]
+        if cursor is None:
+            break
+    return pages
+
+
+def ids(answer: Answer) -> list[str]:
+    return [entry["xr_id"] for entry in answer.json["data"]]
+
+
+def pointers(answer: Answer) -> list[str]:
+    assert (answer.status, answer.code) == (422, "validation_failed"), answer.body
+    return [error["pointer"] for error in answer.json["errors"]]
+
+
+async def test_no_codes_are_an_empty_page(tenant: Tenant) -> None:
+    assert (await page(tenant)).json == {"data": [], "next_cursor": None}
+
+
+async def test_an_entry_is_the_code_without_what_was_signed(tenant: Tenant) -> None:
+    code = await tenant.make_code()
+    del code["intent"], code["signed_code"]
+    assert (await page(tenant)).json == {"data": [code], "next_cursor": None}
+
+
+async def test_the_list_is_newest_first(tenant: Tenant) -> None:
+    issued = await make_codes(tenant, 5)
+    assert ids(await page(tenant)) == issued
+
+
+async def test_the_list_is_of_the_whole_organisation_and_no_other(api: Api, tenant: Tenant) -> None:
+    other = await make_tenant(api)
+    second = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
+    api.clock.freeze()
+    foreign, one, two = [await each.make_code() for each in (other, tenant, second)]
+    assert sorted(ids(await page(tenant))) == sorted([one["xr_id"], two["xr_id"]])
+    assert ids(await page(other)) == [foreign["xr_id"]]
+
+
+async def test_the_state_is_judged_when_it_is_asked(api: Api, tenant: Tenant) -> None:
+    """Expiry is exact to the millisecond and never written down; what was revoked stays so when its time is over."""
+    api.clock.freeze()
+    await tenant.make_code(lifetime_s=120, issuer="longer")
+    await tenant.make_code(lifetime_s=60, issuer="shorter")
+    revoked_at = api.clock.now()
+    await tenant.revoke((await tenant.make_code(lifetime_s=60, issuer="revoked"))["xr_id"])
+
+    async def states() -> dict[str, tuple[str, str | None]]:
+        data = (await page(tenant)).json["data"]
+        return {entry["issuer"]: (entry["status"], entry["revoked_at"]) for entry in data}
+
+    revoked = ("revoked", format_timestamp(revoked_at))
+    before = {"longer": ("active", None), "shorter": ("active", None), "revoked": revoked}
+    assert await states() == before
+    api.clock.advance(seconds=59.999)
+    assert await states() == before
+    api.clock.advance(seconds=0.001)
+    assert await states() == {**before, "shorter": ("expired", None)}
+
+
+@pytest.mark.parametrize(("limit", "count"), [(1, 1), (2, 2), (50, 50), (100, 100), (None, 50)])
+async def test_a_page_has_as_many_as_asked(tenant: Tenant, rival: Rival, limit: int | None, count: int) -> None:
+    """50 unless told. The rows are made beside the API, for a hundred issuances would cost a second."""
+    await tenant.make_code()
+    await copy_rows(rival, 100)
+    answer = await page(tenant, **({} if limit is None else {"limit": limit}))
+    assert (len(answer.json["data"]), answer.json["next_cursor"] is not None) == (count, True)
+
+
+async def copy_rows(rival: Rival, count: int) -> None:
+    """Further Codes like the only one, each a millisecond older."""
+    numbered = "overlay(token placing lpad(n::text, 4, '0') from 5)"
+    numbers = f"broadcasts, generate_series(1, {count}) AS n"
+    columns = "organization_id, xr_id, project_id, issuer, issued_at, expires_at, broadcast_token, key_id"
+    await rival.run(f"INSERT INTO broadcasts SELECT {numbered}, payload, signature FROM {numbers}")
+    await rival.run(
+        f"INSERT INTO codes ({columns})"
+        " SELECT organization_id, overlay(xr_id placing lpad(n::text, 4, '0') from 4), project_id, issuer,"
+        " issued_at - n * interval '1 millisecond', expires_at, overlay(broadcast_token placing lpad(n::text, 4, '0')"
+        f" from 5), key_id FROM codes, generate_series(1, {count}) AS n"
+    )
+
+
+async def test_exactly_a_page_has_no_next(tenant: Tenant) -> None:
+    await make_codes(tenant, 3)
+    assert [len(each) for each in await walk(tenant, [3])] == [3]
+    assert [len(each) for each in await walk(tenant, [2])] == [2, 1]
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "101", "9" * 99, "ten", "", "1.5", "1e1", "null", "ä"], ids=ascii)
+async def test_another_limit_is_refused(tenant: Tenant, limit: str) -> None:
+    answer = await page(tenant, limit=limit)
+    assert pointers(answer) == ["/limit"]
+    assert answer.json["errors"][0]["location"] == "query"
+
+
+@pytest.fixture
+async def crowd(tenant: Tenant) -> tuple[Tenant, list[str]]:
+    """A tenant with Codes of few moments, so that many share theirs, and their ids in the order of the list."""
+    tenant.api.clock.freeze()
+    issued = []
+    for size in (1, 7, 2, 9, 1, 3):
+        issued += [await tenant.make_code() for _ in range(size)]
+        tenant.api.clock.advance(milliseconds=1)
+    issued.sort(key=lambda code: (code["issued_at"], code["xr_id"]), reverse=True)
+    return tenant, [code["xr_id"] for code in issued]
+
+
+@given(limits=st.lists(st.integers(1, 100) | st.integers(1, 8), min_size=1, max_size=8))
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_all_pages_are_everything_exactly_once(crowd: tuple[Tenant, list[str]], limits: list[int]) -> None:
+    """Whatever the sizes of the pages, also where one ends among Codes of the same moment."""
+    tenant, issued = crowd
+    pages = await walk(tenant, limits)
+    assert list(itertools.chain(*pages)) == issued
+    assert all(len(each) <= limit for each, limit in zip(pages, itertools.cycle(limits), strict=False))
+
+
+async def test_what_is_issued_between_pages_moves_nothing(tenant: Tenant) -> None:
+    """A reader of all pages sees what there was when he began, exactly once; the new ones stand before his first."""
+    issued = await make_codes(tenant, 5)
+    seen: list[str] = []
+    query: dict[str, Any] = {"limit": 2}
+    while True:
+        answer = await page(tenant, **query)
+        seen += ids(answer)
+        if answer.json["next_cursor"] is None:
+            break
+        query["cursor"] = answer.json["next_cursor"]
+        await make_codes(tenant, 2)
+    assert seen == issued
+
+
+async def test_revoking_and_expiring_between_pages_moves_nothing(api: Api, tenant: Tenant) -> None:
+    issued = await make_codes(tenant, 4)
+    first = await page(tenant, limit=2)
+    for xr_id in issued:
+        await tenant.revoke(xr_id)
+    api.clock.advance(days=2)
+    second = await page(tenant, limit=2, cursor=first.json["next_cursor"])
+    assert ids(first) + ids(second) == issued
+
+
+async def test_a_cursor_may_be_used_again(tenant: Tenant) -> None:
+    await make_codes(tenant, 3)
+    cursor = (await page(tenant, limit=1)).json["next_cursor"]
+    assert (await page(tenant, limit=1, cursor=cursor)).body == (await page(tenant, limit=1, cursor=cursor)).body
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    ["", "x", "AAAA", "A" * 1024, "A" * 1025, "A" * 5000, "=", "ä", "\0", "null", "0", "[]"],
+    ids=lambda cursor: f"{cursor[:8]!a} of {len(cursor)}",
+)
+async def test_what_is_no_cursor_is_refused(tenant: Tenant, cursor: str) -> None:
+    answer = await page(tenant, cursor=cursor)
+    assert (answer.status, answer.code) == (422, "invalid_cursor")
+    assert [(error["location"], error["pointer"]) for error in answer.json["errors"]] == [("query", "/cursor")]
+
+
+async def test_an_altered_cursor_is_refused(tenant: Tenant) -> None:
+    await make_codes(tenant, 2)
+    cursor: str = (await page(tenant, limit=1)).json["next_cursor"]
+    altered = [cursor[:at] + ("A" if cursor[at] != "A" else "B") + cursor[at + 1 :] for at in range(len(cursor))]
+    for forged in [*altered, cursor + "A", cursor[:-1], cursor + "=", " " + cursor, cursor * 2]:
+        answer = await page(tenant, cursor=forged)
+        assert (answer.status, answer.code) == (422, "invalid_cursor"), forged
+
+
+async def test_a_cursor_of_another_organisation_is_refused(api: Api, tenant: Tenant) -> None:
+    other = await make_tenant(api)
+    await make_codes(other, 2)
+    answer = await page(tenant, cursor=(await page(other, limit=1)).json["next_cursor"])
+    assert (answer.status, answer.code) == (422, "invalid_cursor")
+
+
+@pytest.mark.parametrize("path", ["/v1/organizations", "/v1/projects"])
+async def test_a_cursor_of_another_list_is_refused(api: Api, tenant: Tenant, path: str) -> None:
+    await api.make_organization()
+    await api.make_project(tenant.organization_id, "Evening show")
+    query = tenant.query if path == "/v1/projects" else {}
+    cursor = (await api.get(path, params={**query, "limit": 1})).json["next_cursor"]
+    assert (await api.get(path, params={**query, "cursor": cursor})).status == 200
+    answer = await page(tenant, cursor=cursor)
+    assert (answer.status, answer.code) == (422, "invalid_cursor")
+
+
+async def test_a_cursor_outlives_the_code_that_it_names(tenant: Tenant, rival: Rival) -> None:
+    issued = await make_codes(tenant, 3)
+    first = await page(tenant, limit=2)
+    await rival.run("DELETE FROM codes WHERE xr_id = %s", issued[1])
+    assert ids(await page(tenant, cursor=first.json["next_cursor"])) == issued[2:]
+
+
+async def test_the_header_names_the_organisation_as_well(api: Api, tenant: Tenant) -> None:
+    await tenant.make_code()
+    expected = (await page(tenant)).json
+    for params in ({}, tenant.query):
+        answer = await api.get("/v1/codes", params=params, headers={ORGANIZATION_HEADER: tenant.organization_id})
+        assert answer.json == expected
+
+
+async def test_a_cursor_does_not_care_where_the_organisation_was_named(api: Api, tenant: Tenant) -> None:
+    issued = await make_codes(tenant, 2)
+    cursor = (await page(tenant, limit=1)).json["next_cursor"]
+    headers = {ORGANIZATION_HEADER: tenant.organization_id}
+    assert ids(await api.get("/v1/codes", params={"cursor": cursor}, headers=headers)) == issued[1:]
+
+
+async def test_an_organisation_is_required(api: Api) -> None:
+    assert pointers(await api.get("/v1/codes")) == ["/organization_id"]
+
+
+async def test_header_and_query_that_differ_are_refused(api: Api, tenant: Tenant) -> None:
+    """Also where both are the caller's own: which one was meant is not guessed."""
+    headers = {ORGANIZATION_HEADER: await api.make_organization()}
+    assert pointers(await api.get("/v1/codes", params=tenant.query, headers=headers)) == ["/organization_id"]
+
+
+async def test_states_of_one_page_are_judged_at_one_moment(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """And after the rows were read: a Code is never listed as active when the answer begins after its end."""
+    api.clock.freeze()
+    for _ in range(3):
+        await tenant.make_code(lifetime_s=timedelta(minutes=1).total_seconds())
+    async with rival.holding("LOCK TABLE codes IN ACCESS EXCLUSIVE MODE"):
+        listing = await rival.while_waiting(page(tenant))
+        api.clock.advance(minutes=1)
+    assert [entry["status"] for entry in (await listing).json["data"]] == ["expired"] * 3

@@ -1,0 +1,337 @@
+"""`POST /v1/codes/revoke-batch`: the whole selection or nothing of it, and always one entry in the log."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from support.core_client import Answer, Api
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
+
+from soundmark.kit.text.timestamps import format_timestamp
+
+PATH = "/v1/codes/revoke-batch"
+UNKNOWN = "xr_" + "A" * 22
+# As the API does it: it locks the row against everybody who holds it before it changes it.
+REVOKED_KEY = (
+    "WITH held AS (SELECT id FROM api_keys FOR UPDATE)"
+    " UPDATE api_keys k SET revoked_at = k.created_at FROM held WHERE k.id = held.id"
+)
+
+
+async def make_codes(tenant: Tenant, count: int, **changes: Any) -> list[str]:
+    """The ids of new Codes, in the order of the ids."""
+    answer = await tenant.api.post("/v1/codes/batch", json=tenant.code_body(count=count, **changes))
+    assert answer.status == 201, answer.body
+    return sorted(code["xr_id"] for code in answer.json["data"])
+
+
+async def revoke(tenant: Tenant, xr_ids: Any, **changes: Any) -> Answer:
+    body = {"project_id": tenant.project_id, "xr_ids": xr_ids, **changes}
+    return await tenant.api.post(PATH, params=tenant.query, json=body)
+
+
+def counts(requested: int, revoked: int) -> dict[str, int]:
+    return {"requested_count": requested, "revoked_count": revoked, "unchanged_count": requested - revoked}
+
+
+async def second_project(tenant: Tenant) -> Tenant:
+    project_id = await tenant.api.make_project(tenant.organization_id, "Evening show")
+    return Tenant(tenant.api, tenant.organization_id, project_id)
+
+
+async def stored(rival: Rival) -> dict[str, list[str | None]]:
+    """When each Code and its broadcast were revoked, by id."""
+    rows = await rival.rows(
+        "SELECT xr_id, c.revoked_at, b.revoked_at FROM codes c JOIN broadcasts b ON b.token = c.broadcast_token"
+    )
+    return {xr_id: [moment and format_timestamp(moment) for moment in moments] for xr_id, *moments in rows}
+
+
+def refused(answer: Answer) -> tuple[int, str]:
+    return answer.status, answer.code
+
+
+def pointers(answer: Answer) -> list[str]:
+    assert refused(answer) == (422, "validation_failed"), answer.body
+    return [error["pointer"] for error in answer.json["errors"]]
+
+
+async def test_every_code_of_the_selection_is_revoked_at_one_moment(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """And nothing beside it. No receiver is answered any more."""
+    api.clock.freeze()
+    *selection, other = await make_codes(tenant, 4)
+    api.clock.advance(seconds=1)
+    now = format_timestamp(api.clock.now())
+    answer = await revoke(tenant, selection)
+    assert (answer.status, answer.json) == (200, counts(3, 3))
+    assert await stored(rival) == {**{xr_id: [now, now] for xr_id in selection}, other: [None, None]}
+    tokens = await rival.rows("SELECT xr_id, broadcast_token FROM codes")
+    resolved = {xr_id: (await api.resolve(token)).status for xr_id, token in tokens}
+    assert resolved == {**dict.fromkeys(selection, 404), other: 200}
+
+
+async def test_a_hundred_are_revoked_in_one_request(tenant: Tenant, rival: Rival) -> None:
+    selection = await make_codes(tenant, 100)
+    assert (await revoke(tenant, selection)).json == counts(100, 100)
+    assert all(moment is not None for moments in (await stored(rival)).values() for moment in moments)
+
+
+async def test_what_is_over_stays_as_it_is(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """An expired Code is not rewritten as revoked, and a revoked one keeps its moment."""
+    api.clock.freeze()
+    (expired,) = await make_codes(tenant, 1, expires_at=format_timestamp(api.clock.now().replace(year=2099)))
+    await rival.run("UPDATE codes SET expires_at = issued_at + interval '1 second'")
+    revoked, active = await make_codes(tenant, 2)
+    await tenant.revoke(revoked)
+    earlier = format_timestamp(api.clock.now())
+    api.clock.advance(seconds=1)
+    now = format_timestamp(api.clock.now())
+    assert (await revoke(tenant, [active, revoked, expired])).json == counts(3, 1)
+    assert await stored(rival) == {expired: [None, None], revoked: [earlier] * 2, active: [now] * 2}
+
+
+async def test_a_repetition_changes_nothing_and_is_audited(api: Api, tenant: Tenant, rival: Rival) -> None:
+    selection = await make_codes(tenant, 2)
+    assert (await revoke(tenant, selection)).json == counts(2, 2)
+    before = await stored(rival)
+    api.clock.advance(seconds=1)
+    assert (await revoke(tenant, selection)).json == counts(2, 0)
+    assert await stored(rival) == before
+    told = ("user operator", tenant.project_id)
+    assert await rival.audited("code.batch_revoked") == [
+        (*told, {"requested_count": 2, "revoked_count": 2}),
+        (*told, {"requested_count": 2, "revoked_count": 0}),
+    ]
+    assert await rival.audited("code.revoked") == []
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("missing", [UNKNOWN, "xr_", "", "x", "xr_\0", "xr_ü", "xr_" + "A" * 157, "brd_" + "A" * 16])
+async def test_one_that_is_missing_keeps_all_the_others(tenant: Tenant, rival: Rival, missing: str, place: int) -> None:
+    """Wherever it stands, and whether or not it could be an id. Nothing is told, since nothing was done."""
+    selection = await make_codes(tenant, 2)
+    selection.insert(place, missing)
+    assert refused(await revoke(tenant, selection)) == (404, "code_not_found")
+    assert {moment for moments in (await stored(rival)).values() for moment in moments} == {None}
+    assert await rival.audited("code.batch_revoked") == []
+
+
+@pytest.mark.parametrize("of", ["another organisation", "another project"])
+async def test_one_of_another_boundary_keeps_all_the_others(api: Api, tenant: Tenant, rival: Rival, of: str) -> None:
+    """Both are the caller's own: what separates them is the question."""
+    other = await make_tenant(api) if of == "another organisation" else await second_project(tenant)
+    selection = [*await make_codes(tenant, 2), *await make_codes(other, 1)]
+    for asking in (tenant, other):
+        assert refused(await revoke(asking, selection)) == (404, "code_not_found")
+    assert {moment for moments in (await stored(rival)).values() for moment in moments} == {None}
+
+
+@pytest.mark.parametrize("project_id", ["prj_" + "A" * 22, "", "x", "prj_\0", "prj_ü", "xr_" + "A" * 22, "p" * 500])
+async def test_a_project_that_is_not_there_is_not_found(tenant: Tenant, project_id: str) -> None:
+    selection = await make_codes(tenant, 1)
+    assert refused(await revoke(tenant, selection, project_id=project_id)) == (404, "project_not_found")
+
+
+async def test_a_project_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
+    other = await make_tenant(api)
+    selection = await make_codes(other, 1)
+    answer = await revoke(tenant, selection, project_id=other.project_id)
+    assert refused(answer) == (404, "project_not_found")
+    assert await stored(rival) == {selection[0]: [None, None]}
+
+
+@pytest.mark.parametrize(
+    ("xr_ids", "pointer"),
+    [
+        ([], "/xr_ids"),
+        ([UNKNOWN, UNKNOWN], "/xr_ids"),
+        ([f"xr_{n:022}" for n in range(101)], "/xr_ids"),
+        (None, "/xr_ids"),
+        (UNKNOWN, "/xr_ids"),
+        ({UNKNOWN: True}, "/xr_ids"),
+        ([1], "/xr_ids/0"),
+        ([None], "/xr_ids/0"),
+        ([UNKNOWN, [UNKNOWN]], "/xr_ids/1"),
+        (["x" * 161], "/xr_ids/0"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+async def test_what_is_no_selection_is_refused(tenant: Tenant, xr_ids: Any, pointer: str) -> None:
+    answer = await revoke(tenant, xr_ids)
+    assert pointers(answer) == [pointer]
+    assert UNKNOWN not in answer.body.decode()
+
+
+async def test_the_body_is_closed_and_complete(tenant: Tenant) -> None:
+    assert pointers(await revoke(tenant, [UNKNOWN], reason="none")) == ["/reason"]
+    answer = await tenant.api.post(PATH, params=tenant.query, json={})
+    assert pointers(answer) == ["/project_id", "/xr_ids"]
+    assert pointers(await revoke(tenant, [UNKNOWN], project_id=7)) == ["/project_id"]
+
+
+async def test_what_is_no_json_is_refused(tenant: Tenant) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = await tenant.api.post(PATH, params=tenant.query, content=b'{"xr_ids":[],"xr_ids":[]}', headers=headers)
+    assert refused(answer) == (400, "malformed_json")
+    assert refused(await tenant.api.post(PATH, params=tenant.query, content=b"{}")) == (415, "unsupported_media_type")
+
+
+async def test_the_organisation_stands_in_the_query(api: Api, tenant: Tenant) -> None:
+    """The header of listing and revoking one Code names none here."""
+    body = {"project_id": tenant.project_id, "xr_ids": [UNKNOWN]}
+    answer = await api.post(PATH, json=body, headers={"X-Svc-Organization-Id": tenant.organization_id})
+    assert pointers(answer) == ["/organization_id"]
+
+
+async def test_a_person_needs_a_second_factor_and_a_key_does_not(people: People, rival: Rival) -> None:
+    tenant = await people.tenant_of("owner")
+    selection = await make_codes(tenant, 2)
+    password_only = Tenant(people.person("owner", acr="1"), tenant.organization_id, tenant.project_id)
+    assert refused(await revoke(password_only, selection)) == (403, "mfa_required")
+    assert {moment for moments in (await stored(rival)).values() for moment in moments} == {None}
+    server = tenant.with_key(await tenant.make_key(scopes=["codes:write"]))
+    assert (await revoke(server, selection)).json == counts(2, 2)
+
+
+@pytest.mark.parametrize("role", ["member", "billing"])
+async def test_only_owners_and_administrators_revoke(people: People, rival: Rival, role: str) -> None:
+    tenant = await people.tenant_of("owner")
+    selection = await make_codes(tenant, 1)
+    assert refused(await revoke(await people.member(tenant, rival, "ada", role), selection)) == (403, "forbidden")
+    assert (await revoke(await people.member(tenant, rival, "bea", "admin"), selection)).status == 200
+
+
+async def test_a_key_revokes_in_its_own_project_only(tenant: Tenant, rival: Rival) -> None:
+    other = await second_project(tenant)
+    own, foreign = await make_codes(tenant, 1), await make_codes(other, 1)
+    key = await tenant.make_key(scopes=["codes:write"])
+    server = tenant.with_key(key)
+    assert refused(await revoke(server, foreign, project_id=other.project_id)) == (404, "project_not_found")
+    assert refused(await revoke(server, own + foreign)) == (404, "code_not_found")
+    assert (await revoke(server, own)).json == counts(1, 1)
+    assert (await stored(rival))[foreign[0]] == [None, None]
+    metadata = {"requested_count": 1, "revoked_count": 1}
+    assert await rival.audited("code.batch_revoked") == [(f"api_key {key['id']}", tenant.project_id, metadata)]
+
+
+async def test_a_code_that_does_not_verify_is_revoked(tenant: Tenant, rival: Rival) -> None:
+    """What was tampered with is to go off the air as well."""
+    selection = await make_codes(tenant, 2)
+    await rival.run("UPDATE broadcasts SET signature = sha512(signature)")
+    assert (await revoke(tenant, selection)).json == counts(2, 2)
+
+
+async def test_expiry_is_judged_after_the_lock_wait(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """Somebody holds one Code of the selection; until it is free, nothing of it is judged."""
+    api.clock.freeze()
+    expires_at = format_timestamp(api.clock.now().replace(year=2099))
+    one, two, three = await make_codes(tenant, 3, expires_at=expires_at)
+    expiring = format_timestamp(api.clock.now())
+    await rival.run("UPDATE codes SET expires_at = %s::timestamptz + interval '60 s' WHERE xr_id <> %s", expiring, two)
+    async with rival.holding("SELECT 1 FROM codes WHERE xr_id = %s FOR UPDATE", two):
+        revoking = await rival.while_waiting(revoke(tenant, [three, two, one]))
+        api.clock.advance(seconds=60)
+    assert (await revoking).json == counts(3, 1)
+    now = format_timestamp(api.clock.now())
+    assert await stored(rival) == {one: [None, None], two: [now, now], three: [None, None]}
+
+
+async def test_what_another_revokes_meanwhile_is_unchanged(api: Api, tenant: Tenant, rival: Rival) -> None:
+    api.clock.freeze()
+    selection = await make_codes(tenant, 2)
+    earlier = api.clock.now()
+    async with rival.committing("UPDATE codes SET revoked_at = %s WHERE xr_id = %s", earlier, selection[1]):
+        api.clock.advance(seconds=5)
+        revoking = await rival.while_waiting(revoke(tenant, selection))
+    assert (await revoking).json == counts(2, 1)
+    assert (await stored(rival))[selection[1]][0] == format_timestamp(earlier)
+
+
+async def test_one_that_goes_while_it_is_waited_for_keeps_all_the_others(tenant: Tenant, rival: Rival) -> None:
+    selection = await make_codes(tenant, 3)
+    async with rival.committing("DELETE FROM codes WHERE xr_id = %s", selection[2]):
+        revoking = await rival.while_waiting(revoke(tenant, selection))
+    assert refused(await revoking) == (404, "code_not_found")
+    assert {moment for moments in (await stored(rival)).values() for moment in moments} == {None}
+
+
+async def test_selections_that_overlap_the_other_way_round_do_not_block_each_other(
+    tenant: Tenant, rival: Rival
+) -> None:
+    """Rows are locked by id and not as asked: one of the two has the first of them and goes on to the end."""
+    selection = await make_codes(tenant, 5)
+    async with rival.holding("SELECT 1 FROM codes WHERE xr_id = %s FOR UPDATE", selection[2]):
+        one = asyncio.create_task(revoke(tenant, selection[:4]))
+        two = asyncio.create_task(revoke(tenant, selection[:0:-1]))
+        await rival.until_someone_waits(2)
+    answers = [(await one).json, (await two).json]
+    assert sum(answer["revoked_count"] for answer in answers) == 5
+    assert [answer["requested_count"] for answer in answers] == [4, 4]
+
+
+async def test_the_same_selection_twice_at_once_is_revoked_once(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """One of the two does all of it and the other nothing; both are in the log."""
+    api.clock.freeze()
+    selection = await make_codes(tenant, 3)
+    async with rival.holding("SELECT 1 FROM codes WHERE xr_id = %s FOR UPDATE", selection[0]):
+        one = asyncio.create_task(revoke(tenant, selection))
+        two = asyncio.create_task(revoke(tenant, selection[::-1]))
+        await rival.until_someone_waits(2)
+    assert sorted([(await one).json["revoked_count"], (await two).json["revoked_count"]]) == [0, 3]
+    told = [metadata["revoked_count"] for _, _, metadata in await rival.audited("code.batch_revoked")]
+    assert sorted(told) == [0, 3]
+
+
+async def test_beside_a_single_revoke_each_code_is_revoked_once(tenant: Tenant, rival: Rival) -> None:
+    selection = await make_codes(tenant, 3)
+    async with rival.holding("SELECT 1 FROM codes WHERE xr_id = %s FOR UPDATE", selection[1]):
+        single = asyncio.create_task(tenant.revoke(selection[1]))
+        batch = asyncio.create_task(revoke(tenant, selection))
+        await rival.until_someone_waits(2)
+    assert (await single).json["status"] == "revoked"
+    singly = len(await rival.audited("code.revoked"))
+    assert (await batch).json == counts(3, 3 - singly)
+
+
+@pytest.mark.parametrize("table", ["codes", "broadcasts"])
+async def test_a_process_that_dies_before_the_commit_has_revoked_nothing(
+    tenant: Tenant, rival: Rival, table: str
+) -> None:
+    """Neither half; and where the second half is cut off, the first goes with it."""
+    selection = await make_codes(tenant, 3)
+    async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
+        revoking = await rival.while_waiting(revoke(tenant, selection))
+        await rival.kill_waiting_sessions()
+        answer = await revoking
+    assert refused(answer) == (503, "database_unavailable")
+    assert {moment for moments in (await stored(rival)).values() for moment in moments} == {None}
+    assert await rival.audited("code.batch_revoked") == []
+    assert (await revoke(tenant, selection)).json == counts(3, 3)
+
+
+async def test_who_loses_authority_meanwhile_revokes_nothing(tenant: Tenant, rival: Rival) -> None:
+    selection = await make_codes(tenant, 2)
+    async with rival.committing("UPDATE members SET role = 'member'"):
+        revoking = await rival.while_waiting(revoke(tenant, selection))
+    assert refused(await revoking) == (403, "forbidden")
+    assert {moment for moments in (await stored(rival)).values() for moment in moments} == {None}
+
+
+async def test_a_key_that_is_revoked_meanwhile_revokes_nothing(tenant: Tenant, rival: Rival) -> None:
+    selection = await make_codes(tenant, 2)
+    server = tenant.with_key(await tenant.make_key(scopes=["codes:write"]))
+    assert refused(await revoke(server, [UNKNOWN])) == (404, "code_not_found")  # And that it was used is noted.
+    async with rival.committing(REVOKED_KEY):
+        revoking = await rival.while_waiting(revoke(server, selection))
+    assert refused(await revoking) == (401, "unauthenticated")
+    assert {moment for moments in (await stored(rival)).values() for moment in moments} == {None}
+
+
+async def test_a_project_that_goes_meanwhile_is_not_found(tenant: Tenant, rival: Rival) -> None:
+    other = await second_project(tenant)
+    selection = await make_codes(other, 1)
+    async with rival.committing("DELETE FROM projects WHERE id = %s", other.project_id):
+        revoking = await rival.while_waiting(revoke(other, selection))
+    assert refused(await revoking) == (404, "project_not_found")

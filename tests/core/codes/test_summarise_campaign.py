@@ -1,0 +1,246 @@
+"""`GET /v1/campaigns/{campaign_id}/summary`: what became of a campaign's Codes, and it always adds up."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.core_client import Answer, Api
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
+
+from soundmark.kit.text.timestamps import format_timestamp
+
+NOTHING = {"issued": 0, "active": 0, "expired": 0, "revoked": 0, "audience_enabled": 0}
+
+
+async def ask(tenant: Tenant, campaign: dict[str, Any] | str) -> Answer:
+    campaign_id = campaign if isinstance(campaign, str) else campaign["id"]
+    return await tenant.api.get(f"/v1/campaigns/{campaign_id}/summary", params=tenant.query)
+
+
+async def summary(tenant: Tenant, campaign: dict[str, Any]) -> Any:
+    answer = await ask(tenant, campaign)
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+async def stop(tenant: Tenant, campaign: dict[str, Any]) -> Answer:
+    return await tenant.api.post(f"/v1/campaigns/{campaign['id']}/stop", params=tenant.query)
+
+
+async def test_a_campaign_without_codes_has_issued_nothing(tenant: Tenant) -> None:
+    campaign = await tenant.make_campaign()
+    assert await summary(tenant, campaign) == {
+        "campaign": campaign,
+        "counts": NOTHING,
+        "first_issued_at": None,
+        "last_issued_at": None,
+    }
+
+
+async def test_codes_are_counted_by_what_became_of_them(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """What was revoked stays so when its time is over; what nobody revoked expires by the clock alone."""
+    start = api.clock.freeze()
+    campaign = await tenant.make_campaign()
+    codes = []
+    for lifetime_s in (60, 60, 86400, 86400, 86400):
+        codes.append(await tenant.make_code(campaign_id=campaign["id"], lifetime_s=lifetime_s))
+        api.clock.advance(seconds=1)
+    await tenant.revoke(codes[0]["xr_id"])
+    await tenant.revoke(codes[2]["xr_id"])
+    await rival.run(
+        "UPDATE codes SET audience_integration_id = 'int_' || left(xr_id, 8) WHERE xr_id = ANY(%s)",
+        [codes[0]["xr_id"], codes[4]["xr_id"]],
+    )
+    api.clock.advance(seconds=60)
+    assert await summary(tenant, campaign) == {
+        "campaign": campaign,
+        "counts": {"issued": 5, "active": 2, "expired": 1, "revoked": 2, "audience_enabled": 2},
+        "first_issued_at": format_timestamp(start),
+        "last_issued_at": format_timestamp(start + timedelta(seconds=4)),
+    }
+
+
+@pytest.mark.parametrize(("later_s", "state"), [(59.999, "active"), (60, "expired")])
+async def test_expiry_is_judged_when_it_is_asked(api: Api, tenant: Tenant, later_s: float, state: str) -> None:
+    api.clock.freeze()
+    campaign = await tenant.make_campaign()
+    await tenant.make_code(campaign_id=campaign["id"], lifetime_s=60)
+    api.clock.advance(seconds=later_s)
+    assert (await summary(tenant, campaign))["counts"] == {**NOTHING, "issued": 1, state: 1}
+
+
+async def test_a_stopped_campaign_has_nothing_active(tenant: Tenant) -> None:
+    campaign = await tenant.make_campaign()
+    await tenant.make_code(campaign_id=campaign["id"])
+    stopped = (await stop(tenant, campaign)).json["campaign"]
+    told = await summary(tenant, campaign)
+    assert told["campaign"] == stopped
+    assert told["counts"] == {**NOTHING, "issued": 1, "revoked": 1}
+
+
+async def test_only_its_own_codes_are_counted(api: Api, tenant: Tenant) -> None:
+    """None without a campaign, of another one, or of another organisation."""
+    campaign, other = await tenant.make_campaign(), await tenant.make_campaign("Other")
+    elsewhere = await make_tenant(api)
+    foreign = await elsewhere.make_campaign()
+    await tenant.make_code()
+    await elsewhere.make_code(campaign_id=foreign["id"])
+    for _ in range(2):
+        await tenant.make_code(campaign_id=other["id"])
+    assert (await summary(tenant, campaign))["counts"] == NOTHING
+    assert (await summary(tenant, other))["counts"]["issued"] == 2
+
+
+async def test_a_code_of_a_campaign_of_the_same_id_elsewhere_is_not_counted(
+    api: Api, tenant: Tenant, rival: Rival
+) -> None:
+    """Campaign and organisation must both match, whatever ids there are."""
+    campaign, elsewhere = await tenant.make_campaign(), await make_tenant(api)
+    foreign = await elsewhere.make_campaign()
+    await rival.run("UPDATE campaigns SET id = %s WHERE id = %s", campaign["id"], foreign["id"])
+    await elsewhere.make_code(campaign_id=campaign["id"])
+    assert (await summary(tenant, campaign))["counts"] == NOTHING
+    assert (await summary(elsewhere, campaign))["counts"]["issued"] == 1
+
+
+async def test_it_tells_nothing_that_was_signed(tenant: Tenant) -> None:
+    campaign = await tenant.make_campaign()
+    code = await tenant.make_code(campaign_id=campaign["id"])
+    text = (await ask(tenant, campaign)).body.decode()
+    for secret in (code["broadcast_token"], code["xr_id"], code["signed_code"]["signature"], "example.org"):
+        assert secret not in text
+
+
+async def test_it_adds_up_while_codes_are_issued_and_stopped(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """Half of a batch, and half of a stop, is never seen."""
+    await tenant.make_quota(rival, 1000)
+    campaign = await tenant.make_campaign()
+    body = {**tenant.code_body(campaign_id=campaign["id"]), "count": 20}
+    seen: list[dict[str, int]] = []
+
+    async def watch(until: asyncio.Event) -> None:
+        while not until.is_set():
+            seen.append((await summary(tenant, campaign))["counts"])
+
+    done = asyncio.Event()
+    watching = [asyncio.create_task(watch(done)) for _ in range(3)]
+    issued = await asyncio.gather(*(api.post("/v1/codes/batch", json=body) for _ in range(5)))
+    stopped = await stop(tenant, campaign)
+    done.set()
+    await asyncio.gather(*watching)
+    assert ({answer.status for answer in issued}, stopped.json["revoked_count"]) == ({201}, 100)
+    for counts in seen:
+        assert counts["issued"] == counts["active"] + counts["expired"] + counts["revoked"]
+        assert counts["issued"] % 20 == 0
+        assert counts["revoked"] in {0, 100}
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("issue"), st.integers(1, 5)),
+        st.tuples(st.just("revoke"), st.integers(0, 9)),
+        st.tuples(st.just("wait"), st.sampled_from([1, 30, 60])),
+        st.tuples(st.just("archive"), st.just(0)),
+        st.tuples(st.just("stop"), st.just(0)),
+    ),
+    max_size=10,
+)
+
+
+@dataclass
+class _Model:
+    """What a campaign must be: its own state, and of each Code its end and whether it was revoked."""
+
+    is_archived: bool = False
+    ends: dict[str, datetime] = field(default_factory=dict)
+    revoked: set[str] = field(default_factory=set)
+
+    def active(self, now: datetime) -> set[str]:
+        return {xr_id for xr_id, end in self.ends.items() if now < end} - self.revoked
+
+    def counts(self, now: datetime) -> dict[str, int]:
+        revoked, active = len(self.revoked), len(self.active(now))
+        issued = len(self.ends)
+        return {**NOTHING, "issued": issued, "active": active, "expired": issued - revoked - active, "revoked": revoked}
+
+
+@given(steps=STEPS)
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_it_adds_up_whatever_was_done(
+    api: Api, tenant: Tenant, rival: Rival, steps: list[tuple[str, int]]
+) -> None:
+    """Against a model that knows each Code's end and what was done to it."""
+    api.clock.freeze()
+    await tenant.make_quota(rival, 1_000_000)
+    campaign, model = await tenant.make_campaign(f"of {uuid4()}"), _Model()
+    for step, number in steps:
+        await _take(tenant, campaign, model, step, number)
+        assert (await summary(tenant, campaign))["counts"] == model.counts(api.clock.now())
+
+
+async def _take(tenant: Tenant, campaign: dict[str, Any], model: _Model, step: str, number: int) -> None:
+    api, now = tenant.api, tenant.api.clock.now()
+    match step:
+        case "issue":
+            end = now + timedelta(seconds=45)
+            wanted = tenant.code_body(campaign_id=campaign["id"], expires_at=format_timestamp(end))
+            answer = await api.post("/v1/codes/batch", json={**wanted, "count": number})
+            assert answer.status == (409 if model.is_archived else 201)
+            model.ends |= {code["xr_id"]: end for code in answer.json.get("data", ())}
+        case "revoke" if number < len(model.ends):
+            xr_id = list(model.ends)[number]
+            model.revoked |= {xr_id} & model.active(now)
+            assert (await tenant.revoke(xr_id)).status == 200
+        case "wait":
+            api.clock.advance(seconds=number)
+        case "archive":
+            model.is_archived = True
+            assert (await api.post(f"/v1/campaigns/{campaign['id']}/archive", params=tenant.query)).status == 200
+        case "stop":
+            revoked = model.active(now)
+            assert (await stop(tenant, campaign)).json["revoked_count"] == len(revoked)
+            model.revoked |= revoked
+            model.is_archived = True
+        case _:
+            assert step == "revoke", step
+
+
+@pytest.mark.parametrize("campaign_id", ["cmp_" + "A" * 22, "cmp_", "x", "cmp_%00"])
+async def test_an_unknown_campaign_is_not_found(tenant: Tenant, campaign_id: str) -> None:
+    answer = await ask(tenant, campaign_id)
+    assert (answer.status, answer.code) == (404, "campaign_not_found")
+
+
+async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant: Tenant) -> None:
+    """Both are the caller's own."""
+    campaign = await (await make_tenant(api)).make_campaign()
+    answer = await ask(tenant, campaign)
+    assert (answer.status, answer.code) == (404, "campaign_not_found")
+
+
+@pytest.mark.parametrize(
+    ("role", "status"), [("owner", 200), ("admin", 200), ("member", 200), ("billing", "forbidden")]
+)
+async def test_a_reader_of_codes_may_and_a_billing_member_may_not(
+    tenant: Tenant, rival: Rival, role: str, status: int | str
+) -> None:
+    campaign = await tenant.make_campaign()
+    await rival.run("UPDATE members SET role = %s", role)
+    answer = await ask(tenant, campaign)
+    assert status in {answer.status, answer.json.get("code")}
+
+
+async def test_a_server_key_reads_its_own_project_and_no_other(api: Api, tenant: Tenant) -> None:
+    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
+    own, others = await tenant.make_campaign(), await other.make_campaign()
+    server = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
+    assert (await summary(server, own))["campaign"] == own
+    assert ((await ask(server, others)).status, (await ask(server, others)).code) == (404, "campaign_not_found")
+    writer = tenant.with_key(await tenant.make_key(scopes=["codes:write"]))
+    assert (await ask(writer, own)).code == "insufficient_scope"

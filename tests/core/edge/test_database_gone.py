@@ -1,0 +1,171 @@
+"""The database away, for every published operation: told as it is, over when it is over."""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from support.core_client import Answer, Api
+from support.core_settings import core_settings
+from support.published_contract import PROBLEM_TYPE
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import Tenant, make_tenant
+
+from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.crypto.secret import Secret
+
+
+@pytest.fixture
+def superuser(cluster: RunningCluster) -> Rival:
+    return Rival(cluster.superuser_url)
+
+
+# Answers that only a database could give.
+KNOWN = {
+    "api_key_not_found",
+    "campaign_not_found",
+    "code_issue_not_found",
+    "integration_not_found",
+    "invitation_invalid",
+    "invitation_not_found",
+    "member_not_found",
+    "project_name_conflict",
+}
+UNSIGNED = (401, "unauthenticated")
+
+
+@pytest.fixture
+async def api(spare_database_url: Secret, audio_url: str, timely_audience_url: str) -> AsyncIterator[Api]:
+    """A Core of its own, on the database that is taken away, beside components that stay."""
+    settings = core_settings(spare_database_url, audio_url=audio_url, audience_url=timely_audience_url)
+    async with running_core(settings) as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def outage(superuser: Rival) -> AsyncIterator[None]:
+    """The database takes no connection and has none, as when its machine is gone."""
+    await superuser.run("ALTER DATABASE core_spare ALLOW_CONNECTIONS false")
+    try:
+        await superuser.run("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = 'core_spare'")
+        yield
+    finally:
+        await superuser.run("ALTER DATABASE core_spare ALLOW_CONNECTIONS true")
+
+
+async def operations(api: Api) -> list[tuple[str, str, dict[str, Any]]]:
+    """Method, path template and description of every published operation, those that only read first."""
+    paths = (await api.published()).document["paths"]
+    found = [(method, path, operation) for path, methods in paths.items() for method, operation in methods.items()]
+    return sorted(found, key=lambda each: each[0] != "get")
+
+
+async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> Answer:
+    """The answer of an operation to a question that is in order.
+
+    Ids of what exists are put into path, query and body by their names; what a body needs besides is its example.
+    """
+    known = {
+        "organization_id": tenant.organization_id,
+        "project_id": tenant.project_id,
+        "xr_id": code["xr_id"],
+        "xr_ids": [code["xr_id"]],
+        "broadcast_token": code["broadcast_token"],
+        "name": "smtp_host",
+        # Of what does not exist: that, too, only the database knows.
+        "api_key_id": "key_" + "A" * 22,
+        "invitation_id": "inv_" + "A" * 22,
+        "campaign_id": "cmp_" + "A" * 22,
+        "integration_id": "int_" + "A" * 22,
+        "subject_id": "nobody",
+    }
+    names = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
+    options: dict[str, Any] = {"params": {name: known[name] for name in sorted(names & known.keys())}}
+    if any(each["name"] == "Idempotency-Key" and each["required"] for each in operation.get("parameters", ())):
+        options["headers"] = {"Idempotency-Key": "of-nothing-that-was-issued"}
+    if "requestBody" in operation:
+        schema = operation["requestBody"]["content"]["application/json"]["schema"]
+        schemas = (await tenant.api.published()).document["components"]["schemas"]
+        # An event has none: it needs a proof that Core signed for it, and a signature over its bytes.
+        example = schemas[schema["$ref"].rpartition("/")[2]].get("examples", [{}])[0]
+        options["json"] = {name: known.get(name, value) for name, value in example.items()}
+    filled = re.sub(r"\{(\w+)\}", lambda name: known[name[1]], path)
+    return await tenant.api.call(method.upper(), filled, **options)
+
+
+async def ask_everything(tenant: Tenant, code: dict[str, Any]) -> dict[str, Answer]:
+    """The answer of every operation, by its id, all asked at once."""
+    asked = await operations(tenant.api)
+    answers = await asyncio.gather(*(ask(tenant, code, *each) for each in asked))
+    return {operation["operationId"]: answer for (_, _, operation), answer in zip(asked, answers, strict=True)}
+
+
+async def test_every_operation_says_that_the_database_is_away_and_works_again_without_a_restart(
+    api: Api, superuser: Rival
+) -> None:
+    organization_id = await api.make_organization()
+    tenant = Tenant(api, organization_id, await api.make_project(organization_id, "Evening show"))
+    code = await tenant.make_code()
+
+    async with outage(superuser):
+        away = await ask_everything(tenant, code)
+    # Who the operator is stands in the settings.
+    assert away.pop("get_caller").status == 200
+    said = {name: (answer.status, answer.code) for name, answer in away.items()}
+    # An event goes through to Audience, which judges it alone: here one that nobody signed.
+    assert said.pop("deliver_event") == UNSIGNED
+    assert said == dict.fromkeys(said, (503, "database_unavailable"))
+    assert {answer.headers["cache-control"] for answer in away.values()} == {"no-store"}
+
+    async with asyncio.timeout(30):
+        while (await api.get("/readyz")).status != 200 or (await api.resolve(code["broadcast_token"])).status == 503:
+            pass
+    for method, path, operation in await operations(api):
+        answer = await ask(tenant, code, method, path, operation)
+        is_as_asked = answer.status in {200, 201} or answer.code in KNOWN or (answer.status, answer.code) == UNSIGNED
+        assert is_as_asked, (operation["operationId"], answer.body)
+
+
+async def test_every_operation_publishes_that_the_database_may_be_away(api: Api) -> None:
+    def published(operation: dict[str, Any]) -> bool:
+        answer = operation["responses"].get("503", {"content": {}})
+        return "database_unavailable" in answer["content"].get(PROBLEM_TYPE, {"examples": {}})["examples"]
+
+    assert [operation["operationId"] for _, _, operation in await operations(api) if not published(operation)] == []
+
+
+async def test_nothing_was_written_while_the_database_was_away(api: Api, superuser: Rival) -> None:
+    """An answer of 503 means that nothing was changed: what was asked then was not done later either."""
+    tenant = await make_tenant(api)
+    code = await tenant.make_code()
+    async with outage(superuser):
+        refused = await asyncio.gather(
+            tenant.revoke(code["xr_id"]),
+            api.post("/v1/codes", json=tenant.code_body()),
+            api.post("/v1/projects", json={"organization_id": tenant.organization_id, "name": "Evening show"}),
+            api.post("/v1/organizations", json={"name": "Radio Suedlicht"}),
+        )
+    assert {(answer.status, answer.code) for answer in refused} == {(503, "database_unavailable")}
+    listed: dict[str, list[Any]] = {}
+    async with asyncio.timeout(30):
+        for path in ("/v1/codes", "/v1/projects", "/v1/organizations"):
+            params = {} if path == "/v1/organizations" else tenant.query
+            while (answer := await api.get(path, params=params)).status == 503:
+                pass
+            listed[path] = answer.json["data"]
+    assert [entry["status"] for entry in listed["/v1/codes"]] == ["active"]
+    assert [len(entries) for entries in listed.values()] == [1, 1, 1]
+
+
+async def test_a_process_says_that_it_is_up_but_not_ready(api: Api, superuser: Rival) -> None:
+    """So that it is taken out of service and not restarted."""
+    async with outage(superuser):
+        assert (await api.get("/healthz")).status == 200
+        answer = await api.get("/readyz")
+        assert (answer.status, answer.json) == (503, {"status": "not_ready", "unavailable": ["database"]})
+    async with asyncio.timeout(30):
+        while (await api.get("/readyz")).status != 200:
+            pass

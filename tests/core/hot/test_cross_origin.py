@@ -1,0 +1,144 @@
+"""What a page of another origin may read: what receivers need, and nothing that takes a credential."""
+
+import re
+
+import pytest
+from support.core_client import PROOF, Api
+from support.core_settings import core_settings
+from support.operations import list_operations
+from support.running_apps import running_core
+from support.tenant import make_tenant
+
+from soundmark.kit.crypto.secret import Secret
+
+PAGE = {"Origin": "https://receiver.example"}
+READABLE = {
+    "access-control-allow-origin": "*",
+    "access-control-expose-headers": "RateLimit, RateLimit-Policy, Retry-After, X-Request-Id",
+}
+UNKNOWN = "/v1/resolve/brd_AAAAAAAAAAAAAAAA"
+OPEN = [
+    (UNKNOWN, 404),
+    ("/v1/resolve/nope", 404),
+    ("/v1/keys", 200),
+    ("/v1/keys/history", 200),
+    ("/v1/deletion-certificates/dct_AAAAAAAAAAAAAAAAAAAAAA", 404),
+    ("/openapi.json", 200),
+    ("/schemas/xr-code-v1.json", 200),
+    ("/schemas/unknown.json", 404),
+    ("/problems/code_expired", 200),
+    ("/problems/unknown", 404),
+]
+# Beside an open path, or almost one.
+CLOSED = ["/", "/docs", "/healthz", "/readyz", "/v1/keys/", "/v1/keys/other", "/v1/resolve", "/schemas", "/problems"]
+OPEN_TEMPLATES = {"/v1/resolve/{broadcast_token}", "/v1/keys", "/v1/keys/history"}
+OPERATIONS = {operation.path for operation in list_operations()} - OPEN_TEMPLATES
+
+
+def cross_origin(headers: object) -> dict[str, str]:
+    """Every header that tells a browser something about other origins."""
+    return {name: value for name, value in dict(headers).items() if name.startswith("access-control-")}  # type: ignore[call-overload]  # httpx2.Headers is a mapping
+
+
+def asking(method: str = "GET", header: str | None = "x-svc-resolution-proof") -> dict[str, str]:
+    """The headers of a preflight."""
+    asked = {**PAGE, "Access-Control-Request-Method": method}
+    return asked if header is None else {**asked, "Access-Control-Request-Headers": header}
+
+
+@pytest.fixture
+def page(api: Api) -> Api:
+    return api.other(token=None, peer="203.0.113.9")
+
+
+@pytest.mark.parametrize(("path", "status"), OPEN)
+async def test_an_open_path_may_be_read_by_every_origin(page: Api, path: str, status: int) -> None:
+    """Asked by a page or not: a cache may hand one answer to both."""
+    for headers in (PAGE, {}):
+        answer = await page.get(path, headers=headers)
+        assert answer.status == status
+        assert cross_origin(answer.headers) == READABLE
+
+
+@pytest.mark.parametrize(("path", "status"), OPEN)
+async def test_the_preflight_of_an_open_path_allows_reading_it_with_a_proof(page: Api, path: str, status: int) -> None:
+    assert status, "whatever the path answers"
+    answer = await page.call("OPTIONS", path, headers={**asking(), "X-Request-Id": "mine"})
+    assert (answer.status, answer.body) == (204, b"")
+    assert cross_origin(answer.headers) == {
+        "access-control-allow-origin": "*",
+        "access-control-allow-methods": "GET",
+        "access-control-allow-headers": "X-Svc-Resolution-Proof",
+        "access-control-max-age": "86400",
+    }
+    assert answer.headers["x-request-id"] == "mine"
+    assert answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("header", ["authorization", "x-svc-organization-id", None])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+async def test_a_preflight_allows_the_same_whatever_it_asks_for(page: Api, method: str, header: str | None) -> None:
+    """The browser compares; never is a credential allowed."""
+    for path in (UNKNOWN, "/v1/keys"):
+        answer = await page.call("OPTIONS", path, headers=asking(method, header))
+        assert answer.status == 204
+        assert answer.headers["access-control-allow-methods"] == "GET"
+        assert answer.headers["access-control-allow-headers"] == "X-Svc-Resolution-Proof"
+        assert "access-control-allow-credentials" not in answer.headers
+
+
+@pytest.mark.parametrize("headers", [{}, PAGE, {"Access-Control-Request-Method": "GET"}], ids=["none", "page", "asked"])
+@pytest.mark.parametrize("path", [UNKNOWN, "/v1/keys", "/openapi.json", "/schemas/xr-code-v1.json"])
+async def test_options_that_is_no_preflight_is_not_allowed(page: Api, path: str, headers: dict[str, str]) -> None:
+    answer = await page.call("OPTIONS", path, headers=headers)
+    assert (answer.status, answer.code) == (405, "method_not_allowed")
+    assert cross_origin(answer.headers) == READABLE
+
+
+@pytest.mark.parametrize("path", [*CLOSED, *sorted(OPERATIONS)])
+async def test_every_other_path_says_nothing_about_other_origins(page: Api, path: str) -> None:
+    path = re.sub(r"{\w+(:path)?}", "x", path)
+    for method, headers in (("GET", PAGE), ("POST", PAGE), ("OPTIONS", asking())):
+        answer = await page.call(method, path, headers=headers)
+        assert cross_origin(answer.headers) == {}
+        assert method != "OPTIONS" or answer.status in {404, 405}
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("POST", UNKNOWN, 405), ("DELETE", "/v1/keys", 405)])
+async def test_a_refused_method_may_be_read_too(page: Api, method: str, path: str, status: int) -> None:
+    answer = await page.call(method, path, headers=PAGE)
+    assert (answer.status, cross_origin(answer.headers)) == (status, READABLE)
+
+
+async def test_every_answer_of_a_resolution_may_be_read(api: Api, page: Api) -> None:
+    """A page has to tell its user apart what is over, what is refused and what is found."""
+    tenant = await make_tenant(api)
+    code, expired = await tenant.make_code(), await tenant.make_code(lifetime_s=60)
+    api.clock.advance(seconds=61)
+    found = await page.resolve(code["broadcast_token"], headers=PAGE)
+    over = await page.resolve(expired["broadcast_token"], headers=PAGE)
+    refused = await page.resolve(code["broadcast_token"], headers={**PAGE, **PROOF, "X-Svc-Resolution-Proof": "x"})
+    assert [answer.status for answer in (found, over, refused)] == [200, 410, 422]
+    assert [cross_origin(answer.headers) for answer in (found, over, refused)] == [READABLE] * 3
+
+
+async def test_a_refused_page_may_read_when_to_try_again(database_url: Secret) -> None:
+    """And its preflights count for nothing, since it cannot help sending them."""
+    async with running_core(core_settings(database_url, resolve_rate_limit="1")) as api:
+        for _ in range(5):
+            assert (await api.call("OPTIONS", UNKNOWN, headers=asking())).status == 204
+        assert (await api.get(UNKNOWN, headers=PAGE)).status == 404
+        refused = await api.get(UNKNOWN, headers=PAGE)
+    assert (refused.status, cross_origin(refused.headers)) == (429, READABLE)
+    assert refused.headers["retry-after"]
+
+
+async def test_what_fails_may_be_read_too(page: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that sees no answer at all cannot tell a broken service from a broken network."""
+
+    async def fail(_: object) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr("soundmark.core.store.codes.signing_keys.list_all", fail)
+    answer = await page.get("/v1/keys", headers=PAGE)
+    assert (answer.status, cross_origin(answer.headers)) == (500, READABLE)

@@ -1,0 +1,53 @@
+"""The key of the audit chain, and what it seals."""
+
+import asyncio
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.audit_entries import ENTROPY, SEALER, TEXTS, open_chain
+from support.rival import Rival
+
+from soundmark.core.domain.tenancy.audit_chain import ChainKey, SealedContent, _canonical
+from soundmark.core.live.audit_chain import AuditChain
+from soundmark.kit.crypto.canonical import canonicalize
+from soundmark.kit.crypto.sealing import SealBroken, Sealer
+from soundmark.kit.postgres.database import Database
+
+
+async def test_several_first_starts_at_once_agree_on_one_key(db: Database, rival: Rival) -> None:
+    chains = await asyncio.gather(*[open_chain(db) for _ in range(8)])
+    assert len({chain.key.genesis("org_1") for chain in chains}) == 1
+    ((sealed,),) = await rival.rows("SELECT sealed FROM instance_secrets")
+    key = SEALER.unseal(sealed, table="instance_secrets", column="sealed", row="audit_chain_key")
+    assert ChainKey(key).genesis("org_1") == chains[0].key.genesis("org_1")
+    assert key not in sealed
+
+
+async def test_a_later_start_has_the_same_key(db: Database, chain: AuditChain) -> None:
+    assert (await open_chain(db)).key.genesis("org_1") == chain.key.genesis("org_1")
+
+
+@pytest.mark.usefixtures("chain")
+async def test_another_master_key_does_not_open_the_chain(db: Database) -> None:
+    """Core does not start with it: what it would seal nobody could verify."""
+    with pytest.raises(SealBroken):
+        await open_chain(db, Sealer(bytes(32), ENTROPY))
+
+
+async def test_who_has_the_database_alone_can_make_no_seal(chain: AuditChain) -> None:
+    """A plain hash could be computed anew by whoever alters an entry."""
+    content = SealedContent(
+        "org_1", "aud_1", None, "code.issued", "user", "u", "completed", "{}", "1.000000", "1.000000"
+    )
+    other = ChainKey(ENTROPY.take(32))
+    assert other.seal(bytes(32), 1, content, "final") != chain.key.seal(bytes(32), 1, content, "final")
+    assert other.genesis("org_1") != chain.key.genesis("org_1")
+
+
+@given(fields=st.lists(st.one_of(st.none(), TEXTS, st.integers(0, 2**53 - 1))))
+def test_what_is_sealed_is_canonical_json(fields: list[str | int | None]) -> None:
+    """RFC 8785, so that anybody who is given the key can check a seal with the tools at hand."""
+    assert _canonical(fields) == canonicalize(fields)
+    assert json.loads(_canonical(fields)) == fields

@@ -1,0 +1,218 @@
+"""The audit chain: sealed by anybody, unbroken whoever writes, and nobody waits for it."""
+
+import asyncio
+import contextlib
+
+import pytest
+from support.audit_entries import (
+    broken_at,
+    finalise_entry,
+    intact,
+    make_organization,
+    open_chain,
+    verify_chain,
+    write_entry,
+    write_requested_entry,
+)
+from support.core_client import Api
+from support.core_settings import core_settings
+from support.rival import Rival
+from support.running_apps import running_core
+from support.tenant import make_tenant
+
+from soundmark.core.features.tenancy.audit_log import verification
+from soundmark.core.live import audit_chain as audit_chain_module
+from soundmark.core.live.audit_chain import AuditChain
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.tasks import cancel_and_wait
+
+
+async def test_entries_are_sealed_after_their_commit(db: Database, chain: AuditChain, organization_id: str) -> None:
+    assert await verify_chain(db, chain, organization_id) == intact(0)
+    for _ in range(3):
+        await write_entry(db, organization_id)
+    assert await verify_chain(db, chain, organization_id) == intact(3, unsealed=3)
+    await chain.seal_waiting()
+    assert await verify_chain(db, chain, organization_id) == intact(3)
+    await write_entry(db, organization_id)
+    assert await verify_chain(db, chain, organization_id) == intact(4, unsealed=1)
+    await chain.seal_waiting()
+    assert await verify_chain(db, chain, organization_id) == intact(4)
+
+
+async def test_more_than_is_sealed_at_once_is_sealed(
+    db: Database, chain: AuditChain, organization_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And verified in pieces that are smaller than the chain."""
+    monkeypatch.setattr(audit_chain_module, "SEALED_AT_ONCE", 2)
+    monkeypatch.setattr(audit_chain_module, "_TENANTS_AT_ONCE", 1)
+    monkeypatch.setattr(verification, "_LINKS_AT_ONCE", 2)
+    others = [await make_organization(db) for _ in range(3)]
+    for number in range(4):
+        for each in (organization_id, *others[: number + 1]):
+            await write_entry(db, each)
+    await chain.seal_waiting()
+    assert await verify_chain(db, chain, organization_id) == intact(4)
+    assert [(await verify_chain(db, chain, other)).unsealed for other in others] == [0, 0, 0]
+
+
+async def test_an_entry_is_sealed_when_it_is_written_and_when_it_is_finalised(
+    db: Database, chain: AuditChain, organization_id: str, rival: Rival
+) -> None:
+    """Whether or not the first of these happened before the second."""
+    early = await write_requested_entry(db, organization_id)
+    await chain.seal_waiting()
+    late = await write_requested_entry(db, organization_id)
+    await finalise_entry(db, organization_id, late)
+    await finalise_entry(db, organization_id, early, "completed")
+    assert await verify_chain(db, chain, organization_id) == intact(2, unsealed=2)
+    await chain.seal_waiting()
+    assert await verify_chain(db, chain, organization_id) == intact(2)
+    rows = await rival.rows("SELECT position, entry_id, stage FROM audit_seals ORDER BY position")
+    assert rows[0] == (1, early, "requested")
+    assert [stage for _, entry_id, stage in rows if entry_id == late] == ["requested", "final"]
+    assert len(rows) == 4
+
+
+async def test_what_was_finalised_is_not_rewritten(db: Database, chain: AuditChain, organization_id: str) -> None:
+    entry_id = await write_requested_entry(db, organization_id)
+    await finalise_entry(db, organization_id, entry_id)
+    await chain.seal_waiting()
+    async with db.transaction(tenant=organization_id) as tx:
+        await tx.run("UPDATE audit_entries SET outcome = 'completed'")
+    assert await verify_chain(db, chain, organization_id) == broken_at(entry_id, entries=1)
+
+
+async def test_many_writers_and_several_sealers_make_one_unbroken_chain(
+    db: Database, spare_database_url: Secret, organization_id: str, rival: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each sealer as in a process of its own, with its own connections, all of them always at it."""
+    monkeypatch.setattr(audit_chain_module, "SEAL_EVERY_S", 0.0)
+    monkeypatch.setattr(audit_chain_module, "SEALED_AT_ONCE", 7)
+
+    async def writer() -> None:
+        for number in range(20):
+            await write_entry(db, organization_id, number=number)
+
+    async with contextlib.AsyncExitStack() as stack:
+        chains = []
+        for _ in range(3):
+            process = Database(spare_database_url, pool_size=2, application_name="tests")
+            await process.open()
+            stack.push_async_callback(process.close)
+            chains.append(await open_chain(process))
+            stack.push_async_callback(cancel_and_wait, asyncio.create_task(chains[-1].keep_sealing()))
+        await asyncio.gather(*[writer() for _ in range(10)])
+        async with asyncio.timeout(60):
+            while (found := await verify_chain(db, chains[0], organization_id)).unsealed:
+                assert found.is_verified
+        assert found == intact(200)
+    rows = await rival.rows("SELECT position FROM audit_seals ORDER BY position")
+    assert [position for (position,) in rows] == list(range(1, 201))
+    assert await rival.rows("SELECT position FROM audit_heads") == [(200,)]
+
+
+async def test_two_cores_seal_what_either_wrote(database_url: Secret, api: Api, audio_url: str) -> None:
+    """As they are in production, through their public API."""
+    async with running_core(core_settings(database_url, audio_url=audio_url), api.clock) as other:
+        tenant = await make_tenant(api)
+        names = [f"Project {number}" for number in range(24)]
+        await asyncio.gather(
+            *[(api, other)[number % 2].make_project(tenant.organization_id, name) for number, name in enumerate(names)]
+        )
+        async with asyncio.timeout(60):
+            while True:
+                answer = await other.get("/v1/audit-log/verification", params=tenant.query)
+                assert answer.json["verified"]
+                if answer.json["unsealed"] == 0:
+                    break
+    assert answer.json == {"verified": True, "entries": 26, "unsealed": 0, "first_broken": None}
+
+
+async def test_a_process_seals_what_it_wrote_and_seldom_asks_about_everybody(
+    db: Database, chain: AuditChain, organization_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One question about every organisation, when it starts; from then on it knows whose entries it wrote."""
+    monkeypatch.setattr(audit_chain_module, "SEAL_EVERY_S", 0.0)
+    monkeypatch.setattr(audit_chain_module, "_ROUNDS_OF_A_SWEEP", 1_000_000_000)
+    genuine, swept, sweeps = chain.seal_waiting, asyncio.Event(), []
+
+    async def seal_waiting() -> None:
+        await genuine()
+        sweeps.append("swept")
+        swept.set()
+
+    monkeypatch.setattr(chain, "seal_waiting", seal_waiting)
+    sealing = asyncio.create_task(chain.keep_sealing())
+    async with asyncio.timeout(60):
+        await swept.wait()
+        other = await make_organization(db)
+        for each in (organization_id, other, organization_id):
+            await write_entry(db, each)
+        for each, count in ((organization_id, 2), (other, 1)):
+            while await verify_chain(db, chain, each) != intact(count):
+                pass
+    await cancel_and_wait(sealing)
+    assert sweeps == ["swept"]
+
+
+async def test_what_another_process_holds_is_sealed_once_it_lets_go(
+    db: Database, chain: AuditChain, organization_id: str, rival: Rival
+) -> None:
+    """It may have listed its entries before ours was committed, so ours is not left to the next sweep."""
+    await write_entry(db, organization_id)
+    await chain.seal_waiting()
+    async with rival.holding("SELECT FROM audit_heads FOR UPDATE"):
+        await write_entry(db, organization_id)
+        await chain.seal_waiting()
+        assert await verify_chain(db, chain, organization_id) == intact(2, unsealed=1)
+    await chain._seal_announced()
+    assert await verify_chain(db, chain, organization_id) == intact(2)
+
+
+def test_an_entry_is_sealed_within_a_second() -> None:
+    """A sealer looks often enough that one round more would still be in time."""
+    assert audit_chain_module.SEAL_EVERY_S * 2 < 1
+
+
+# Who waits for whom.
+
+
+async def test_a_writer_waits_for_no_other_and_for_no_sealer(
+    db: Database, chain: AuditChain, organization_id: str, rival: Rival
+) -> None:
+    first = await write_entry(db, organization_id)
+    await chain.seal_waiting()
+    async with (
+        rival.holding("SELECT FROM audit_heads FOR UPDATE"),
+        rival.holding("UPDATE audit_seals SET position = 2"),
+        rival.committing(
+            "WITH e AS (INSERT INTO audit_entries SELECT organization_id, 'aud_slow', project_id, action, actor_type,"
+            " actor_id, outcome, metadata, created_at, finalised_at FROM audit_entries RETURNING organization_id, id)"
+            " INSERT INTO audit_unsealed SELECT organization_id, id, 'final', now() FROM e"
+        ),
+    ):
+        second = await asyncio.wait_for(write_entry(db, organization_id), 20)
+        # Neither does a sealer wait; the head is another's, so there is nothing to do.
+        await asyncio.wait_for(chain.seal_waiting(), 20)
+        assert await verify_chain(db, chain, organization_id) == intact(2, unsealed=1)
+    await chain.seal_waiting()
+    assert await verify_chain(db, chain, organization_id) == intact(3)
+    rows = await rival.rows("SELECT entry_id FROM audit_seals ORDER BY position")
+    assert rows[0] == (first,)
+    assert {entry_id for (entry_id,) in rows[1:]} == {second, "aud_slow"}
+
+
+async def test_a_sealer_passes_over_an_organisation_that_is_being_deleted(
+    db: Database, chain: AuditChain, organization_id: str, rival: Rival
+) -> None:
+    other = await make_organization(db)
+    for each in (organization_id, other):
+        await write_entry(db, each)
+    async with rival.committing("DELETE FROM organizations WHERE id = %s", organization_id):
+        await asyncio.wait_for(chain.seal_waiting(), 20)
+        assert await verify_chain(db, chain, other) == intact(1)
+    for table in ("audit_entries", "audit_unsealed", "audit_seals", "audit_heads"):
+        assert await rival.rows(f"SELECT FROM {table} WHERE organization_id = %s", organization_id) == []
+    await chain.seal_waiting()

@@ -1,0 +1,124 @@
+"""The platform's configuration: which values are taken, and when they hold."""
+
+from typing import Any
+
+import pytest
+from support.core_client import Api
+from support.platform_settings import (
+    FROM_DEFAULT,
+    NAMED_CONFIGURATION,
+    NAMED_SECRETS,
+    PASSWORD,
+    SETTINGS,
+    put_setting,
+    read_settings,
+)
+from support.rival import Rival
+
+from soundmark.kit.text.timestamps import format_timestamp
+
+# One value of each setting that is stored, and in which form; the rule of each is in tests/settings/test_registry.py.
+TAKEN: list[tuple[str, Any, Any]] = [
+    ("accounting_base_url", "https://books.example.org/dolibarr/", "https://books.example.org/dolibarr"),
+    ("accounting_enable_invoice_sync", True, True),
+    ("accounting_entity_id", 2**31 - 1, 2**31 - 1),
+    ("accounting_tva_rate", 19.0, 19),
+    ("accounting_tva_rate", 5.5, 5.5),
+    ("smtp_from_email", "codes+radio@example.org", "codes+radio@example.org"),
+    ("smtp_from_name", " Radio Nordlicht ☃ ", "Radio Nordlicht ☃"),
+    ("smtp_host", "mail.example.org", "mail.example.org"),
+    ("smtp_port", 2525, 2525),
+    ("smtp_secure", False, False),
+    ("support_desk_base_url", "https://desk.example.org", "https://desk.example.org"),
+    ("support_desk_mailbox_id", 1, 1),
+]
+REFUSED: list[tuple[str, Any]] = [
+    *(("accounting_base_url", value) for value in ("http://127.0.0.1", "https://" + "a" * 2050, [], {})),
+    ("accounting_enable_invoice_sync", 1),
+    ("accounting_entity_id", 1.5),
+    *(("accounting_tva_rate", value) for value in (19.001, 10**400)),
+    ("smtp_from_email", "a@b\nBcc: c@d"),
+    ("smtp_from_name", "a\0"),
+    ("smtp_host", True),
+    ("smtp_port", "25"),
+    ("smtp_secure", "true"),
+    ("support_desk_base_url", "https://user:password@desk.example.org"),
+    ("support_desk_mailbox_id", 0),
+]
+
+
+def test_every_setting_is_tried() -> None:
+    assert {name for name, *_ in TAKEN} == {name for name, _ in REFUSED} == NAMED_CONFIGURATION
+
+
+@pytest.mark.parametrize(("name", "value", "kept"), TAKEN, ids=repr)
+async def test_a_setting_holds_from_its_commit_on(api: Api, name: str, value: Any, kept: Any) -> None:
+    now = api.clock.freeze()
+    answer = await put_setting(api, name, value)
+    expected = {"value": kept, "source": "database", "updated_at": format_timestamp(now)}
+    assert (answer.status, answer.json) == (200, expected)
+    assert (await read_settings(api))["configuration"][name] == expected
+    assert type(answer.json["value"]) is type(kept), "a boolean is no number"
+
+
+@pytest.mark.parametrize(("name", "value"), REFUSED, ids=lambda v: repr(v)[:40])
+async def test_another_value_is_refused(api: Api, rival: Rival, name: str, value: Any) -> None:
+    answer = await put_setting(api, name, value)
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert {error["pointer"].split("/")[1] for error in answer.json["errors"]} == {"value"}
+    assert "user:password" not in answer.body.decode()
+    assert await rival.rows("SELECT count(*) FROM platform_configuration") == [(0,)]
+
+
+@pytest.mark.parametrize("body", [{}, {"value": "a", "more": 1}, [], "a", {"Value": "a"}], ids=repr)
+async def test_the_body_is_one_value(api: Api, body: Any) -> None:
+    for path in ("configuration/smtp_host", "secrets/smtp_password"):
+        answer = await api.call("PUT", f"{SETTINGS}/{path}", json=body)
+        assert (answer.status, answer.code) == (422, "validation_failed")
+
+
+@pytest.mark.parametrize("name", ["smtp_password", "smtp_username", "SMTP_HOST", "x", "a" * 160, "smtp_host%20"])
+async def test_an_unknown_setting_is_not_found(api: Api, name: str) -> None:
+    """A credential is none: it is not configuration, and its value is never shown."""
+    for body in ({"value": "mail.example.org"}, {"value": None}, {}):
+        answer = await api.call("PUT", f"{SETTINGS}/configuration/{name}", json=body)
+        assert (answer.status, answer.code) == (404, "not_found")
+
+
+async def test_null_removes_the_override(api: Api) -> None:
+    await put_setting(api, "smtp_from_name", "Radio Nordlicht")
+    answer = await put_setting(api, "smtp_from_name", None)
+    assert (answer.status, answer.json) == (200, {"value": "Soundmark", **FROM_DEFAULT})
+    assert (await put_setting(api, "smtp_from_name", None)).json == answer.json, "repeated, it changes nothing"
+
+
+async def test_the_port_follows_the_way_of_speaking_tls(api: Api) -> None:
+    """Unless it is set itself."""
+    await put_setting(api, "smtp_secure", value=False)
+    assert (await read_settings(api))["configuration"]["smtp_port"] == {"value": 587, **FROM_DEFAULT}
+    await put_setting(api, "smtp_port", 2525)
+    assert (await read_settings(api))["configuration"]["smtp_port"]["value"] == 2525
+
+
+async def test_the_last_of_two_changes_at_once_holds(api: Api, rival: Rival) -> None:
+    """The second waits for the first to commit; neither is an error."""
+    insert = "INSERT INTO platform_configuration VALUES ('smtp_host', '\"first.example.org\"', now())"
+    async with rival.committing(insert):
+        changing = await rival.while_waiting(put_setting(api, "smtp_host", "second.example.org"))
+    assert (await changing).json["value"] == "second.example.org"
+    insert = "INSERT INTO platform_secrets VALUES ('smtp_password', 'x', now())"
+    async with rival.committing(insert):
+        changing = await rival.while_waiting(put_setting(api, "smtp_password", PASSWORD))
+    assert (await changing).json["configured"] is True
+
+
+@pytest.mark.parametrize("name", ["smtp_host", "smtp_password"])
+async def test_a_change_whose_connection_dies_did_not_happen(api: Api, rival: Rival, name: str) -> None:
+    before = await read_settings(api)
+    table = "platform_secrets" if name in NAMED_SECRETS else "platform_configuration"
+    async with rival.holding(f"LOCK TABLE {table} IN EXCLUSIVE MODE"):
+        changing = await rival.while_waiting(put_setting(api, name, "mail.example.org"))
+        assert await rival.kill_waiting_sessions() == 1
+        answer = await changing
+    assert (answer.status, answer.code) == (503, "database_unavailable")
+    assert await read_settings(api) == before

@@ -1,0 +1,235 @@
+"""Every operation keeps to the OpenAPI document, whatever it is sent: schemathesis against the production app."""
+
+import contextlib
+import hashlib
+import hmac
+import json
+import re
+import zlib
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+import pytest
+import requests
+import schemathesis
+from golden_files import golden_files
+from schemathesis.config import SchemathesisConfig
+from schemathesis.specs.openapi.checks import missing_required_header, positive_data_acceptance
+from support.audience_client import audience_settings
+from support.core_settings import OPERATOR_TOKEN, core_settings
+from support.running_apps import served_in_thread
+from support.secret_leaks import remember_secret
+from support.tenant import INTENT
+
+from soundmark.audience.app import create_app as create_audience_app
+from soundmark.core.app import create_app
+from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.postgres.migrations import migrate
+
+# The served app runs in a thread beside, and its libraries may draw from `random` while a case is drawn.
+pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
+
+ID_CHARS_MAX = 160  # What is longer was drawn to be refused.
+SIGNATURE = re.compile(r"sha256=[0-9A-Fa-f]{64}")
+AUTHORIZATION = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
+CONFIG = {
+    "generation": {
+        "deterministic": True,
+        "max-examples": 100,
+        "database": "none",
+        # Every case is sent by the operator; `ignored_auth` sends some again without and with a false credential.
+        "with-security-parameters": False,
+    },
+    # What was answered must not choose what is sent: ids are drawn anew in each run.
+    "phases": {
+        "examples": {"extra-data-sources": {"responses": False}},
+        "coverage": {"extra-data-sources": {"responses": False}},
+        "fuzzing": {"extra-data-sources": {"responses": False}, "error-feedback": {"enabled": False}},
+    },
+}
+DOCUMENT = json.loads(golden_files()["openapi.json"])  # Held by test_golden.py to what Core serves.
+SCHEMA = schemathesis.openapi.from_dict(DOCUMENT, config=SchemathesisConfig.from_dict(CONFIG))
+OPERATIONS = [
+    (method, path, operation["operationId"])
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+]
+
+
+def taking(name: str) -> frozenset[str]:
+    """The operations that take a parameter of this name."""
+    return frozenset(
+        operation["operationId"]
+        for methods in DOCUMENT["paths"].values()
+        for operation in methods.values()
+        if any(parameter["name"] == name for parameter in operation.get("parameters", ()))
+    )
+
+
+ISSUANCE = frozenset({"issue_code", "issue_codes"})
+RECOVERY = frozenset({"recover_code", "recover_codes"})
+
+
+@dataclass(frozen=True)
+class SemanticRule:
+    """A rule that the document states in words because no schema can, and how a breach of it is answered.
+
+    `check` is the one that takes the answer for a fault of the document.
+    """
+
+    says: str
+    operations: frozenset[str]
+    code: str
+    pointers: frozenset[str] = frozenset()
+    check: Any = positive_data_acceptance
+
+    def explains(self, operation: str, answer: Any) -> bool:
+        """Whether this rule, and nothing else, is why the operation refused."""
+        if operation not in self.operations or answer.status_code < 400:
+            return False
+        problem = answer.json()
+        pointers = {error["pointer"] for error in problem.get("errors", ())}
+        return problem["code"] == self.code and pointers <= self.pointers
+
+
+SEMANTIC_RULES = [
+    SemanticRule(
+        "The organisation is named in one place at least, and alike wherever it is named.",
+        taking("X-Svc-Organization-Id"),
+        "validation_failed",
+        frozenset({"/organization_id", "/X-Svc-Organization-Id"}),
+    ),
+    SemanticRule(
+        "A cursor is one that this list gave out for the same filters.",
+        taking("cursor"),
+        "invalid_cursor",
+        frozenset({"/cursor"}),
+    ),
+    SemanticRule(
+        "A period ends after it begins.",
+        frozenset({"list_codes", "read_audience_report", "read_legacy_report", "create_campaign", "update_campaign"}),
+        "validation_failed",
+        frozenset({"/created_from", "/from", "/ends_at"}),
+    ),
+    SemanticRule("A Code ends in the future.", ISSUANCE, "validation_failed", frozenset({"/expires_at"})),
+    SemanticRule("A dry run takes no idempotency key.", ISSUANCE, "validation_failed", frozenset({"/Idempotency-Key"})),
+    SemanticRule(
+        "An intent has a canonical form of 16 KiB and 32 levels at most.",
+        ISSUANCE | RECOVERY,
+        "intent_not_canonical",
+        frozenset({"/intent"}),
+    ),
+    SemanticRule(
+        "The tenant is judged before the header that a recovery requires.",
+        RECOVERY,
+        "organization_not_found",
+        check=missing_required_header,
+    ),
+    SemanticRule("The token is that of a pending invitation.", frozenset({"accept_invitation"}), "invitation_invalid"),
+    SemanticRule(
+        "Mail can reach the address.", frozenset({"create_invitation"}), "validation_failed", frozenset({"/email"})
+    ),
+    SemanticRule(
+        "A demo keeps what it measures for 14 days at most.",
+        frozenset({"create_integration", "change_integration_retention"}),
+        "validation_failed",
+        frozenset({"/retention_days"}),
+    ),
+    SemanticRule("The proof is one that Core signed for this Code.", frozenset({"deliver_event"}), "proof_invalid"),
+    SemanticRule(
+        "A setting has the kind of value that its name says.",
+        frozenset({"put_platform_configuration"}),
+        "validation_failed",
+        frozenset({"/value"}),
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A Core on a real socket beside a real Audience, with one tenant and one Code in it."""
+
+    client: httpx2.Client
+    ids: dict[str, str]
+    _integrations: dict[str, Any] = field(default_factory=dict, init=False)
+
+    @property
+    def url(self) -> str:
+        return str(self.client.base_url)
+
+    def integration_of(self, label: str) -> Any:
+        """An integration of the operation's own: what one of them revokes, another has to read."""
+        if label not in self._integrations:
+            wanted = {name: self.ids[name] for name in ("organization_id", "project_id")}
+            made = make(self.client, "/v1/audience/integrations", **wanted, mode="demo", retention_days=14)
+            remember_secret(made["hmac_secret"])
+            self._integrations[label] = made
+        return self._integrations[label]
+
+    def make_some_ids_real(self, case: schemathesis.Case) -> None:
+        """Replace ids that nobody has by ones that exist, in most cases: what is found is answered otherwise.
+
+        Only where a text is wanted and a text was drawn: what was drawn to be refused stays as it is.
+        """
+        drawn = [case.path_parameters, case.query, case.headers, case.body]
+        containers = [part for part in drawn if isinstance(part, MutableMapping)]
+        if zlib.crc32(repr([dict(part) for part in containers]).encode("utf-8", "backslashreplace")) % 4 == 0:
+            return
+        integration = self.integration_of(case.operation.label)
+        real = {**self.ids, "integration_id": integration["id"]}
+        for container in containers:
+            for name in container.keys() & real.keys():
+                if isinstance(container[name], str) and 0 < len(container[name]) <= ID_CHARS_MAX:
+                    container[name] = real[name]
+        if SIGNATURE.fullmatch(str(case.headers.get("X-Svc-Signature"))):
+            # As the integration's publisher does it: of what nobody signed, nothing is judged but the signature.
+            sent = requests.Request(**case.as_transport_kwargs(base_url=self.url)).prepare().body or b""
+            body = sent if isinstance(sent, bytes) else sent.encode()
+            digest = hmac.new(integration["hmac_secret"].encode(), body, hashlib.sha256).hexdigest()
+            case.headers["X-Svc-Signature"] = f"sha256={digest}"
+
+
+@pytest.fixture(scope="module")
+def target(cluster: RunningCluster, audio_url: str) -> Iterator[Target]:
+    core_url = cluster.create_role_and_database("core_of_conformance")
+    migrate(core_url, "soundmark.core")
+    own_url = cluster.create_role_and_database("audience_of_conformance")
+    migrate(own_url, "soundmark.audience")
+    with contextlib.ExitStack() as stack:
+        audience_url = stack.enter_context(served_in_thread(create_audience_app(audience_settings(own_url))))
+        settings = core_settings(core_url, audio_url=audio_url, audience_url=audience_url)
+        served = stack.enter_context(served_in_thread(create_app(settings)))
+        client = stack.enter_context(httpx2.Client(base_url=served, headers=AUTHORIZATION, trust_env=False))
+        organization_id = make(client, "/v1/organizations", name="Radio Nordlicht")["id"]
+        project_id = make(client, "/v1/projects", organization_id=organization_id, name="Morning show")["id"]
+        tenant = {"organization_id": organization_id, "project_id": project_id}
+        wanted = {**tenant, "issuer": "Radio", "expires_at": "2999-01-01T00:00:00.000Z", "intent": INTENT}
+        # Two: one is revoked on the way.
+        ids = {"xr_id": make(client, "/v1/codes", **wanted)["xr_id"]}
+        ids |= {"broadcast_token": make(client, "/v1/codes", **wanted)["broadcast_token"]}
+        yield Target(client, {**tenant, **ids, "X-Svc-Organization-Id": organization_id})
+
+
+def make(client: httpx2.Client, path: str, **body: Any) -> Any:
+    return client.post(path, json=body).raise_for_status().json()
+
+
+def answers_are_known(label: str) -> Any:
+    """The test of one operation: every answer is one that the document knows, by all default checks."""
+
+    @SCHEMA.include(name=label).parametrize()
+    def test(case: schemathesis.Case, target: Target) -> None:
+        target.make_some_ids_real(case)
+        response = case.call(base_url=target.url, headers=AUTHORIZATION)
+        identity = case.operation.definition.raw["operationId"]
+        excused = [rule.check for rule in SEMANTIC_RULES if rule.explains(identity, response)]
+        case.validate_response(response, excluded_checks=excused, headers=AUTHORIZATION)
+
+    return test
+
+
+# A name for each: pytest gives all that schemathesis makes of one function the same id, and xdist would run only one.
+for method, path, operation in OPERATIONS:
+    vars()[f"test_{operation}_answers_as_documented"] = answers_are_known(f"{method.upper()} {path}")

@@ -1,0 +1,318 @@
+"""The OpenAPI document: valid, true in its examples, complete in its problems, and silent about what is private."""
+
+import html
+import importlib
+import importlib.util
+import json
+import pkgutil
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from golden_files import golden_files
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from support.core_client import Api
+from support.published_contract import PROBLEM_TYPE, PublishedContract
+
+import soundmark
+import soundmark.audience.features
+from soundmark.core.access.policy import POLICY
+from soundmark.core.published.catalogue import CATALOGUE
+from soundmark.kit.http.problems import Problem
+
+# Held by test_golden.py to what Core serves.
+DOCUMENT: dict[str, Any] = json.loads(golden_files()["openapi.json"])
+OPERATIONS: dict[str, dict[str, Any]] = {
+    f"{method.upper()} {path}": operation
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+}
+# Answered before any operation is chosen, so no operation lists them.
+OF_NO_OPERATION = {"method_not_allowed"}
+# The publisher signs these, so they need no credential, and an answer without a signature is a refusal all the same.
+SIGNED = {"POST /v1/events"}
+# The deadline belongs to the guard of the private components; Core has none.
+PRIVATE_COMPONENTS = ("soundmark.audio", "soundmark.audience", "soundmark.kit.deadline")
+
+_NOT_IMPORTED = re.compile(r"\.alembic\b|\.migrations\.|\.__main__$")
+
+
+def listed_problems(operation: Mapping[str, Any]) -> dict[str, int]:
+    """The codes that an operation lists, with the status that each stands under."""
+    return {
+        code: int(status)
+        for status, response in operation["responses"].items()
+        for code in response.get("content", {}).get(PROBLEM_TYPE, {}).get("examples", {})
+    }
+
+
+def schemas_with_examples(node: Any, where: str) -> Iterator[tuple[str, Mapping[str, Any], Any]]:
+    """Each example anywhere below `node`: where it stands, its schema, and itself."""
+    if isinstance(node, list):
+        for number, child in enumerate(node):
+            yield from schemas_with_examples(child, f"{where}/{number}")
+    if not isinstance(node, dict):
+        return
+    schema = node.get("schema", node)
+    if "example" in node:
+        yield f"{where}/example", schema, node["example"]
+    examples = node.get("examples", ())
+    if isinstance(examples, list):
+        yield from ((f"{where}/examples/{number}", schema, value) for number, value in enumerate(examples))
+    elif examples:
+        yield from ((f"{where}/examples/{name}", schema, entry["value"]) for name, entry in examples.items())
+    for name, child in node.items():
+        if name not in {"example", "examples"}:
+            yield from schemas_with_examples(child, f"{where}/{name}")
+
+
+def component_of(problem: type[Problem]) -> str:
+    """Return the component that raises it: a private one, or Core, which shares the rest with all."""
+    private = (name for name in PRIVATE_COMPONENTS if f"{problem.__module__}.".startswith(f"{name}."))
+    return next(private, "soundmark.core")
+
+
+def problems_in_code() -> dict[str, list[type[Problem]]]:
+    """Every problem that is defined in any module of the product, by its component."""
+    for module in pkgutil.walk_packages(soundmark.__path__, "soundmark."):
+        # Only Alembic can load what it runs; and the program is not to be run here.
+        if not _NOT_IMPORTED.search(module.name):
+            importlib.import_module(module.name)
+    found: dict[str, list[type[Problem]]] = {}
+    remaining = Problem.__subclasses__()
+    while remaining:
+        problem = remaining.pop()
+        remaining += problem.__subclasses__()
+        if problem.__module__.startswith("soundmark."):
+            found.setdefault(component_of(problem), []).append(problem)
+    return found
+
+
+def text_of(page: bytes) -> str:
+    words = re.sub(r"<[^>]+>", " ", re.sub(r"<style.*?</style>", "", page.decode(), flags=re.DOTALL))
+    return " ".join(html.unescape(words).split())
+
+
+def test_the_document_is_valid_openapi_3_1() -> None:
+    assert DOCUMENT["openapi"].startswith("3.1.")
+    assert [error.message for error in OpenAPIV31SpecValidator(DOCUMENT).iter_errors()] == []
+
+
+def test_every_example_validates_against_its_own_schema() -> None:
+    published = PublishedContract(DOCUMENT)
+    examples = list(schemas_with_examples(DOCUMENT, "#"))
+    assert len(examples) > 100
+    wrong = {
+        where: [error.message for error in published.validator(schema).iter_errors(example)]
+        for where, schema, example in examples
+        if not published.validator(schema).is_valid(example)
+    }
+    assert wrong == {}
+
+
+def test_every_successful_json_response_has_an_example() -> None:
+    without = [
+        f"{name}: {status}"
+        for name, operation in OPERATIONS.items()
+        for status, response in operation["responses"].items()
+        if "example" not in response.get("content", {}).get("application/json", {"example": None})
+    ]
+    assert without == []
+
+
+def expected_problems(operation: Mapping[str, Any]) -> set[str]:
+    """Return the problems that follow from what the operation declares."""
+    expected = {"internal_error", "database_unavailable"}
+    access = operation["x-svc-access"]
+    if not access["public"]:
+        expected |= {"unauthenticated"}
+        rule = POLICY[access["action"]]
+        expected |= {"organization_not_found", "forbidden"} if rule.roles else set()
+        expected |= {"mfa_required"} if rule.mfa else set()
+    if "requestBody" in operation:
+        expected |= {"malformed_json", "payload_too_large", "unsupported_media_type", "validation_failed"}
+    return expected
+
+
+def test_every_operation_lists_its_problems_under_their_status() -> None:
+    for name, operation in OPERATIONS.items():
+        listed = listed_problems(operation)
+        assert listed == {code: int(CATALOGUE[code].kind) for code in listed}, name
+        assert expected_problems(operation) <= listed.keys(), name
+
+
+def test_an_operation_requires_a_credential_unless_it_is_public() -> None:
+    for name, operation in OPERATIONS.items():
+        required = [] if operation["x-svc-access"]["public"] else [{"bearer": []}]
+        assert operation["security"] == required, name
+        assert ("unauthenticated" in listed_problems(operation)) == (bool(required) or name in SIGNED), name
+
+
+@pytest.mark.parametrize("name", sorted(SIGNED))
+def test_what_is_signed_says_so(name: str) -> None:
+    """Contract, section 6: the publisher's signature stands in the place of a credential."""
+    (signature,) = (each for each in OPERATIONS[name]["parameters"] if each["in"] == "header")
+    assert (signature["name"], signature["required"]) == ("X-Svc-Signature", True)
+    access = OPERATIONS[name]["x-svc-access"]
+    assert access["public"]
+    assert "X-Svc-Signature" in access["note"]
+
+
+def test_every_operation_declares_every_part_of_its_access() -> None:
+    """Members that are null are there too, so that a reader does not take them for forgotten."""
+    members = ["action", "public", "credentials", "roles", "mfa", "key_scope", "platform", "note"]
+    assert [name for name, operation in OPERATIONS.items() if list(operation["x-svc-access"]) != members] == []
+
+
+def test_every_action_of_the_policy_has_its_operation() -> None:
+    actions = {operation["x-svc-access"]["action"] for operation in OPERATIONS.values()}
+    assert actions - {None} == set(POLICY)
+
+
+def test_every_code_in_the_code_base_stands_in_the_catalogue_once() -> None:
+    found = problems_in_code()
+    for component, problems in found.items():
+        codes = [problem.code for problem in problems]
+        assert sorted(set(codes)) == sorted(codes), f"{component} defines a code twice"
+    assert {problem.code for problem in found["soundmark.core"]} == set(CATALOGUE)
+
+
+def test_a_problem_that_core_passes_on_is_defined_once_for_both() -> None:
+    """It crosses the private channel by its code. Core reads no other code of a private component."""
+    found = problems_in_code()
+    own = {problem.code for component in PRIVATE_COMPONENTS for problem in found[component]}
+    assert own == {"audio_busy", "deadline_passed", "operation_conflict"}
+    assert own & set(CATALOGUE) == set()
+
+
+def test_every_code_of_the_catalogue_is_listed_by_an_operation() -> None:
+    listed = {code for operation in OPERATIONS.values() for code in listed_problems(operation)}
+    assert listed == set(CATALOGUE) - OF_NO_OPERATION
+
+
+async def test_every_code_is_explained_where_its_type_points(api: Api) -> None:
+    for code, problem in CATALOGUE.items():
+        answer = await api.other(token=None).get(f"/problems/{code}")
+        assert (answer.status, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+        assert f"{int(problem.kind)} {code} {problem.title}" in text_of(answer.body)
+        assert problem.__doc__, f"the page explains {code} with the docstring of its class"
+        assert problem.__doc__.split("`")[0].strip() in text_of(answer.body)
+
+
+async def test_a_code_that_does_not_exist_is_not_explained(api: Api) -> None:
+    assert (await api.get("/problems/audio_busy")).code == "not_found"
+
+
+async def test_the_reference_names_every_operation_and_every_problem_of_it(api: Api) -> None:
+    page = (await api.other(token=None).get("/docs")).body
+    text = text_of(page)
+    for name, operation in OPERATIONS.items():
+        assert f"{operation['summary']} {name}" in text
+    for code in set(CATALOGUE) - OF_NO_OPERATION:
+        assert f"/problems/{code}".encode() in page
+
+
+def test_only_the_public_api_is_in_the_document() -> None:
+    assert all(path.startswith("/v1/") for path in DOCUMENT["paths"])
+    text = json.dumps(DOCUMENT)
+    for private in ("/render", "/metrics", "/healthz", "/readyz", "audio_busy", "operation_conflict", "xop_o"):
+        assert private not in text
+    assert private_operations() & OPERATIONS.keys() == {"GET /v1/usage"}, "this one Core has too, for its own usage"
+
+
+def private_operations() -> set[str]:
+    """Every route of Audience that needs the internal credential."""
+    features = soundmark.audience.features
+    modules = [
+        importlib.import_module(f"{module.name}.routes")
+        for module in pkgutil.iter_modules(features.__path__, f"{features.__name__}.")
+        if importlib.util.find_spec(f"{module.name}.routes")
+    ]
+    routes = [route for module in modules for route in module.router.routes]
+    return {f"{method} {route.path}" for route in routes for method in route.methods}
+
+
+PRIVATE_CALLS = ["GET /metrics", "POST /render", "GET /private", "POST /v1/render"]
+
+
+@pytest.mark.parametrize("call", [*PRIVATE_CALLS, *sorted(private_operations() - OPERATIONS.keys())])
+async def test_private_routes_are_not_on_the_public_port(api: Api, call: str) -> None:
+    method, path = re.sub(r"{\w+}", "int_c3R1ZGlvLW1lYXN1cmVtZW50", call).split()
+    assert (await api.call(method, path)).code == "not_found"
+
+
+async def test_events_can_only_be_delivered(api: Api) -> None:
+    """The path is public, on Audience and through Core, and nothing can be read there."""
+    for method in ("GET", "PUT", "PATCH", "DELETE"):
+        refused = await api.call(method, "/v1/events")
+        assert (refused.status, refused.code, refused.headers["allow"]) == (405, "method_not_allowed", "POST")
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_inside_an_organisation_query_and_header_may_name_it(name: str) -> None:
+    """Contract, section 1: always, and nowhere else. What is required is said alike everywhere."""
+    operation = OPERATIONS[name]
+    places = {(each["name"], each["in"]): each["required"] for each in operation.get("parameters", ())}
+    query, header = ("organization_id", "query"), ("X-Svc-Organization-Id", "header")
+    if not operation["x-svc-access"]["roles"]:
+        assert not {query, header} & places.keys()
+        return
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    shape = DOCUMENT["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], {})
+    elsewhere = ("organization_id", "path") in places or "organization_id" in shape.get("properties", {})
+    either = name in {"GET /v1/codes", "POST /v1/codes/{xr_id}/revoke"}
+    assert (places[query], places[header]) == (not elsewhere and not either, False)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in OPERATIONS if "requestBody" in OPERATIONS[name]))
+def test_every_body_says_how_large_it_may_be(name: str) -> None:
+    """Contract, section 1."""
+    path = name.split()[1]
+    is_issuance = path in {"/v1/codes", "/v1/codes/batch", "/v1/codes/recover", "/v1/codes/batch/recover"}
+    largest = "1,024 KiB" if is_issuance else "16 KiB" if path == "/v1/events" else "64 KiB"
+    assert OPERATIONS[name]["requestBody"]["description"] == f"At most {largest}."
+
+
+def test_no_parameter_is_published_as_null() -> None:
+    """A query or a header has no null: what is optional is absent."""
+    schemas = [each["schema"] for operation in OPERATIONS.values() for each in operation.get("parameters", ())]
+    assert {"type": "null"} not in [kind for schema in schemas for kind in schema.get("anyOf", ())]
+
+
+@pytest.mark.parametrize(
+    ("choice", "is_valid"),
+    [
+        ({"enabled": True, "integration_id": "int_12345678"}, True),
+        ({"enabled": False}, True),
+        ({"enabled": False, "integration_id": None}, True),
+        ({"enabled": False, "integration_id": "int_12345678"}, False),
+        ({"enabled": True}, False),
+        ({"enabled": True, "integration_id": None}, False),
+        ({"integration_id": None}, False),
+    ],
+    ids=str,
+)
+def test_an_integration_is_named_exactly_where_an_audience_is_measured(choice: Any, *, is_valid: bool) -> None:
+    schema = DOCUMENT["components"]["schemas"]["AudienceChoice"]
+    assert PublishedContract(DOCUMENT).validator(schema).is_valid(choice) == is_valid
+
+
+@pytest.mark.parametrize(
+    ("name", "is_valid"),
+    [
+        (" Radio ", True),
+        ("a", True),
+        (" " + "a" * 120 + " ", True),
+        ("a" + " " * 118 + "a", True),
+        ("", False),
+        (" ", False),
+        ("\u3000", False),
+        ("a\nb", False),
+        ("a" * 121, False),
+        ("a" + " " * 119 + "a", False),
+    ],
+)
+def test_a_name_has_its_length_without_the_spaces_around_it(name: str, *, is_valid: bool) -> None:
+    schema = DOCUMENT["components"]["schemas"]["CreateOrganization"]
+    assert PublishedContract(DOCUMENT).validator(schema).is_valid({"name": name}) == is_valid

@@ -1,0 +1,474 @@
+"""`soundmark_sdk.client` against the real Core: every route that is published, and a connection that breaks."""
+
+import asyncio
+import io
+import json
+import re
+import zipfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import pytest
+from soundmark_sdk import (
+    AsyncReceiver,
+    AsyncReporter,
+    Consent,
+    DeliveryFailure,
+    DeviceSecret,
+    Measurement,
+    Resolution,
+    hear,
+    measure,
+    read_key_set,
+    verify_signed_code,
+)
+from soundmark_sdk.client import (
+    ApiProblem,
+    AsyncClient,
+    AuditFilters,
+    Client,
+    CodeFilters,
+    FileRecoveryStore,
+    Intent,
+    IssueRequest,
+    ReportFilters,
+    TenantNotGiven,
+)
+from soundmark_sdk.client.records import Code
+from soundmark_sdk.publisher import AsyncPublisher, Backend, ReportingTokens
+from support.core_settings import core_settings
+from support.fake_clock import FakeClock
+from support.faulty_proxy import Fault, FaultyProxy
+from support.issuance_queue import IssuanceQueue
+from support.oidc_issuer import CLIENT_ID, OidcIssuer, running_issuer
+from support.rival import Rival
+from support.running_apps import served_in_thread
+from support.secret_leaks import remember_secret
+
+from soundmark.core.app import create_app
+from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.crypto.secret import Secret
+
+# What receivers and publishers ask, and their own halves of the SDK.
+RECEIVERS: Final = {"GET /v1/resolve/{broadcast_token}", "GET /v1/keys", "GET /v1/keys/history", "POST /v1/events"}
+
+
+class Recording(httpx2.AsyncHTTPTransport):
+    """Remembers what was asked, for whoever wants to know which routes were."""
+
+    def __init__(self, asked: set[str]) -> None:
+        super().__init__()
+        self._asked = asked
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        self._asked.add(f"{request.method} {request.url.path}")
+        return await super().handle_async_request(request)
+
+
+@dataclass(frozen=True)
+class World:
+    """A Core on a real socket where people sign in."""
+
+    url: str
+    issuer: OidcIssuer
+    asked: set[str] = field(default_factory=set)
+
+    def client(self, subject_id: str, **claims: Any) -> AsyncClient:
+        """A person's client; each request carries a token of its own, as a real session's would."""
+        tokens = {"email": f"{subject_id}@example.org", **claims}
+        return AsyncClient(self.url, lambda: self.issuer.token(subject_id, **tokens), transport=Recording(self.asked))
+
+    async def document(self) -> dict[str, Any]:
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            document: dict[str, Any] = (await client.get(f"{self.url}/openapi.json")).json()
+            return document
+
+    async def keys(self) -> bytes:
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            return (await client.get(f"{self.url}/v1/keys")).content
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """An organisation with a project, and its owner's client."""
+
+    client: AsyncClient
+    organization_id: str
+    project_id: str
+
+    def issue_request(self, **changes: Any) -> IssueRequest:
+        wanted: dict[str, Any] = {
+            "organization_id": self.organization_id,
+            "project_id": self.project_id,
+            "issuer": "Radio Nordlicht",
+            "expires_at": datetime.now(UTC) + timedelta(hours=1),
+            "intent": Intent("link", "open", {"url": "https://example.org/é", "n": [1, 2.5, None, True]}),
+            **changes,
+        }
+        return IssueRequest(**wanted)
+
+
+@pytest.fixture
+async def world(spare_database_url: Secret, audio_url: str, timely_audience_url: str) -> AsyncIterator[World]:
+    async with running_issuer(FakeClock()) as issuer:
+        urls = {"audio_url": audio_url, "audience_url": timely_audience_url}
+        settings = core_settings(spare_database_url, **urls, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID)
+        with served_in_thread(create_app(settings)) as url:
+            yield World(url, issuer)
+
+
+@pytest.fixture
+async def tenant(world: World) -> AsyncIterator[Tenant]:
+    async with world.client("owner", realm_access={"roles": ["svc_platform_admin"]}) as client:
+        organization = await client.organizations.create("Radio Nordlicht")
+        project = await client.projects.create("Morning show", organization_id=organization.id)
+        yield Tenant(client, organization.id, project.id)
+
+
+async def test_every_published_route_is_called_and_understood(world: World, tenant: Tenant) -> None:
+    """One walk through all groups; which routes there are, Core's own document says."""
+    await walk_organizations(tenant)
+    await walk_people(world, tenant)
+    await walk_keys(tenant)
+    await walk_codes(world, tenant)
+    await walk_campaigns(tenant)
+    await walk_audience(world, tenant)
+    await walk_audit_log(tenant)
+    await walk_platform(tenant)
+
+    published = {
+        f"{method.upper()} {path}" for path, item in (await world.document())["paths"].items() for method in item
+    }
+    called = {route for asked in world.asked for route in published if _matches(route, asked)}
+    assert called == {route for route in published if " /v1/" in route} - RECEIVERS
+
+
+def _matches(route: str, asked: str) -> bool:
+    # A template with parameters is not meant where there is one without.
+    literal = re.fullmatch(
+        re.sub(r"\\\{\w+\\\}", "(?!batch|recover|revoke-batch|accept)[^/]+", re.escape(route)), asked
+    )
+    return literal is not None
+
+
+async def walk_organizations(tenant: Tenant) -> None:
+    client = tenant.client
+    caller = await client.caller()
+    assert (caller.type, caller.id, caller.organization_id, caller.mfa) == ("user", "owner", None, True)
+    renamed = await client.organizations.rename("Radio Südlicht", organization_id=tenant.organization_id)
+    assert (renamed.name, renamed.role, renamed.deletion_requested_at) == ("Radio Südlicht", "owner", None)
+    await client.organizations.create("Another")
+    assert [one.name async for one in client.organizations.list(page_size=1)] == ["Another", "Radio Südlicht"]
+    assert len((await client.organizations.page(limit=1)).data) == 1
+    project = await client.projects.rename(
+        "Evening show", organization_id=tenant.organization_id, project_id=tenant.project_id
+    )
+    assert [one async for one in client.projects.list(organization_id=tenant.organization_id)] == [project]
+    assert (await client.projects.page(organization_id=tenant.organization_id)).data == (project,)
+    with pytest.raises(ApiProblem) as conflict:
+        await client.projects.create("Evening show", organization_id=tenant.organization_id)
+    assert (conflict.value.status, conflict.value.code) == (409, "project_name_conflict")
+    assert conflict.value.request_id is not None
+
+
+async def walk_people(world: World, tenant: Tenant) -> None:
+    client, organization_id = tenant.client, tenant.organization_id
+    invited = await client.invitations.create(
+        "ada@example.org", "member", expires_in_days=2, organization_id=organization_id
+    )
+    assert invited.secret.startswith("xin_")
+    assert invited.secret not in repr(invited)
+    async with world.client("ada") as ada:
+        joined = await ada.invitations.accept(invited.secret)
+        assert (joined.organization_id, joined.role) == (organization_id, "member")
+        with pytest.raises(ApiProblem) as used:
+            await ada.invitations.accept(invited.secret)
+        assert used.value.code == "invitation_invalid"
+        assert invited.secret not in str(used.value)
+    other = await client.invitations.create("eve@example.org", "billing", organization_id=organization_id)
+    assert (await client.invitations.revoke(other.id, organization_id=organization_id)).status == "revoked"
+    statuses = [one.status async for one in client.invitations.list(organization_id=organization_id)]
+    assert statuses == ["revoked", "accepted"]
+    assert len((await client.invitations.page(organization_id=organization_id)).data) == 2
+    assert (await client.members.change_role("ada", "admin", organization_id=organization_id)).role == "admin"
+    assert {one.subject_id async for one in client.members.list(organization_id=organization_id)} == {"owner", "ada"}
+    await client.members.remove("ada", organization_id=organization_id)
+    assert [one.subject_id for one in (await client.members.page(organization_id=organization_id)).data] == ["owner"]
+
+
+async def walk_keys(tenant: Tenant) -> None:
+    client, organization_id = tenant.client, tenant.organization_id
+    key = await client.api_keys.create(
+        {"codes:read"}, expires_in_days=1, organization_id=organization_id, project_id=tenant.project_id
+    )
+    assert (key.scopes, key.status, key.last_used_at) == (("codes:read",), "active", None)
+    rotated = await client.api_keys.rotate_secret(key.id, organization_id=organization_id)
+    assert rotated.secret != key.secret
+    assert rotated.secret not in repr(rotated)
+    assert (await client.api_keys.revoke(key.id, organization_id=organization_id)).status == "revoked"
+    assert [one.id async for one in client.api_keys.list(organization_id=organization_id)] == [key.id]
+    assert [
+        one.id
+        for one in (await client.api_keys.page(project_id=tenant.project_id, organization_id=organization_id)).data
+    ] == [key.id]
+
+
+async def walk_codes(world: World, tenant: Tenant) -> None:
+    codes, organization_id = tenant.client.codes, tenant.organization_id
+    request = tenant.issue_request()
+    assert (await codes.dry_run(request)).document == {"would_issue": True, "code": None, "quota_remaining": 100}
+    assert (await codes.dry_run_batch(request, 100)).would_issue
+    code = await codes.issue(request)
+    batch = await codes.issue_batch(request, 3)
+    assert (code.intent, code.status) == (request.intent, "active")
+    verified = verify_signed_code(
+        dict(code.signed_code), read_key_set(await world.keys()), token=code.broadcast_token, now=datetime.now(UTC)
+    )
+    assert verified.xr_id == code.xr_id
+    usage = await tenant.client.usage(organization_id=organization_id)
+    assert (usage.codes.issued, usage.codes.remaining, usage.audience.status) == (4, 96, "available")
+    listed = [one async for one in codes.list(page_size=3, organization_id=organization_id)]
+    assert [one.xr_id for one in listed][-1] == code.xr_id
+    assert len(listed) == 4
+    assert (await codes.page(CodeFilters(status="revoked"), organization_id=organization_id)).data == ()
+    assert await codes.show(code.xr_id, project_id=tenant.project_id, organization_id=organization_id) == code
+
+    wav = io.BytesIO()
+    assert await codes.wav(code.xr_id, wav, protocol=5, organization_id=organization_id) == len(wav.getvalue())
+    wav.seek(0)
+    assert [frame.text for frame in hear(wav)] == [code.broadcast_frame]
+    bundle = io.BytesIO()
+    ids = [one.xr_id for one in batch.data]
+    await codes.audio_bundle(ids, bundle, organization_id=organization_id, project_id=tenant.project_id)
+    with zipfile.ZipFile(bundle) as archive:
+        assert archive.namelist() == [f"{xr_id}.wav" for xr_id in ids]
+
+    assert (await codes.revoke(code.xr_id, organization_id=organization_id)).status == "revoked"
+    revoked = await codes.revoke_batch(
+        [code.xr_id, *ids], organization_id=organization_id, project_id=tenant.project_id
+    )
+    assert (revoked.requested_count, revoked.revoked_count, revoked.unchanged_count) == (4, 3, 1)
+    with pytest.raises(ApiProblem) as unknown:
+        await codes.show("xr_" + "0" * 22, organization_id=organization_id)
+    assert (unknown.value.status, unknown.value.code) == (404, "code_not_found")
+    await recover_both(world, tenant)
+
+
+async def recover_both(world: World, tenant: Tenant) -> None:
+    """Both recover routes, as they are needed: the answer to the issuance was lost."""
+    for count in (None, 2):
+        with FaultyProxy(world.url, "answer lost") as proxy:
+            token = world.issuer.token("owner")
+            async with AsyncClient(proxy.url, token, transport=Recording(world.asked)) as client:
+                request = tenant.issue_request()
+                if count is None:
+                    await client.codes.issue(request)
+                else:
+                    await client.codes.issue_batch(request, count)
+        assert [passed.path.endswith("/recover") for passed in proxy.passed] == [False, True]
+
+
+async def walk_campaigns(tenant: Tenant) -> None:
+    campaigns, organization_id, project_id = tenant.client.campaigns, tenant.organization_id, tenant.project_id
+    ends_at = datetime(2099, 1, 1, tzinfo=UTC)
+    campaign = await campaigns.create("Summer", ends_at=ends_at, organization_id=organization_id, project_id=project_id)
+    assert (campaign.starts_at, campaign.ends_at, campaign.status) == (None, ends_at, "active")
+    changed = await campaigns.update(campaign.id, name="Autumn", ends_at=None, organization_id=organization_id)
+    assert (changed.name, changed.ends_at) == ("Autumn", None)
+    code = await tenant.client.codes.issue(tenant.issue_request(campaign_id=campaign.id))
+    assert code.campaign_id == campaign.id
+    summary = await campaigns.summary(campaign.id, organization_id=organization_id)
+    assert (summary.counts.issued, summary.counts.active, summary.first_issued_at) == (1, 1, code.issued_at)
+    other = await campaigns.create("Winter", organization_id=organization_id, project_id=project_id)
+    assert (await campaigns.archive(other.id, organization_id=organization_id)).status == "archived"
+    stopped = await campaigns.stop(campaign.id, organization_id=organization_id)
+    assert (stopped.campaign.status, stopped.revoked_count) == ("archived", 1)
+    assert [one.name async for one in campaigns.list(organization_id=organization_id, project_id=project_id)] == [
+        "Winter",
+        "Autumn",
+    ]
+    assert len((await campaigns.page(organization_id=organization_id, project_id=project_id)).data) == 2
+    with pytest.raises(ApiProblem) as archived:
+        await tenant.client.codes.issue(tenant.issue_request(campaign_id=campaign.id))
+    assert (archived.value.code, archived.value.unsettled) == ("campaign_archived", None)
+
+
+async def walk_audience(world: World, tenant: Tenant) -> None:
+    integrations, audience = tenant.client.integrations, tenant.client.audience
+    ids = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
+    made = await integrations.create("demo", retention_days=14, **ids)
+    assert (made.mode, made.status, made.secret_rotated_at) == ("demo", "active", None)
+    rotated = await integrations.rotate_secret(made.id, **ids)
+    assert len({made.hmac_secret, rotated.hmac_secret}) == 2
+    assert rotated.secret_rotated_at is not None
+    assert made.hmac_secret not in repr(made)
+    remember_secret(made.hmac_secret)
+    remember_secret(rotated.hmac_secret)
+    changed = await integrations.change_retention(made.id, 7, **ids)
+    assert (changed.previous_retention_days, changed.retention_days, changed.deleted_events) == (14, 7, 0)
+    assert (await integrations.replace_core_key(made.id, **ids)).core_key_id == made.core_key_id
+    code = await tenant.client.codes.issue(tenant.issue_request(audience_integration_id=made.id))
+    assert (code.audience_enabled, code.audience_integration_id) == (True, made.id)
+
+    outcomes, resolution = await measure_through(world, rotated.hmac_secret, code)
+    assert outcomes == ["recorded", "duplicate"]
+    filters = ReportFilters(xr_id=code.xr_id, from_at=datetime.now(UTC) - timedelta(days=1))
+    report = await audience.report(made.id, filters, **ids)
+    assert (report.events, report.estimated_reach, report.integrity_signals.event_replays) == (1, 1, 1)
+    assert [row.country for row in report.by_country] == ["TN"]
+    table, legacy = io.BytesIO(), io.BytesIO()
+    assert await audience.download_report(made.id, table, **ids) == len(table.getvalue())
+    assert b"total,,events,1" in table.getvalue()
+    assert (await audience.legacy_report(**ids)).events == 0
+    assert await audience.download_legacy_report(legacy, **ids) == len(legacy.getvalue()) > 0
+    usage = await tenant.client.usage(organization_id=tenant.organization_id)
+    assert [mode.events for mode in usage.audience.modes if mode.mode == "demo"] == [1]
+
+    assert (await integrations.revoke(made.id, **ids)).status == "revoked"
+    assert [one.id async for one in integrations.list(**ids)] == [made.id]
+    assert [one.status for one in (await integrations.page(**ids)).data] == ["revoked"]
+    with pytest.raises(ApiProblem) as revoked:
+        await integrations.rotate_secret(made.id, **ids)
+    assert revoked.value.code == "integration_revoked"
+    with pytest.raises(DeliveryFailure) as late:
+        await forward(world, rotated.hmac_secret, measured(resolution))
+    assert late.value.reason == "integration_revoked"
+
+
+async def measure_through(world: World, hmac_secret: str, code: Code) -> tuple[list[str], Resolution]:
+    """What becomes of an event that is delivered twice, by way of a receiver and a publisher."""
+    async with AsyncReceiver(world.url) as receiver:
+        resolution = await receiver.resolve(code.broadcast_token)
+    measurement = measured(resolution)
+    return [await forward(world, hmac_secret, measurement) for _ in range(2)], resolution
+
+
+def measured(resolution: Resolution) -> Measurement:
+    integration_id = resolution.policy.audience_integration_id
+    assert integration_id is not None
+    consent = Consent(integration_id, datetime.now(UTC))
+    measurement = measure(
+        resolution, consent=consent, device_secret=DeviceSecret.new(), receiver_class="phone", country="TN"
+    )
+    event = json.loads(measurement.body)
+    for hidden in (event["event_id"], event["measurement_token"], event["proof"]["signature"]):
+        remember_secret(hidden)
+    return measurement
+
+
+async def forward(world: World, hmac_secret: str, measurement: Measurement) -> str:
+    """As a receiver reports it to the reference backend, which forwards it through Core."""
+    publisher = AsyncPublisher(world.url, measurement.integration_id, hmac_secret)
+    tokens = ReportingTokens(b"a reporting key of exactly 32 by", measurement.integration_id)
+    token = tokens.issue(Consent(measurement.integration_id, datetime.now(UTC)))
+    transport = httpx2.ASGITransport(app=Backend(publisher, tokens))
+    async with publisher, AsyncReporter("http://127.0.0.1:8090", token, transport=transport) as reporter:
+        return await reporter.report(measurement)
+
+
+async def walk_audit_log(tenant: Tenant) -> None:
+    log, organization_id = tenant.client.audit_log, tenant.organization_id
+    entries = [one async for one in log.list(page_size=5, organization_id=organization_id)]
+    assert entries[-1].action == "organization.created"
+    assert entries[0].actor.id == "owner"
+    filters = AuditFilters(action="campaign.stopped", actor="owner", from_at=entries[-1].created_at)
+    (stopped,) = (await log.page(filters, organization_id=organization_id)).data
+    assert stopped.metadata["revoked_count"] == 1
+    lines, table = io.BytesIO(), io.BytesIO()
+    assert await log.download(lines, organization_id=organization_id) == len(lines.getvalue())
+    assert [json.loads(line)["id"] for line in lines.getvalue().splitlines()] == [entry.id for entry in entries]
+    await log.download(table, filters, form="csv", organization_id=organization_id)
+    assert len(table.getvalue().splitlines()) == 2
+    verification = await log.verify(organization_id=organization_id)
+    assert (verification.verified, verification.entries) == (True, len(entries))
+
+
+async def walk_platform(tenant: Tenant) -> None:
+    platform = tenant.client.platform
+    assert (await platform.put_configuration("smtp_host", "mail.example.org")).source == "database"
+    assert (await platform.put_secret("smtp_password", "correct horse battery staple")).configured
+    settings = await platform.settings()
+    assert settings.configuration["smtp_host"].value == "mail.example.org"
+    assert settings.secrets["smtp_password"].configured
+    assert (await platform.put_configuration("smtp_host", None)).value is None
+
+
+@pytest.mark.parametrize("fault", ["request lost", "answer lost", "half an answer"])
+async def test_a_code_is_issued_once_over_a_connection_that_breaks(
+    world: World, tenant: Tenant, tmp_path: Path, fault: Fault
+) -> None:
+    key = await tenant.client.api_keys.create(
+        {"codes:read", "codes:write"},
+        expires_in_days=1,
+        organization_id=tenant.organization_id,
+        project_id=tenant.project_id,
+    )
+    with FaultyProxy(world.url, fault, fault) as proxy, FileRecoveryStore(tmp_path / "recovery") as store:
+        async with AsyncClient(proxy.url, key.secret, recovery=store) as client:
+            code = await client.codes.issue(tenant.issue_request())
+            assert store.list_unsettled() == ()
+    usage = await tenant.client.usage(organization_id=tenant.organization_id)
+    assert usage.codes.issued == 1
+    assert await tenant.client.codes.show(code.xr_id, organization_id=tenant.organization_id) == code
+    sent = [passed for passed in proxy.passed if passed.path.startswith("/v1/codes")]
+    assert len({passed.headers["idempotency-key"] for passed in sent}) == 1
+    assert len({passed.body for passed in sent}) == 1
+
+
+async def test_a_repeat_while_the_first_is_still_running_gets_its_answer(
+    world: World, tenant: Tenant, cluster: RunningCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client gave up waiting, asked what became of it, heard of nothing, and sent it again."""
+    queue = IssuanceQueue(monkeypatch)
+    rival = Rival(cluster.superuser_url_of("core_spare"))
+    request = tenant.issue_request()
+    async with AsyncClient(world.url, world.issuer.token("owner"), timeout_s=2) as client:
+        async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
+            issuing = asyncio.create_task(client.codes.issue(request))
+            await rival.until_someone_waits()
+            await queue.until_entered(2)
+        code = await issuing
+        assert await client.codes.list_unsettled() == ()
+    assert [one.xr_id async for one in tenant.client.codes.list(organization_id=tenant.organization_id)] == [code.xr_id]
+    assert (await tenant.client.usage(organization_id=tenant.organization_id)).codes.issued == 1
+
+
+async def test_a_quota_that_is_used_up_says_when_to_come_back(tenant: Tenant) -> None:
+    await tenant.client.codes.issue_batch(tenant.issue_request(), 100)
+    with pytest.raises(ApiProblem) as failure:
+        await tenant.client.codes.issue(tenant.issue_request())
+    assert (failure.value.status, failure.value.code) == (429, "quota_exceeded")
+    assert failure.value.retry_after_s is not None
+    assert failure.value.retry_after_s > 0
+    verdict = await tenant.client.codes.dry_run(tenant.issue_request())
+    assert (verdict.would_issue, verdict.code, verdict.quota_remaining) == (False, "quota_exceeded", 0)
+
+
+async def test_a_server_key_needs_no_ids(world: World, tenant: Tenant) -> None:
+    """The service says where it belongs; a person has to say it."""
+    ids = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
+    key = await tenant.client.api_keys.create({"codes:read", "codes:write"}, **ids)
+    request = tenant.issue_request(organization_id=None, project_id=None)
+    async with AsyncClient(world.url, key.secret) as client:
+        code = await client.codes.issue(request)
+        assert (code.organization_id, code.project_id) == tuple(ids.values())
+        assert [one.xr_id async for one in client.codes.list()] == [code.xr_id]
+        assert [one async for one in client.campaigns.list()] == []
+        assert (await client.codes.revoke_batch([code.xr_id])).revoked_count == 1
+        with pytest.raises(ApiProblem) as elsewhere:
+            await client.codes.page(organization_id="org_" + "0" * 22)
+        assert elsewhere.value.code == "organization_not_found"
+    with pytest.raises(TenantNotGiven):
+        await tenant.client.codes.issue(request)
+
+
+async def test_a_refused_credential_is_a_problem_that_does_not_repeat_it(world: World) -> None:
+    credential = "xak_" + "n" * 43
+    with Client(world.url, credential) as client, pytest.raises(ApiProblem) as failure:
+        client.usage(organization_id="org_0000000000000000000000")
+    assert (failure.value.status, failure.value.code) == (401, "unauthenticated")
+    assert credential not in str(failure.value)

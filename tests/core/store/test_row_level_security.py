@@ -1,0 +1,351 @@
+"""What PostgreSQL itself lets the application's role see: the rows of the tenant that a transaction was begun for."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import psycopg
+import pytest
+from psycopg import sql
+from support.core_client import Api
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
+
+from soundmark.core.store.tenancy import members
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres.database import EVERY_TENANT, Database
+from soundmark.kit.postgres.transaction import Tx
+
+# Tables that carry an organisation's id and are read before it is known which organisation it is about, and why. They
+# hold ids and digests, and nothing that a tenant said.
+WITHOUT_TENANT: Final = {
+    "api_key_digests": "a key comes without its organisation; what is looked up is the digest of its secret",
+    "invitation_digests": "an invitation's secret comes without its organisation; what is looked up is its digest",
+    "audit_unsealed": "a sealer asks which organisations have entries to seal",
+}
+# What a person may be shown before they chose an organisation: their own memberships.
+OF_SUBJECT: Final = {"members"}
+# What is forgotten when it is old, whoever's it is: open to the question about all tenants for every command.
+FORGOTTEN: Final = {"issuance_receipts"}
+TENANT_COLUMN: Final = """
+    SELECT c.relname, CASE c.relname WHEN 'organizations' THEN 'id' ELSE 'organization_id' END,
+           c.relrowsecurity, c.relforcerowsecurity
+      FROM pg_class c
+     WHERE c.relnamespace = 'public'::regnamespace
+       AND c.relkind IN ('r', 'p')
+       AND (c.relname = 'organizations' OR EXISTS (
+               SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'organization_id' AND a.attnum > 0))
+     ORDER BY c.relname
+"""
+
+
+@pytest.fixture
+async def connection(database_url: Secret) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    """A raw connection with the role that Core has, and nothing of Core's code in between."""
+    async with await psycopg.AsyncConnection.connect(database_url.reveal(), autocommit=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
+    """Two organisations, each with something in every table."""
+    made = []
+    for _ in range(2):
+        tenant = await make_tenant(api)
+        campaign = await tenant.make_campaign()
+        body = tenant.code_body(campaign_id=campaign["id"])
+        assert (await api.post("/v1/codes", json=body, headers={"Idempotency-Key": "k" * 16})).status == 201
+        await tenant.make_key()
+        await tenant.make_invitation()
+        await tenant.make_entitlement(rival)
+        made.append(tenant)
+    async with asyncio.timeout(60):
+        while await rival.rows("SELECT FROM audit_unsealed"):
+            pass
+    for tenant in made:  # As if the next one had just been written.
+        await rival.run(
+            "INSERT INTO audit_unsealed SELECT organization_id, id, 'final', now() FROM audit_entries"
+            " WHERE organization_id = %s LIMIT 1",
+            tenant.organization_id,
+        )
+    return made[0], made[1]
+
+
+async def tenant_tables(rival: Rival) -> dict[str, str]:
+    """Every table that belongs to tenants and the column that says to which, found in the database itself."""
+    rows = await rival.rows(TENANT_COLUMN)
+    return {table: column for table, column, _, _ in rows if table not in WITHOUT_TENANT}
+
+
+async def seen(connection: psycopg.AsyncConnection[Any], table: str, column: str) -> set[str]:
+    """Whose rows are visible."""
+    cursor = await connection.execute(f"SELECT DISTINCT {column} FROM {table}".encode())
+    return {organization_id for (organization_id,) in await cursor.fetchall()}
+
+
+async def choose(connection: psycopg.AsyncConnection[Any], tenant: str) -> None:
+    """As `Database` begins a transaction."""
+    await connection.execute(sql.SQL("SET LOCAL soundmark.tenant TO {}").format(tenant))
+
+
+async def test_every_table_with_an_organisation_is_guarded(rival: Rival) -> None:
+    """A new one without row-level security fails here, and so does one whose owner would be exempt from it."""
+    tables = await rival.rows(TENANT_COLUMN)
+    assert {table for table, *_ in tables} >= {"organizations", "codes", "audit_entries", *WITHOUT_TENANT}
+    unguarded = {table for table, _, is_enabled, is_forced in tables if not (is_enabled and is_forced)}
+    assert unguarded == set(WITHOUT_TENANT)
+
+
+async def test_every_guard_asks_for_the_tenant(rival: Rival) -> None:
+    """Each table has a policy for all commands that compares its organisation with the transaction's and no more."""
+    policies = await rival.rows(
+        "SELECT tablename, qual FROM pg_policies"
+        " WHERE schemaname = 'public' AND permissive = 'PERMISSIVE' AND cmd = 'ALL' AND with_check IS NULL"
+    )
+    expected = {(table, f"({column} = current_tenant())") for table, column in (await tenant_tables(rival)).items()}
+    assert set(policies) == expected | {(table, "(current_tenant() = '*'::text)") for table in FORGOTTEN}
+
+
+async def test_every_other_policy_is_known(rival: Rival) -> None:
+    """What is let through beside the tenant, each a decision of its own with a test of its own."""
+    others = await rival.rows("SELECT policyname, cmd FROM pg_policies WHERE schemaname = 'public' AND cmd <> 'ALL'")
+    assert set(others) == {
+        ("members_of_subject", "SELECT"),
+        ("audit_entries_of_everybody", "SELECT"),
+        ("codes_of_everybody", "SELECT"),
+        ("invitations_of_everybody", "SELECT"),
+        ("invitations_resealed", "UPDATE"),
+        *((f"{table}_of_backup", "SELECT") for table in await tenant_tables(rival)),
+    }
+
+
+async def test_no_policy_asks_another_table(rival: Rival) -> None:
+    """Each compares a column of its own row with a setting, so it holds wherever the row is kept."""
+    policies = await rival.rows("SELECT policyname, concat(qual, ' ', with_check) FROM pg_policies")
+    assert len(policies) > 30
+    assert [name for name, condition in policies if "SELECT" in condition.upper()] == []
+
+
+async def test_a_backup_sees_every_row_and_changes_none(
+    connection: psycopg.AsyncConnection[Any], tenants: tuple[Tenant, Tenant], rival: Rival
+) -> None:
+    both = {tenant.organization_id for tenant in tenants}
+    for table, column in (await tenant_tables(rival)).items():
+        async with connection.transaction(force_rollback=True):
+            await connection.execute("SET LOCAL soundmark.backup TO 'on'")
+            assert await seen(connection, table, column) == both, table
+            cursor = await connection.execute(f"DELETE FROM {table}".encode())
+            assert cursor.rowcount == 0, table
+
+
+async def test_every_tenant_table_leads_its_key_with_the_organisation(rival: Rival) -> None:
+    leading = await rival.rows(
+        "SELECT c.relname, a.attname FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid"
+        " JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]"
+        " WHERE i.indisprimary AND c.relnamespace = 'public'::regnamespace"
+    )
+    assert (await tenant_tables(rival)).items() <= dict(leading).items()
+
+
+async def test_the_role_cannot_bypass_it(connection: psycopg.AsyncConnection[Any]) -> None:
+    """Neither by itself nor by a role that it could become."""
+    cursor = await connection.execute(
+        "SELECT rolname, rolsuper, rolbypassrls, rolcreaterole, rolreplication FROM pg_roles"
+        " WHERE rolname = current_user OR pg_has_role(current_user, oid, 'MEMBER')"
+    )
+    roles = await cursor.fetchall()
+    # Whoever owns a database is a member of the last one while connected to it.
+    assert {name for name, *_ in roles} == {"core_under_test", "pg_database_owner"}
+    assert not any(right for _, *rights in roles for right in rights)
+
+
+@pytest.mark.parametrize("setting", [None, "", "org_unknown", "%", "NULL"])
+async def test_without_its_tenant_nothing_is_visible(
+    connection: psycopg.AsyncConnection[Any], tenants: tuple[Tenant, Tenant], rival: Rival, setting: str | None
+) -> None:
+    both = {tenant.organization_id for tenant in tenants}
+    for table, column in (await tenant_tables(rival)).items():
+        rows = await rival.rows(f"SELECT DISTINCT {column} FROM {table}")
+        assert {organization_id for (organization_id,) in rows} == both, f"{table} has rows of both"
+        async with connection.transaction():
+            if setting is not None:
+                await choose(connection, setting)
+            assert await seen(connection, table, column) == set(), table
+
+
+async def test_a_tenant_sees_its_own_rows_only(
+    connection: psycopg.AsyncConnection[Any], tenants: tuple[Tenant, Tenant], rival: Rival
+) -> None:
+    for tenant in tenants:
+        for table, column in (await tenant_tables(rival)).items():
+            async with connection.transaction():
+                await choose(connection, tenant.organization_id)
+                assert await seen(connection, table, column) == {tenant.organization_id}, table
+
+
+async def test_no_row_of_another_tenant_can_be_changed_or_deleted(
+    connection: psycopg.AsyncConnection[Any], tenants: tuple[Tenant, Tenant], rival: Rival
+) -> None:
+    own, foreign = tenants
+    for table, column in (await tenant_tables(rival)).items():
+        before = await rival.rows(f"SELECT t::text FROM {table} t WHERE {column} = %s", foreign.organization_id)
+        async with connection.transaction(force_rollback=True):
+            await choose(connection, own.organization_id)
+            for statement in (f"UPDATE {table} SET {column} = {column}", f"DELETE FROM {table}"):
+                cursor = await connection.execute(
+                    f"{statement} WHERE {column} = %s".encode(), [foreign.organization_id]
+                )
+                assert cursor.rowcount == 0, statement
+        assert await rival.rows(f"SELECT t::text FROM {table} t WHERE {column} = %s", foreign.organization_id) == before
+
+
+async def test_no_row_can_be_given_to_another_tenant(
+    connection: psycopg.AsyncConnection[Any], tenants: tuple[Tenant, Tenant], rival: Rival
+) -> None:
+    """Neither a new one nor one's own."""
+    own, foreign = tenants
+    for table, column in (await tenant_tables(rival)).items():
+        copied = f"INSERT INTO {table} SELECT (jsonb_populate_record(t, jsonb_build_object(%s::text, %s::text))).*"
+        moved = f"UPDATE {table} SET {column} = %s"
+        for statement, params in (
+            (f"{copied} FROM {table} t LIMIT 1", [column, foreign.organization_id]),
+            (moved, [foreign.organization_id]),
+        ):
+            async with connection.transaction(force_rollback=True):
+                await choose(connection, own.organization_id)
+                with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+                    await connection.execute(statement.encode(), params)
+
+
+@pytest.mark.parametrize("statement", ["SET SESSION AUTHORIZATION DEFAULT", "RESET ROLE", "SET ROLE NONE"])
+@pytest.mark.usefixtures("tenants")
+async def test_being_oneself_again_shows_nothing(connection: psycopg.AsyncConnection[Any], statement: str) -> None:
+    await connection.execute(statement.encode())
+    assert await seen(connection, "codes", "organization_id") == set()
+
+
+@pytest.mark.usefixtures("tenants")
+async def test_it_cannot_be_switched_off(connection: psycopg.AsyncConnection[Any]) -> None:
+    """The setting asks for an error in the place of fewer rows."""
+    await connection.execute("SET row_security = off")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+        await seen(connection, "codes", "organization_id")
+
+
+OF_EVERYBODY: Final = {"audit_entries", "codes", "invitations", "issuance_receipts"}
+
+
+async def test_the_operators_questions_about_all_tenants_reach_few_tables(
+    connection: psycopg.AsyncConnection[Any], tenants: tuple[Tenant, Tenant], rival: Rival
+) -> None:
+    """A signing key may not retire while any Code needs it, a new master key seals every waiting invitation, what
+    an issuance answered is forgotten after a day, and what was requested of Audience gets its outcome.
+    """
+    both = {tenant.organization_id for tenant in tenants}
+    for table, column in (await tenant_tables(rival)).items():
+        async with connection.transaction(force_rollback=True):
+            await choose(connection, EVERY_TENANT)
+            assert await seen(connection, table, column) == (both if table in OF_EVERYBODY else set()), table
+            cursor = await connection.execute(f"DELETE FROM {table}".encode())
+            assert cursor.rowcount == (len(both) if table in FORGOTTEN else 0), table
+
+
+async def test_a_person_sees_their_memberships_and_nothing_else(
+    connection: psycopg.AsyncConnection[Any], tenants: tuple[Tenant, Tenant], rival: Rival
+) -> None:
+    """To choose an organisation; what is in it is seen once it was chosen and the person was found in it."""
+    own, foreign = tenants
+    await rival.run("UPDATE members SET subject_id = 'other' WHERE organization_id = %s", foreign.organization_id)
+    for table, column in (await tenant_tables(rival)).items():
+        async with connection.transaction():
+            await connection.execute("SET LOCAL soundmark.subject TO 'operator'")
+            visible = {own.organization_id} if table in OF_SUBJECT else set()
+            assert await seen(connection, table, column) == visible, table
+            cursor = await connection.execute(f"DELETE FROM {table}".encode())
+            assert cursor.rowcount == 0, table
+
+
+@pytest.mark.parametrize("subject", ["operator", "nobody", "x', true); DROP TABLE codes; --"])
+async def test_the_organisations_of_a_person_are_those_they_belong_to(
+    connection: psycopg.AsyncConnection[Any], tenants: tuple[Tenant, Tenant], rival: Rival, subject: str
+) -> None:
+    own, foreign = tenants
+    await rival.run("UPDATE members SET subject_id = 'other' WHERE organization_id = %s", foreign.organization_id)
+    expected = [(own.organization_id, "owner")] if subject == "operator" else []
+    cursor = await connection.execute("SELECT id, role FROM organizations_of_member(%s)", [subject])
+    assert await cursor.fetchall() == expected
+    assert await seen(connection, "organizations", "id") == set(), "the tenant ended with the statement"
+
+
+async def test_the_setting_ends_with_the_transaction(database_url: Secret, tenants: tuple[Tenant, Tenant]) -> None:
+    """Whoever gets the same connection of the pool next sees nothing of the tenant before: committed or not."""
+    one, other = (tenant.organization_id for tenant in tenants)
+    db = Database(database_url, pool_size=2, application_name="tests")
+    await db.open()
+
+    async def backend_and_projects(tx: Tx) -> tuple[int, set[str]]:
+        pid: int = await tx.value("SELECT pg_backend_pid()")
+        found = await tx.value("SELECT coalesce(array_agg(organization_id), '{}') FROM projects")
+        return pid, set(found)
+
+    pids = set()
+    try:
+        for _ in range(3):
+            async with db.transaction(tenant=one, subject="operator") as tx:
+                pid, projects = await backend_and_projects(tx)
+                pids.add(pid)
+                assert projects == {one}
+            with contextlib.suppress(ZeroDivisionError):
+                async with db.transaction(tenant=other) as tx:
+                    assert (await backend_and_projects(tx))[1] == {other}
+                    raise ZeroDivisionError
+            for begin in (db.transaction, db.snapshot):
+                async with begin() as tx:
+                    pid, projects = await backend_and_projects(tx)
+                    pids.add(pid)
+                    assert projects == set()
+                    assert await tx.value("SELECT count(*) FROM members") == 0
+        assert len(pids) <= 2, "connections were reused"
+    finally:
+        await db.close()
+
+
+@pytest.mark.parametrize("begins", ["transaction", "snapshot"])
+@pytest.mark.parametrize("name", ["x'; DROP TABLE codes; --", "*", "org_\\'", "a\nb"])
+async def test_a_tenant_is_a_value_and_never_a_statement(
+    database_url: Secret, tenants: tuple[Tenant, Tenant], name: str, begins: str
+) -> None:
+    """Whatever a caller manages to have taken for an organisation's id."""
+    assert tenants, "there is something to see"
+    db = Database(database_url, pool_size=2, application_name="tests")
+    await db.open()
+    try:
+        async with getattr(db, begins)(tenant=name, subject=name) as tx:
+            assert await tx.value("SELECT current_tenant()") == name
+            assert await tx.value("SELECT count(*) FROM projects") == 0
+    finally:
+        await db.close()
+
+
+async def test_of_roles_that_are_asked_together_each_is_its_own(
+    database_url: Secret, tenants: tuple[Tenant, Tenant], rival: Rival
+) -> None:
+    one, two = tenants
+    await one.make_member(rival, "anna", "admin")
+    await two.make_member(rival, "anna", "billing")
+    asked = {
+        (two.organization_id, "anna"): "billing",
+        (one.organization_id, "nobody"): None,
+        (one.organization_id, "anna"): "admin",
+        (one.organization_id, one.organization_id): None,
+        ("org_" + "0" * 32, "anna"): None,
+        (two.organization_id, "operator"): "owner",
+    }
+    db = Database(database_url, pool_size=1, application_name="tests")
+    await db.open()
+    try:
+        assert await members.find_roles(db, list(asked)) == list(asked.values())
+        assert await members.find_roles(db, [*asked, *reversed(asked)]) == [*asked.values(), *reversed(asked.values())]
+    finally:
+        await db.close()

@@ -1,0 +1,90 @@
+"""`GET /v1/members`."""
+
+from typing import Any
+
+import pytest
+from support.core_client import Api
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
+
+from soundmark.kit.text.timestamps import format_timestamp
+
+
+@pytest.fixture
+async def tenant_of_operator(api: Api) -> Tenant:
+    return await make_tenant(api)
+
+
+async def listed(tenant: Tenant, **params: Any) -> Any:
+    answer = await tenant.api.get("/v1/members", params={**tenant.query, **params})
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+async def test_the_creator_of_an_organisation_is_its_owner(people: People) -> None:
+    now = people.api.clock.freeze()
+    tenant = await people.tenant_of("alice")
+    member = {
+        "subject_id": "alice",
+        "email": "alice@example.org",
+        "role": "owner",
+        "created_at": format_timestamp(now),
+    }
+    assert await listed(tenant) == {"data": [member], "next_cursor": None}
+
+
+@pytest.mark.parametrize("role", ["owner", "admin"])
+async def test_owners_and_administrators_see_everybody(people: People, rival: Rival, role: str) -> None:
+    """Newest first, and nobody of another organisation."""
+    tenant = await people.tenant_of("alice")
+    await people.tenant_of("mallory")
+    people.api.clock.advance(milliseconds=1)
+    other = await people.member(tenant, rival, "bob", role)
+    assert [member["subject_id"] for member in (await listed(other))["data"]] == ["bob", "alice"]
+
+
+@pytest.mark.parametrize("role", ["member", "billing"])
+async def test_others_do_not(people: People, rival: Rival, role: str) -> None:
+    tenant = await people.member(await people.tenant_of("alice"), rival, "bob", role)
+    answer = await tenant.api.get("/v1/members", params=tenant.query)
+    assert (answer.status, answer.code) == (403, "forbidden")
+
+
+async def test_ties_continue_by_subject(api: Api, rival: Rival) -> None:
+    """Everybody joined in one moment: each is on one page, whatever the subjects are made of."""
+    api.clock.freeze()
+    tenant = await make_tenant(api)
+    subjects = {"operator", "a", "A", "ä", "b|1", "b/1", "10", "9", "x" * 255}
+    for subject_id in subjects - {"operator"}:
+        await tenant.make_member(rival, subject_id, "member")
+    pages: list[list[str]] = []
+    params: dict[str, Any] = {"limit": 2}
+    while True:
+        page = await listed(tenant, **params)
+        pages.append([member["subject_id"] for member in page["data"]])
+        if page["next_cursor"] is None:
+            break
+        params["cursor"] = page["next_cursor"]
+    seen = [subject_id for page in pages for subject_id in page]
+    assert [len(page) for page in pages] == [2, 2, 2, 2, 1]
+    assert (len(seen), set(seen)) == (9, subjects)
+
+
+@pytest.mark.parametrize("character", ["ä", "\u2028", "😀"])
+async def test_every_subject_that_a_token_may_name_can_be_gone_on_from(
+    tenant_of_operator: Tenant, rival: Rival, character: str
+) -> None:
+    """255 characters take up to 1020 bytes, and the cursor behind them must still be one that we take."""
+    for number in range(3):
+        await tenant_of_operator.make_member(rival, character * 254 + str(number), "member")
+    first = await listed(tenant_of_operator, limit=2)
+    second = await listed(tenant_of_operator, limit=2, cursor=first["next_cursor"])
+    subjects = [member["subject_id"] for page in (first, second) for member in page["data"]]
+    assert (len(set(subjects)), second["next_cursor"]) == (4, None)
+
+
+async def test_no_second_factor_is_required(people: People) -> None:
+    tenant = await people.tenant_of("alice")
+    api = people.person("alice", acr="1")
+    assert (await api.get("/v1/members", params=tenant.query)).status == 200

@@ -1,0 +1,202 @@
+"""How much mail goes out in our name: five a day to one address, a hundred of one organisation."""
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.core_client import Api
+from support.core_settings import jobs_settings
+from support.fake_clock import FakeClock
+from support.mail_server import MailServer, configure_mail, running_mail_server
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
+
+from soundmark.core.features.tenancy.invitations import jobs
+from soundmark.core.worker import make_job_context
+from soundmark.kit.crypto.secret import Secret
+
+TO_ADDRESS, OF_ORGANIZATION = 5, 100
+WAITING, NONE = "pending", "unavailable"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[MailServer]:
+    async with running_mail_server() as running:
+        yield running
+
+
+@pytest.fixture
+async def tenant(api: Api, server: MailServer) -> Tenant:
+    await configure_mail(api, server)
+    # Midday, so that no test crosses the end of a day by itself.
+    api.clock.frozen_at = api.clock.now().replace(hour=12, minute=0, second=0, microsecond=0)
+    return await make_tenant(api)
+
+
+async def invited(tenant: Tenant, count: int, email: str = "ada@example.org") -> list[str]:
+    """The delivery status of each of so many invitations."""
+    return [(await tenant.make_invitation(email=email))["delivery_status"] for _ in range(count)]
+
+
+async def counts(rival: Rival) -> list[int]:
+    return sorted(count for (count,) in await rival.rows("SELECT mails_count FROM mail_counts"))
+
+
+async def test_the_sixth_invitation_to_one_address_is_made_and_not_mailed(tenant: Tenant, rival: Rival) -> None:
+    assert await invited(tenant, TO_ADDRESS + 1) == [WAITING] * TO_ADDRESS + [NONE]
+
+    sealed = await rival.rows("SELECT count(*) FROM invitations WHERE sealed_secret IS NOT NULL")
+    deferred = await rival.rows("SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'deliver_invitation'")
+    assert (sealed, deferred[0][0] >= TO_ADDRESS) == ([(TO_ADDRESS,)], True)
+    assert await invited(tenant, 1, "eva@example.org") == [WAITING]
+
+
+@pytest.mark.parametrize("spelling", ["ADA@Example.org", "Ada@EXAMPLE.ORG"])
+async def test_an_address_is_one_however_it_is_spelled(tenant: Tenant, spelling: str) -> None:
+    await invited(tenant, TO_ADDRESS)
+
+    assert await invited(tenant, 1, spelling) == [NONE]
+
+
+async def test_letters_beyond_ascii_are_other_addresses(tenant: Tenant) -> None:
+    await invited(tenant, TO_ADDRESS, "ärger@exämple.org")
+
+    assert await invited(tenant, 1, "ärGER@xn--exmple-cua.org") == [NONE]
+    assert await invited(tenant, 1, "Ärger@exämple.org") == [WAITING]
+
+
+async def test_organisations_share_what_an_address_gets(api: Api, tenant: Tenant) -> None:
+    """Else whoever has used it up makes another organisation."""
+    await invited(tenant, TO_ADDRESS)
+
+    assert await invited(await make_tenant(api), 1) == [NONE]
+
+
+async def test_a_revoked_invitations_mail_counts(tenant: Tenant) -> None:
+    for _ in range(TO_ADDRESS):
+        invitation = await tenant.make_invitation()
+        path = f"/v1/member-invitations/{invitation['id']}/revoke"
+        assert (await tenant.api.post(path, params=tenant.query)).status == 200
+
+    assert await invited(tenant, 1) == [NONE]
+
+
+async def test_the_mails_of_an_organisation_that_is_gone_count(api: Api, tenant: Tenant, rival: Rival) -> None:
+    await invited(tenant, TO_ADDRESS)
+    await rival.run("DELETE FROM organizations WHERE id = %s", tenant.organization_id)
+
+    assert await invited(await make_tenant(api), 1) == [NONE]
+
+
+async def test_an_organisation_mails_a_hundred_times_a_day(api: Api, tenant: Tenant, rival: Rival) -> None:
+    addresses = [f"member{number}@example.org" for number in range(OF_ORGANIZATION)]
+    statuses = [(await invited(tenant, 1, email))[0] for email in addresses]
+
+    assert statuses == [WAITING] * OF_ORGANIZATION
+    assert await invited(tenant, 2, "one-more@example.org") == [NONE] * 2
+    assert await invited(await make_tenant(api), 1, "one-more@example.org") == [WAITING]
+    assert (await counts(rival))[-1] == OF_ORGANIZATION
+
+
+async def test_what_is_not_mailed_uses_up_nothing(tenant: Tenant, rival: Rival) -> None:
+    """Neither of the two counts, whichever of them is at its end."""
+    await invited(tenant, 3 * TO_ADDRESS)
+
+    assert await counts(rival) == [TO_ADDRESS, TO_ADDRESS]
+
+
+async def test_without_a_mail_server_nothing_is_counted(api: Api, rival: Rival) -> None:
+    tenant = await make_tenant(api)
+
+    assert await invited(tenant, TO_ADDRESS + 1) == [NONE] * (TO_ADDRESS + 1)
+    assert await counts(rival) == []
+
+
+async def test_a_new_day_begins_at_midnight_utc(api: Api, tenant: Tenant) -> None:
+    await invited(tenant, TO_ADDRESS)
+    assert api.clock.frozen_at is not None
+    api.clock.frozen_at = api.clock.frozen_at.replace(hour=23, minute=59, second=59)
+    assert await invited(tenant, 1) == [NONE]
+    api.clock.frozen_at += timedelta(seconds=1)
+
+    assert await invited(tenant, TO_ADDRESS + 1) == [WAITING] * TO_ADDRESS + [NONE]
+
+
+async def test_ten_invitations_of_one_address_at_once_are_five_mails(tenant: Tenant) -> None:
+    answers = await asyncio.gather(*(tenant.make_invitation() for _ in range(10)))
+
+    assert Counter(answer["delivery_status"] for answer in answers) == {WAITING: TO_ADDRESS, NONE: 10 - TO_ADDRESS}
+
+
+async def test_two_organisations_at_once_wait_for_each_others_count(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """The fifth mail is under way and not committed: who comes then waits, and is told what became of it."""
+    await invited(tenant, TO_ADDRESS - 1)
+    other = await make_tenant(api)
+    async with rival.holding("LOCK TABLE audit_entries IN ACCESS EXCLUSIVE MODE"):
+        one = await rival.while_waiting(tenant.make_invitation())
+        second = asyncio.create_task(other.make_invitation())
+        await rival.until_someone_waits(2)
+    answers = await asyncio.gather(one, second)
+
+    assert [answer["delivery_status"] for answer in answers] == [WAITING, NONE]
+
+
+async def test_a_core_that_dies_before_its_commit_has_counted_nothing(tenant: Tenant, rival: Rival) -> None:
+    async with rival.holding("LOCK TABLE audit_entries IN ACCESS EXCLUSIVE MODE"):
+        inviting: Any = await rival.while_waiting(
+            tenant.api.post("/v1/member-invitations", json=tenant.invitation_body())
+        )
+        await rival.kill_waiting_sessions()
+        assert (await inviting).status == 503
+
+    assert await counts(rival) == []
+
+
+async def test_a_mail_that_is_tried_again_counts_once(
+    tenant: Tenant, rival: Rival, server: MailServer, database_url: Secret, clock: FakeClock
+) -> None:
+    server.replies["RCPT"] = "451 busy"
+    invitation = await tenant.make_invitation()
+    ctx = make_job_context(jobs_settings(database_url), clock=clock)
+    await ctx.db.open()
+    try:
+        for _ in range(3):
+            with pytest.raises(jobs.Later):
+                await jobs.deliver(ctx, organization_id=tenant.organization_id, invitation_id=invitation["id"])
+            clock.advance(hours=1)
+    finally:
+        await ctx.db.close()
+
+    assert await counts(rival) == [1, 1]
+
+
+async def test_a_count_tells_nobody_an_address(tenant: Tenant, rival: Rival) -> None:
+    await tenant.make_invitation()
+    digests = [bytes(counted) for (counted,) in await rival.rows("SELECT counted FROM mail_counts")]
+
+    assert [len(digest) for digest in digests] == [32, 32]
+    guesses = ("ada@example.org", "address\0ada\0example.org", f"organization\0{tenant.organization_id}")
+    assert not {hashlib.sha256(guess.encode()).digest() for guess in guesses} & set(digests)
+
+
+async def test_the_counts_of_days_that_are_over_are_forgotten(
+    api: Api, tenant: Tenant, rival: Rival, database_url: Secret, clock: FakeClock
+) -> None:
+    """But for yesterday's, which a process may still count in whose clock is behind."""
+    ctx = make_job_context(jobs_settings(database_url), clock=clock)
+    await ctx.db.open()
+    try:
+        await invited(tenant, 1)
+        api.clock.advance(days=1)
+        await invited(tenant, 2)
+        assert await jobs.forget_mail_counts(ctx) == 0
+        api.clock.advance(days=1)
+        assert await jobs.forget_mail_counts(ctx) == 2
+    finally:
+        await ctx.db.close()
+
+    assert await counts(rival) == [2, 2]

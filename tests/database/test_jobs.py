@@ -1,0 +1,163 @@
+"""The queue of background jobs and the process that empties it."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+
+import psycopg
+import pytest
+from procrastinate import App
+from support.up_process import clean_environ, until
+
+from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres import jobs
+from soundmark.kit.postgres.migrations import migrate
+
+
+@pytest.fixture(scope="module")
+def url(cluster: RunningCluster) -> Secret:
+    made = cluster.create_role_and_database("jobs_under_test")
+    migrate(made, "soundmark.audience")
+    return made
+
+
+@pytest.fixture
+async def app(url: Secret) -> AsyncIterator[App]:
+    async with jobs.jobs_app(url, application_name="tests").open_async() as opened:
+        yield opened
+
+
+@pytest.fixture
+def connection(url: Secret) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(url.reveal(), autocommit=True) as opened:
+        opened.execute("TRUNCATE procrastinate_jobs, procrastinate_workers, procrastinate_periodic_defers CASCADE")
+        yield opened
+
+
+def worker(url: Secret) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "soundmark", "work", "audience"],
+        env=clean_environ({"SOUNDMARK_AUDIENCE_DATABASE_URL": url.reveal()}),
+        stderr=subprocess.PIPE,
+    )
+
+
+def has_worker(connection: psycopg.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM procrastinate_workers").fetchone() is not None
+
+
+async def test_old_jobs_are_forgotten_but_failed_ones_stay_for_a_person(
+    app: App, connection: psycopg.Connection
+) -> None:
+    statuses = ["succeeded", "cancelled", "aborted", "failed", "todo"]
+    for age_days in (jobs.KEPT_DAYS - 1, jobs.KEPT_DAYS + 1):
+        for status in statuses:
+            connection.execute(
+                "WITH job AS (INSERT INTO procrastinate_jobs (queue_name, task_name, status, args)"
+                " VALUES ('default', 'any', %(status)s, jsonb_build_object('age', %(age)s::int)) RETURNING id)"
+                " SELECT id FROM job",
+                {"status": status, "age": age_days},
+            )
+    connection.execute("UPDATE procrastinate_events SET at = now() - interval '30 days'")
+    connection.execute(
+        "INSERT INTO procrastinate_events (job_id, type, at)"
+        " SELECT id, status::text::procrastinate_job_event_type, now() - make_interval(days => (args->>'age')::int)"
+        "   FROM procrastinate_jobs WHERE status <> 'todo'"
+    )
+    await app.tasks["remove_old_jobs"](timestamp=0)
+    left = connection.execute("SELECT (args->>'age')::int, status::text FROM procrastinate_jobs").fetchall()
+    assert sorted(left) == sorted(
+        [(jobs.KEPT_DAYS - 1, status) for status in statuses]
+        + [(jobs.KEPT_DAYS + 1, status) for status in ("failed", "todo")]
+    )
+
+
+async def test_the_jobs_of_a_worker_that_died_are_given_to_those_that_live(
+    app: App, connection: psycopg.Connection
+) -> None:
+    connection.execute("INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '1 hour')")
+    connection.execute(
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, status, worker_id)"
+        " SELECT 'default', 'any', 'doing', id FROM procrastinate_workers"
+    )
+    await app.configure_task("retry_stalled_jobs").defer_async(timestamp=0)
+    await app.run_worker_async(wait=False, install_signal_handlers=False)
+    row = connection.execute("SELECT status::text FROM procrastinate_jobs WHERE task_name = 'any'").fetchone()
+    # It was tried again, and failed because there is no such task.
+    assert row == ("failed",)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_a_worker_cleanly(url: Secret, connection: psycopg.Connection, signum: signal.Signals) -> None:
+    with worker(url) as process:
+        until(lambda: has_worker(connection), 20)
+        process.send_signal(signum)
+        assert process.wait(20) == 0
+    assert not has_worker(connection)
+
+
+def test_a_worker_that_loses_its_database_says_so_and_ends(
+    url: Secret, cluster: RunningCluster, connection: psycopg.Connection
+) -> None:
+    """Its supervisor starts it again; to go on without a listener would be to look alive and be deaf."""
+    with worker(url) as process:
+        until(lambda: has_worker(connection), 20)
+        with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as superuser:
+
+            def cut() -> bool:
+                superuser.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE application_name = 'soundmark-audience-jobs'"
+                )
+                return process.poll() is not None
+
+            superuser.execute("ALTER ROLE jobs_under_test NOLOGIN")
+            try:
+                until(cut, 60)
+            finally:
+                superuser.execute("ALTER ROLE jobs_under_test LOGIN")
+        _, said = process.communicate()
+    assert process.returncode == 1
+    # A job that was under way (the housekeeping of the minute, often) is reported when the process forgets it, after
+    # the command has said why it ends.
+    assert [line for line in said.splitlines() if line.startswith(b"soundmark: the jobs of audience stopped")] != []
+
+
+@pytest.mark.parametrize("component", ["core", "audience"])
+def test_a_worker_whose_database_was_never_migrated_is_refused_in_one_line(
+    cluster: RunningCluster, component: str
+) -> None:
+    empty = cluster.create_role_and_database("never_migrated_for_jobs").reveal()
+    settings = {
+        "BASE_URL": "http://127.0.0.1:8080",
+        "MASTER_KEY": "A" * 43,
+        "AUDIENCE_URL": "http://127.0.0.1:9",
+        "AUDIENCE_CREDENTIAL": "a-credential-for-nobody",
+        f"{component.upper()}_DATABASE_URL": empty,
+    }
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "soundmark", "work", component],
+        env=clean_environ({f"SOUNDMARK_{name}": value for name, value in settings.items()}),
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert (
+        done.stderr.splitlines()[-1]
+        == (
+            f"soundmark: the jobs of {component} stopped: the database is not at the schema of this release: "
+            f"run `soundmark migrate {component}`"
+        ).encode()
+    )
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_worker_without_a_database_is_refused_in_one_line() -> None:
+    with worker(Secret("postgresql://nobody@127.0.0.1:1/nothing")) as process:
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert said.splitlines()[-1] == b"soundmark: the jobs of audience stopped: the database cannot be reached"
+    assert b"Traceback" not in said

@@ -1,0 +1,141 @@
+"""`/healthz` and `/readyz`."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+from starlette.applications import Starlette
+
+from soundmark.kit.http import health
+
+
+async def passes() -> bool:
+    return True
+
+
+async def fails() -> bool:
+    return False
+
+
+async def breaks() -> bool:
+    raise LookupError("a password")
+
+
+async def hangs() -> bool:
+    await asyncio.Event().wait()
+    return True
+
+
+@contextlib.asynccontextmanager
+async def client_of(
+    checks: dict[str, health.Check], warn: health.Warn = lambda: None
+) -> AsyncIterator[httpx2.AsyncClient]:
+    app = Starlette(routes=health.health_routes(checks, warn))
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://test") as client:
+        yield client
+
+
+async def ask(path: str, checks: dict[str, health.Check], warn: health.Warn = lambda: None) -> httpx2.Response:
+    async with client_of(checks, warn) as client:
+        return await client.get(path)
+
+
+async def test_a_process_that_answers_is_up_whatever_it_needs() -> None:
+    answer = await ask("/healthz", {"database": breaks})
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+async def test_a_process_is_ready_when_every_check_passes() -> None:
+    answer = await ask("/readyz", {"database": passes, "audio": passes})
+    assert (answer.status_code, answer.json()) == (200, {"status": "ready"})
+
+
+async def test_a_warning_is_logged_and_does_not_stop_the_command() -> None:
+    """A load balancer goes by the status, and must not take a process away for a server that is only old."""
+    answer = await ask("/readyz", {"database": passes}, lambda: "PostgreSQL is old.")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ready", "detail": "PostgreSQL is old."})
+    answer = await ask("/readyz", {"database": fails}, lambda: "PostgreSQL is old.")
+    assert (answer.status_code, answer.json()) == (503, {"status": "not_ready", "unavailable": ["database"]})
+
+
+async def test_what_is_not_available_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that is late or raises counts as not available, and says nothing more."""
+    monkeypatch.setattr(health, "CHECK_TIMEOUT_S", 0.05)
+    answer = await ask("/readyz", {"late": hangs, "broken": breaks, "fine": passes, "away": fails})
+    assert answer.status_code == 503
+    assert answer.json() == {"status": "not_ready", "unavailable": ["away", "broken", "late"]}
+
+
+async def test_checks_are_asked_at_the_same_time() -> None:
+    """Slow ones do not add up beyond a probe's patience."""
+    met = asyncio.Barrier(2)
+
+    async def meets() -> bool:
+        await met.wait()
+        return True
+
+    assert (await ask("/readyz", {"one": meets, "other": meets})).status_code == 200
+
+
+class Counted:
+    """A check that counts how often it is asked, and answers when it may."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.is_asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.passes = True
+
+    async def __call__(self) -> bool:
+        self.count += 1
+        self.is_asked.set()
+        await self.may_answer.wait()
+        return self.passes
+
+
+async def test_fifty_at_once_cause_one_check() -> None:
+    """`/readyz` needs no credential, and asks the database and other components."""
+    check = Counted()
+    async with client_of({"database": check}) as client:
+        asking = [asyncio.create_task(client.get("/readyz")) for _ in range(50)]
+        await check.is_asked.wait()
+        check.may_answer.set()
+        answers = await asyncio.gather(*asking)
+
+    assert [answer.status_code for answer in answers] == [200] * 50
+    assert check.count == 1
+
+
+async def test_an_answer_is_shared_for_a_second_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That nothing is ready as much as that everything is."""
+    check = Counted()
+    check.may_answer.set()
+    check.passes = False
+    now_s = asyncio.get_running_loop().time()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now_s)
+    async with client_of({"database": check}) as client:
+        first = await client.get("/readyz")
+        check.passes = True
+        now_s += 0.999
+        again = await client.get("/readyz")
+        now_s += 0.001
+        later = await client.get("/readyz")
+
+    assert [answer.status_code for answer in (first, again, later)] == [503, 503, 200]
+    assert first.content == again.content
+    assert check.count == 2
+
+
+async def test_who_hangs_up_takes_nobodys_answer_along() -> None:
+    check = Counted()
+    async with client_of({"database": check}) as client:
+        first, second = (asyncio.create_task(client.get("/readyz")) for _ in range(2))
+        await check.is_asked.wait()
+        first.cancel()
+        await asyncio.wait({first})
+        check.may_answer.set()
+
+        assert (await second).status_code == 200
+    assert (first.cancelled(), check.count) == (True, 1)

@@ -1,0 +1,152 @@
+"""One connection that its owner keeps: replaced when it was lost, and never trusted after a failure."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+from support.rival import Rival
+
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.kept_connection import KeptConnection
+from soundmark.kit.postgres.transaction import Tx
+
+
+@pytest.fixture
+def rival(kit_url: Secret) -> Rival:
+    return Rival(kit_url)
+
+
+@pytest.fixture
+async def kept(db: Database) -> AsyncIterator[KeptConnection]:
+    connection = KeptConnection(db, timeout_s=10)
+    yield connection
+    await connection.aclose()
+
+
+async def backend_of(tx: Tx) -> int:
+    pid: int = await tx.value("SELECT pg_backend_pid()")
+    return pid
+
+
+async def insert(tx: Tx, text: str) -> None:
+    await tx.run("INSERT INTO notes (text) VALUES (%(text)s)", {"text": text})
+
+
+async def notes(rival: Rival) -> list[str]:
+    return [text for (text,) in await rival.rows("SELECT text FROM notes ORDER BY text")]
+
+
+async def test_the_connection_is_kept(kept: KeptConnection) -> None:
+    assert await kept.run(backend_of) == await kept.run(backend_of)
+
+
+async def test_a_connection_that_died_idle_is_replaced(kept: KeptConnection, rival: Rival) -> None:
+    dead = await kept.run(backend_of)
+    await rival.run("SELECT pg_terminate_backend(%s, 10000)", dead)
+    assert await kept.run(backend_of) != dead
+
+
+async def test_work_that_loses_two_connections_finds_the_database_unavailable(
+    kept: KeptConnection, rival: Rival
+) -> None:
+    attempts: list[int] = []
+
+    async def lose(tx: Tx) -> None:
+        attempts.append(await backend_of(tx))
+        await rival.run("SELECT pg_terminate_backend(%s, 10000)", attempts[-1])
+        await backend_of(tx)
+
+    with pytest.raises(DatabaseUnavailable):
+        await kept.run(lose)
+    assert len(set(attempts)) == 2
+    assert await kept.run(backend_of) not in attempts
+
+
+async def test_work_that_may_have_committed_is_not_repeated(kept: KeptConnection, rival: Rival) -> None:
+    """The server dies while the commit is under way: nobody knows whether it happened."""
+    await rival.run("INSERT INTO notes VALUES ('held')")
+    attempts: list[int] = []
+
+    async def end(tx: Tx) -> None:
+        attempts.append(await backend_of(tx))
+        await tx.run("BEGIN")
+        async with tx.ending():
+            await tx.run("UPDATE notes SET text = 'mine' WHERE text = 'held'")
+
+    async with rival.holding("SELECT 1 FROM notes FOR UPDATE"):
+        ending = await rival.while_waiting(kept.run(end))
+        await rival.kill_waiting_sessions()
+        with pytest.raises(DatabaseUnavailable):
+            await ending
+    assert len(attempts) == 1
+
+
+async def test_work_that_takes_too_long_is_stopped(db: Database, rival: Rival) -> None:
+    kept = KeptConnection(db, timeout_s=0.2)
+    await rival.run("INSERT INTO notes VALUES ('held')")
+    async with rival.holding("SELECT 1 FROM notes FOR UPDATE"):
+        with pytest.raises(DatabaseUnavailable, match="in time"):
+            await kept.run(lambda tx: tx.run("UPDATE notes SET text = 'mine'"))
+    assert await kept.run(backend_of) > 0
+    assert await notes(rival) == ["held"]
+    await kept.aclose()
+
+
+async def test_a_statement_timeout_is_not_tried_again(kept: KeptConnection) -> None:
+    attempts: list[None] = []
+
+    async def time_out(tx: Tx) -> None:
+        attempts.append(None)
+        await tx.run("SET statement_timeout = '20ms'")
+        await tx.run("SELECT pg_sleep(10)")
+
+    with pytest.raises(DatabaseUnavailable, match="in time"):
+        await kept.run(time_out)
+    assert len(attempts) == 1
+
+
+async def test_what_else_the_work_raises_undoes_its_transaction(kept: KeptConnection, rival: Rival) -> None:
+    async def fail(tx: Tx) -> None:
+        await tx.run("BEGIN")
+        await insert(tx, "mine")
+        await insert(tx, "mine")
+
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        await kept.run(fail)
+    await kept.run(lambda tx: insert(tx, "other"))
+    assert await notes(rival) == ["other"]
+
+
+async def test_work_that_is_cancelled_undoes_its_transaction(kept: KeptConnection, rival: Rival) -> None:
+    await rival.run("INSERT INTO notes VALUES ('held')")
+
+    async def wait(tx: Tx) -> None:
+        await tx.run("BEGIN")
+        await insert(tx, "mine")
+        await tx.run("SELECT 1 FROM notes WHERE text = 'held' FOR UPDATE")
+
+    async with rival.holding("SELECT 1 FROM notes WHERE text = 'held' FOR UPDATE"):
+        waiting = await rival.while_waiting(kept.run(wait))
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    await kept.run(lambda tx: insert(tx, "other"))
+    assert await notes(rival) == ["held", "other"]
+
+
+async def test_each_new_connection_is_prepared(db: Database, rival: Rival) -> None:
+    prepared: list[int] = []
+
+    async def prepare(tx: Tx) -> None:
+        prepared.append(await backend_of(tx))
+
+    kept = KeptConnection(db, timeout_s=10, prepare=prepare)
+    first = await kept.run(backend_of)
+    await rival.run("SELECT pg_terminate_backend(%s, 10000)", first)
+    second = await kept.run(backend_of)
+    await kept.run(backend_of)
+    assert prepared == [first, second]
+    await kept.aclose()

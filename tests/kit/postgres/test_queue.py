@@ -1,0 +1,178 @@
+"""Jobs that are deferred in a transaction, and run until they say that they are done."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from procrastinate import App
+from support.rival import Rival
+
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.jobs import UNTIL_DONE, Later, Queue, jobs_app
+
+JOBS = "SELECT task_name, status::text, args, lock FROM procrastinate_jobs WHERE task_name IN ('act', 'other')"
+
+
+@pytest.fixture
+async def app(database_url: Secret, rival: Rival) -> AsyncIterator[App]:
+    await rival.run("TRUNCATE procrastinate_jobs, procrastinate_workers, procrastinate_periodic_defers CASCADE")
+    async with jobs_app(database_url, application_name="tests").open_async() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def db(database_url: Secret) -> AsyncIterator[Database]:
+    database = Database(database_url, pool_size=2, application_name="tests")
+    await database.open()
+    yield database
+    await database.close()
+
+
+async def run_once(app: App) -> None:
+    await app.run_worker_async(wait=False, install_signal_handlers=False)
+
+
+async def test_a_job_is_there_with_the_commit(app: App, db: Database, rival: Rival) -> None:
+    assert app is not None, "the queue is empty"
+    async with db.transaction() as tx:
+        await Queue().defer(tx, "act", lock="one", organization_id="org_1")
+        assert await rival.rows(JOBS) == []
+    assert await rival.rows(JOBS) == [("act", "todo", {"organization_id": "org_1"}, "one")]
+
+
+async def test_a_job_of_a_transaction_that_failed_never_was(app: App, db: Database, rival: Rival) -> None:
+    assert app is not None, "the queue is empty"
+
+    async def failing() -> None:
+        async with db.transaction() as tx:
+            await Queue().defer(tx, "act", lock="one")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await failing()
+    assert await rival.rows(JOBS) == []
+
+
+async def test_a_connection_that_breaks_in_deferring_is_the_databases_fault(db: Database, rival: Rival) -> None:
+    async def deferring() -> None:
+        async with db.transaction() as tx:
+            await Queue().defer(tx, "act", lock="one")
+
+    async with rival.holding("LOCK TABLE procrastinate_jobs IN ACCESS EXCLUSIVE MODE"):
+        waiting = await rival.while_waiting(deferring())
+        await rival.kill_waiting_sessions()
+        with pytest.raises(DatabaseUnavailable):
+            await waiting
+
+
+async def scheduled(rival: Rival) -> Any:
+    ((status, attempts, at),) = await rival.rows(
+        "SELECT status::text, attempts, scheduled_at FROM procrastinate_jobs WHERE task_name = 'act'"
+    )
+    return status, attempts, at
+
+
+async def test_a_task_that_asks_for_later_is_run_then(app: App, rival: Rival) -> None:
+    at = datetime.now(UTC) + timedelta(hours=1)
+
+    @app.task(name="act", retry=UNTIL_DONE)
+    async def act() -> None:
+        raise Later(at)
+
+    await act.defer_async()
+    await run_once(app)
+    assert await scheduled(rival) == ("todo", 1, at)
+
+
+@pytest.mark.parametrize(("attempts", "pause_s"), [(0, 5), (1, 10), (3, 40), (9, 600), (5000, 600)])
+async def test_a_task_that_fails_is_run_again_after_a_bounded_while(
+    app: App, rival: Rival, capfd: pytest.CaptureFixture[str], attempts: int, pause_s: int
+) -> None:
+    @app.task(name="act", retry=UNTIL_DONE)
+    async def act() -> None:
+        raise ValueError("with ada@example.org in it")
+
+    await act.defer_async()
+    await rival.run("UPDATE procrastinate_jobs SET attempts = %s WHERE task_name = 'act'", attempts)
+    before = datetime.now(UTC)
+    await run_once(app)
+    after = datetime.now(UTC)
+    status, attempts_then, at = await scheduled(rival)
+    assert (status, attempts_then) == ("todo", attempts + 1)
+    # It is noted in whole seconds, and failed some time between.
+    assert before - timedelta(seconds=1) <= at - timedelta(seconds=pause_s) <= after
+    said = "".join(capfd.readouterr())
+    assert "job_failed" in said
+    assert "ValueError" in said
+    assert "ada@" not in said
+
+
+async def statuses(rival: Rival) -> list[str]:
+    return [
+        status
+        for (status,) in await rival.rows(
+            "SELECT status::text FROM procrastinate_jobs WHERE task_name IN ('act', 'other') ORDER BY id"
+        )
+    ]
+
+
+async def test_a_task_that_fails_leaves_the_field_to_the_one_that_waits_already(app: App, rival: Rival) -> None:
+    runs = 0
+
+    @app.task(name="act", queueing_lock="act", lock="act", retry=UNTIL_DONE)
+    async def act() -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            await act.defer_async()
+            raise ZeroDivisionError
+
+    await act.defer_async()
+    await run_once(app)
+    assert await statuses(rival) == ["aborted", "succeeded"]
+    assert runs == 2
+
+
+async def test_a_task_of_a_worker_that_died_leaves_the_field_to_the_one_that_waits_already(
+    app: App, rival: Rival
+) -> None:
+    """And the one after it in the same round of housekeeping is still given to somebody."""
+
+    @app.task(name="act", queueing_lock="act", lock="act", retry=UNTIL_DONE)
+    async def act() -> None: ...
+
+    @app.task(name="other")
+    async def other() -> None: ...
+
+    await act.defer_async()
+    await other.defer_async()
+    await rival.run("INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '1 hour')")
+    await rival.run(
+        "UPDATE procrastinate_jobs SET status = 'doing', worker_id = (SELECT id FROM procrastinate_workers)"
+    )
+    await act.defer_async()
+    await app.configure_task("retry_stalled_jobs").defer_async(timestamp=0)
+    await run_once(app)
+    assert await statuses(rival) == ["aborted", "succeeded", "succeeded"]
+
+
+async def test_a_task_whose_worker_stops_is_the_next_ones(app: App, rival: Rival) -> None:
+    began = asyncio.Event()
+
+    @app.task(name="act", retry=UNTIL_DONE)
+    async def act() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    await act.defer_async()
+    running = asyncio.create_task(app.run_worker_async(install_signal_handlers=False, shutdown_graceful_timeout=0.1))
+    await asyncio.wait_for(began.wait(), 60)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    status, attempts, _ = await scheduled(rival)
+    assert (status, attempts) == ("todo", 1)

@@ -1,0 +1,36 @@
+"""Base64url, one spelling for each value."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from soundmark.kit.text import base64url
+
+
+@given(st.binary(max_size=100))
+def test_what_was_encoded_is_decoded(data: bytes) -> None:
+    text = base64url.encode(data)
+    assert base64url.decode(text) == data
+    assert "=" not in text
+
+
+def test_the_alphabet_is_that_of_urls() -> None:
+    assert base64url.encode(b"\xfb\xff") == "-_8"
+
+
+@pytest.mark.parametrize(
+    "text", ["+/8", "-_8=", "-_8==", "-_9", "A", "AAAAA", "A A", "AA\n", " AA", "ä", "AA==AA", "\ud800"]
+)
+def test_another_spelling_is_refused(text: str) -> None:
+    """`-_9` differs from `-_8` in bits beyond the last byte only."""
+    with pytest.raises(ValueError, match="not base64url"):
+        base64url.decode(text)
+
+
+@given(st.text(max_size=12))
+def test_whatever_is_decoded_is_spelled_as_it_would_be_encoded(text: str) -> None:
+    try:
+        data = base64url.decode(text)
+    except ValueError:
+        return
+    assert base64url.encode(data) == text

@@ -1,0 +1,144 @@
+"""`soundmark up` by root: PostgreSQL and everything that serves run as a user without privileges."""
+
+import os
+import shutil
+import signal
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import psutil
+import pytest
+from support.ordinary_user import OrdinaryUser
+from support.up_process import (
+    END_S,
+    PROCESSES,
+    READY_S,
+    Up,
+    each_still_there,
+    has_ended,
+    passable_folder,
+    read_notes,
+    refused_up,
+    running_up,
+    until,
+    write_note,
+)
+
+import soundmark
+from soundmark.operating_system.os_user import OsUser, unprivileged_user
+
+RESERVED_BELOW = int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
+
+pytestmark = [
+    pytest.mark.xdist_group("up"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root has somebody else run anything"),
+]
+
+
+@pytest.fixture(scope="module")
+def data_dir(ordinary: OrdinaryUser) -> Iterator[Path]:
+    """A data dir that holds something; making its cluster is the slow part, so the tests of this module share it."""
+    with passable_folder() as folder:
+        with running_up(folder / "data", command=ordinary.command, environ=ordinary.environ) as up:
+            write_note(up.until_ready(), "by an unprivileged user")
+            assert up.stop(signal.SIGTERM) == 0
+        yield folder / "data"
+
+
+@pytest.fixture(scope="module")
+def user() -> OsUser:
+    found = unprivileged_user()
+    assert found is not None
+    return found
+
+
+def identity(process: psutil.Process) -> Mapping[str, list[str]]:
+    """What the kernel says of a process: real, effective, saved and file system ids, groups and capabilities."""
+    try:
+        lines = Path("/proc", str(process.pid), "status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        raise psutil.NoSuchProcess(process.pid) from None
+    fields = {name: text.split() for name, _, text in (line.partition(":") for line in lines)}
+    return {name: fields[name] for name in ("Uid", "Gid", "Groups", "CapEff", "CapPrm")}
+
+
+def identities(up: Up) -> list[Mapping[str, list[str]]]:
+    """Those of everything that `up` runs, the children of its children too."""
+    return each_still_there(up.everything()[1:], identity)
+
+
+def unprivileged(user: OsUser) -> Mapping[str, list[str]]:
+    nothing = ["0" * 16]
+    return {
+        "Uid": [str(user.uid)] * 4,
+        "Gid": [str(user.gid)] * 4,
+        "Groups": [],
+        "CapEff": nothing,
+        "CapPrm": nothing,
+    }
+
+
+def test_everything_but_the_supervisor_gives_up_root(data_dir: Path, ordinary: OrdinaryUser, user: OsUser) -> None:
+    """Also what was started again; and all of it ends with its supervisor, though that is another user's."""
+    with running_up(data_dir, command=ordinary.command, environ=ordinary.environ) as up:
+        seen = identities(up.until_ready())
+        assert len(seen) > len(PROCESSES), "those of PostgreSQL's children too"
+        assert all(one == unprivileged(user) for one in seen)
+        assert psutil.Process(up.process.pid).uids().effective == 0
+        assert f"  Runs as         the user {user.name}\n" in up.printed
+
+        state = up.up_file.stat()
+        assert (state.st_uid, stat.S_IMODE(state.st_mode)) == (0, 0o600)
+        environ = up.children()["serve core"].environ()
+        assert (environ["USER"], environ["LOGNAME"]) == (user.name, user.name)
+        assert environ["HOME"] != os.environ.get("HOME")
+
+        for name in ("serve core", "work core"):
+            killed = up.children()[name]
+            killed.kill()
+            until(lambda name=name, killed=killed: up.children().get(name, killed).pid != killed.pid, READY_S)
+            assert identity(up.children()[name]) == unprivileged(user)
+        until(lambda: up.answers("base"), READY_S)
+
+        everything = up.everything()
+        up.process.kill()
+        up.process.wait()
+        until(lambda: all(has_ended(process) for process in everything), END_S)
+
+
+def test_a_signal_reaches_what_is_no_longer_roots_and_data_survives(data_dir: Path, ordinary: OrdinaryUser) -> None:
+    with running_up(data_dir, command=ordinary.command, environ=ordinary.environ) as up:
+        assert read_notes(up.until_ready()) == ["by an unprivileged user"]
+        assert up.stop(signal.SIGTERM) == 0
+        assert "process_killed" not in up.printed
+
+
+def test_an_installation_that_the_user_cannot_read_serves_as_root_and_is_not_opened(
+    data_dir: Path, ordinary: OrdinaryUser, user: OsUser, tmp_path: Path
+) -> None:
+    """A virtual environment below /root. The user may find another Soundmark, and must not run that one instead."""
+    closed = tmp_path / "closed"
+    shutil.copytree(Path(soundmark.__file__).parent, closed / "soundmark")
+    closed.chmod(0o700)
+    path = os.pathsep.join(filter(None, (str(closed), ordinary.environ.get("PYTHONPATH"))))
+    environ = {**ordinary.environ, "PYTHONPATH": path}
+    with running_up(data_dir, command=ordinary.command, environ=environ) as up:
+        assert read_notes(up.until_ready()) == ["by an unprivileged user"]
+        (line,) = [line for line in up.printed.splitlines() if "cannot read the installation" in line]
+        assert line.startswith(f"  Runs as         root (PostgreSQL: {user.name}), because the user {user.name} cannot")
+        owners = {name: process.uids().effective for name, process in up.children().items()}
+        assert owners == {**dict.fromkeys(PROCESSES, 0), "postgres": user.uid}
+        assert up.stop() == 0
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(RESERVED_BELOW <= 1, reason="this machine reserves no port for root")
+def test_a_port_for_root_is_refused_where_nothing_serves_as_root(
+    data_dir: Path, ordinary: OrdinaryUser, user: OsUser
+) -> None:
+    line = refused_up(data_dir, "--port", "1", command=ordinary.command, environ=ordinary.environ)
+    assert line == (
+        f"soundmark: 127.0.0.1:1 cannot be listened on: ports below {RESERVED_BELOW} are reserved for root, "
+        f"and what serves runs as the user {user.name}; choose another port with --port (make up PORT=8181)"
+    )

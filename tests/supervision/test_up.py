@@ -1,0 +1,227 @@
+"""A running `soundmark up`: what it runs, what it keeps to itself, and what it does when a part of it dies."""
+
+import socket
+import stat
+import subprocess
+from pathlib import Path
+
+import httpx2
+import psutil
+import psycopg
+import pytest
+from support.up_process import (
+    PROCESSES,
+    READY_S,
+    SOUNDMARK,
+    Up,
+    clean_environ,
+    each_still_there,
+    read_notes,
+    refused_up,
+    status_of,
+    until,
+    write_note,
+)
+
+from soundmark.kit.postgres.releases import find_warning
+
+pytestmark = pytest.mark.xdist_group("up")
+
+DATABASES = ["core_database_url", "audience_database_url"]
+POSTGRES = "postgres"
+
+
+def test_each_part_is_a_process_of_its_own_that_answers(up: Up) -> None:
+    assert set(up.children()) == set(PROCESSES)
+    assert all(up.answers(component) for component in ("base", "audience", "audio"))
+    assert [status_of(url) for url in up.where["metrics_urls"].values()] == [200, 200, 200]
+
+
+def test_up_json_holds_exactly_what_is_documented_for_the_owner_alone(up: Up) -> None:
+    assert set(up.where) == {
+        "metrics_urls",
+        "base_url",
+        "audience_url",
+        "audio_url",
+        "console_url",
+        "operator_token",
+        "core_database_url",
+        "audience_database_url",
+        "pid",
+    }
+    assert set(up.where["metrics_urls"]) == {"core", "audience", "audio"}
+    assert (up.where["pid"], up.where["console_url"]) == (up.process.pid, None)
+    for name in ("up.json", "master.key", "lock"):
+        assert stat.S_IMODE((up.data_dir / name).stat().st_mode) == 0o600
+
+
+def test_no_secret_is_printed_or_stands_on_a_command_line(up: Up) -> None:
+    """Every user of a machine may list processes, and terminals are shared and recorded."""
+    until(lambda: str(up.up_file) in up.printed, 20)
+    seen = up.printed + "".join(each_still_there(up.everything(), lambda process: " ".join(process.cmdline())))
+    assert str(up.up_file) in seen
+    secrets = [up.where["operator_token"], (up.data_dir / "master.key").read_text().strip()]
+    secrets += [psycopg.conninfo.conninfo_to_dict(up.where[name])["password"] for name in DATABASES]
+    assert not [secret for secret in secrets if secret in seen]
+
+
+def test_each_component_gets_its_own_settings_and_no_other_secret(up: Up) -> None:
+    told = {name: set(process.environ()) for name, process in up.children().items()}
+    core = up.children()["serve core"].environ()
+    assert (core["SOUNDMARK_LOG_LEVEL"], core["SOUNDMARK_RESOLVE_RATE_LIMIT"]) == ("warning", "1000")
+    secrets_of_core = {"SOUNDMARK_OPERATOR_TOKEN", "SOUNDMARK_MASTER_KEY", "SOUNDMARK_CORE_DATABASE_URL"}
+    assert secrets_of_core <= told["serve core"]
+    assert not secrets_of_core & (told["serve audio"] | told["work audience"])
+    assert secrets_of_core & told["serve audience"] == {"SOUNDMARK_MASTER_KEY"}
+    audiences = up.children()["serve audience"].environ()["SOUNDMARK_MASTER_KEY"]
+    assert audiences not in core.values(), "it is one of its own"
+    assert "SOUNDMARK_AUDIENCE_DATABASE_URL" not in told["serve core"] | told["serve audio"] | told["work core"]
+    assert {name for name in told["work core"] if name.startswith("SOUNDMARK_")} == {
+        "SOUNDMARK_AUDIENCE_CREDENTIAL",
+        "SOUNDMARK_AUDIENCE_URL",
+        "SOUNDMARK_BASE_URL",
+        "SOUNDMARK_CORE_DATABASE_URL",
+        "SOUNDMARK_LOG_LEVEL",
+        "SOUNDMARK_MASTER_KEY",
+    }
+    assert not [name for name in told[POSTGRES] if name.startswith("SOUNDMARK_")]
+
+
+def test_only_loopback_is_listened_on(up: Up) -> None:
+    listening = [
+        connection.laddr.ip
+        for connections in each_still_there(up.everything(), lambda process: process.net_connections("inet"))
+        for connection in connections
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert len(listening) == 7  # Three components, their metrics, PostgreSQL.
+    assert set(listening) == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("fsync", "on"),
+        ("full_page_writes", "on"),
+        ("synchronous_commit", "on"),
+        ("data_checksums", "on"),
+        ("listen_addresses", "127.0.0.1"),
+        ("unix_socket_directories", ""),
+        ("ssl", "off"),
+        ("password_encryption", "scram-sha-256"),
+        ("server_encoding", "UTF8"),
+        ("lc_collate", "C"),
+    ],
+)
+def test_what_is_written_stays_written(up: Up, setting: str, value: str) -> None:
+    details = psycopg.conninfo.conninfo_to_dict(up.where["core_database_url"])
+    details["password"] = (up.data_dir / "postgresql" / "superuser.password").read_text()
+    with psycopg.connect(**{**details, "user": "postgres"}) as connection:
+        if setting == "lc_collate":
+            found = connection.execute("SELECT datcollate FROM pg_database WHERE datname = current_database()")
+        else:
+            found = connection.execute("SELECT current_setting(%s)", [setting])
+        assert found.fetchone() == (value,)
+
+
+def test_an_old_postgres_is_warned_of_and_serves_all_the_same(up: Up) -> None:
+    """The one that comes along is as new as its wheel, which follows PostgreSQL's security releases late."""
+    with psycopg.connect(up.where["core_database_url"]) as connection:
+        warning = find_warning(connection.info.server_version)
+    said = [line.split(maxsplit=1)[1] for line in up.printed.splitlines() if "  Warning " in line]
+    for_trying = (
+        "The one that comes along is for trying and tests only; "
+        "SOUNDMARK_POSTGRES_BIN names the folder of an installed one."
+    )
+    assert said == ([] if warning is None else [f"{warning} {for_trying}"])
+    for component in ("base_url", "audience_url"):
+        answer = httpx2.get(f"{up.where[component]}/readyz", trust_env=False)
+        assert (answer.status_code, answer.json().get("detail")) == (200, warning)
+
+
+@pytest.mark.parametrize("own", DATABASES)
+def test_a_role_can_connect_to_its_own_database_only(up: Up, own: str) -> None:
+    (foreign,) = set(DATABASES) - {own}
+    for database in (up.where[foreign].rpartition("/")[2], "postgres", "template1"):
+        url = up.where[own].rpartition("/")[0] + "/" + database
+        with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
+            psycopg.connect(url)
+
+
+@pytest.mark.parametrize("own", DATABASES)
+def test_a_role_has_no_privilege_beyond_its_database(up: Up, own: str) -> None:
+    with psycopg.connect(up.where[own]) as connection:
+        row = connection.execute(
+            "SELECT rolsuper, rolcreatedb, rolcreaterole, rolreplication, rolbypassrls"
+            "  FROM pg_roles WHERE rolname = current_user"
+        ).fetchone()
+    assert row == (False,) * 5
+
+
+def test_nobody_connects_without_the_password(up: Up) -> None:
+    details = psycopg.conninfo.conninfo_to_dict(up.where["core_database_url"])
+    for role in ("soundmark_core", "postgres"):
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            psycopg.connect(**{**details, "user": role, "password": "guessed"})
+
+
+def test_a_second_up_on_the_same_data_dir_is_refused(up: Up) -> None:
+    line = refused_up(up.data_dir, "--port", "0")
+    assert line == f"soundmark: already running on {up.data_dir} (pid {up.process.pid})"
+    assert up.answers("base")
+
+
+def test_a_port_that_another_program_uses_is_refused(folder: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert refused_up(folder / "data", "--port", str(port)) == (
+            f"soundmark: 127.0.0.1:{port} is in use by another program; "
+            "choose another port with --port (make up PORT=8181)"
+        )
+
+
+def test_the_port_of_another_deployment_is_refused(up: Up, folder: Path) -> None:
+    """Both are ours, and a kernel that spreads connections would give each half of them."""
+    port = up.where["base_url"].rpartition(":")[2]
+    assert "is in use by another program" in refused_up(folder / "data", "--port", port)
+
+
+def test_the_data_dir_serves_as_configuration_of_other_commands(up: Up) -> None:
+    done = subprocess.run(
+        [*SOUNDMARK, "migrate", "core", "--data-dir", str(up.data_dir)],
+        check=True,
+        capture_output=True,
+        env=clean_environ(),
+    )
+    assert done.stderr == b"core: already current\n"
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_a_process_that_is_killed_comes_back_and_nothing_is_lost(up: Up, name: str) -> None:
+    write_note(up, name)
+    before = up.where
+    killed = up.children()[name]
+    killed.kill()
+    until(lambda: up.children().get(name, killed).pid != killed.pid, READY_S)
+    until(lambda: all(up.answers(component) for component in ("base", "audience", "audio")), READY_S)
+    until(lambda: set(up.children()) == set(PROCESSES), READY_S)
+    # Readiness is judged once a second: right after PostgreSQL's death it may still be that of before.
+    until(lambda: is_open(up), READY_S)
+    assert name in read_notes(up)
+    assert up.where == before
+
+
+def is_open(up: Up) -> bool:
+    try:
+        psycopg.connect(up.where["core_database_url"]).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def test_the_superuser_password_is_for_its_owner_alone(up: Up) -> None:
+    password = up.data_dir / "postgresql" / "superuser.password"
+    assert stat.S_IMODE(password.stat().st_mode) == 0o600
+    assert stat.S_IMODE(password.parent.stat().st_mode) == 0o700

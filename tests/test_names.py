@@ -1,0 +1,45 @@
+"""Names: one class name has one meaning, and no module is named after nothing."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+from typing import Final
+
+import pytest
+import soundmark_sdk
+
+import soundmark
+
+SOURCE: Final = Path(soundmark.__file__).parent
+COMPONENTS: Final = {
+    **{name: SOURCE / name for name in ("core", "audience", "audio", "kit", "cli", "wire", "settings")},
+    "supervision": SOURCE / "supervision",
+    "embedded": SOURCE / "embedded",
+    "soundmark_sdk": Path(soundmark_sdk.__file__).parent,
+}
+MEANINGLESS: Final = {"utils", "util", "helpers", "helper", "common", "base", "manager", "misc"}
+
+
+def class_names(folder: Path) -> dict[str, list[str]]:
+    """Return the classes below a folder, and the modules that define each."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(str(path.relative_to(folder)))
+    return found
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_no_two_classes_of_a_component_share_a_name(component: str) -> None:
+    found = class_names(COMPONENTS[component])
+    assert found
+    # The blocking half of the SDK is generated from the asynchronous one, and its private classes keep their names.
+    places = {name: {path.replace("_sync", "_async") for path in where} for name, where in found.items()}
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_no_module_is_named_after_nothing() -> None:
+    names = {path.stem for folder in COMPONENTS.values() for path in folder.rglob("*.py")}
+    assert len(names) > 200
+    assert names & MEANINGLESS == set()
