@@ -136,7 +136,7 @@ def test_every_lock_has_its_rank(component: str) -> None:
     ranked = set(re.findall(r"`(\w+\.(?:lock|hold)\w*)`", of_core if component == "core" else of_audience))
     found = {
         f"{path.stem}.{function}"
-        for path in (ROOT / "src" / "soundmark" / component / "store").glob("*.py")
+        for path in (ROOT / "src" / "soundmark" / component / "store").rglob("*.py")
         for function in re.findall(r"^async def ((?:lock|hold)\w*)", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
     assert ranked == found
