@@ -4,6 +4,8 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, FailFast, Field, StringConstraints
 
+from soundmark.kit.text.ids import parse_id
+
 
 def _require_unique(xr_ids: list[str]) -> list[str]:
     if len(set(xr_ids)) < len(xr_ids):
@@ -12,6 +14,12 @@ def _require_unique(xr_ids: list[str]) -> list[str]:
 
 
 SELECTION_MAX: Final = 100  # API v1, "Limits": of revoke-batch and of the audio bundle.
+
+
+def _parse_ids(xr_ids: list[str]) -> list[str]:
+    return [parse_id(xr_id) for xr_id in xr_ids]
+
+
 Selection = Annotated[
     list[Annotated[str, StringConstraints(max_length=160)]],
     Field(
@@ -22,4 +30,5 @@ Selection = Annotated[
     ),
     FailFast(),
     AfterValidator(_require_unique),
+    AfterValidator(_parse_ids),
 ]

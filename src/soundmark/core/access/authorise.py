@@ -11,7 +11,6 @@ from soundmark.core.problems import (
     PlatformAdminRequired,
     UserTokenRequired,
 )
-from soundmark.kit.text.ids import may_be_id
 
 
 def authorise_user(caller: Caller, action: Action) -> User:
@@ -49,8 +48,6 @@ async def authorise(ctx: RequestContext, caller: Caller, action: Action, organiz
     """
     rule = POLICY[action]
     assert rule.roles is not None, f"{action} happens in no organisation"
-    if not may_be_id(organization_id):
-        raise OrganizationNotFound
     if isinstance(caller, ServerKey):
         return _scope_of_key(caller, rule, organization_id)
     role = await ctx.roles.run((organization_id, caller.subject_id))

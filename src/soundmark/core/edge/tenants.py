@@ -11,6 +11,7 @@ from soundmark.core.access.policy import Action
 from soundmark.core.edge.parameters import Ctx, OrganizationPath
 from soundmark.core.edge.refusals import invalid
 from soundmark.kit.http.routes import refuse_unknown_parameters
+from soundmark.kit.text.ids import parse_id
 
 # "none": the operation happens in no organisation.
 TenantPlace: TypeAlias = Literal["none", "query", "query_or_header", "path", "body"]
@@ -102,5 +103,5 @@ async def _open(request: Request, ctx: Ctx, action: Action, organization_id: str
     ):
         if any(value != organization_id for value in values):
             raise invalid(location, name, "names another organisation than the rest of the request")
-    request.state.scope = await authorise(ctx, request.state.caller, action, organization_id)
+    request.state.scope = await authorise(ctx, request.state.caller, action, parse_id(organization_id))
     refuse_unknown_parameters(request)

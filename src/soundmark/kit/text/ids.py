@@ -8,6 +8,7 @@ from soundmark.kit.text import base64url
 
 ID_CHARS: Final = 22  # 132 random bits: contract, section 1.
 SECRET_BYTES: Final = 32  # 256 random bits, 43 characters.
+NO_ID: Final = "none"
 
 _ID_TEXT: Final = re.compile(r"[a-z]{2,8}_[A-Za-z0-9_-]{1,128}", re.ASCII)
 
@@ -23,5 +24,14 @@ def mint_secret(entropy: Entropy, prefix: str) -> str:
 
 
 def may_be_id(text: str) -> bool:
-    """Whether any id could be spelled like this; what is not need not be looked up, and may not reach the database."""
+    """Return whether an id could have this spelling."""
     return _ID_TEXT.fullmatch(text) is not None
+
+
+def parse_id(text: str) -> str:
+    """Return the id that a caller sent, or `NO_ID` for a text that no id can be.
+
+    Nothing has the id `NO_ID`, so such a text is not found like any other unknown id. The text itself, which may hold
+    characters that PostgreSQL refuses, goes no further.
+    """
+    return text if may_be_id(text) else NO_ID

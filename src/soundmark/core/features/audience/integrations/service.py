@@ -23,19 +23,15 @@ from soundmark.core.domain.tenancy.audit import AuditIntent, FinalOutcome, Inten
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import (
     AudienceUnavailable,
-    ProjectNotFound,
-    ResourceDeletionInProgress,
 )
 from soundmark.core.steps import audit
-from soundmark.core.steps.authority import hold_authority
+from soundmark.core.steps.tenancy import hold_open_project, require_project
 from soundmark.core.store.audience import entitlements as audience_entitlements
 from soundmark.core.store.codes import signing_keys
 from soundmark.core.store.tenancy import audit as entries
-from soundmark.core.store.tenancy import organizations, projects
 from soundmark.kit.crypto.signing import PublicKey
 from soundmark.kit.http.problems import FieldError, Problem, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
-from soundmark.kit.text.ids import may_be_id
 from soundmark.kit.text.paging import Page, Position, cut_page
 from soundmark.wire.audience_limits import DEMO_RETENTION_DAYS_MAX
 from soundmark.wire.private.integrations import (
@@ -87,7 +83,7 @@ async def create_integration(
         _judge_demo(wanted.retention_days)
     key = _core_key(await ctx.live_keyring.key_that_signs())
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await _hold_open(tx, scope, wanted.project_id)
+        await hold_open_project(tx, scope, wanted.project_id)
         entitlement = await _entitlement(ctx, tx, scope, wanted.mode)
         intent = await audit.request(
             tx,
@@ -118,11 +114,8 @@ async def list_integrations(  # noqa: PLR0913 - whose, from where and how many
 
     Raises: ProjectNotFound, also for one that the caller is not confined to; AudienceUnavailable.
     """
-    if not scope.reaches(project_id) or not may_be_id(project_id):
-        raise ProjectNotFound
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        if await projects.find(tx, scope, project_id) is None:
-            raise ProjectNotFound
+        await require_project(tx, scope, project_id)
     rows = await ctx.audience.list_integrations(
         _project(scope, project_id), before=before, limit=limit + 1, request_id=request_id
     )
@@ -217,7 +210,7 @@ async def _requested(
         await _require_project(ctx, scope, target.project_id)
         raise IntegrationNotFound
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await _hold_open(tx, scope, target.project_id)
+        await hold_open_project(tx, scope, target.project_id)
         return await audit.request(
             tx,
             scope,
@@ -231,24 +224,7 @@ async def _requested(
 
 async def _require_project(ctx: RequestContext, scope: TenantScope, project_id: str) -> None:
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await _hold_open(tx, scope, project_id)
-
-
-async def _hold_open(tx: Tx, scope: TenantScope, project_id: str) -> None:
-    """The caller's authority, the organisation and the project stay as they are until the transaction ends.
-
-    Raises: what `hold_authority` raises; ProjectNotFound; ResourceDeletionInProgress.
-    """
-    if not scope.reaches(project_id) or not may_be_id(project_id):
-        raise ProjectNotFound
-    await hold_authority(tx, scope)
-    if not await organizations.hold_open(tx, scope.organization_id):
-        raise ResourceDeletionInProgress("This organisation is being deleted.")
-    is_open = await projects.hold_open(tx, scope, project_id)
-    if is_open is None:
-        raise ProjectNotFound
-    if not is_open:
-        raise ResourceDeletionInProgress("This project is being deleted.")
+        await hold_open_project(tx, scope, project_id)
 
 
 async def _carried_out(ctx: RequestContext, intent: AuditIntent, asking: Awaitable[T]) -> T:

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, RequestId, Tenant
+from soundmark.core.edge.parameters import Ctx, RequestId, ResourceId, Tenant
 from soundmark.core.features.audience.reports import service
 from soundmark.core.features.audience.reports.service import ReportFilter
 from soundmark.core.problems import (
@@ -47,7 +47,7 @@ _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
     }
 }
 
-ProjectQuery = Annotated[str, Query(max_length=160, description="The project that was measured in.")]
+ProjectQuery = Annotated[ResourceId, Query(max_length=160, description="The project that was measured in.")]
 FromQuery = Annotated[
     Timestamp | None,
     Query(
@@ -59,9 +59,9 @@ ToQuery = Annotated[
     Timestamp | None, Query(alias="to", description="What occurred before this moment, RFC 3339; else until now.")
 ]
 CampaignQuery = Annotated[
-    str | None, Query(max_length=160, description="Only the Codes of this campaign, archived or not.")
+    ResourceId | None, Query(max_length=160, description="Only the Codes of this campaign, archived or not.")
 ]
-CodeQuery = Annotated[str | None, Query(max_length=160, description="Only this Code.")]
+CodeQuery = Annotated[ResourceId | None, Query(max_length=160, description="Only this Code.")]
 
 
 async def _question(
@@ -104,7 +104,7 @@ async def read_audience_report(  # noqa: PLR0913, PLR0917 - one argument for eac
     request_id: RequestId,
     scope: Tenant,
     integration_id: Annotated[
-        str, Path(max_length=160, description="The integration's id.", examples=["int_c3R1ZGlvLW1lYXN1cmVtZW50"])
+        ResourceId, Path(max_length=160, description="The integration's id.", examples=["int_c3R1ZGlvLW1lYXN1cmVtZW50"])
     ],
     question: Annotated[ReportFilter, Depends(_question)],
 ) -> Response:

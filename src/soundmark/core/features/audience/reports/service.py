@@ -7,12 +7,11 @@ from typing import Final
 from soundmark.core.context import Context
 from soundmark.core.domain.audience.integration import may_be_integration_id
 from soundmark.core.domain.tenancy.scope import TenantScope
-from soundmark.core.problems import CampaignNotFound, CodeNotFound, ProjectNotFound
+from soundmark.core.problems import CampaignNotFound, CodeNotFound
+from soundmark.core.steps.tenancy import require_project
 from soundmark.core.store.codes import campaigns, codes
-from soundmark.core.store.tenancy import projects
 from soundmark.kit.http.problems import FieldError, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
-from soundmark.kit.text.ids import may_be_id
 from soundmark.wire.audience_report import AudienceReport, LegacyReport
 from soundmark.wire.private.measurements import LegacyReportQuery, ReportQuery
 from soundmark.wire.private.problems import IntegrationNotFound
@@ -45,7 +44,7 @@ async def read_report(
     """
     to_at = _end(ctx, report_filter)
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await _find_project(tx, scope, report_filter.project_id)
+        await require_project(tx, scope, report_filter.project_id)
         if not may_be_integration_id(integration_id):
             raise IntegrationNotFound
         await _judge_filters(tx, scope, integration_id, report_filter)
@@ -70,7 +69,7 @@ async def read_legacy_report(
     """
     to_at = _end(ctx, report_filter)
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await _find_project(tx, scope, report_filter.project_id)
+        await require_project(tx, scope, report_filter.project_id)
     query = LegacyReportQuery(
         organization_id=scope.organization_id,
         project_id=report_filter.project_id,
@@ -92,17 +91,6 @@ def _end(ctx: Context, report_filter: ReportFilter) -> datetime:
     return to_at
 
 
-async def _find_project(tx: Tx, scope: TenantScope, project_id: str) -> None:
-    """Make sure that the project exists for the caller.
-
-    Raises: ProjectNotFound.
-    """
-    if not scope.reaches(project_id) or not may_be_id(project_id):
-        raise ProjectNotFound
-    if await projects.find(tx, scope, project_id) is None:
-        raise ProjectNotFound
-
-
 async def _judge_filters(tx: Tx, scope: TenantScope, integration_id: str, report_filter: ReportFilter) -> None:
     """Make sure that the campaign and the Code belong to the project, and that the integration measures the Code.
 
@@ -110,11 +98,11 @@ async def _judge_filters(tx: Tx, scope: TenantScope, integration_id: str, report
     """
     if report_filter.campaign_id is not None:
         wanted = report_filter.campaign_id
-        campaign = await campaigns.find(tx, scope, wanted) if may_be_id(wanted) else None
+        campaign = await campaigns.find(tx, scope, wanted)
         if campaign is None or campaign.project_id != report_filter.project_id:
             raise CampaignNotFound
     if report_filter.xr_id is not None:
         wanted = report_filter.xr_id
-        code = await codes.find(tx, scope, wanted, project_id=report_filter.project_id) if may_be_id(wanted) else None
+        code = await codes.find(tx, scope, wanted, project_id=report_filter.project_id)
         if code is None or code.audience_integration_id != integration_id:
             raise CodeNotFound

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Path, Query
 
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
 from soundmark.core.features.codes.campaigns import service
 from soundmark.core.features.codes.campaigns.wire import (
     CampaignPage,
@@ -25,7 +25,7 @@ from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 operations = Operations("Campaigns")
 
 CampaignIdPath = Annotated[
-    str, Path(max_length=160, description="The campaign's id.", examples=["cmp_c3VtbWVyLWZlc3RpdmFsLX"])
+    ResourceId, Path(max_length=160, description="The campaign's id.", examples=["cmp_c3VtbWVyLWZlc3RpdmFsLX"])
 ]
 
 
@@ -45,7 +45,7 @@ async def create_campaign(ctx: Ctx, scope: Tenant, body: CreateCampaign) -> Camp
 async def list_campaigns(
     ctx: Ctx,
     scope: Tenant,
-    project_id: Annotated[str, Query(max_length=160, description="The project whose campaigns are listed.")],
+    project_id: Annotated[ResourceId, Query(max_length=160, description="The project whose campaigns are listed.")],
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> CampaignPage:

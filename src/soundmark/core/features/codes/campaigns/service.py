@@ -7,14 +7,13 @@ from typing import Any, Final, Literal, TypedDict
 from soundmark.core.context import Context
 from soundmark.core.domain.codes.campaign import Campaign, Stopped, Summary, is_in_order
 from soundmark.core.domain.tenancy.scope import TenantScope
-from soundmark.core.problems import CampaignArchived, CampaignNotFound, ProjectNotFound
+from soundmark.core.problems import CampaignArchived, CampaignNotFound
 from soundmark.core.steps import audit
-from soundmark.core.steps.authority import hold_authority
+from soundmark.core.steps.tenancy import hold_authority, hold_project, require_project
 from soundmark.core.store.codes import campaigns, codes
-from soundmark.core.store.tenancy import projects
 from soundmark.kit.http.problems import FieldError, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
-from soundmark.kit.text.ids import may_be_id, mint
+from soundmark.kit.text.ids import mint
 from soundmark.kit.text.paging import Page, Position, cut_page
 from soundmark.kit.text.timestamps import format_timestamp
 
@@ -49,13 +48,9 @@ async def create_campaign(ctx: Context, scope: TenantScope, wanted: NewCampaign)
     """
     if not is_in_order(wanted.starts_at, wanted.ends_at):
         raise _not_in_order("ends_at")
-    if not may_be_id(wanted.project_id):
-        raise ProjectNotFound
     campaign_id = mint(ctx.entropy, "cmp_")
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await hold_authority(tx, scope)
-        if not await projects.hold(tx, scope, wanted.project_id):
-            raise ProjectNotFound
+        await hold_project(tx, scope, wanted.project_id)
         now = ctx.clock.now()
         campaign = Campaign(
             id=campaign_id,
@@ -87,11 +82,8 @@ async def list_campaigns(
 
     Raises: ProjectNotFound, also for one that the caller is not confined to.
     """
-    if not scope.reaches(project_id) or not may_be_id(project_id):
-        raise ProjectNotFound
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        if await projects.find(tx, scope, project_id) is None:
-            raise ProjectNotFound
+        await require_project(tx, scope, project_id)
         rows = await campaigns.list_newest_first(tx, scope, project_id, before=before, limit=limit + 1)
     return cut_page(rows, limit, lambda row: Position(row.created_at, row.id))
 
@@ -191,8 +183,6 @@ async def summarise_campaign(ctx: Context, scope: TenantScope, campaign_id: str)
     Raises: CampaignNotFound.
     Source: API v1, "Campaigns".
     """
-    if not may_be_id(campaign_id):
-        raise CampaignNotFound
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
         summary = await campaigns.find_summary(tx, scope, campaign_id, now=ctx.clock.now())
     if summary is None:
@@ -201,7 +191,7 @@ async def summarise_campaign(ctx: Context, scope: TenantScope, campaign_id: str)
 
 
 async def _lock(tx: Tx, scope: TenantScope, campaign_id: str) -> Campaign:
-    campaign = await campaigns.lock(tx, scope, campaign_id) if may_be_id(campaign_id) else None
+    campaign = await campaigns.lock(tx, scope, campaign_id)
     if campaign is None:
         raise CampaignNotFound
     return campaign

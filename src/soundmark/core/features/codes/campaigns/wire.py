@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, model_validator
 
 from soundmark.core.domain.codes.campaign import Campaign, CampaignStatus, Stopped, Summary
+from soundmark.core.edge.parameters import ResourceId
 from soundmark.wire.shape import Name, Timestamp, Wire
 
 StartsAt = Annotated[
@@ -33,7 +34,7 @@ class CreateCampaign(Wire):
     )
 
     organization_id: str
-    project_id: Annotated[str, Field(max_length=160)]
+    project_id: Annotated[ResourceId, Field(max_length=160)]
     name: Name
     starts_at: StartsAt = None
     ends_at: EndsAt = None

@@ -15,15 +15,11 @@ from soundmark.core.problems import (
     AudioUnavailable,
     CodeNotActive,
     CodeNotFound,
-    ProjectNotFound,
 )
-from soundmark.core.steps.authority import hold_authority
 from soundmark.core.steps.code_integrity import verify_code
 from soundmark.core.steps.signed_codes import read_signed_codes
+from soundmark.core.steps.tenancy import hold_authority, require_project
 from soundmark.core.store.codes import codes
-from soundmark.core.store.tenancy import projects
-from soundmark.kit.postgres.transaction import Tx
-from soundmark.kit.text.ids import may_be_id
 from soundmark.wire.private.audio import Protocol
 
 BUNDLE_BYTES_MAX: Final = 64 * 1024 * 1024  # API v1, "Limits": of the WAVs, without what the ZIP adds.
@@ -70,8 +66,8 @@ async def bundle_codes(  # noqa: PLR0913 - the selection, and how it is to sound
 
 async def _read(ctx: RequestContext, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[Code]:
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await _require_project(tx, scope, project_id)
-        listed = await codes.find_many(tx, scope, project_id, [xr_id for xr_id in xr_ids if may_be_id(xr_id)])
+        await require_project(tx, scope, project_id)
+        listed = await codes.find_many(tx, scope, project_id, xr_ids)
         found = await read_signed_codes(tx, listed)
     by_id = {code.xr_id: code for code in found}
     selection = [await verify_code(ctx, by_id.get(xr_id)) for xr_id in xr_ids]
@@ -82,17 +78,11 @@ async def _read(ctx: RequestContext, scope: TenantScope, project_id: str, xr_ids
 async def _judge_again(ctx: RequestContext, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> None:
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await hold_authority(tx, scope)
-        await _require_project(tx, scope, project_id)
+        await require_project(tx, scope, project_id)
         found = await codes.find_many(tx, scope, project_id, xr_ids)
     if len(found) < len(xr_ids):
         raise CodeNotFound
     _require_active(ctx, found)
-
-
-async def _require_project(tx: Tx, scope: TenantScope, project_id: str) -> None:
-    is_possible = scope.reaches(project_id) and may_be_id(project_id)
-    if not is_possible or await projects.find(tx, scope, project_id) is None:
-        raise ProjectNotFound
 
 
 def _require_active(ctx: RequestContext, selection: Sequence[Code | ListedCode]) -> None:

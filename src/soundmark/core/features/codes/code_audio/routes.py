@@ -2,11 +2,11 @@
 
 from typing import Annotated, Any, Final
 
-from fastapi import Path, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, RequestId, Tenant
+from soundmark.core.edge.parameters import Ctx, RequestId, ResourceId, Tenant, XrIdPath
 from soundmark.core.edge.refusals import invalid
 from soundmark.core.features.codes.code_audio import bundle, service
 from soundmark.core.features.codes.code_audio.wire import BundleCodes
@@ -22,7 +22,6 @@ from soundmark.wire.private.audio import RENDER, Protocol
 
 operations = Operations("Codes")
 
-XrIdPath = Annotated[str, Path(max_length=160, description="The Code's id.", examples=["xr_bm9yZGxpY2h0LWV4YW1wbA"])]
 _PROTOCOLS: Final[dict[str, Protocol]] = {"3": 3, "4": 4, "5": 5}
 _WAV_ANSWER: Final[dict[int | str, dict[str, Any]]] = {
     200: {
@@ -79,7 +78,7 @@ async def render_code(
 async def bundle_codes(
     ctx: Ctx,
     scope: Tenant,
-    project_id: Annotated[str, Query(max_length=160, description="The project of the Codes.")],
+    project_id: Annotated[ResourceId, Query(max_length=160, description="The project of the Codes.")],
     body: BundleCodes,
     request_id: RequestId,
 ) -> Response:

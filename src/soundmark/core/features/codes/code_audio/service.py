@@ -4,11 +4,10 @@ from soundmark.core.context import RequestContext
 from soundmark.core.domain.codes.code import Code, ListedCode, frame_of
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import CodeNotActive, CodeNotFound
-from soundmark.core.steps.authority import hold_authority
 from soundmark.core.steps.code_integrity import verify_code
 from soundmark.core.steps.signed_codes import read_signed_codes
+from soundmark.core.steps.tenancy import hold_authority
 from soundmark.core.store.codes import codes
-from soundmark.kit.text.ids import may_be_id
 from soundmark.wire.private.audio import Protocol
 
 
@@ -23,8 +22,6 @@ async def render_code(
     Raises: CodeNotFound; CodeNotActive; AudioUnavailable; what `hold_authority` raises.
     Source: API v1, "Codes"; contract, section 5.
     """
-    if not may_be_id(xr_id):
-        raise CodeNotFound
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         listed = await codes.find(tx, scope, xr_id)
         found = await read_signed_codes(tx, [] if listed is None else [listed])

@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import Depends, Path, Query
+from fastapi import Depends, Query
 
 from soundmark.core.domain.codes.code import CodeStatus
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant, XrIdPath
 from soundmark.core.edge.refusals import invalid
 from soundmark.core.features.codes.codes import service
 from soundmark.core.features.codes.codes.wire import CodePage, RevokeCodes, RevokedCodes
@@ -21,8 +21,6 @@ from soundmark.wire.xr_code import CodeDetail
 
 operations = Operations("Codes")
 
-XrIdPath = Annotated[str, Path(max_length=160, description="The Code's id.", examples=["xr_bm9yZGxpY2h0LWV4YW1wbA"])]
-
 
 async def _wanted(  # noqa: PLR0913 - one for each filter
     *,
@@ -33,8 +31,8 @@ async def _wanted(  # noqa: PLR0913 - one for each filter
             "between two pages is where it was issued, in the state that it is in then."
         ),
     ] = None,
-    project_id: Annotated[str | None, Query(max_length=160, description="Only Codes of this project.")] = None,
-    campaign_id: Annotated[str | None, Query(max_length=160, description="Only Codes of this campaign.")] = None,
+    project_id: Annotated[ResourceId | None, Query(max_length=160, description="Only Codes of this project.")] = None,
+    campaign_id: Annotated[ResourceId | None, Query(max_length=160, description="Only Codes of this campaign.")] = None,
     issuer: Annotated[
         str | None,
         Query(min_length=1, max_length=160, pattern=NO_CONTROL_CHARS, description="Only Codes of exactly this issuer."),
@@ -84,7 +82,9 @@ async def get_code(
     ctx: Ctx,
     scope: Tenant,
     xr_id: XrIdPath,
-    project_id: Annotated[str | None, Query(max_length=160, description="Answer only a Code of this project.")] = None,
+    project_id: Annotated[
+        ResourceId | None, Query(max_length=160, description="Answer only a Code of this project.")
+    ] = None,
 ) -> CodeDetail:
     """Read one Code, in whatever state, with everything that was signed."""
     code = await service.get_code(ctx, scope, xr_id, project_id=project_id)

@@ -7,16 +7,14 @@ from datetime import datetime
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.codes.code import Code, ListedCode
 from soundmark.core.domain.tenancy.scope import TenantScope
-from soundmark.core.problems import CampaignNotFound, CodeNotFound, ProjectNotFound
+from soundmark.core.problems import CampaignNotFound, CodeNotFound
 from soundmark.core.steps import audit
-from soundmark.core.steps.authority import hold_authority
 from soundmark.core.steps.code_integrity import verify_code
 from soundmark.core.steps.signed_codes import read_signed_codes
+from soundmark.core.steps.tenancy import hold_authority, hold_project, require_project, require_reach
 from soundmark.core.store.codes import broadcasts, campaigns, code_lists, codes
 from soundmark.core.store.codes.code_lists import CodeFilter
-from soundmark.core.store.tenancy import projects
 from soundmark.kit.postgres.transaction import Tx
-from soundmark.kit.text.ids import may_be_id
 from soundmark.kit.text.paging import Page, Position, cut_page
 
 
@@ -33,10 +31,8 @@ async def get_code(ctx: RequestContext, scope: TenantScope, xr_id: str, *, proje
 
     Raises: CodeNotFound, also for a Code of another tenant or project, and for one that does not verify.
     """
-    if not may_be_id(xr_id) or not (project_id is None or may_be_id(project_id)):
-        raise CodeNotFound
-    if project_id is not None and not scope.reaches(project_id):
-        raise ProjectNotFound
+    if project_id is not None:
+        require_reach(scope, project_id)
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         listed = await codes.find(tx, scope, xr_id, project_id=project_id)
         found = await read_signed_codes(tx, [] if listed is None else [listed])
@@ -72,8 +68,6 @@ async def revoke_code(ctx: RequestContext, scope: TenantScope, xr_id: str) -> Co
     Raises: CodeNotFound.
     Source: API v1, "States and transitions", XR Code; contract, section 4.
     """
-    if not may_be_id(xr_id):
-        raise CodeNotFound
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await hold_authority(tx, scope)
         listed = await codes.lock(tx, scope, xr_id)
@@ -108,13 +102,9 @@ async def revoke_codes(
     Raises: ProjectNotFound; CodeNotFound for one that is missing or of another project, before any change.
     Source: API v1, "States and transitions", XR Code; contract, section 3.
     """
-    if not scope.reaches(project_id) or not may_be_id(project_id):
-        raise ProjectNotFound
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await hold_authority(tx, scope)
-        if not await projects.hold(tx, scope, project_id):
-            raise ProjectNotFound
-        selection = await codes.lock_many(tx, scope, project_id, [xr_id for xr_id in xr_ids if may_be_id(xr_id)])
+        await hold_project(tx, scope, project_id)
+        selection = await codes.lock_many(tx, scope, project_id, xr_ids)
         if len(selection) < len(xr_ids):
             raise CodeNotFound
         now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
@@ -138,10 +128,8 @@ async def _require_filters(tx: Tx, scope: TenantScope, wanted: CodeFilter) -> No
     """Both are there, and the campaign in the project: an empty list would say that nothing was issued for it."""
     project_id, campaign_id = wanted.project_id, wanted.campaign_id
     if project_id is not None:
-        is_possible = scope.reaches(project_id) and may_be_id(project_id)
-        if not is_possible or await projects.find(tx, scope, project_id) is None:
-            raise ProjectNotFound
+        await require_project(tx, scope, project_id)
     if campaign_id is not None:
-        campaign = await campaigns.find(tx, scope, campaign_id) if may_be_id(campaign_id) else None
+        campaign = await campaigns.find(tx, scope, campaign_id)
         if campaign is None or project_id not in {None, campaign.project_id}:
             raise CampaignNotFound

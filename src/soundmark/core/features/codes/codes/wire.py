@@ -2,6 +2,7 @@
 
 from pydantic import ConfigDict
 
+from soundmark.core.edge.parameters import ResourceId
 from soundmark.wire.selection import Selection
 from soundmark.wire.shape import Wire
 from soundmark.wire.xr_code import CodeSummary
@@ -16,7 +17,7 @@ class RevokeCodes(Wire):
         }
     )
 
-    project_id: str
+    project_id: ResourceId
     xr_ids: Selection
 
 

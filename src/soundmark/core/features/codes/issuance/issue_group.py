@@ -16,12 +16,12 @@ from soundmark.core.features.codes.issuance.preconditions import IntegrationStat
 from soundmark.core.features.codes.issuance.wire import render_response
 from soundmark.core.problems import ProjectNotFound
 from soundmark.core.steps import audit
-from soundmark.core.steps.authority import Authority, find_authority, require_authority
+from soundmark.core.steps.tenancy import Authority, find_authority, require_authority
 from soundmark.core.store.codes import campaigns, code_entitlements, code_usage, codes, issuance_receipts
 from soundmark.core.store.tenancy import projects
 from soundmark.kit.http.problems import Problem
 from soundmark.kit.postgres.transaction import Tx
-from soundmark.kit.text.ids import may_be_id, mint
+from soundmark.kit.text.ids import mint
 from soundmark.kit.text.months import day_of, month_of
 
 
@@ -80,8 +80,7 @@ async def _hold_state(ctx: RequestContext, tx: Tx, organization_id: str, queued:
     requests = [each.request for each in queued]
     project_ids = {request.project_id for request in requests}
     key_digests = {request.attempt.key_digest for request in requests if request.attempt is not None}
-    campaign_ids = {request.campaign_id or "" for request in requests}
-    known_ids = [campaign_id for campaign_id in campaign_ids if may_be_id(campaign_id)]
+    campaign_ids = {request.campaign_id for request in requests if request.campaign_id is not None}
     async with tx.pipeline() as send:
         authorities = {scope: send(find_authority(tx, scope)) for scope in dict.fromkeys(each.scope for each in queued)}
         held_projects = send(projects.hold_many(tx, organization_id, list(project_ids)))
@@ -89,7 +88,7 @@ async def _hold_state(ctx: RequestContext, tx: Tx, organization_id: str, queued:
         # with one key, the second finds the receipt of the first.
         entitlement = send(code_entitlements.lock(tx, organization_id))
         receipts = send(issuance_receipts.find(tx, organization_id, list(key_digests))) if key_digests else None
-        held_campaigns = send(campaigns.hold_many(tx, organization_id, known_ids)) if known_ids else None
+        held_campaigns = send(campaigns.hold_many(tx, organization_id, list(campaign_ids))) if campaign_ids else None
         issued_count = send(code_usage.count_issued(tx, organization_id, month))
     now = ctx.clock.now()  # Read after the last wait: schedule, expiry, quota and month are judged now.
     count = issued_count.result()

@@ -33,6 +33,7 @@ from soundmark.core.problems import (
     QuotaExceeded,
 )
 from soundmark.kit.http.bodies import LARGE_BODY
+from soundmark.kit.text.ids import parse_id
 from soundmark.wire.private.problems import IntegrationNotFound, IntegrationRevoked
 from soundmark.wire.xr_code import CodeIssued
 
@@ -98,7 +99,7 @@ def _judge_refused(route: IssuanceRoute, *, is_recovery: bool = False) -> JudgeR
             return None
         ctx: RequestContext = request.app.state.context
         named = request.state.json.get("project_id")
-        project_id = named if isinstance(named, str) else None
+        project_id = parse_id(named) if isinstance(named, str) else None
         await service.find_issued(ctx, scope, project_id, None)
         attempt = _read_attempt(request, route)
         if attempt is None and is_recovery:

@@ -19,13 +19,11 @@ from soundmark.core.problems import (
     AudienceUnavailable,
     CodeIssueNotFound,
     IntentNotCanonical,
-    ProjectNotFound,
 )
+from soundmark.core.steps.tenancy import require_project, require_reach
 from soundmark.core.store.codes import campaigns, code_entitlements, code_usage, issuance_receipts
-from soundmark.core.store.tenancy import projects
 from soundmark.kit.http.problems import Problem
 from soundmark.kit.postgres.transaction import Tx
-from soundmark.kit.text.ids import may_be_id
 from soundmark.kit.text.months import month_of
 from soundmark.wire.private.problems import IntegrationNotFound
 
@@ -53,7 +51,7 @@ async def issue_codes(ctx: RequestContext, scope: TenantScope, request: IssueReq
         CampaignNotOpen; IntegrationNotFound, IntegrationRevoked, AudienceUnavailable; QuotaExceeded.
     Source: API v1, "Codes", "Idempotency rules" and "Issuance ordering".
     """
-    _require_reachable(scope, request.project_id)
+    require_reach(scope, request.project_id)
     try:
         intent = canonicalize_intent(request.intent)
     except IntentNotCanonical:
@@ -70,13 +68,13 @@ async def try_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRe
 
     Raises: ProjectNotFound.
     """
-    _require_reachable(scope, request.project_id)
+    require_reach(scope, request.project_id)
     integration = await _check_integration(ctx, scope, request, request_id)
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
-        await _require_project(tx, scope, request.project_id)
+        await require_project(tx, scope, request.project_id)
         quota = await _read_quota(tx, scope, ctx.clock.now())
         campaign_id = request.campaign_id or ""
-        campaign = await campaigns.find(tx, scope, campaign_id) if may_be_id(campaign_id) else None
+        campaign = await campaigns.find(tx, scope, campaign_id)
     try:
         canonicalize_intent(request.intent)
         require_issuable(request, campaign, integration, quota)
@@ -92,7 +90,7 @@ async def try_unreadable_intent(ctx: RequestContext, scope: TenantScope, project
     """
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
         if project_id is not None:
-            await _require_project(tx, scope, project_id)
+            await require_project(tx, scope, project_id)
         return DryRun(IntentNotCanonical.code, await _read_quota(tx, scope, ctx.clock.now()))
 
 
@@ -121,22 +119,11 @@ async def find_issued(
     """
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
         if project_id is not None:
-            await _require_project(tx, scope, project_id)
+            await require_project(tx, scope, project_id)
         if attempt is None:
             return None
         receipts = await issuance_receipts.find(tx, scope.organization_id, [attempt.key_digest])
         return find_result(receipts, attempt, ctx.clock.now())
-
-
-def _require_reachable(scope: TenantScope, project_id: str) -> None:
-    if not may_be_id(project_id) or not scope.reaches(project_id):
-        raise ProjectNotFound
-
-
-async def _require_project(tx: Tx, scope: TenantScope, project_id: str) -> None:
-    _require_reachable(scope, project_id)
-    if await projects.find(tx, scope, project_id) is None:
-        raise ProjectNotFound
 
 
 async def _check_integration_once(

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Path, Query
 
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
 from soundmark.core.features.tenancy.api_keys import service
 from soundmark.core.features.tenancy.api_keys.wire import (
     ApiKeyPage,
@@ -22,7 +22,7 @@ from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 operations = Operations("API keys")
 
 ApiKeyIdPath = Annotated[
-    str, Path(max_length=160, description="The key's id.", examples=["key_cGxheW91dC1zZXJ2ZXItZX"])
+    ResourceId, Path(max_length=160, description="The key's id.", examples=["key_cGxheW91dC1zZXJ2ZXItZX"])
 ]
 
 
@@ -45,7 +45,7 @@ async def list_api_keys(
     ctx: Ctx,
     scope: Tenant,
     project_id: Annotated[
-        str | None, Query(max_length=160, description="Only keys of this project; without it, all.")
+        ResourceId | None, Query(max_length=160, description="Only keys of this project; without it, all.")
     ] = None,
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,

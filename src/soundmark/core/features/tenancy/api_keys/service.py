@@ -9,13 +9,13 @@ from soundmark.core.access.server_keys import digest_of_secret
 from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.api_key import ApiKey
 from soundmark.core.domain.tenancy.scope import KeyScope, TenantScope
-from soundmark.core.problems import ApiKeyNotActive, ApiKeyNotFound, ProjectNotFound
+from soundmark.core.problems import ApiKeyNotActive, ApiKeyNotFound
 from soundmark.core.steps import audit
-from soundmark.core.steps.authority import hold_authority
-from soundmark.core.store.tenancy import api_keys, projects
+from soundmark.core.steps.tenancy import hold_authority, hold_project, require_project
+from soundmark.core.store.tenancy import api_keys
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.transaction import Tx
-from soundmark.kit.text.ids import may_be_id, mint, mint_secret
+from soundmark.kit.text.ids import mint, mint_secret
 from soundmark.kit.text.paging import Page, Position, cut_page
 
 
@@ -27,13 +27,9 @@ async def create_api_key(
     Raises: ProjectNotFound.
     Source: API v1, "Server API keys".
     """
-    if not may_be_id(project_id):
-        raise ProjectNotFound
     key_id, secret = mint(ctx.entropy, "key_"), Secret(mint_secret(ctx.entropy, KEY_PREFIX))
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await hold_authority(tx, scope)
-        if not await projects.hold(tx, scope, project_id):
-            raise ProjectNotFound
+        await hold_project(tx, scope, project_id)
         now = ctx.clock.now()
         key = ApiKey(
             id=key_id,
@@ -67,11 +63,9 @@ async def list_api_keys(
 
     Raises: ProjectNotFound for a filter that names no project of the organisation.
     """
-    if project_id is not None and not may_be_id(project_id):
-        raise ProjectNotFound
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        if project_id is not None and await projects.find(tx, scope, project_id) is None:
-            raise ProjectNotFound
+        if project_id is not None:
+            await require_project(tx, scope, project_id)
         rows = await api_keys.list_newest_first(tx, scope, project_id=project_id, before=before, limit=limit + 1)
     return cut_page(rows, limit, lambda row: Position(row.created_at, row.id)), ctx.clock.now()
 
@@ -131,7 +125,7 @@ async def rotate_secret(ctx: Context, scope: TenantScope, api_key_id: str) -> tu
 
 
 async def _lock(tx: Tx, scope: TenantScope, api_key_id: str) -> ApiKey:
-    key = await api_keys.lock(tx, scope, api_key_id) if may_be_id(api_key_id) else None
+    key = await api_keys.lock(tx, scope, api_key_id)
     if key is None:
         raise ApiKeyNotFound
     return key

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, ConfigDict, FailFast, Field
 
 from soundmark.core.domain.tenancy.api_key import ApiKey, KeyState
 from soundmark.core.domain.tenancy.scope import KeyScope
+from soundmark.core.edge.parameters import ResourceId
 from soundmark.kit.crypto.secret import Secret
 from soundmark.wire.shape import Timestamp, Wire
 
@@ -46,7 +47,7 @@ class CreateApiKey(Wire):
     )
 
     organization_id: str
-    project_id: Annotated[str, Field(max_length=160)]
+    project_id: Annotated[ResourceId, Field(max_length=160)]
     scopes: Scopes
     expires_in_days: Annotated[int, Field(ge=1, le=LIFETIME_DAYS_MAX)] = LIFETIME_DAYS_DEFAULT
 

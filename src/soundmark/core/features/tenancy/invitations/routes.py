@@ -8,7 +8,7 @@ from fastapi import Path
 
 from soundmark.core.domain.tenancy.mailbox import read_mailbox
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import CallingUser, Ctx, CursorText, Limit, Tenant
+from soundmark.core.edge.parameters import CallingUser, Ctx, CursorText, Limit, ResourceId, Tenant
 from soundmark.core.features.tenancy.invitations import service
 from soundmark.core.features.tenancy.invitations.wire import (
     AcceptInvitation,
@@ -33,7 +33,7 @@ from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 operations = Operations("Invitations")
 
 InvitationIdPath = Annotated[
-    str, Path(max_length=160, description="The invitation's id.", examples=["inv_YWRhLWxvdmVsYWNlLWV4YW"])
+    ResourceId, Path(max_length=160, description="The invitation's id.", examples=["inv_YWRhLWxvdmVsYWNlLWV4YW"])
 ]
 
 

@@ -20,13 +20,13 @@ from soundmark.core.problems import (
 )
 from soundmark.core.providers.smtp_settings import has_smtp_server
 from soundmark.core.steps import audit
-from soundmark.core.steps.authority import hold_authority
 from soundmark.core.steps.mail_quota import take_mail
+from soundmark.core.steps.tenancy import hold_authority
 from soundmark.core.store.tenancy import invitations, members, organizations
 from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.transaction import Tx
-from soundmark.kit.text.ids import may_be_id, mint, mint_secret
+from soundmark.kit.text.ids import mint, mint_secret
 from soundmark.kit.text.paging import Page, Position, cut_page
 
 DELIVER: Final = "deliver_invitation"  # The job that brings an invitation: `jobs`.
@@ -116,8 +116,6 @@ async def revoke_invitation(ctx: Context, scope: TenantScope, invitation_id: str
     Raises: InvitationNotFound; InvitationNotPending.
     Source: API v1, "Members, invitations, audit".
     """
-    if not may_be_id(invitation_id):
-        raise InvitationNotFound
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await hold_authority(tx, scope)
         found = await invitations.lock(tx, organization_id=scope.organization_id, invitation_id=invitation_id)

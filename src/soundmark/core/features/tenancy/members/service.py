@@ -8,8 +8,8 @@ from soundmark.core.domain.tenancy.member import OWNERS_BUSINESS, Member
 from soundmark.core.domain.tenancy.scope import Role, TenantScope
 from soundmark.core.problems import Forbidden, LastOwner, MemberNotFound
 from soundmark.core.steps import audit
-from soundmark.core.steps.authority import hold_authority
 from soundmark.core.steps.ownership import require_room
+from soundmark.core.steps.tenancy import hold_authority
 from soundmark.core.store.tenancy import members
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Page, Position, cut_page

@@ -6,8 +6,8 @@ from soundmark.core.domain.codes.quota import STARTER_PLAN_ID
 from soundmark.core.domain.tenancy.organization import Organization
 from soundmark.core.domain.tenancy.scope import Actor, TenantScope, User
 from soundmark.core.steps import audit
-from soundmark.core.steps.authority import hold_authority
 from soundmark.core.steps.ownership import require_room
+from soundmark.core.steps.tenancy import hold_authority
 from soundmark.core.store.codes import code_entitlements
 from soundmark.core.store.tenancy import members, organizations
 from soundmark.kit.text.ids import mint

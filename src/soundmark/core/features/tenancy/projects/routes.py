@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Path
 
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
 from soundmark.core.features.tenancy.projects import service
 from soundmark.core.features.tenancy.projects.wire import (
     CreateProject,
@@ -21,7 +21,7 @@ from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 operations = Operations("Projects")
 
 ProjectIdPath = Annotated[
-    str, Path(max_length=160, description="The project's id.", examples=["prj_bW9ybmluZy1zaG93LWV4YW"])
+    ResourceId, Path(max_length=160, description="The project's id.", examples=["prj_bW9ybmluZy1zaG93LWV4YW"])
 ]
 
 

@@ -5,9 +5,9 @@ from soundmark.core.domain.tenancy.organization import Project
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import ProjectNotFound
 from soundmark.core.steps import audit
-from soundmark.core.steps.authority import hold_authority
+from soundmark.core.steps.tenancy import hold_authority
 from soundmark.core.store.tenancy import projects
-from soundmark.kit.text.ids import may_be_id, mint
+from soundmark.kit.text.ids import mint
 from soundmark.kit.text.paging import Page, Position, cut_page
 
 
@@ -34,8 +34,6 @@ async def rename_project(ctx: Context, scope: TenantScope, project_id: str, *, n
     Raises: ProjectNotFound; ProjectNameConflict.
     Source: API v1, "Organisations and projects".
     """
-    if not may_be_id(project_id):
-        raise ProjectNotFound
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await hold_authority(tx, scope)
         await projects.lock_names(tx, scope)

@@ -1,0 +1,98 @@
+"""The gate of a tenant: the caller's authority, the project and its closure, judged in the transaction that acts."""
+
+from typing import TypeAlias
+
+from soundmark.core.domain.tenancy.organization import Project
+from soundmark.core.domain.tenancy.scope import Role, ServerKey, TenantScope
+from soundmark.core.problems import Forbidden, OrganizationNotFound, ProjectNotFound, ResourceDeletionInProgress
+from soundmark.core.store.tenancy import api_keys, members, organizations, projects
+from soundmark.kit.http.problems import Unauthenticated
+from soundmark.kit.postgres.transaction import Tx
+
+Authority: TypeAlias = Role | bool | None  # A person's role, None for a stranger; whether a key still holds.
+
+
+async def hold_authority(tx: Tx, scope: TenantScope) -> Role | None:
+    """Keep the authority that made `scope` from being withdrawn until the transaction ends.
+
+    Since the caller was authorised, a person may have been demoted or removed, a key revoked or its secret replaced.
+    The first step of every command that changes something. Return a person's present role; None for a key. Lock order:
+    docs/locks.md.
+
+    Raises: OrganizationNotFound, Forbidden for a person; Unauthenticated for a key.
+    """
+    return require_authority(scope, await find_authority(tx, scope))
+
+
+async def find_authority(tx: Tx, scope: TenantScope) -> Authority:
+    """Return the authority of `scope` as it is now, held until the transaction ends, for `require_authority`."""
+    if isinstance(scope.caller, ServerKey):
+        return await api_keys.hold(tx, scope.caller)
+    return await members.hold_role(tx, scope, scope.caller.subject_id)
+
+
+def require_authority(scope: TenantScope, authority: Authority) -> Role | None:
+    """Return a person's role, None for a key, if the authority still allows what `scope` was made for.
+
+    Raises: as `hold_authority`.
+    """
+    if isinstance(scope.caller, ServerKey):
+        if authority is not True:
+            raise Unauthenticated
+        return None
+    if authority is None:
+        raise OrganizationNotFound
+    assert not isinstance(authority, bool), "people have roles"
+    if authority not in scope.allowed_roles:
+        raise Forbidden
+    return authority
+
+
+async def require_project(tx: Tx, scope: TenantScope, project_id: str) -> Project:
+    """Return a project that the caller may act in.
+
+    Raises: ProjectNotFound, also for a project that the caller's API key does not belong to.
+    """
+    require_reach(scope, project_id)
+    project = await projects.find(tx, scope, project_id)
+    if project is None:
+        raise ProjectNotFound
+    return project
+
+
+def require_reach(scope: TenantScope, project_id: str) -> None:
+    """Make sure that the caller's API key, if it is one, belongs to this project, before the project is looked up.
+
+    Raises: ProjectNotFound.
+    """
+    if not scope.reaches(project_id):
+        raise ProjectNotFound
+
+
+async def hold_project(tx: Tx, scope: TenantScope, project_id: str) -> None:
+    """Keep the caller's authority from being withdrawn and the project from being deleted until the transaction ends.
+
+    Lock order: docs/locks.md.
+
+    Raises: as `hold_authority`; ProjectNotFound.
+    """
+    require_reach(scope, project_id)
+    await hold_authority(tx, scope)
+    if not await projects.hold(tx, scope, project_id):
+        raise ProjectNotFound
+
+
+async def hold_open_project(tx: Tx, scope: TenantScope, project_id: str) -> None:
+    """Do the same as `hold_project`, and keep the organisation and the project open until the transaction ends.
+
+    Raises: as `hold_project`; ResourceDeletionInProgress.
+    """
+    require_reach(scope, project_id)
+    await hold_authority(tx, scope)
+    if not await organizations.hold_open(tx, scope.organization_id):
+        raise ResourceDeletionInProgress("This organisation is being deleted.")
+    is_open = await projects.hold_open(tx, scope, project_id)
+    if is_open is None:
+        raise ProjectNotFound
+    if not is_open:
+        raise ResourceDeletionInProgress("This project is being deleted.")
