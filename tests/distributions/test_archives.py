@@ -42,8 +42,8 @@ def test_the_wheel_of_the_server_holds_what_is_no_python() -> None:
     needed = {
         "soundmark/core/schema.sql",
         "soundmark/audience/schema.sql",
-        "soundmark/kit/jobs_schema_3_10_0.sql",
-        "soundmark/core/docs/templates/page.html",
+        "soundmark/kit/postgres/jobs_schema_3_10_0.sql",
+        "soundmark/core/published/reference/templates/page.html",
     }
     assert needed <= sources("soundmark")
 

@@ -167,7 +167,7 @@ def test_the_contract_is_the_published_one(deployment: Environment) -> None:
 def test_what_migrations_need_came_along(deployment: Environment) -> None:
     script = (
         "from importlib.resources import files\n"
-        "for name in ('core/schema.sql', 'audience/schema.sql', 'kit/jobs_schema_3_10_0.sql'):\n"
+        "for name in ('core/schema.sql', 'audience/schema.sql', 'kit/postgres/jobs_schema_3_10_0.sql'):\n"
         "    print(files('soundmark').joinpath(name).read_text().count('CREATE TABLE') > 0)"
     )
     assert deployment.run("python", "-c", script).stdout == "True\n" * 3

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from support.up_process import passable_folder
 
-from soundmark.embedded import cluster_location as placement
-from soundmark.embedded import installation
+from soundmark.embedded import cluster_location, installation
 from soundmark.embedded.postgres import Cluster
 from soundmark.embedded.throwaway import throwaway_cluster
 from soundmark.kit.crypto.entropy import SystemEntropy
@@ -79,7 +78,7 @@ def test_no_folder_that_was_there_before_is_opened(tmp_path: Path) -> None:
     directory = tmp_path / "mine"
     directory.mkdir(mode=0o700)
     data_dir.make_data_dir(directory)
-    home = placement.find_home(directory)
+    home = cluster_location.find_home(directory)
     assert home.elsewhere
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
 
@@ -90,14 +89,14 @@ def test_a_cluster_is_used_as_the_user_that_owns_it() -> None:
     with passable_folder() as folder:
         (folder / "postgresql").mkdir(mode=0o700)
         os.chown(folder / "postgresql", 12345, 23456)
-        found = placement.find_home(folder).user
+        found = cluster_location.find_home(folder).user
     assert found is not None
     assert (found.uid, found.gid) == (12345, 23456)
 
 
 def test_a_data_dir_is_held_by_one_process_at_a_time(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from soundmark.embedded import data_dir\n"
+        "import sys; from pathlib import Path; from soundmark.supervision import data_dir\n"
         "with data_dir.take_turn(Path(sys.argv[1])): pass"
     )
     with data_dir.take_turn(tmp_path):

@@ -14,7 +14,7 @@ from soundmark.kit.log import TextRenderer
 _PREAMBLE = """
 import logging, structlog
 from soundmark.kit import log
-from soundmark.kit.secret import Secret
+from soundmark.kit.crypto.secret import Secret
 log.configure(level={level!r}, log_format={log_format!r}, component="core")
 logger = structlog.get_logger()
 """

@@ -1,12 +1,13 @@
-"""One valid call per operation, for every test of a rule that all operations share."""
+"""One row per operation: a valid call of it, and what the tests of shared rules expect of it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 import httpx2
 
+from soundmark.core.domain.tenancy.audit import AuditAction
 from support.core_client import Answer, Api
 from support.event_delivery import make_event, sign_body
 from support.operations import Operation, list_operations
@@ -229,58 +230,92 @@ async def _issue(world: World, path: str, body: dict[str, Any]) -> Call:
     return Call(json=body, headers=headers)
 
 
-CALLS: Final[Mapping[str, Prepare]] = {
-    "accept_invitation": invite_caller,
-    "archive_campaign": make_campaign,
-    "bundle_codes": select_code_of_project,
-    "change_integration_retention": change_retention,
-    "change_member": change_member,
-    "create_api_key": fill_key,
-    "create_campaign": fill_campaign,
-    "create_integration": fill_integration,
-    "create_invitation": fill_invitation,
-    "create_organization": plain(json={"name": "Radio Westwind"}),
-    "create_project": fill_project,
-    "deliver_event": sign_event,
-    "get_caller": plain(),
-    "get_code": make_code,
-    "get_platform_settings": plain(),
-    "get_usage": name_organization,
-    "issue_code": fill_code,
-    "issue_codes": fill_codes,
-    "list_api_keys": name_organization,
-    "list_audit_entries": name_organization,
-    "list_campaigns": name_project,
-    "list_codes": name_organization,
-    "list_integrations": name_project,
-    "list_invitations": name_organization,
-    "list_key_history": plain(),
-    "list_keys": plain(),
-    "list_members": name_organization,
-    "list_organizations": plain(),
-    "list_projects": name_organization,
+ADMINS: Final = frozenset({"owner", "admin"})
+READERS: Final = ADMINS | {"member"}
+EVERYBODY: Final = READERS | {"billing"}
+
+
+class Row(NamedTuple):
+    """What every test of a shared rule needs to know about one operation.
+
+    `roles` are those of the contract's role table (section 2), written down a second time on purpose; None for an
+    operation in no organisation. `foreign` is the problem code if what the call names belongs to another organisation
+    of the same owner, None if it names nothing but an organisation. `audited` is the action of the one audit entry
+    that the operation writes.
+    """
+
+    prepare: Prepare
+    roles: frozenset[str] | None = None
+    foreign: str | None = None
+    audited: AuditAction | None = None
+
+
+ROWS: Final[Mapping[str, Row]] = {
+    "accept_invitation": Row(invite_caller, audited="invitation.accepted"),
+    "archive_campaign": Row(make_campaign, roles=ADMINS, foreign="campaign_not_found", audited="campaign.archived"),
+    "bundle_codes": Row(select_code_of_project, roles=READERS, foreign="code_not_found"),
+    "change_integration_retention": Row(
+        change_retention, roles=ADMINS, foreign="integration_not_found", audited="audience.integration_retention_update"
+    ),
+    "change_member": Row(change_member, roles=ADMINS, foreign="member_not_found", audited="member.role_changed"),
+    "create_api_key": Row(fill_key, roles=ADMINS, foreign="project_not_found", audited="api_key.created"),
+    "create_campaign": Row(fill_campaign, roles=ADMINS, foreign="project_not_found", audited="campaign.created"),
+    "create_integration": Row(
+        fill_integration, roles=ADMINS, foreign="project_not_found", audited="audience.integration_provisioning"
+    ),
+    "create_invitation": Row(fill_invitation, roles=ADMINS, audited="invitation.created"),
+    "create_organization": Row(plain(json={"name": "Radio Westwind"}), audited="organization.created"),
+    "create_project": Row(fill_project, roles=ADMINS, audited="project.created"),
+    "deliver_event": Row(sign_event),
+    "get_caller": Row(plain()),
+    "get_code": Row(make_code, roles=READERS, foreign="code_not_found"),
+    "get_platform_settings": Row(plain()),
+    "get_usage": Row(name_organization, roles=EVERYBODY),
+    "issue_code": Row(fill_code, roles=ADMINS, foreign="project_not_found", audited="code.issued"),
+    "issue_codes": Row(fill_codes, roles=ADMINS, foreign="project_not_found", audited="code.batch_issued"),
+    "list_api_keys": Row(name_organization, roles=ADMINS),
+    "list_audit_entries": Row(name_organization, roles=ADMINS),
+    "list_campaigns": Row(name_project, roles=EVERYBODY, foreign="project_not_found"),
+    "list_codes": Row(name_organization, roles=READERS),
+    "list_integrations": Row(name_project, roles=READERS, foreign="project_not_found"),
+    "list_invitations": Row(name_organization, roles=ADMINS),
+    "list_key_history": Row(plain()),
+    "list_keys": Row(plain()),
+    "list_members": Row(name_organization, roles=ADMINS),
+    "list_organizations": Row(plain()),
+    "list_projects": Row(name_organization, roles=EVERYBODY),
     # Null changes nothing: every test shares the Core under test.
-    "put_platform_configuration": plain(path={"name": "smtp_host"}, json={"value": None}),
-    "put_platform_secret": plain(path={"name": "smtp_password"}, json={"value": "a secret of the sweep"}),
-    "read_audience_report": make_integration,
-    "read_legacy_report": name_project,
-    "recover_code": issue_one_before,
-    "recover_codes": issue_two_before,
-    "remove_member": remove_member,
-    "rename_organization": rename_organization,
-    "rename_project": rename_project,
-    "render_code": make_code,
-    "replace_integration_core_key": make_integration,
-    "resolve": make_token,
-    "revoke_api_key": make_key,
-    "revoke_code": make_code,
-    "revoke_codes": select_code,
-    "revoke_integration": make_integration,
-    "revoke_invitation": make_invitation,
-    "rotate_api_key_secret": make_key,
-    "rotate_integration_secret": make_integration,
-    "stop_campaign": make_campaign,
-    "summarise_campaign": make_campaign,
-    "update_campaign": change_campaign,
-    "verify_audit_log": name_organization,
+    "put_platform_configuration": Row(plain(path={"name": "smtp_host"}, json={"value": None})),
+    "put_platform_secret": Row(plain(path={"name": "smtp_password"}, json={"value": "a secret of the sweep"})),
+    "read_audience_report": Row(make_integration, roles=READERS, foreign="integration_not_found"),
+    "read_legacy_report": Row(name_project, roles=READERS, foreign="project_not_found"),
+    "recover_code": Row(issue_one_before, roles=ADMINS, foreign="code_issue_not_found"),
+    "recover_codes": Row(issue_two_before, roles=ADMINS, foreign="code_issue_not_found"),
+    # Everybody may leave: test_remove_member.py.
+    "remove_member": Row(remove_member, roles=EVERYBODY, foreign="member_not_found", audited="member.removed"),
+    "rename_organization": Row(rename_organization, roles=ADMINS, audited="organization.updated"),
+    "rename_project": Row(rename_project, roles=ADMINS, foreign="project_not_found", audited="project.updated"),
+    "render_code": Row(make_code, roles=READERS, foreign="code_not_found"),
+    "replace_integration_core_key": Row(
+        make_integration, roles=ADMINS, foreign="integration_not_found", audited="audience.integration_core_key_update"
+    ),
+    "resolve": Row(make_token),
+    "revoke_api_key": Row(make_key, roles=ADMINS, foreign="api_key_not_found", audited="api_key.revoked"),
+    "revoke_code": Row(make_code, roles=ADMINS, foreign="code_not_found", audited="code.revoked"),
+    "revoke_codes": Row(select_code, roles=ADMINS, foreign="code_not_found", audited="code.batch_revoked"),
+    "revoke_integration": Row(
+        make_integration, roles=ADMINS, foreign="integration_not_found", audited="audience.integration_revocation"
+    ),
+    "revoke_invitation": Row(
+        make_invitation, roles=ADMINS, foreign="invitation_not_found", audited="invitation.revoked"
+    ),
+    "rotate_api_key_secret": Row(make_key, roles=ADMINS, foreign="api_key_not_found", audited="api_key.secret_rotated"),
+    "rotate_integration_secret": Row(
+        make_integration, roles=ADMINS, foreign="integration_not_found", audited="audience.integration_secret_rotation"
+    ),
+    "stop_campaign": Row(make_campaign, roles=ADMINS, foreign="campaign_not_found", audited="campaign.stopped"),
+    "summarise_campaign": Row(make_campaign, roles=READERS, foreign="campaign_not_found"),
+    "update_campaign": Row(change_campaign, roles=ADMINS, foreign="campaign_not_found", audited="campaign.updated"),
+    "verify_audit_log": Row(name_organization, roles=ADMINS),
 }
+CALLS: Final[Mapping[str, Prepare]] = {name: row.prepare for name, row in ROWS.items()}

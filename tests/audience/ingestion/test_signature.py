@@ -9,7 +9,7 @@ from support.core_client import Answer
 from support.event_publisher import Publisher, make_publisher, new_id
 from support.rival import Rival
 
-from soundmark.audience.hot import pending_event as delivery
+from soundmark.audience.hot import pending_event
 from soundmark.kit.crypto.secret import Secret
 
 
@@ -161,8 +161,8 @@ async def test_without_its_signature_nothing_else_of_an_event_is_looked_at(
             event.pop("integration_id", None)
     read: list[object] = []
     proved: list[object] = []
-    monkeypatch.setattr(delivery, "read_event", read.append)
-    monkeypatch.setattr(delivery, "refusal_of_proof", lambda *given: proved.append(given))
+    monkeypatch.setattr(pending_event, "read_event", read.append)
+    monkeypatch.setattr(pending_event, "refusal_of_proof", lambda *given: proved.append(given))
 
     await unauthenticated(source, event, **{"X-Svc-Signature": "sha256=" + "0" * 64})
 

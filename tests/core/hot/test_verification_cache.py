@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from soundmark.core.hot import verification_cache as remembered
+from soundmark.core.hot import verification_cache
 from soundmark.core.hot.verification_cache import VerificationCache
 from soundmark.kit.crypto.entropy import SystemEntropy
 
@@ -59,6 +59,6 @@ def test_two_processes_remember_under_different_tags() -> None:
 
 
 def test_the_last_place_can_be_used(memory: VerificationCache) -> None:
-    last = (remembered._SETS - 1) * 2
+    last = (verification_cache._SETS - 1) * 2
     memory.add(last, 7)
     assert memory.holds(last, 7)

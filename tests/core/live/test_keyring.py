@@ -14,7 +14,7 @@ from support.running_apps import running_core
 
 from soundmark.core.context import Context
 from soundmark.core.features.codes.signing_keys import service
-from soundmark.core.live import keyring as custody_module
+from soundmark.core.live import keyring as keyring_module
 from soundmark.core.live.keyring import LiveKeyring
 from soundmark.core.operator import open_context
 from soundmark.kit.crypto.entropy import SystemEntropy
@@ -75,7 +75,7 @@ def db(ctx: Context) -> Database:
 
 @pytest.fixture
 def live_keyring(db: Database, monkeypatch: pytest.MonkeyPatch) -> Watched:
-    monkeypatch.setattr(custody_module, "REFRESH_S", 0.001)
+    monkeypatch.setattr(keyring_module, "REFRESH_S", 0.001)
     return Watched(db)
 
 
@@ -216,7 +216,7 @@ async def test_the_refreshing_is_over_when_the_app_has_stopped(
     spare_database_url: Secret, rival: Rival, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped in the middle of a reading, it leaves neither a task nor a connection behind."""
-    monkeypatch.setattr(custody_module, "REFRESH_S", 0.001)
+    monkeypatch.setattr(keyring_module, "REFRESH_S", 0.001)
     before = asyncio.all_tasks()  # The Core that all tests share may be among them.
     async with contextlib.AsyncExitStack() as held:
         async with running_core(core_settings(spare_database_url)):

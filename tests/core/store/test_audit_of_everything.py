@@ -1,10 +1,10 @@
 """Every change in an organisation is in its audit log, written in the transaction of the change itself."""
 
 import asyncio
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import pytest
-from support.calls import CALLS, OPERATIONS, World, send
+from support.calls import CALLS, OPERATIONS, ROWS, World, send
 from support.core_client import Answer
 from support.database_content import read_content
 from support.rival import Rival
@@ -20,40 +20,7 @@ READING = {"bundle_codes", "deliver_event", "recover_code", "recover_codes"}
 SECRET_PREFIXES = ("xak_", "xin_", "xop_", "xhm_", "eyJ")
 
 
-class Entry(NamedTuple):
-    """The audit entry that an operation writes, and the status of its response."""
-
-    action: AuditAction
-    status: int
-
-
-ENTRIES: dict[str, Entry] = {
-    "create_organization": Entry("organization.created", 201),
-    "rename_organization": Entry("organization.updated", 200),
-    "create_project": Entry("project.created", 201),
-    "rename_project": Entry("project.updated", 200),
-    "change_member": Entry("member.role_changed", 200),
-    "remove_member": Entry("member.removed", 204),
-    "create_invitation": Entry("invitation.created", 201),
-    "revoke_invitation": Entry("invitation.revoked", 200),
-    "accept_invitation": Entry("invitation.accepted", 200),
-    "create_api_key": Entry("api_key.created", 201),
-    "revoke_api_key": Entry("api_key.revoked", 200),
-    "rotate_api_key_secret": Entry("api_key.secret_rotated", 200),
-    "create_campaign": Entry("campaign.created", 201),
-    "update_campaign": Entry("campaign.updated", 200),
-    "archive_campaign": Entry("campaign.archived", 200),
-    "stop_campaign": Entry("campaign.stopped", 200),
-    "create_integration": Entry("audience.integration_provisioning", 201),
-    "revoke_integration": Entry("audience.integration_revocation", 200),
-    "rotate_integration_secret": Entry("audience.integration_secret_rotation", 200),
-    "change_integration_retention": Entry("audience.integration_retention_update", 200),
-    "replace_integration_core_key": Entry("audience.integration_core_key_update", 200),
-    "issue_code": Entry("code.issued", 201),
-    "issue_codes": Entry("code.batch_issued", 201),
-    "revoke_code": Entry("code.revoked", 200),
-    "revoke_codes": Entry("code.batch_revoked", 200),
-}
+AUDITED = {name: row.audited for name, row in ROWS.items() if row.audited is not None}
 
 
 def test_every_operation_that_changes_an_organisation_has_its_entry() -> None:
@@ -63,12 +30,12 @@ def test_every_operation_that_changes_an_organisation_has_its_entry() -> None:
         for operation in OPERATIONS.values()
         if operation.method not in SAFE_METHODS and not operation.access["platform"]
     }
-    assert changing - READING == set(ENTRIES)
+    assert changing - READING == set(AUDITED)
 
 
 def test_every_action_is_written_by_something() -> None:
     """An action that nothing writes would be a promise of the contract that is not kept."""
-    assert {entry.action for entry in ENTRIES.values()} | OF_COMMANDS == set(get_args(AuditAction))
+    assert set(AUDITED.values()) | OF_COMMANDS == set(get_args(AuditAction))
 
 
 async def list_entries(rival: Rival) -> dict[str, tuple[str, str, str, str]]:
@@ -87,22 +54,22 @@ def json_of(answer: Answer) -> Any:
     return answer.json if answer.body else None
 
 
-@pytest.mark.parametrize("operation_id", ENTRIES)
+@pytest.mark.parametrize("operation_id", AUDITED)
 async def test_an_operation_writes_exactly_one_entry(world: World, operation_id: str) -> None:
     call = await CALLS[operation_id](world)
     before = await list_entries(world.rival)
     answer = await send(world.tenant.api, OPERATIONS[operation_id], call)
-    assert answer.status == ENTRIES[operation_id].status, answer.body
+    assert answer.status in {200, 201, 204}, answer.body
     after = await list_entries(world.rival)
     (new,) = after.keys() - before.keys()
     action, actor_id, outcome, metadata = after[new]
-    assert (action, actor_id, outcome) == (ENTRIES[operation_id].action, "owner", "completed")
+    assert (action, actor_id, outcome) == (AUDITED[operation_id], "owner", "completed")
     assert {identity: after[identity] for identity in before} == before
     assert not any(prefix in metadata for prefix in SECRET_PREFIXES)
     assert not any(secret in str(after) for secret in secrets_in(call.json, json_of(answer)))
 
 
-@pytest.mark.parametrize("operation_id", ENTRIES)
+@pytest.mark.parametrize("operation_id", AUDITED)
 async def test_a_change_whose_entry_was_not_written_has_not_happened(world: World, operation_id: str) -> None:
     """The process dies, or loses its database, exactly when it writes the entry."""
     call = await CALLS[operation_id](world)
@@ -115,7 +82,7 @@ async def test_a_change_whose_entry_was_not_written_has_not_happened(world: Worl
     assert await read_content(world.rival, with_jobs=True) == before
 
 
-@pytest.mark.parametrize("operation_id", ENTRIES)
+@pytest.mark.parametrize("operation_id", AUDITED)
 async def test_an_operation_that_is_refused_writes_nothing(world: World, operation_id: str) -> None:
     call = await CALLS[operation_id](world)
     await world.rival.run("UPDATE members SET role = 'billing' WHERE subject_id = 'owner'")

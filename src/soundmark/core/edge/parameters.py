@@ -57,13 +57,12 @@ Tenant = Annotated[TenantScope, Depends(_scope)]
 CallingUser = Annotated[User, Depends(_caller)]
 AnyCaller = Annotated[Caller, Depends(_caller)]
 # An id as a caller sent it: a text that no id can be becomes one that is not found.
-ResourceId = Annotated[str, AfterValidator(parse_id)]
+UnboundedId = Annotated[str, AfterValidator(parse_id)]
+ResourceId = Annotated[str, Field(max_length=160), AfterValidator(parse_id)]
 OrganizationPath = Annotated[
     str, Path(max_length=160, description="The organisation's id.", examples=["org_b2xkLXJhZGlvLWV4YW1wbA"])
 ]
-XrIdPath = Annotated[
-    ResourceId, Path(max_length=160, description="The Code's id.", examples=["xr_bm9yZGxpY2h0LWV4YW1wbA"])
-]
+XrIdPath = Annotated[ResourceId, Path(description="The Code's id.", examples=["xr_bm9yZGxpY2h0LWV4YW1wbA"])]
 
 
 def _require_digits(text: Any) -> Any:

@@ -31,9 +31,9 @@ from soundmark.wire.private.problems import EntitlementRequired, IntegrationNotF
 
 operations = Operations("Audience")
 
-ProjectQuery = Annotated[ResourceId, Query(max_length=160, description="The project that the integration belongs to.")]
+ProjectQuery = Annotated[ResourceId, Query(description="The project that the integration belongs to.")]
 IntegrationIdPath = Annotated[
-    ResourceId, Path(max_length=160, description="The integration's id.", examples=["int_c3R1ZGlvLW1lYXN1cmVtZW50"])
+    ResourceId, Path(description="The integration's id.", examples=["int_c3R1ZGlvLW1lYXN1cmVtZW50"])
 ]
 
 
@@ -75,7 +75,7 @@ async def list_integrations(  # noqa: PLR0913, PLR0917 - one argument for each p
     ctx: Ctx,
     request_id: RequestId,
     scope: Tenant,
-    project_id: Annotated[ResourceId, Query(max_length=160, description="The project whose integrations are listed.")],
+    project_id: Annotated[ResourceId, Query(description="The project whose integrations are listed.")],
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> IntegrationPage:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from soundmark.core.domain.audience.integration import IntegrationSecret
-from soundmark.core.edge.parameters import ResourceId
+from soundmark.core.edge.parameters import UnboundedId
 from soundmark.wire.audience_limits import DEMO_EVENTS_MAX, DEMO_RETENTION_DAYS_MAX, RETENTION_DAYS_MAX
 from soundmark.wire.private.integrations import CoreKeyResponse, IntegrationResponse, RetentionResponse
 from soundmark.wire.shape import AudienceMode, IntegrationId, KeyId, Timestamp, Wire
@@ -37,7 +37,7 @@ class CreateIntegration(Wire):
     )
 
     organization_id: str
-    project_id: ResourceId
+    project_id: UnboundedId
     mode: Annotated[
         AudienceMode,
         Field(description=f"`demo` measures {DEMO_EVENTS_MAX} events a month; the others need an entitlement."),

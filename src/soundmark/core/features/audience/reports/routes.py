@@ -47,7 +47,7 @@ _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
     }
 }
 
-ProjectQuery = Annotated[ResourceId, Query(max_length=160, description="The project that was measured in.")]
+ProjectQuery = Annotated[ResourceId, Query(description="The project that was measured in.")]
 FromQuery = Annotated[
     Timestamp | None,
     Query(
@@ -58,10 +58,8 @@ FromQuery = Annotated[
 ToQuery = Annotated[
     Timestamp | None, Query(alias="to", description="What occurred before this moment, RFC 3339; else until now.")
 ]
-CampaignQuery = Annotated[
-    ResourceId | None, Query(max_length=160, description="Only the Codes of this campaign, archived or not.")
-]
-CodeQuery = Annotated[ResourceId | None, Query(max_length=160, description="Only this Code.")]
+CampaignQuery = Annotated[ResourceId | None, Query(description="Only the Codes of this campaign, archived or not.")]
+CodeQuery = Annotated[ResourceId | None, Query(description="Only this Code.")]
 
 
 async def _question(
@@ -104,7 +102,7 @@ async def read_audience_report(  # noqa: PLR0913, PLR0917 - one argument for eac
     request_id: RequestId,
     scope: Tenant,
     integration_id: Annotated[
-        ResourceId, Path(max_length=160, description="The integration's id.", examples=["int_c3R1ZGlvLW1lYXN1cmVtZW50"])
+        ResourceId, Path(description="The integration's id.", examples=["int_c3R1ZGlvLW1lYXN1cmVtZW50"])
     ],
     question: Annotated[ReportFilter, Depends(_question)],
 ) -> Response:

@@ -24,9 +24,7 @@ from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Campaigns")
 
-CampaignIdPath = Annotated[
-    ResourceId, Path(max_length=160, description="The campaign's id.", examples=["cmp_c3VtbWVyLWZlc3RpdmFsLX"])
-]
+CampaignIdPath = Annotated[ResourceId, Path(description="The campaign's id.", examples=["cmp_c3VtbWVyLWZlc3RpdmFsLX"])]
 
 
 @operations.add(
@@ -45,7 +43,7 @@ async def create_campaign(ctx: Ctx, scope: Tenant, body: CreateCampaign) -> Camp
 async def list_campaigns(
     ctx: Ctx,
     scope: Tenant,
-    project_id: Annotated[ResourceId, Query(max_length=160, description="The project whose campaigns are listed.")],
+    project_id: Annotated[ResourceId, Query(description="The project whose campaigns are listed.")],
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> CampaignPage:

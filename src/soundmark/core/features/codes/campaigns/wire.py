@@ -34,7 +34,7 @@ class CreateCampaign(Wire):
     )
 
     organization_id: str
-    project_id: Annotated[ResourceId, Field(max_length=160)]
+    project_id: ResourceId
     name: Name
     starts_at: StartsAt = None
     ends_at: EndsAt = None

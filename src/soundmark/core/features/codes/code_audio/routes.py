@@ -78,7 +78,7 @@ async def render_code(
 async def bundle_codes(
     ctx: Ctx,
     scope: Tenant,
-    project_id: Annotated[ResourceId, Query(max_length=160, description="The project of the Codes.")],
+    project_id: Annotated[ResourceId, Query(description="The project of the Codes.")],
     body: BundleCodes,
     request_id: RequestId,
 ) -> Response:

@@ -31,8 +31,8 @@ async def _wanted(  # noqa: PLR0913 - one for each filter
             "between two pages is where it was issued, in the state that it is in then."
         ),
     ] = None,
-    project_id: Annotated[ResourceId | None, Query(max_length=160, description="Only Codes of this project.")] = None,
-    campaign_id: Annotated[ResourceId | None, Query(max_length=160, description="Only Codes of this campaign.")] = None,
+    project_id: Annotated[ResourceId | None, Query(description="Only Codes of this project.")] = None,
+    campaign_id: Annotated[ResourceId | None, Query(description="Only Codes of this campaign.")] = None,
     issuer: Annotated[
         str | None,
         Query(min_length=1, max_length=160, pattern=NO_CONTROL_CHARS, description="Only Codes of exactly this issuer."),
@@ -82,9 +82,7 @@ async def get_code(
     ctx: Ctx,
     scope: Tenant,
     xr_id: XrIdPath,
-    project_id: Annotated[
-        ResourceId | None, Query(max_length=160, description="Answer only a Code of this project.")
-    ] = None,
+    project_id: Annotated[ResourceId | None, Query(description="Answer only a Code of this project.")] = None,
 ) -> CodeDetail:
     """Read one Code, in whatever state, with everything that was signed."""
     code = await service.get_code(ctx, scope, xr_id, project_id=project_id)

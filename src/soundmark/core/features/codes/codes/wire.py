@@ -2,7 +2,7 @@
 
 from pydantic import ConfigDict
 
-from soundmark.core.edge.parameters import ResourceId
+from soundmark.core.edge.parameters import UnboundedId
 from soundmark.wire.selection import Selection
 from soundmark.wire.shape import Wire
 from soundmark.wire.xr_code import CodeSummary
@@ -17,7 +17,7 @@ class RevokeCodes(Wire):
         }
     )
 
-    project_id: ResourceId
+    project_id: UnboundedId
     xr_ids: Selection
 
 

@@ -11,7 +11,7 @@ from soundmark.core.domain.codes.code import Code, frame_of
 from soundmark.core.domain.codes.issue_request import BATCH_MAX
 from soundmark.core.domain.codes.receipt import IssuanceRoute
 from soundmark.core.domain.codes.signed_facts import read_facts
-from soundmark.core.edge.parameters import ResourceId
+from soundmark.core.edge.parameters import UnboundedId
 from soundmark.kit.text import base64url
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.shape import NO_CONTROL_CHARS, Timestamp, Wire
@@ -62,8 +62,8 @@ class CreateCode(Wire):
     model_config = ConfigDict(json_schema_extra={"examples": [_CODE]})
 
     organization_id: str
-    project_id: ResourceId
-    campaign_id: ResourceId | None = None
+    project_id: UnboundedId
+    campaign_id: UnboundedId | None = None
     issuer: Issuer
     expires_at: Annotated[Timestamp, Field(description="When the Code ends; must lie in the future.")]
     intent: Intent

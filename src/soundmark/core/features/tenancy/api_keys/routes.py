@@ -21,9 +21,7 @@ from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("API keys")
 
-ApiKeyIdPath = Annotated[
-    ResourceId, Path(max_length=160, description="The key's id.", examples=["key_cGxheW91dC1zZXJ2ZXItZX"])
-]
+ApiKeyIdPath = Annotated[ResourceId, Path(description="The key's id.", examples=["key_cGxheW91dC1zZXJ2ZXItZX"])]
 
 
 @operations.add(
@@ -44,9 +42,7 @@ async def create_api_key(ctx: Ctx, scope: Tenant, body: CreateApiKey) -> ApiKeyW
 async def list_api_keys(
     ctx: Ctx,
     scope: Tenant,
-    project_id: Annotated[
-        ResourceId | None, Query(max_length=160, description="Only keys of this project; without it, all.")
-    ] = None,
+    project_id: Annotated[ResourceId | None, Query(description="Only keys of this project; without it, all.")] = None,
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> ApiKeyPage:

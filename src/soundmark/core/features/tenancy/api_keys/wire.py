@@ -47,7 +47,7 @@ class CreateApiKey(Wire):
     )
 
     organization_id: str
-    project_id: Annotated[ResourceId, Field(max_length=160)]
+    project_id: ResourceId
     scopes: Scopes
     expires_in_days: Annotated[int, Field(ge=1, le=LIFETIME_DAYS_MAX)] = LIFETIME_DAYS_DEFAULT
 

@@ -33,7 +33,7 @@ from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 operations = Operations("Invitations")
 
 InvitationIdPath = Annotated[
-    ResourceId, Path(max_length=160, description="The invitation's id.", examples=["inv_YWRhLWxvdmVsYWNlLWV4YW"])
+    ResourceId, Path(description="The invitation's id.", examples=["inv_YWRhLWxvdmVsYWNlLWV4YW"])
 ]
 
 

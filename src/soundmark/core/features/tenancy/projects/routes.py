@@ -20,9 +20,7 @@ from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Projects")
 
-ProjectIdPath = Annotated[
-    ResourceId, Path(max_length=160, description="The project's id.", examples=["prj_bW9ybmluZy1zaG93LWV4YW"])
-]
+ProjectIdPath = Annotated[ResourceId, Path(description="The project's id.", examples=["prj_bW9ybmluZy1zaG93LWV4YW"])]
 
 
 @operations.add(
