@@ -1,4 +1,4 @@
-"""Writing the audit log, in the transaction of what it tells of."""
+"""The audit log, written in the transaction of the change that an entry records."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,9 +24,9 @@ async def record(  # noqa: PLR0913 - one argument for each member of an entry
     project_id: str | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> AuditEntry:
-    """The log tells that the caller did `action`, from the commit on.
+    """Record that the caller did `action`.
 
-    `metadata` holds ids, counts, names and states; never a secret, a token or an intent.
+    `metadata` contains ids, counts, names and states; never a secret, a token or an intent.
     """
     entry = entry_of(scope, entropy, action=action, now=now, project_id=project_id, metadata=metadata)
     await record_all(tx, [entry])
@@ -44,7 +44,7 @@ async def record_as(  # noqa: PLR0913 - one argument for each member of an entry
     project_id: str | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> AuditEntry:
-    """`record`, for what is done in an organisation by somebody who has no scope in it (yet)."""
+    """Do the same as `record` for an actor who has no scope in the organisation, or not yet."""
     entry = _entry(organization_id, actor, entropy, action, now, project_id, metadata)
     await record_all(tx, [entry])
     return entry
@@ -59,12 +59,12 @@ def entry_of(  # noqa: PLR0913 - one argument for each member of an entry
     project_id: str | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> AuditEntry:
-    """What `record` would write, for `record_all`."""
+    """Return the entry that `record` would write, for `record_all`."""
     return _entry(scope.organization_id, scope.actor, entropy, action, now, project_id, metadata)
 
 
 async def record_all(tx: Tx, entries: Sequence[AuditEntry]) -> None:
-    """The log tells all of it, from the commit on: what was done in one organisation at one moment."""
+    """Record several changes of one organisation, made at one moment."""
     await audit.insert(tx, entries, stage="final")
 
 
@@ -80,7 +80,7 @@ async def request(  # noqa: PLR0913 - one argument for each member of an entry
 ) -> AuditIntent:
     """Record that the caller requests `action`; `store.audit.update_outcome` records the outcome later.
 
-    For what happens outside this transaction, in another component: its id is that of the operation there.
+    For a change outside this transaction, in another component, which knows the operation by the entry's id.
     Source: API v1, "Lifecycle audit intents".
     """
     entry = replace(

@@ -1,4 +1,4 @@
-"""Checking a stored Code against what was signed."""
+"""The check of a stored Code against its signed payload."""
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.codes.code import Code

@@ -25,7 +25,7 @@ async def entitle_to_issue(  # noqa: PLR0913 - which organisation, what, by whom
     ends_at: datetime | None,
     actor: Actor,
 ) -> None:
-    """Set the floor of the Codes quota of an organisation that is held open; it holds from the commit on."""
+    """Set the least Codes quota of an organisation, which the caller holds open."""
     await code_entitlements.update_floor(tx, organization_id, monthly_quota=monthly_code_quota, ends_at=ends_at)
     await audit.record_as(
         tx,
@@ -33,7 +33,7 @@ async def entitle_to_issue(  # noqa: PLR0913 - which organisation, what, by whom
         actor,
         ctx.entropy,
         action="billing.entitlement_changed",
-        now=ctx.clock.now(),  # Read after the wait for whoever issues.
+        now=ctx.clock.now(),  # Read after the wait for issuances.
         metadata={
             "product": "codes",
             "monthly_code_quota": monthly_code_quota,
@@ -52,7 +52,7 @@ async def entitle_to_measure(  # noqa: PLR0913 - which organisation, what, by wh
     ends_at: datetime | None,
     actor: Actor,
 ) -> Entitlement:
-    """The organisation, which is held open, may measure this much in the mode; Audience is told after the commit."""
+    """Entitle an organisation, which the caller holds open, to measure in a mode; a job tells Audience."""
     now = ctx.clock.now()
     entitlement = await audience_entitlements.insert_or_update(
         tx, organization_id, mode, monthly_event_quota=monthly_event_quota, ends_at=ends_at, now=now

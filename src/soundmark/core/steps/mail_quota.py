@@ -1,4 +1,4 @@
-"""The limit on mails in our name, counted for all processes together."""
+"""The limit on mails in our name, counted across all processes."""
 
 import hmac
 from datetime import datetime
@@ -11,10 +11,10 @@ from soundmark.kit.postgres.transaction import Tx
 
 
 async def take_mail(tx: Tx, sealer: Sealer, *, organization_id: str, mailbox: Mailbox, now: datetime) -> bool:
-    """Count one mail of the organisation to the address; False, and nothing is counted, where that is one too many.
+    """Count one mail of the organisation to the address; return False, and count nothing, if a limit is reached.
 
-    Both counts are locked until the transaction ends, so of many at once no more are counted than may be. Whatever
-    becomes of the mail, it stays counted.
+    Both counts are locked until the transaction ends, so concurrent mails cannot exceed a limit. A mail stays counted
+    whether it arrives or not.
 
     Source: contract, section 2, Mail in our name.
     """

@@ -7,7 +7,7 @@ from soundmark.kit.postgres.transaction import Tx
 
 
 async def require_room(ctx: RequestContext, tx: Tx, subject_id: str) -> None:
-    """Let the person own one organisation more, and nobody else give them one until the transaction ends.
+    """Make sure that the person may own one more organisation, and keep it so until the transaction ends.
 
     The transaction must have been begun for that `subject`.
 

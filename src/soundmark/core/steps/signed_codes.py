@@ -1,4 +1,4 @@
-"""Codes together with the payload and signature of each, which another table keeps under the token."""
+"""Codes with their signed payloads, which another table stores under the token."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from soundmark.kit.postgres.transaction import Tx
 
 
 async def read_signed_codes(tx: Tx, found: Sequence[ListedCode]) -> list[Code]:
-    """Return the Codes in their order; report and leave out one whose token is not stored.
+    """Return the Codes in their order; report and leave out any whose token is not stored.
 
     A second statement, not a join: `codes` is kept by organisation and `broadcasts` by token, and what was signed
     never changes.

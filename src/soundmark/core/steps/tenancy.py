@@ -1,4 +1,4 @@
-"""The gate of a tenant: the caller's authority, the project and its closure, judged in the transaction that acts."""
+"""The tenancy gate: the caller's authority, the project and its closure, judged in the transaction that acts."""
 
 from typing import TypeAlias
 

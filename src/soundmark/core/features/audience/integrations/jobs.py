@@ -8,10 +8,10 @@ from procrastinate import App
 
 from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.audit import AuditIntent, FinalOutcome, IntentAction
+from soundmark.core.features.audience.integrations.core_keys import request_push
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.steps.entitlement import PROJECT_ENTITLEMENT
 from soundmark.core.store.audience import entitlements as audience_entitlements
-from soundmark.core.store.codes import signing_keys
 from soundmark.core.store.tenancy import audit as entries
 from soundmark.kit.postgres.database import EVERY_TENANT
 from soundmark.kit.postgres.jobs import UNTIL_DONE
@@ -82,19 +82,11 @@ async def _settle(ctx: Context, intent: AuditIntent) -> bool:
         return False
     outcome: FinalOutcome = "completed" if is_applied else "failed"
     if is_applied and intent.action in _GIVING_A_KEY:
-        await _have_keys_told_again(ctx)
+        await request_push(ctx)
     async with ctx.db.transaction(tenant=intent.organization_id) as tx:
         is_settled = await entries.update_outcome(tx, intent, outcome=outcome, now=now)
     _log.info("audit_intent_settled", entry_id=intent.id, action=intent.action, outcome=outcome)
     return is_settled
-
-
-async def _have_keys_told_again(ctx: Context) -> None:
-    """The integration trusts the key that signs also where a rotation passed it by while it was given another."""
-    async with ctx.db.transaction() as tx:
-        for record in await signing_keys.lock_all(tx):
-            if record.status == "active":
-                await signing_keys.update_pushed(tx, record.key_id, pushed_at=None)
 
 
 async def project_entitlement(ctx: Context, *, organization_id: str, mode: EntitledMode) -> None:

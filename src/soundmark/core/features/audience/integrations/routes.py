@@ -62,8 +62,8 @@ async def create_integration(
     body: CreateIntegration,
 ) -> IntegrationWithSecret:
     """Create an integration. Its HMAC secret is in this answer and in no other."""
-    wanted = service.NewIntegration(body.project_id, body.mode, body.retention_days)
-    return with_secret_view(await service.create_integration(ctx, scope, wanted, request_id=request_id))
+    new = service.NewIntegration(body.project_id, body.mode, body.retention_days)
+    return with_secret_view(await service.create_integration(ctx, scope, new, request_id=request_id))
 
 
 @operations.add(

@@ -2,13 +2,13 @@
 
 Audience has a database of its own, so what changes an integration has three phases:
 
-1. The audit log tells, as `requested`, what is asked for. The transaction holds the organisation and the project open:
-   whoever closes one of them waits for it, or is seen.
-2. Audience is asked, with the entry's id as that of the operation, outside any transaction.
-3. The entry is finalised. Where that fails, or the process dies before it, a job asks Audience what became of it
-   (`jobs`); what was answered is never kept back for it, since a secret is answered once.
+1. Write an audit entry with the outcome `requested`. The transaction holds the organisation and the project open, so a
+   closure waits for it or is seen by it.
+2. Call Audience, outside any transaction, with the entry's id as the operation's id.
+3. Finalise the entry. If that fails, or the process dies before it, a job asks Audience for the outcome (`jobs`). The
+   caller gets Audience's response all the same, because a secret is answered only once.
 
-Of an answer that did not come it is not known whether the operation was done, so its entry stays as it is for the job.
+If Audience's response is lost, nobody knows whether the operation happened, so its entry stays `requested` for the job.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -21,13 +21,13 @@ from soundmark.core.context import RequestContext
 from soundmark.core.domain.audience.integration import Entitlement, IntegrationSecret, may_be_integration_id
 from soundmark.core.domain.tenancy.audit import AuditIntent, FinalOutcome, IntentAction
 from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.features.audience.integrations.core_keys import request_push
 from soundmark.core.problems import (
     AudienceUnavailable,
 )
 from soundmark.core.steps import audit
 from soundmark.core.steps.tenancy import hold_open_project, require_project
 from soundmark.core.store.audience import entitlements as audience_entitlements
-from soundmark.core.store.codes import signing_keys
 from soundmark.core.store.tenancy import audit as entries
 from soundmark.kit.crypto.signing import PublicKey
 from soundmark.kit.http.problems import FieldError, Problem, ValidationFailed
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class NewIntegration:
-    """What a caller asks to be created."""
+    """The integration that a caller wants to create."""
 
     project_id: str
     mode: AudienceMode
@@ -61,58 +61,58 @@ class NewIntegration:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An integration as a caller names it: its project and its id."""
+    """The integration that a caller names, by its project and its id."""
 
     project_id: str
     integration_id: str
 
 
 async def create_integration(
-    ctx: RequestContext, scope: TenantScope, wanted: NewIntegration, *, request_id: str
+    ctx: RequestContext, scope: TenantScope, new: NewIntegration, *, request_id: str
 ) -> IntegrationSecret:
-    """A new, active integration of the project exists; its HMAC secret is in the answer and nowhere else.
+    """Create an active integration of the project; its HMAC secret is in the response and nowhere else.
 
-    It trusts the key that Core signs with. Where a rotation is about to replace that one it trusts the coming one, and
-    for seven more minutes the one that signs until then.
+    The integration trusts the key that Core signs with. During a rotation it trusts the new key, and for seven more
+    minutes the key that Core still signs with.
 
-    Raises: ProjectNotFound; ValidationFailed for a demo that keeps longer than demos do; EntitlementRequired;
+    Raises: ProjectNotFound; ValidationFailed for a demo whose retention is too long; EntitlementRequired;
         ResourceDeletionInProgress; AudienceUnavailable.
     Source: API v1, "Audience control" and "Audience integration".
     """
-    if wanted.mode == "demo":
-        _judge_demo(wanted.retention_days)
+    if new.mode == "demo":
+        _judge_demo(new.retention_days)
     key = _core_key(await ctx.live_keyring.key_that_signs())
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await hold_open_project(tx, scope, wanted.project_id)
-        entitlement = await _entitlement(ctx, tx, scope, wanted.mode)
+        await hold_open_project(tx, scope, new.project_id)
+        entitlement = await _entitlement(ctx, tx, scope, new.mode)
         intent = await audit.request(
             tx,
             scope,
             ctx.entropy,
             action="audience.integration_provisioning",
             now=ctx.clock.now(),
-            project_id=wanted.project_id,
-            metadata={"mode": wanted.mode, "retention_days": wanted.retention_days},
+            project_id=new.project_id,
+            metadata={"mode": new.mode, "retention_days": new.retention_days},
         )
     request = CreateIntegrationRequest(
         organization_id=scope.organization_id,
-        project_id=wanted.project_id,
-        mode=wanted.mode,
-        retention_days=wanted.retention_days,
+        project_id=new.project_id,
+        mode=new.mode,
+        retention_days=new.retention_days,
         core_key=key,
         entitlement=None if entitlement is None else entitlement.terms(),
     )
     creating = ctx.audience.create_integration(request, operation_id=intent.id, request_id=request_id)
-    created, trusted = await _carried_out(ctx, intent, _caught_up(ctx, key, creating, request_id))
+    created, trusted = await _carry_out(ctx, intent, _await_and_catch_up(ctx, key, creating, request_id))
     return replace(created, integration=created.integration.model_copy(update={"core_key_id": trusted.key_id}))
 
 
 async def list_integrations(  # noqa: PLR0913 - whose, from where and how many
     ctx: RequestContext, scope: TenantScope, project_id: str, *, before: Position | None, limit: int, request_id: str
 ) -> Page[IntegrationResponse]:
-    """The integrations of one project, newest first, revoked ones too.
+    """Return the integrations of one project, newest first, revoked ones included.
 
-    Raises: ProjectNotFound, also for one that the caller is not confined to; AudienceUnavailable.
+    Raises: ProjectNotFound; AudienceUnavailable.
     """
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await require_project(tx, scope, project_id)
@@ -125,52 +125,53 @@ async def list_integrations(  # noqa: PLR0913 - whose, from where and how many
 async def revoke_integration(
     ctx: RequestContext, scope: TenantScope, target: Target, *, request_id: str
 ) -> IntegrationResponse:
-    """The integration measures nothing any more, for good; what it measured stays reportable within its retention.
+    """Revoke the integration for good; its events can still be reported within its retention.
 
-    One that is revoked already is answered unchanged.
+    A revoked integration is returned unchanged.
 
     Raises: ProjectNotFound; IntegrationNotFound; ResourceDeletionInProgress; AudienceUnavailable.
     Source: API v1, "Audience control".
     """
-    intent = await _requested(ctx, scope, target, "audience.integration_revocation", {})
+    intent = await _request(ctx, scope, target, "audience.integration_revocation", {})
     revoking = ctx.audience.revoke_integration(
         _project(scope, target.project_id), target.integration_id, operation_id=intent.id, request_id=request_id
     )
-    return await _carried_out(ctx, intent, revoking)
+    return await _carry_out(ctx, intent, revoking)
 
 
 async def rotate_secret(
     ctx: RequestContext, scope: TenantScope, target: Target, *, request_id: str
 ) -> IntegrationSecret:
-    """The integration has another HMAC secret, which is in the answer and nowhere else; the one before counts no more.
+    """Replace the integration's HMAC secret; the new one is in the response and nowhere else, the old one is void.
 
     Raises: ProjectNotFound; IntegrationNotFound; IntegrationRevoked; ResourceDeletionInProgress; AudienceUnavailable.
     Source: API v1, "Audience control".
     """
-    intent = await _requested(ctx, scope, target, "audience.integration_secret_rotation", {})
+    intent = await _request(ctx, scope, target, "audience.integration_secret_rotation", {})
     rotating = ctx.audience.rotate_secret(
         _project(scope, target.project_id), target.integration_id, operation_id=intent.id, request_id=request_id
     )
-    return await _carried_out(ctx, intent, rotating)
+    return await _carry_out(ctx, intent, rotating)
 
 
 async def change_retention(
     ctx: RequestContext, scope: TenantScope, target: Target, *, retention_days: int, request_id: str
 ) -> RetentionResponse:
-    """The integration keeps what it measures for another number of days; what is older is deleted at once, for good.
+    """Change for how many days the integration keeps its events; older ones are deleted at once, for good.
 
-    Which mode it is of is asked of Audience, behind the intent: the entitlement of that mode must hold.
+    Audience says which mode the integration has, after the audit entry is written; the entitlement of that mode must
+    hold.
 
-    Raises: ProjectNotFound; IntegrationNotFound; IntegrationRevoked; ValidationFailed for a demo that would keep longer
-        than demos do; EntitlementRequired; ResourceDeletionInProgress; AudienceUnavailable.
+    Raises: ProjectNotFound; IntegrationNotFound; IntegrationRevoked; ValidationFailed for a demo whose
+        retention is too long; EntitlementRequired; ResourceDeletionInProgress; AudienceUnavailable.
     Source: API v1, "Audience control".
     """
     changes = {"retention_days": retention_days}
-    intent = await _requested(ctx, scope, target, "audience.integration_retention_update", changes)
+    intent = await _request(ctx, scope, target, "audience.integration_retention_update", changes)
     try:
         await _judge_retention(ctx, scope, target, retention_days, request_id)
     except Problem:
-        await _finalised(ctx, intent, "failed")  # Nothing was asked for that would change anything.
+        await _finalise(ctx, intent, "failed")  # The request changes nothing.
         raise
     changing = ctx.audience.change_retention(
         _project(scope, target.project_id),
@@ -179,33 +180,33 @@ async def change_retention(
         operation_id=intent.id,
         request_id=request_id,
     )
-    return await _carried_out(ctx, intent, changing)
+    return await _carry_out(ctx, intent, changing)
 
 
 async def replace_core_key(
     ctx: RequestContext, scope: TenantScope, target: Target, *, request_id: str
 ) -> CoreKeyResponse:
-    """The integration trusts the key that Core signs with, and for seven minutes more the one that it trusted before.
+    """Have the integration trust the key that Core signs with, and for seven more minutes the one it trusted before.
 
-    While a rotation is under way it is the key that comes.
+    During a rotation it trusts the new key.
 
     Raises: ProjectNotFound; IntegrationNotFound; IntegrationRevoked; ResourceDeletionInProgress; AudienceUnavailable.
     Source: API v1, "Audience control".
     """
     key = _core_key(await ctx.live_keyring.key_to_trust())
     told = {"core_key_id": key.key_id}
-    intent = await _requested(ctx, scope, target, "audience.integration_core_key_update", told)
+    intent = await _request(ctx, scope, target, "audience.integration_core_key_update", told)
     replacing = ctx.audience.replace_core_key(
         _project(scope, target.project_id), target.integration_id, key, operation_id=intent.id, request_id=request_id
     )
-    replaced, trusted = await _carried_out(ctx, intent, _caught_up(ctx, key, replacing, request_id))
+    replaced, trusted = await _carry_out(ctx, intent, _await_and_catch_up(ctx, key, replacing, request_id))
     return replaced.model_copy(update={"core_key_id": trusted.key_id})
 
 
-async def _requested(
-    ctx: RequestContext, scope: TenantScope, target: Target, action: IntentAction, told: Mapping[str, Any]
+async def _request(
+    ctx: RequestContext, scope: TenantScope, target: Target, action: IntentAction, metadata: Mapping[str, Any]
 ) -> AuditIntent:
-    """Phase 1, for an integration that is there already."""
+    """Do phase 1 for an existing integration."""
     if not may_be_integration_id(target.integration_id):
         await _require_project(ctx, scope, target.project_id)
         raise IntegrationNotFound
@@ -218,7 +219,7 @@ async def _requested(
             action=action,
             now=ctx.clock.now(),
             project_id=target.project_id,
-            metadata={"integration_id": target.integration_id, **told},
+            metadata={"integration_id": target.integration_id, **metadata},
         )
 
 
@@ -227,21 +228,21 @@ async def _require_project(ctx: RequestContext, scope: TenantScope, project_id: 
         await hold_open_project(tx, scope, project_id)
 
 
-async def _carried_out(ctx: RequestContext, intent: AuditIntent, asking: Awaitable[T]) -> T:
-    """Phases 2 and 3."""
+async def _carry_out(ctx: RequestContext, intent: AuditIntent, call: Awaitable[T]) -> T:
+    """Do phases 2 and 3: await the call, and finalise the entry."""
     try:
-        done = await asking
+        result = await call
     except AudienceUnavailable:
         raise
     except Problem:
-        await _finalised(ctx, intent, "failed")
+        await _finalise(ctx, intent, "failed")
         raise
-    await _finalised(ctx, intent, "completed")
-    return done
+    await _finalise(ctx, intent, "completed")
+    return result
 
 
-async def _finalised(ctx: RequestContext, intent: AuditIntent, outcome: FinalOutcome) -> None:
-    """Phase 3. Never fails: whoever asked has to be answered what Audience did."""
+async def _finalise(ctx: RequestContext, intent: AuditIntent, outcome: FinalOutcome) -> None:
+    """Do phase 3. Never fails: the caller must get Audience's response."""
     try:
         async with ctx.db.transaction(tenant=intent.organization_id) as tx:
             await entries.update_outcome(tx, intent, outcome=outcome, now=ctx.clock.now())
@@ -263,7 +264,7 @@ async def _judge_retention(
 
 
 async def _entitlement(ctx: RequestContext, tx: Tx, scope: TenantScope, mode: AudienceMode) -> Entitlement | None:
-    """What entitles to the mode now; None for a demo, which everybody may have.
+    """Return the entitlement to the mode that holds now; None for a demo, which needs none.
 
     Raises: EntitlementRequired.
     """
@@ -289,25 +290,25 @@ def _core_key(key: PublicKey) -> CoreKey:
     return CoreKey.from_bytes(key.key_id, key.public_key)
 
 
-async def _caught_up(ctx: RequestContext, given: CoreKey, asking: Awaitable[T], request_id: str) -> tuple[T, CoreKey]:
-    """Phase 2 of what gives an integration a key, which a rotation may have overtaken; and the key that it trusts."""
-    done = await asking
-    # Before the entry is finalised: of one that was left `requested` the job sees to the key.
-    return done, await _catch_up(ctx, given, request_id)
+async def _await_and_catch_up(
+    ctx: RequestContext, given: CoreKey, call: Awaitable[T], request_id: str
+) -> tuple[T, CoreKey]:
+    """Do phase 2 of an operation that gives an integration a key; return also the key that the integration trusts."""
+    result = await call
+    # Before the entry is finalised: if it stays `requested`, the job takes care of the key.
+    return result, await _catch_up(ctx, given, request_id)
 
 
 async def _catch_up(ctx: RequestContext, given: CoreKey, request_id: str) -> CoreKey:
-    """The integration trusts the coming key also where a rotation began after the one that it was `given` was chosen.
+    """Give the integration the new key if a rotation began after the `given` key was chosen; return what it trusts.
 
-    A rotation that begins later finds the integration there. Never fails, as `_finalised`; the worker makes up for it.
+    A rotation that begins later finds the integration. Never fails, like `_finalise`; the worker repairs it.
     """
     try:
         key = _core_key(await ctx.live_keyring.key_to_trust())
         if key.key_id == given.key_id:
             return given
-        async with ctx.db.transaction() as tx:
-            await signing_keys.lock_all(tx)
-            await signing_keys.update_pushed(tx, key.key_id, pushed_at=None)
+        await request_push(ctx, key.key_id)
         await ctx.audience.push_everywhere(key, request_id=request_id)
     except Exception as error:  # noqa: BLE001 - as above
         _log.warning("core_key_not_caught_up", error=type(error).__name__)

@@ -1,4 +1,4 @@
-"""The import of aggregates from the time before XR v1, for operators."""
+"""The import of aggregates from before XR v1, for operators."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -10,15 +10,15 @@ from soundmark.wire.private.measurements import LegacyCount, PutLegacyDaysReques
 
 
 class ImportRefused(Exception):  # noqa: N818 - named for what was found
-    """There is no such project; the message tells the operator."""
+    """The project does not exist; the message is for the operator."""
 
 
 async def import_legacy_days(
     ctx: Context, organization_id: str, project_id: str, days: Mapping[date, int], *, request_id: str
 ) -> None:
-    """Set the counts of all these days of the project, or of none.
+    """Set the project's counts of all these days, or of none.
 
-    Raises: ImportRefused; AudienceUnavailable, after which it is unknown whether they changed; repeating is safe.
+    Raises: ImportRefused; AudienceUnavailable, after which the counts may have changed or not; repeating is safe.
     Source: API v1, "Audience report content".
     """
     if not may_be_id(organization_id) or not may_be_id(project_id):

@@ -21,7 +21,7 @@ _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)  # Of the calendar; no peri
 
 @dataclass(frozen=True, slots=True)
 class ReportFilter:
-    """What a caller wants to see in a report; None takes everything."""
+    """What a report is about; None is everything."""
 
     project_id: str
     from_at: datetime | None
@@ -97,12 +97,10 @@ async def _judge_filters(tx: Tx, scope: TenantScope, integration_id: str, report
     Raises: CampaignNotFound; CodeNotFound.
     """
     if report_filter.campaign_id is not None:
-        wanted = report_filter.campaign_id
-        campaign = await campaigns.find(tx, scope, wanted)
+        campaign = await campaigns.find(tx, scope, report_filter.campaign_id)
         if campaign is None or campaign.project_id != report_filter.project_id:
             raise CampaignNotFound
     if report_filter.xr_id is not None:
-        wanted = report_filter.xr_id
-        code = await codes.find(tx, scope, wanted, project_id=report_filter.project_id)
+        code = await codes.find(tx, scope, report_filter.xr_id, project_id=report_filter.project_id)
         if code is None or code.audience_integration_id != integration_id:
             raise CodeNotFound

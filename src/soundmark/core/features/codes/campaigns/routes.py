@@ -35,8 +35,8 @@ CampaignIdPath = Annotated[ResourceId, Path(description="The campaign's id.", ex
 )
 async def create_campaign(ctx: Ctx, scope: Tenant, body: CreateCampaign) -> CampaignView:
     """Create a campaign in a project."""
-    wanted = service.NewCampaign(body.project_id, body.name, body.starts_at, body.ends_at)
-    return campaign_view(await service.create_campaign(ctx, scope, wanted))
+    new = service.NewCampaign(body.project_id, body.name, body.starts_at, body.ends_at)
+    return campaign_view(await service.create_campaign(ctx, scope, new))
 
 
 @operations.add("GET", "/v1/campaigns", Operation("campaign.list", problems=(ProjectNotFound, InvalidCursor)))

@@ -17,14 +17,14 @@ from soundmark.kit.text.ids import mint
 from soundmark.kit.text.paging import Page, Position, cut_page
 from soundmark.kit.text.timestamps import format_timestamp
 
-# Of one statement of a stop, in the place of the 30 s that every other one has: 100,000 Codes take about two seconds,
-# and an emergency stop that is cut for its size could never be made.
+# For each statement of a stop, instead of the usual 30 s. 100,000 Codes take about two seconds; an emergency stop must
+# not fail because a campaign is large.
 STOP_TIMEOUT_S: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
 class NewCampaign:
-    """What a caller asks to be created."""
+    """The campaign that a caller wants to create."""
 
     project_id: str
     name: str
@@ -33,32 +33,32 @@ class NewCampaign:
 
 
 class Changes(TypedDict, total=False):
-    """What a caller asks to be another; what is absent stays, and a date of None is cleared."""
+    """The members to change; absent ones stay, and None clears a date."""
 
     name: str
     starts_at: datetime | None
     ends_at: datetime | None
 
 
-async def create_campaign(ctx: Context, scope: TenantScope, wanted: NewCampaign) -> Campaign:
-    """A new, active campaign of the project exists.
+async def create_campaign(ctx: Context, scope: TenantScope, new: NewCampaign) -> Campaign:
+    """Create an active campaign in the project.
 
     Raises: ValidationFailed for a schedule that does not begin before it ends; ProjectNotFound; CampaignNameConflict.
     Source: API v1, "Campaigns".
     """
-    if not is_in_order(wanted.starts_at, wanted.ends_at):
+    if not is_in_order(new.starts_at, new.ends_at):
         raise _not_in_order("ends_at")
     campaign_id = mint(ctx.entropy, "cmp_")
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await hold_project(tx, scope, wanted.project_id)
+        await hold_project(tx, scope, new.project_id)
         now = ctx.clock.now()
         campaign = Campaign(
             id=campaign_id,
             organization_id=scope.organization_id,
-            project_id=wanted.project_id,
-            name=wanted.name,
-            starts_at=wanted.starts_at,
-            ends_at=wanted.ends_at,
+            project_id=new.project_id,
+            name=new.name,
+            starts_at=new.starts_at,
+            ends_at=new.ends_at,
             created_at=now,
             archived_at=None,
         )
@@ -70,7 +70,7 @@ async def create_campaign(ctx: Context, scope: TenantScope, wanted: NewCampaign)
             action="campaign.created",
             now=now,
             project_id=campaign.project_id,
-            metadata={"campaign_id": campaign_id, **_told(campaign)},
+            metadata={"campaign_id": campaign_id, **_metadata(campaign)},
         )
     return campaign
 
@@ -78,9 +78,9 @@ async def create_campaign(ctx: Context, scope: TenantScope, wanted: NewCampaign)
 async def list_campaigns(
     ctx: Context, scope: TenantScope, project_id: str, *, before: Position | None, limit: int
 ) -> Page[Campaign]:
-    """The campaigns of one project, newest first.
+    """Return the campaigns of one project, newest first.
 
-    Raises: ProjectNotFound, also for one that the caller is not confined to.
+    Raises: ProjectNotFound.
     """
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await require_project(tx, scope, project_id)
@@ -89,10 +89,10 @@ async def list_campaigns(
 
 
 async def update_campaign(ctx: Context, scope: TenantScope, campaign_id: str, changes: Changes) -> Campaign:
-    """The campaign has another name or schedule, for what is issued from now on; Codes that were issued stay valid.
+    """Change a campaign's name or schedule for later issuances; Codes that were issued stay valid.
 
-    Raises: CampaignNotFound; CampaignArchived; ValidationFailed for a schedule that, as it would become, does not begin
-        before it ends; CampaignNameConflict.
+    Raises: CampaignNotFound; CampaignArchived; ValidationFailed if the changed schedule would not begin before it ends;
+        CampaignNameConflict.
     Source: API v1, "Campaigns" and "States and transitions", Campaign.
     """
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
@@ -114,15 +114,15 @@ async def update_campaign(ctx: Context, scope: TenantScope, campaign_id: str, ch
             action="campaign.updated",
             now=now,
             project_id=campaign.project_id,
-            metadata={"campaign_id": campaign_id, "previous": _told(campaign), "current": _told(updated)},
+            metadata={"campaign_id": campaign_id, "previous": _metadata(campaign), "current": _metadata(updated)},
         )
     return updated
 
 
 async def archive_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -> Campaign:
-    """No Code is issued under the campaign any more, for good; those that were issued stay as they are.
+    """Archive the campaign for good: it issues no further Codes, and those that were issued stay as they are.
 
-    A campaign that is archived already is answered unchanged.
+    An archived campaign is returned unchanged.
 
     Raises: CampaignNotFound.
     Source: API v1, "States and transitions", Campaign.
@@ -147,20 +147,20 @@ async def archive_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -
 
 
 async def stop_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -> Stopped:
-    """The campaign is archived and each of its Codes that was active is revoked, or neither.
+    """Archive the campaign and revoke all its active Codes, in one transaction.
 
-    No resolution that starts after this returns an intent of the campaign, and no Code appears under it any more.
-    Repeating a stop is safe, and told each time: the campaign stays as it is, and what is revoked is what is active.
+    No resolution that starts afterwards returns an intent of the campaign, and no further Code appears in it. Repeating
+    a stop is safe and audited each time: it revokes whatever is active.
 
-    Raises: CampaignNotFound, also for a campaign of another project than the caller is confined to.
+    Raises: CampaignNotFound, also for a campaign of a project that the caller's API key does not belong to.
     Source: API v1, "States and transitions", Campaign; contract, section 3.
     """
     async with ctx.db.transaction(tenant=scope.organization_id, statement_timeout_s=STOP_TIMEOUT_S) as tx:
         await hold_authority(tx, scope)
-        # Whoever issues holds this row until the commit, so those Codes are there now and no others can come.
+        # An issuance holds this row until its commit, so all its Codes are visible now, and no others can follow.
         campaign = await _lock(tx, scope, campaign_id)
         await codes.lock_in_campaign(tx, scope, campaign.id, now=ctx.clock.now())
-        now = ctx.clock.now()  # Read after the lock waits: expiry is judged when we act.
+        now = ctx.clock.now()  # Read after the lock waits, so that expiry is judged when we act.
         revoked_count = await codes.update_revoked_in_campaign(tx, scope, campaign.id, now=now)
         if campaign.status == "active":
             await campaigns.update_archived(tx, scope, campaign.id, now=now)
@@ -178,7 +178,7 @@ async def stop_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -> S
 
 
 async def summarise_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -> Summary:
-    """The campaign and its Codes in numbers, all of one moment.
+    """Return the campaign and the numbers of its Codes, as of one moment.
 
     Raises: CampaignNotFound.
     Source: API v1, "Campaigns".
@@ -202,8 +202,8 @@ def _not_in_order(member: Literal["starts_at", "ends_at"]) -> ValidationFailed:
     return ValidationFailed(errors=(FieldError("body", f"/{member}", must),))
 
 
-def _told(campaign: Campaign) -> dict[str, Any]:
-    """What the audit log tells of a campaign's name and schedule."""
+def _metadata(campaign: Campaign) -> dict[str, Any]:
+    """Return the audit metadata of a campaign's name and schedule."""
     return {
         "name": campaign.name,
         "starts_at": campaign.starts_at and format_timestamp(campaign.starts_at),

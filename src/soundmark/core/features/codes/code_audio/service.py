@@ -16,8 +16,8 @@ async def render_code(
 ) -> tuple[str, bytes]:
     """Return the Code's id and the WAV of its stored frame.
 
-    The caller and the Code are judged before anything is rendered, and again afterwards: a Code that is revoked in the
-    meantime is not given away.
+    The caller and the Code are judged before rendering and again afterwards, so that a Code which was revoked in the
+    meantime is not returned.
 
     Raises: CodeNotFound; CodeNotActive; AudioUnavailable; what `hold_authority` raises.
     Source: API v1, "Codes"; contract, section 5.
@@ -38,5 +38,5 @@ async def render_code(
 
 
 def _require_active(ctx: RequestContext, code: Code | ListedCode) -> None:
-    if code.status(ctx.clock.now()) != "active":  # Read after the Code was: one that expired meanwhile is not active.
+    if code.status(ctx.clock.now()) != "active":  # Read after the Code, which may have expired meanwhile.
         raise CodeNotActive

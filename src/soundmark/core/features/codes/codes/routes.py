@@ -63,14 +63,14 @@ async def _wanted(  # noqa: PLR0913 - one for each filter
 async def list_codes(
     ctx: Ctx,
     scope: Tenant,
-    wanted: Annotated[CodeFilter, Depends(_wanted)],
+    code_filter: Annotated[CodeFilter, Depends(_wanted)],
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> CodePage:
     """List the Codes of an organisation, newest first."""
-    bound_to = _bound_to(scope, wanted)
+    bound_to = _bound_to(scope, code_filter)
     before = ctx.cursors.read(cursor, route="codes", bound_to=bound_to)
-    page, now = await service.list_codes(ctx, scope, wanted, before=before, limit=limit)
+    page, now = await service.list_codes(ctx, scope, code_filter, before=before, limit=limit)
     return CodePage(
         data=[summary_view(code, now) for code in page.entries],
         next_cursor=ctx.cursors.write(page.next_position, route="codes", bound_to=bound_to),
@@ -111,15 +111,15 @@ async def revoke_codes(ctx: Ctx, scope: Tenant, body: RevokeCodes) -> RevokedCod
     )
 
 
-def _bound_to(scope: TenantScope, wanted: CodeFilter) -> dict[str, str | None]:
+def _bound_to(scope: TenantScope, code_filter: CodeFilter) -> dict[str, str | None]:
     """What a cursor is good for. No moment is in it: each page is judged when it is read."""
     return {
         "organization_id": scope.organization_id,
         "confined_to": scope.project_id,
-        "status": wanted.status,
-        "campaign_id": wanted.campaign_id,
-        "project_id": wanted.project_id,
-        "issuer": wanted.issuer,
-        "created_from": None if wanted.from_at is None else format_timestamp(wanted.from_at),
-        "created_to": None if wanted.to_at is None else format_timestamp(wanted.to_at),
+        "status": code_filter.status,
+        "campaign_id": code_filter.campaign_id,
+        "project_id": code_filter.project_id,
+        "issuer": code_filter.issuer,
+        "created_from": None if code_filter.from_at is None else format_timestamp(code_filter.from_at),
+        "created_to": None if code_filter.to_at is None else format_timestamp(code_filter.to_at),
     }

@@ -20,14 +20,14 @@ from soundmark.kit.text.paging import Page, Position, cut_page
 
 @dataclass(frozen=True, slots=True)
 class RevokedSelection:
-    """What became of a selection of Codes."""
+    """How many Codes of a selection were requested, and how many were revoked."""
 
     requested_count: int
     revoked_count: int
 
 
 async def get_code(ctx: RequestContext, scope: TenantScope, xr_id: str, *, project_id: str | None = None) -> Code:
-    """One Code, whatever its state, after its signature and every stored fact were checked.
+    """Return one Code, in any state, after its signature and every stored fact were checked.
 
     Raises: CodeNotFound, also for a Code of another tenant or project, and for one that does not verify.
     """
@@ -40,30 +40,30 @@ async def get_code(ctx: RequestContext, scope: TenantScope, xr_id: str, *, proje
 
 
 async def list_codes(
-    ctx: RequestContext, scope: TenantScope, wanted: CodeFilter, *, before: Position | None, limit: int
+    ctx: RequestContext, scope: TenantScope, code_filter: CodeFilter, *, before: Position | None, limit: int
 ) -> tuple[Page[ListedCode], datetime]:
-    """The wanted Codes of the organisation, newest first, and the moment at which their states are to be judged.
+    """Return the Codes that match the filter, newest first, and the moment at which to judge their states.
 
-    Each page has a moment of its own, after its rows were read. What is not in the wanted state any more by then is
-    left out, so a page may hold fewer than it could.
+    Each page has its own moment, after its rows were read. Codes that are no longer in the requested state are left
+    out, so a page may be shorter than its limit.
 
-    Raises: ProjectNotFound; CampaignNotFound, also for a campaign of another project than the one that is named.
+    Raises: ProjectNotFound; CampaignNotFound, also for a campaign outside the project that the filter names.
     """
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await _require_filters(tx, scope, wanted)
+        await _require_filters(tx, scope, code_filter)
         rows = await code_lists.list_newest_first(
-            tx, scope, wanted, before=before, limit=limit + 1, now=ctx.clock.now()
+            tx, scope, code_filter, before=before, limit=limit + 1, now=ctx.clock.now()
         )
     page, now = cut_page(rows, limit, lambda row: Position(row.issued_at, row.xr_id)), ctx.clock.now()
-    if wanted.status is not None:
-        page = replace(page, entries=[row for row in page.entries if row.status(now) == wanted.status])
+    if code_filter.status is not None:
+        page = replace(page, entries=[row for row in page.entries if row.status(now) == code_filter.status])
     return page, now
 
 
 async def revoke_code(ctx: RequestContext, scope: TenantScope, xr_id: str) -> Code:
-    """The Code is revoked, and no resolution that starts after this returns its intent.
+    """Revoke the Code: no resolution that starts afterwards returns its intent.
 
-    A Code that is revoked or expired already is answered unchanged.
+    A revoked or expired Code is returned unchanged.
 
     Raises: CodeNotFound.
     Source: API v1, "States and transitions", XR Code; contract, section 4.
@@ -73,7 +73,7 @@ async def revoke_code(ctx: RequestContext, scope: TenantScope, xr_id: str) -> Co
         listed = await codes.lock(tx, scope, xr_id)
         if listed is None:
             raise CodeNotFound
-        now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
+        now = ctx.clock.now()  # Read after the lock wait, so that expiry is judged when we act.
         if listed.status(now) == "active":
             await codes.update_revoked(tx, scope, [xr_id], now=now)
             await broadcasts.update_revoked(tx, tokens=[listed.broadcast_token], now=now)
@@ -94,12 +94,12 @@ async def revoke_code(ctx: RequestContext, scope: TenantScope, xr_id: str) -> Co
 async def revoke_codes(
     ctx: RequestContext, scope: TenantScope, project_id: str, xr_ids: Sequence[str]
 ) -> RevokedSelection:
-    """Every Code of the selection is revoked or was over before, and no resolution that starts now answers one of them.
+    """Revoke the active Codes of a selection: no resolution that starts afterwards returns any of their intents.
 
-    All of the selection is locked before anything of it changes. Repeating it is safe: it changes nothing, and is
-    audited all the same. Whether the Codes verify is not asked: what was tampered with is to be revoked as well.
+    The whole selection is locked before any of it changes. Repeating the call is safe: it changes nothing, and is
+    audited again. Signatures are not checked, because an altered Code must be revocable too.
 
-    Raises: ProjectNotFound; CodeNotFound for one that is missing or of another project, before any change.
+    Raises: ProjectNotFound; CodeNotFound if any Code is missing or belongs to another project, before any change.
     Source: API v1, "States and transitions", XR Code; contract, section 3.
     """
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
@@ -107,7 +107,7 @@ async def revoke_codes(
         selection = await codes.lock_many(tx, scope, project_id, xr_ids)
         if len(selection) < len(xr_ids):
             raise CodeNotFound
-        now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
+        now = ctx.clock.now()  # Read after the lock wait, so that expiry is judged when we act.
         active = [code for code in selection if code.status(now) == "active"]
         await codes.update_revoked(tx, scope, [code.xr_id for code in active], now=now)
         await broadcasts.update_revoked(tx, tokens=[code.broadcast_token for code in active], now=now)
@@ -124,9 +124,9 @@ async def revoke_codes(
     return revoked
 
 
-async def _require_filters(tx: Tx, scope: TenantScope, wanted: CodeFilter) -> None:
-    """Both are there, and the campaign in the project: an empty list would say that nothing was issued for it."""
-    project_id, campaign_id = wanted.project_id, wanted.campaign_id
+async def _require_filters(tx: Tx, scope: TenantScope, code_filter: CodeFilter) -> None:
+    """Refuse a project or campaign that does not exist: an empty list would say that nothing was issued there."""
+    project_id, campaign_id = code_filter.project_id, code_filter.campaign_id
     if project_id is not None:
         await require_project(tx, scope, project_id)
     if campaign_id is not None:

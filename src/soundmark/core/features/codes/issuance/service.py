@@ -42,9 +42,9 @@ async def issue_codes(ctx: RequestContext, scope: TenantScope, request: IssueReq
     The Codes, their count of the day, the receipt of the idempotency key and the audit entry are one commit. A request
     that repeats one of the last 24 hours with its key changes nothing and gets the same response.
 
-    1. The intent is made canonical.
-    2. For Codes that are to be measured Audience is asked about the integration, outside any transaction.
-    3. The request joins its organisation's queue, which issues several requests in one transaction (docs/adr/0009).
+    1. Make the intent canonical.
+    2. If the Codes are to be measured, ask Audience about the integration, outside any transaction.
+    3. Put the request into its organisation's queue, which issues several requests in one transaction (docs/adr/0009).
 
     Raises: ProjectNotFound; ValidationFailed for a malformed key, and for an expiry that is not in the future when the
         Codes would be written; IdempotencyConflict; IntentNotCanonical; CampaignNotFound, CampaignArchived,
@@ -84,7 +84,7 @@ async def try_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRe
 
 
 async def try_unreadable_intent(ctx: RequestContext, scope: TenantScope, project_id: str | None) -> DryRun:
-    """Find out what `issue_codes` would do with an intent that holds a number which cannot be represented.
+    """Find out what `issue_codes` would do with an intent that contains a number which cannot be represented.
 
     Raises: ProjectNotFound.
     """
@@ -95,7 +95,7 @@ async def try_unreadable_intent(ctx: RequestContext, scope: TenantScope, project
 
 
 async def recover_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRequest) -> bytes:
-    """Return the response of an issuance of the last 24 hours. Nothing is issued or counted.
+    """Return the response of an issuance of the last 24 hours, without issuing or counting anything.
 
     Raises: CodeIssueNotFound; IntentNotCanonical, and what `find_issued` raises.
     Source: API v1, "Codes", recover.
@@ -110,10 +110,10 @@ async def recover_issuance(ctx: RequestContext, scope: TenantScope, request: Iss
 async def find_issued(
     ctx: RequestContext, scope: TenantScope, project_id: str | None, attempt: Attempt | None
 ) -> bytes | None:
-    """Return the response that the attempt was given before; None for a new one.
+    """Return the response that the same attempt got before; None for a new one.
 
-    Project and key are judged before anything else of a request, also of one that is refused for another reason:
-    `project_id` is None if it names no project at all.
+    The project and the key are judged before the rest of a request, even if that is refused. `project_id` is None if
+    the request names no project.
 
     Raises: ProjectNotFound; ValidationFailed for a malformed key; IdempotencyConflict.
     """
@@ -129,7 +129,7 @@ async def find_issued(
 async def _check_integration_once(
     ctx: RequestContext, scope: TenantScope, request: IssueRequest, request_id: str
 ) -> IntegrationState:
-    """`_check_integration` for a new request. Audience is not asked about one that is repeated."""
+    """Do the same as `_check_integration`, but do not call Audience for a repeated request."""
     is_keyed = request.integration_id is not None and request.attempt is not None
     if is_keyed and await find_issued(ctx, scope, request.project_id, request.attempt) is not None:
         return "unknown"

@@ -13,7 +13,7 @@ from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint
 
 PUBLISHED_AHEAD_S: Final = 60  # `/v1/keys` may be cached for this long (contract, section 1).
-# The longest life of a proof, and a generous lag of a process that has not heard of the rotation yet.
+# The longest life of a proof, and a margin for a process that has not noticed the rotation yet.
 PROOFS_GONE_AFTER: Final = timedelta(minutes=6)
 
 
@@ -22,7 +22,7 @@ class KeyRefused(Exception):  # noqa: N818 - named for what was found
 
 
 async def ensure_active(ctx: Context) -> None:
-    """Make a key to sign with on the very first start, and check that the stored one opens. Safe in many processes.
+    """Create the first signing key if there is none, and check that the stored one opens. Safe in many processes.
 
     Raises: kit.sealing.SealBroken when the stored key was sealed under another master key.
     """
@@ -34,7 +34,7 @@ async def ensure_active(ctx: Context) -> None:
         else:
             unseal_key(active, ctx.sealer)
         for record in records:
-            # Made by a release that did not vouch for the public half: its secret half does.
+            # Created by a release that did not authenticate the public half; the secret half proves it.
             if record.sealed_public_key is None and record.sealed_seed is not None:
                 public_key = unseal_key(record, ctx.sealer).public_key
                 vouched = seal_public_key(public_key, record.key_id, ctx.sealer)
@@ -42,13 +42,13 @@ async def ensure_active(ctx: Context) -> None:
 
 
 async def list_keys(ctx: Context) -> list[SigningKeyRecord]:
-    """Return every key that ever was, oldest first."""
+    """Return every key, past ones included, oldest first."""
     async with ctx.db.snapshot() as tx:
         return await signing_keys.list_all(tx)
 
 
 async def stage(ctx: Context) -> SigningKeyRecord:
-    """Publish a `next` key: the one that was staged before and is not active yet, or a new one."""
+    """Publish a `next` key: one that was staged before and is not active yet, or a new one."""
     async with ctx.db.transaction() as tx:
         for record in await signing_keys.lock_all(tx):
             if record.status == "next":
@@ -57,7 +57,7 @@ async def stage(ctx: Context) -> SigningKeyRecord:
 
 
 async def activate(ctx: Context, key_id: str) -> None:
-    """Sign with the key from now on; the one that signed becomes `retiring`. Repeating it changes nothing.
+    """Sign with the key from now on; the previous one becomes `retiring`. Repeating it changes nothing.
 
     Raises: KeyRefused.
     """

@@ -1,4 +1,4 @@
-"""An operator's entitlements for one organisation: Codes that it may issue, and events that it may measure."""
+"""Entitlements that an operator gives an organisation: Codes to issue, and events to measure."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,14 +14,14 @@ _OPERATOR = Actor("platform", "operator")
 
 
 class EntitleRefused(Exception):  # noqa: N818 - named for what was found
-    """There is no organisation to entitle; the message says so, for an operator."""
+    """The organisation cannot be entitled; the message is for the operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What an operator gives an organisation, until `ends_at` or without an end; at least one of the two quotas.
+    """What an operator gives an organisation, until `ends_at` or for good; at least one of the two quotas.
 
-    `monthly_event_quotas` names each mode that may be measured in.
+    `monthly_event_quotas` has a quota for each mode in which the organisation may measure.
     """
 
     monthly_code_quota: int | None
@@ -30,10 +30,9 @@ class Grant:
 
 
 async def entitle(ctx: Context, organization_id: str, grant: Grant) -> None:
-    """Give an organisation a grant in one transaction, in the place of what an operator gave before of the same kind.
+    """Give an organisation a grant in one transaction, which replaces earlier grants of the same kind.
 
-    Its audit log names each entitlement. Issuance goes by the new quota from the commit on; Audience gets its part
-    from a job.
+    Its audit log names each entitlement. Issuance uses the new quota from the commit on; a job tells Audience.
 
     Raises: EntitleRefused for an unknown organisation, or one that is being deleted.
     Source: API v1, "Billing", audience contracts.

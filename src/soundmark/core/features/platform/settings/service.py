@@ -32,9 +32,9 @@ async def put_secret(ctx: Context, user: User, name: str, value: Secret) -> Secr
 
 
 async def put_configuration(ctx: Context, user: User, name: str, value: Value | None) -> EffectiveSetting:
-    """Override a setting, or remove the override with None, and return what applies then.
+    """Override a setting, or remove the override with None, and return the effective value.
 
-    Every process follows it from the commit on.
+    Every process uses it from the commit on.
 
     Source: API v1, "Platform settings"; contract, section 7.
     """

@@ -22,7 +22,7 @@ from soundmark.kit.text.paging import Page, Position, cut_page
 async def create_api_key(
     ctx: Context, scope: TenantScope, *, project_id: str, scopes: Sequence[KeyScope], lifetime_days: int
 ) -> tuple[ApiKey, Secret]:
-    """A key of the project works from the commit on; its secret is known to the caller alone.
+    """Create an API key of the project, and return its secret, which is stored nowhere.
 
     Raises: ProjectNotFound.
     Source: API v1, "Server API keys".
@@ -59,9 +59,9 @@ async def create_api_key(
 async def list_api_keys(
     ctx: Context, scope: TenantScope, *, project_id: str | None, before: Position | None, limit: int
 ) -> tuple[Page[ApiKey], datetime]:
-    """The keys of the organisation, or of one project, newest first, and the moment at which to judge their states.
+    """Return the keys of the organisation or of one project, newest first, and the moment at which to judge them.
 
-    Raises: ProjectNotFound for a filter that names no project of the organisation.
+    Raises: ProjectNotFound if the filter names no project of the organisation.
     """
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         if project_id is not None:
@@ -71,9 +71,10 @@ async def list_api_keys(
 
 
 async def revoke_api_key(ctx: Context, scope: TenantScope, api_key_id: str) -> tuple[ApiKey, datetime]:
-    """The key is revoked: nothing that begins after this is done with it, and nothing commits with it any more.
+    """Revoke the key, and return it with the moment at which its state was judged.
 
-    A key that is revoked or expired already is answered unchanged. Also the moment at which its state was judged.
+    No request that starts afterwards is accepted with it, and no transaction under way commits with it. A revoked or
+    expired key is returned unchanged.
 
     Raises: ApiKeyNotFound.
     Source: API v1, "States and transitions", Server API key.
@@ -81,7 +82,7 @@ async def revoke_api_key(ctx: Context, scope: TenantScope, api_key_id: str) -> t
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await hold_authority(tx, scope)
         key = await _lock(tx, scope, api_key_id)
-        now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
+        now = ctx.clock.now()  # Read after the lock wait, so that expiry is judged when we act.
         if key.status(now) == "active":
             await api_keys.update_revoked(tx, scope, key.id, now=now)
             await audit.record(
@@ -98,7 +99,7 @@ async def revoke_api_key(ctx: Context, scope: TenantScope, api_key_id: str) -> t
 
 
 async def rotate_secret(ctx: Context, scope: TenantScope, api_key_id: str) -> tuple[ApiKey, Secret, datetime]:
-    """The key has another secret; id, project, scopes and expiry stay. The old secret is void on every process.
+    """Replace the key's secret; id, project, scopes and expiry stay. The old secret is void in every process.
 
     Raises: ApiKeyNotFound; ApiKeyNotActive.
     Source: API v1, "States and transitions", Server API key.
@@ -107,7 +108,7 @@ async def rotate_secret(ctx: Context, scope: TenantScope, api_key_id: str) -> tu
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await hold_authority(tx, scope)
         key = await _lock(tx, scope, api_key_id)
-        now = ctx.clock.now()  # Read after the lock wait: expiry is judged when we act.
+        now = ctx.clock.now()  # Read after the lock wait, so that expiry is judged when we act.
         if key.status(now) != "active":
             raise ApiKeyNotActive
         await api_keys.update_digest(tx, scope, key.id, digest=digest_of_secret(secret.reveal()))

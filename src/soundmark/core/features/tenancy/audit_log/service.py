@@ -1,4 +1,4 @@
-"""Questions about the audit log. It is written in `steps.audit`."""
+"""Queries of the audit log, which `steps.audit` writes."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -16,22 +16,22 @@ _READ_AT_ONCE: Final = 500
 
 
 async def list_entries(
-    ctx: Context, scope: TenantScope, wanted: AuditFilter, *, before: Position | None, limit: int
+    ctx: Context, scope: TenantScope, audit_filter: AuditFilter, *, before: Position | None, limit: int
 ) -> Page[AuditEntry]:
-    """The wanted entries of the organisation, newest first."""
+    """Return the entries that match the filter, newest first."""
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        rows = await audit.list_newest_first(tx, scope, wanted, before=before, limit=limit + 1)
+        rows = await audit.list_newest_first(tx, scope, audit_filter, before=before, limit=limit + 1)
     return cut_page(rows, limit, _position)
 
 
 async def read_all(
-    ctx: Context, scope: TenantScope, wanted: AuditFilter, take: Callable[[Sequence[AuditEntry]], None]
+    ctx: Context, scope: TenantScope, audit_filter: AuditFilter, take: Callable[[Sequence[AuditEntry]], None]
 ) -> None:
-    """`take` was given every wanted entry, newest first, as of one moment, some hundred at a time."""
+    """Give `take` every entry that matches the filter, newest first, as of one moment, a few hundred at a time."""
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
         before: Position | None = None
         while True:
-            rows = await audit.list_newest_first(tx, scope, wanted, before=before, limit=_READ_AT_ONCE)
+            rows = await audit.list_newest_first(tx, scope, audit_filter, before=before, limit=_READ_AT_ONCE)
             take(rows)
             if len(rows) < _READ_AT_ONCE:
                 return
@@ -39,7 +39,7 @@ async def read_all(
 
 
 async def verify_chain(ctx: RequestContext, scope: TenantScope) -> Verification:
-    """Whether the organisation's audit log is what was written."""
+    """Check that the organisation's audit log is what was written."""
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
         return await verify(tx, ctx.chain.key, scope.organization_id)
 

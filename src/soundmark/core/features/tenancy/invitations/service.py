@@ -29,7 +29,7 @@ from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint, mint_secret
 from soundmark.kit.text.paging import Page, Position, cut_page
 
-DELIVER: Final = "deliver_invitation"  # The job that brings an invitation: `jobs`.
+DELIVER: Final = "deliver_invitation"  # The job that delivers an invitation: `jobs`.
 
 _PREFIX: Final = "xin_"
 _TOKEN: Final = re.compile(r"xin_[A-Za-z0-9_-]{43}", re.ASCII)  # Contract, section 1.
@@ -37,7 +37,7 @@ _TOKEN: Final = re.compile(r"xin_[A-Za-z0-9_-]{43}", re.ASCII)  # Contract, sect
 
 @dataclass(frozen=True, slots=True)
 class Invited:
-    """A new invitation and its secret, which nobody is shown again."""
+    """A new invitation and its secret, which is never shown again."""
 
     invitation: Invitation
     secret: Secret
@@ -45,7 +45,7 @@ class Invited:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What accepting an invitation brought."""
+    """The membership that accepting an invitation created."""
 
     organization_id: str
     role: InvitedRole
@@ -54,14 +54,14 @@ class Joined:
 async def create_invitation(
     ctx: Context, scope: TenantScope, *, mailbox: Mailbox, role: InvitedRole, lifetime: timedelta
 ) -> Invited:
-    """Invite a person; where a mail server is configured and the day's mails are not used up, a mail will tell them.
+    """Invite a person, by mail if a mail server is configured and the day's limit allows it.
 
-    Its secret is kept as a digest, and sealed as long as the mail is not out.
+    The secret is stored as a digest, and sealed until the mail is sent.
 
-    Raises: Forbidden where somebody but an owner invites an administrator.
+    Raises: Forbidden if somebody other than an owner invites an administrator.
     Source: API v1, "Members, invitations, audit".
     """
-    # Before the transaction: it asks the database itself.
+    # Before the transaction, because it reads the database itself.
     has_server = await has_smtp_server(ctx.platform_settings)
     invitation_id, secret = mint(ctx.entropy, "inv_"), mint_secret(ctx.entropy, _PREFIX)
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
@@ -104,14 +104,14 @@ async def create_invitation(
 async def list_invitations(
     ctx: Context, scope: TenantScope, *, before: Position | None, limit: int
 ) -> Page[Invitation]:
-    """The invitations of the organisation, newest first."""
+    """Return the invitations of the organisation, newest first."""
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         rows = await invitations.list_newest_first(tx, scope, before=before, limit=limit + 1)
     return cut_page(rows, limit, lambda row: Position(row.created_at, row.id))
 
 
 async def revoke_invitation(ctx: Context, scope: TenantScope, invitation_id: str) -> Invitation:
-    """Nobody can accept the invitation any more; a mail that is not out yet is not sent.
+    """Revoke the invitation: nobody can accept it any more, and a mail that is still queued is not sent.
 
     Raises: InvitationNotFound; InvitationNotPending.
     Source: API v1, "Members, invitations, audit".
@@ -137,13 +137,13 @@ async def revoke_invitation(ctx: Context, scope: TenantScope, invitation_id: str
 
 
 async def accept_invitation(ctx: Context, user: User, *, token: str) -> Joined:
-    """The person is a member, with the role of the invitation, which nobody can accept again.
+    """Make the person a member with the invitation's role, once.
 
-    1. The narrow table of digests says in which organisation the invitation is.
-    2. There everything is judged and done, in one transaction, under the lock of its row.
+    1. Find the invitation's organisation in the narrow table of digests.
+    2. Judge and do everything else there, in one transaction, under the lock of the invitation's row.
 
-    Raises: InvitationInvalid, the same for every reason that tells a stranger something; MfaRequired, for the right
-        person only; AlreadyAMember, which changes nothing.
+    Raises: InvitationInvalid, for every reason that would tell a stranger something; MfaRequired, for the right person
+        only; AlreadyAMember, which changes nothing.
     Source: API v1, "Members, invitations, audit"; contract, section 2.
     """
     if _TOKEN.fullmatch(token) is None:
@@ -204,7 +204,7 @@ def _seal_secret(sealer: Sealer, secret: str, invitation_id: str) -> bytes:
 
 
 def unseal_secret(sealer: Sealer, sealed: bytes, invitation_id: str) -> Secret:
-    """The secret of an invitation that is being delivered.
+    """Return the secret of an invitation that is being delivered.
 
     Raises: kit.sealing.SealBroken.
     """

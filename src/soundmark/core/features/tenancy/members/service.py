@@ -16,20 +16,20 @@ from soundmark.kit.text.paging import Page, Position, cut_page
 
 
 async def list_members(ctx: Context, scope: TenantScope, *, before: Position | None, limit: int) -> Page[Member]:
-    """The members of the organisation, newest first."""
+    """Return the members of the organisation, newest first."""
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         rows = await members.list_newest_first(tx, scope, before=before, limit=limit + 1)
     return cut_page(rows, limit, lambda row: Position(row.created_at, row.subject_id))
 
 
 async def change_role(ctx: RequestContext, scope: TenantScope, subject_id: str, *, role: Role) -> Member:
-    """The member has this role. One that has it already is answered unchanged, and the log tells nothing.
+    """Give the member this role. A member who has it already is returned unchanged, without an audit entry.
 
-    Raises: Forbidden where an owner or administrator would come or go and the caller is no owner; MemberNotFound;
-        LastOwner; OrganizationLimitReached where the member owns as many as one person may.
+    Raises: Forbidden if the change makes or unmakes an owner or administrator and the caller is not an owner;
+        MemberNotFound; LastOwner; OrganizationLimitReached if the member already owns as many as one person may.
     Source: API v1, "Members, invitations, audit"; contract, section 2.
     """
-    # Of a coming owner it is asked how many organisations are theirs already, which no tenant's transaction sees.
+    # A future owner's other organisations count too, and only a transaction of that person sees them.
     subject = subject_id if role == "owner" and _may_be_subject(subject_id) else None
     async with ctx.db.transaction(tenant=scope.organization_id, subject=subject) as tx:
         await members.lock_roles(tx, scope)
@@ -58,16 +58,16 @@ async def change_role(ctx: RequestContext, scope: TenantScope, subject_id: str, 
 
 
 async def remove_member(ctx: Context, scope: TenantScope, subject_id: str) -> None:
-    """The person is no member any more and may do nothing in the organisation from the commit on.
+    """Remove a member, who may do nothing in the organisation from the commit on.
 
-    Raises: Forbidden for whoever removes another and is neither owner nor administrator, or removes an owner or
-        administrator and is no owner; MemberNotFound; LastOwner.
+    Raises: Forbidden if the caller removes somebody else without being an owner or administrator, or removes an owner
+        or administrator without being an owner; MemberNotFound; LastOwner.
     Source: API v1, "Members, invitations, audit"; contract, section 2.
     """
     is_oneself = subject_id == scope.user.subject_id
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await members.lock_roles(tx, scope)
-        # The table lets every member leave, so here it is judged who else may be removed, and by today's role.
+        # The policy lets every member leave. Who may remove somebody else is judged here, by the present role.
         caller_role = await hold_authority(tx, scope)
         if not is_oneself and caller_role not in OWNERS_BUSINESS:
             raise Forbidden
@@ -95,7 +95,7 @@ async def _lock(tx: Tx, scope: TenantScope, subject_id: str) -> Member:
 
 
 def _may_be_subject(subject_id: str) -> bool:
-    # A NUL is no character of PostgreSQL's, so nobody is known by it.
+    # PostgreSQL stores no NUL, so no subject id contains one.
     return "\0" not in subject_id
 
 

@@ -15,7 +15,7 @@ from soundmark.kit.text.paging import Page, Position, cut_page
 
 
 async def create_organization(ctx: RequestContext, user: User, *, name: str) -> Organization:
-    """Make a new organisation that the caller owns.
+    """Create an organisation that the caller owns.
 
     Raises: OrganizationLimitReached.
     Source: API v1, "Organisations and projects"; contract, section 2.
@@ -36,7 +36,7 @@ async def create_organization(ctx: RequestContext, user: User, *, name: str) -> 
 
 
 async def rename_organization(ctx: Context, scope: TenantScope, *, name: str) -> Organization:
-    """The organisation has another name; its id and everything in it stay.
+    """Rename the organisation; its id and everything in it stay.
 
     Source: API v1, "Organisations and projects".
     """

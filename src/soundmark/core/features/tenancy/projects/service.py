@@ -12,7 +12,7 @@ from soundmark.kit.text.paging import Page, Position, cut_page
 
 
 async def create_project(ctx: Context, scope: TenantScope, *, name: str) -> Project:
-    """A new project of the organisation exists.
+    """Create a project in the organisation.
 
     Raises: ProjectNameConflict.
     Source: API v1, "Organisations and projects".
@@ -29,7 +29,7 @@ async def create_project(ctx: Context, scope: TenantScope, *, name: str) -> Proj
 
 
 async def rename_project(ctx: Context, scope: TenantScope, project_id: str, *, name: str) -> Project:
-    """The project has another name; its id and everything in it stay.
+    """Rename the project; its id and everything in it stay.
 
     Raises: ProjectNotFound; ProjectNameConflict.
     Source: API v1, "Organisations and projects".
@@ -48,7 +48,7 @@ async def rename_project(ctx: Context, scope: TenantScope, project_id: str, *, n
 
 
 async def list_projects(ctx: Context, scope: TenantScope, *, before: Position | None, limit: int) -> Page[Project]:
-    """The projects of the organisation, newest first."""
+    """Return the projects of the organisation, newest first."""
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         rows = await projects.list_newest_first(tx, scope, before=before, limit=limit + 1)
     return cut_page(rows, limit, lambda row: Position(row.created_at, row.id))
