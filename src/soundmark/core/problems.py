@@ -1,61 +1,61 @@
-"""Every error code that is Core's own, alphabetically.
+"""The problems that only Core raises, alphabetically.
 
-Those that every component has stand in `kit.problems`, those that Audience raises in `wire.private.problems`.
+Those that every component can raise are in `kit.http.problems`, those that Audience raises in `wire.private.problems`.
 """
 
 from soundmark.kit.http.problems import Kind, Problem
 
 
 class AlreadyAMember(Problem):
-    """Whoever accepts the invitation belongs to the organisation already; the role stays."""
+    """The person who accepts the invitation already belongs to the organisation. Their role does not change."""
 
-    kind, code, title = Kind.CONFLICT, "already_a_member", "You are a member of this organisation already."
+    kind, code, title = Kind.CONFLICT, "already_a_member", "You are already a member of this organisation."
 
 
 class ApiKeyNotActive(Problem):
-    """The act needs an active, unexpired server key."""
+    """Only an active, unexpired API key can be changed in this way."""
 
-    kind, code, title = Kind.CONFLICT, "api_key_not_active", "This key is revoked or expired."
+    kind, code, title = Kind.CONFLICT, "api_key_not_active", "This API key is revoked or expired."
 
 
 class ApiKeyNotFound(Problem):
-    """No such server key in this organisation."""
+    """The organisation has no such API key."""
 
-    kind, code, title = Kind.MISSING, "api_key_not_found", "There is no such key here."
+    kind, code, title = Kind.MISSING, "api_key_not_found", "There is no such API key here."
 
 
 class AudienceUnavailable(Problem):
-    """The Audience component is down, late, busy, or answered what it should not."""
+    """The Audience component is down, too slow or busy, or its response was not understood."""
 
-    kind, code, title = Kind.UNAVAILABLE, "audience_unavailable", "Audience cannot be asked right now."
+    kind, code, title = Kind.UNAVAILABLE, "audience_unavailable", "Audience is unavailable."
 
 
 class AudioBundleTooLarge(Problem):
-    """The WAV files together are larger than a bundle may be."""
+    """The WAV files together exceed the size limit of a bundle."""
 
     kind, code, title = Kind.INVALID, "audio_bundle_too_large", "These WAV files are too large for one bundle."
 
 
 class AudioUnavailable(Problem):
-    """The audio component is down, late, busy, or answered what is no WAV."""
+    """The Audio component is down, too slow or busy, or its response was not a WAV file."""
 
-    kind, code, title = Kind.UNAVAILABLE, "audio_unavailable", "Audio cannot be rendered right now."
+    kind, code, title = Kind.UNAVAILABLE, "audio_unavailable", "Audio is unavailable."
 
 
 class CampaignArchived(Problem):
-    """The campaign was archived or stopped, and stays so."""
+    """The campaign was archived or stopped. Neither can be undone."""
 
     kind, code, title = Kind.CONFLICT, "campaign_archived", "This campaign is archived."
 
 
 class CampaignNameConflict(Problem):
-    """Another campaign of the project has this name."""
+    """Another campaign of the project already has this name."""
 
     kind, code, title = Kind.CONFLICT, "campaign_name_conflict", "Another campaign of this project has this name."
 
 
 class CampaignNotFound(Problem):
-    """No such campaign in this organisation and project."""
+    """The organisation, or the project named in the request, has no such campaign."""
 
     kind, code, title = Kind.MISSING, "campaign_not_found", "There is no such campaign here."
 
@@ -63,37 +63,37 @@ class CampaignNotFound(Problem):
 class CampaignNotOpen(Problem):
     """The campaign's schedule does not allow issuance now."""
 
-    kind, code, title = Kind.CONFLICT, "campaign_not_open", "This campaign has not begun, or is over."
+    kind, code, title = Kind.CONFLICT, "campaign_not_open", "This campaign has not started, or is over."
 
 
 class CodeExpired(Problem):
-    """The Code's time is over; it was not revoked."""
+    """The Code has passed its expiry. It was not revoked."""
 
     kind, code, title = Kind.GONE, "code_expired", "This Code has expired."
 
 
 class CodeIssueNotFound(Problem):
-    """No issuance with this idempotency key is remembered: it never was, or a day ago."""
+    """No issuance is on record for this idempotency key: there never was one, or it is more than 24 hours old."""
 
-    kind, code, title = Kind.MISSING, "code_issue_not_found", "No issuance is remembered for this Idempotency-Key."
+    kind, code, title = Kind.MISSING, "code_issue_not_found", "No issuance is on record for this Idempotency-Key."
 
 
 class CodeNotActive(Problem):
-    """The act needs an active, unexpired Code."""
+    """Only an active, unexpired Code can be used in this way."""
 
     kind, code, title = Kind.CONFLICT, "code_not_active", "This Code is revoked or expired."
 
 
 class CodeNotFound(Problem):
-    """No such Code in this organisation and project."""
+    """The organisation, or the project named in the request, has no such Code."""
 
     kind, code, title = Kind.MISSING, "code_not_found", "There is no such Code here."
 
 
 class CodeUnavailable(Problem):
-    """Unknown, revoked, malformed or not verifiable: receivers cannot tell which."""
+    """The token is unknown or malformed, or its Code is revoked or cannot be verified. Receivers cannot tell which."""
 
-    kind, code, title = Kind.MISSING, "code_unavailable", "No Code can be answered for this token."
+    kind, code, title = Kind.MISSING, "code_unavailable", "No Code is available for this token."
 
 
 class EmailNotVerified(Problem):
@@ -103,114 +103,114 @@ class EmailNotVerified(Problem):
 
 
 class Forbidden(Problem):
-    """The caller's role does not allow the act."""
+    """The caller's role in the organisation does not allow this operation."""
 
     kind, code, title = Kind.FORBIDDEN, "forbidden", "Your role does not allow this."
 
 
 class IdempotencyConflict(Problem):
-    """The idempotency key belongs to another request, or to the other issuance route."""
+    """The idempotency key was used for a different request, or on the other issuance route."""
 
-    kind, code, title = Kind.CONFLICT, "idempotency_conflict", "This Idempotency-Key was used for another request."
+    kind, code, title = Kind.CONFLICT, "idempotency_conflict", "This Idempotency-Key was used for a different request."
 
 
 class IdentityProviderUnavailable(Problem):
-    """The identity provider does not answer, and the token's key is none that it was seen to have."""
+    """The identity provider does not answer, and the token names a key that Core has not seen yet."""
 
     kind, code, title = Kind.UNAVAILABLE, "identity_provider_unavailable", "Logins cannot be checked right now."
 
 
 class InsufficientScope(Problem):
-    """The server key was not made for the act."""
+    """The API key lacks the scope that this operation needs. The detail names it."""
 
-    kind, code, title = Kind.FORBIDDEN, "insufficient_scope", "This key has not the scope that this needs."
+    kind, code, title = Kind.FORBIDDEN, "insufficient_scope", "This API key lacks the required scope."
 
 
 class IntentNotCanonical(Problem):
-    """The intent has no canonical form, or one beyond the limits."""
+    """The intent has no canonical form, or its canonical form exceeds the limits."""
 
     kind, code, title = Kind.INVALID, "intent_not_canonical", "The intent cannot be written as canonical JSON."
 
 
 class InvitationInvalid(Problem):
-    """Unknown, expired, revoked, used or for another address: whoever asks cannot tell which."""
+    """The invitation is unknown, expired, revoked, used or for another e-mail address. The caller cannot tell which."""
 
     kind, code, title = Kind.MALFORMED, "invitation_invalid", "This invitation cannot be accepted."
 
 
 class InvitationNotFound(Problem):
-    """No such invitation in this organisation."""
+    """The organisation has no such invitation."""
 
     kind, code, title = Kind.MISSING, "invitation_not_found", "There is no such invitation here."
 
 
 class InvitationNotPending(Problem):
-    """The invitation is accepted, expired or revoked."""
+    """The invitation was accepted or revoked, or has expired."""
 
-    kind, code, title = Kind.CONFLICT, "invitation_not_pending", "This invitation is not pending any more."
+    kind, code, title = Kind.CONFLICT, "invitation_not_pending", "This invitation is no longer pending."
 
 
 class LastOwner(Problem):
-    """The organisation would have no owner any more."""
+    """The change would leave the organisation without an owner."""
 
-    kind, code, title = Kind.CONFLICT, "last_owner", "An organisation keeps at least one owner."
+    kind, code, title = Kind.CONFLICT, "last_owner", "An organisation must have at least one owner."
 
 
 class MemberNotFound(Problem):
-    """No such member in this organisation."""
+    """The organisation has no such member."""
 
     kind, code, title = Kind.MISSING, "member_not_found", "There is no such member here."
 
 
 class MfaRequired(Problem):
-    """The act needs a session with a second factor."""
+    """This operation requires a login with a second factor."""
 
     kind, code, title = Kind.FORBIDDEN, "mfa_required", "This needs a login with a second factor."
 
 
 class OrganizationLimitReached(Problem):
-    """The person owns as many organisations as one person may."""
+    """The person already owns the maximum number of organisations."""
 
-    kind, code, title = Kind.CONFLICT, "organization_limit_reached", "One person may not own more organisations."
+    kind, code, title = Kind.CONFLICT, "organization_limit_reached", "This person cannot own any more organisations."
 
 
 class OrganizationNotFound(Problem):
-    """No such organisation, or one that the caller has no part in: both alike."""
+    """The organisation does not exist, or the caller does not belong to it. The response is the same."""
 
     kind, code, title = Kind.MISSING, "organization_not_found", "There is no such organisation here."
 
 
 class PlatformAdminRequired(Problem):
-    """The act is for those who run the platform."""
+    """The operation is reserved for platform administrators."""
 
-    kind, code, title = Kind.FORBIDDEN, "platform_admin_required", "This is for administrators of the platform."
+    kind, code, title = Kind.FORBIDDEN, "platform_admin_required", "Only a platform administrator may do this."
 
 
 class ProjectNameConflict(Problem):
-    """Another project of the organisation has this name."""
+    """Another project of the organisation already has this name."""
 
     kind, code, title = Kind.CONFLICT, "project_name_conflict", "Another project has this name."
 
 
 class ProjectNotFound(Problem):
-    """No such project in this organisation."""
+    """The organisation has no such project."""
 
     kind, code, title = Kind.MISSING, "project_not_found", "There is no such project here."
 
 
 class QuotaExceeded(Problem):
-    """The organisation has issued what its plan allows this month, or would."""
+    """The request would exceed the number of Codes that the organisation may issue this month."""
 
-    kind, code, title = Kind.LIMITED, "quota_exceeded", "The monthly quota of Codes does not allow this."
+    kind, code, title = Kind.LIMITED, "quota_exceeded", "This would exceed the monthly quota of Codes."
 
 
 class ResourceDeletionInProgress(Problem):
-    """The organisation or the project is being deleted, and nothing is begun in it any more."""
+    """The organisation or the project is being deleted, and nothing new can be created in it."""
 
     kind, code, title = Kind.CONFLICT, "resource_deletion_in_progress", "This is being deleted."
 
 
 class UserTokenRequired(Problem):
-    """Only a person may do this; a server key may not."""
+    """Only a person may do this. An API key may not."""
 
-    kind, code, title = Kind.FORBIDDEN, "user_token_required", "This needs a person's login, not a server key."
+    kind, code, title = Kind.FORBIDDEN, "user_token_required", "This needs a person's login, not an API key."

@@ -1,4 +1,4 @@
-"""What a publisher's backend reports: one measurement, with nothing in it that finds anybody."""
+"""The event that a publisher's backend reports: one measurement, with nothing in it that identifies a person."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -30,27 +30,28 @@ def _without_default(schema: dict[str, Any]) -> None:
 
 
 class AudienceEvent(Wire):
-    """One consented measurement. The HMAC-SHA-256 of its exact bytes travels in `X-Svc-Signature`.
+    """One consented measurement. `X-Svc-Signature` carries the HMAC-SHA-256 of its exact bytes.
 
-    No member has room for a UUID, an address, an account, a device or a place.
+    No member can hold a UUID, an address, an account, a device id or a place.
     """
 
     model_config = ConfigDict(json_schema_extra=_without_default)
 
-    event_id: Annotated[EventId, Field(description="Made once for a measurement, and the same in every retry.")]
+    event_id: Annotated[EventId, Field(description="Generated once for each measurement; the same in every retry.")]
     integration_id: IntegrationId
     xr_id: XrId
     occurred_at: Timestamp
     receiver_class: ReceiverClass
     measurement_token: Annotated[
-        MeasurementToken, Field(description="Rotates: nobody is recognised on another day or by another integration.")
+        MeasurementToken,
+        Field(description="Rotates, so that nobody can be recognised on another day or by another integration."),
     ]
-    country: Annotated[Country | None, Field(description="ISO 3166-1 alpha-2; null or absent where unknown.")] = None
+    country: Annotated[Country | None, Field(description="ISO 3166-1 alpha-2; null or absent if unknown.")] = None
     proof: Annotated[MeasurementProof, Field(description="The `measurement_proof` of the resolution.")]
 
 
 class EventAnswer(Wire):
-    """What became of an event; given only after it is stored."""
+    """The result of an event, returned only after the event is stored."""
 
     event_id: EventId
     status: Literal["recorded", "duplicate"]

@@ -1,4 +1,4 @@
-"""The limits of measurement that Core states and Audience enforces.
+"""The limits of measurement that Core publishes and Audience enforces.
 
 Source: API v1, "Limits".
 """

@@ -17,13 +17,13 @@ LEGACY_LABEL: Final = "legacy_unverified_aggregate"
 CSV_COLUMNS: Final = ("dimension", "key", "metric", "value")
 
 Count = Annotated[int, Field(ge=0)]
-# Not today's list: what was recorded under a code stays reported when ISO withdraws it.
+# Any code, not only today's list: events stay in reports after ISO withdraws their country code.
 Country = Annotated[str, StringConstraints(pattern=r"^[A-Z]{2}$")]
 Row = tuple[str, str, str, str]
 
 
 class Period(Wire):
-    """From the first moment up to the other, which is not a part of it."""
+    """The period of a report, from `from` (inclusive) to `to` (exclusive)."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
@@ -32,14 +32,14 @@ class Period(Wire):
 
 
 class ReportFilters(Wire):
-    """What the report was narrowed to; null where it was not."""
+    """The filters of the report; null if a filter was not given."""
 
     campaign_id: CampaignId | None
     xr_id: XrId | None
 
 
 class DayCounts(Wire):
-    """A UTC day."""
+    """The events of one UTC day."""
 
     day: date
     events: Count
@@ -47,21 +47,21 @@ class DayCounts(Wire):
 
 
 class ReceiverCount(Wire):
-    """A class of receivers."""
+    """The events of one class of receivers."""
 
     receiver_class: ReceiverClass
     events: Count
 
 
 class FrequencyCount(Wire):
-    """How many measurement tokens have exactly so many events."""
+    """The number of measurement tokens that have exactly `frequency` events."""
 
     frequency: Count
     tokens: Count
 
 
 class CampaignCounts(Wire):
-    """A campaign, as the proofs name it; null are the events of Codes that belong to none."""
+    """The events of one campaign, as named in the proofs; `campaign_id` is null for Codes without a campaign."""
 
     campaign_id: CampaignId | None
     events: Count
@@ -69,7 +69,7 @@ class CampaignCounts(Wire):
 
 
 class XrCodeCounts(Wire):
-    """A Code."""
+    """The events of one Code."""
 
     xr_id: XrId
     events: Count
@@ -77,14 +77,14 @@ class XrCodeCounts(Wire):
 
 
 class CountryCount(Wire):
-    """A country; null are the events that name none."""
+    """The events of one country; `country` is null for events without one."""
 
     country: Country | None
     events: Count
 
 
 class IntegrityDay(Wire):
-    """What was refused to be counted twice on a UTC day of receipt."""
+    """The repetitions received on one UTC day, none of which was counted again."""
 
     day: date
     event_replays: Count
@@ -93,7 +93,7 @@ class IntegrityDay(Wire):
 
 
 class IntegritySignals(Wire):
-    """The sums of the days that the period touches, each as a whole and of the whole integration, whatever filters."""
+    """Sums over all whole days that the period touches, for the whole integration regardless of filters."""
 
     scope: Literal["integration_period"]
     event_replays: Count
@@ -103,9 +103,10 @@ class IntegritySignals(Wire):
 
 
 class AudienceReport(Wire):
-    """What an integration measured in a period.
+    """The measurements of an integration in a period.
 
-    Days ascend; the other dimensions descend by events and then ascend by their key, what has none first.
+    Days are in ascending order. Other dimensions are in descending order of events, then in ascending order of key, a
+    null key first.
     """
 
     integration_id: IntegrationId
@@ -113,9 +114,9 @@ class AudienceReport(Wire):
     period: Period
     filters: ReportFilters
     events: Count
-    estimated_reach: Annotated[Count, Field(description="Different measurement tokens within the integration.")]
+    estimated_reach: Annotated[Count, Field(description="The number of different measurement tokens.")]
     average_frequency: Annotated[
-        float, Field(ge=0, allow_inf_nan=False, description="Events for each token; 4 decimals.")
+        float, Field(ge=0, allow_inf_nan=False, description="Events per measurement token, to 4 decimals.")
     ]
     by_day: Annotated[list[DayCounts], Field(max_length=DIMENSION_MAX)]
     by_receiver: Annotated[list[ReceiverCount], Field(max_length=DIMENSION_MAX)]
@@ -127,14 +128,14 @@ class AudienceReport(Wire):
 
 
 class LegacyDay(Wire):
-    """A UTC day of the time before XR v1."""
+    """The events of one UTC day before XR v1."""
 
     day: date
     events: Count
 
 
 class LegacyReport(Wire):
-    """Daily aggregates of the time before XR v1: not verified, and no reach that could be compared."""
+    """Daily totals from before XR v1. They are not verified, and their reach is not comparable to that of XR v1."""
 
     label: Literal["legacy_unverified_aggregate"]
     reach_comparable_to_xr_v1: Literal[False]
@@ -146,12 +147,12 @@ class LegacyReport(Wire):
 
 
 def report_csv(report: AudienceReport) -> bytes:
-    """The report as RFC 4180 in UTF-8, a line for each number; a null key is an empty cell."""
+    """Return the report as CSV (RFC 4180, UTF-8), one line for each number; a null key is an empty cell."""
     return _csv([*_head(report), *_dimensions(report), *_integrity(report.integrity_signals)])
 
 
 def legacy_csv(report: LegacyReport) -> bytes:
-    """The legacy report as RFC 4180 in UTF-8, a line for each number."""
+    """Return the legacy report as CSV (RFC 4180, UTF-8), one line for each number."""
     return _csv(
         [
             ("report", "", "label", report.label),
@@ -212,6 +213,6 @@ def _rows(dimension: str, key: str, rows: Sequence[Wire]) -> Iterator[Row]:
 
 def _csv(rows: Sequence[Row]) -> bytes:
     text = io.StringIO(newline="")
-    # No cell can be taken for a formula: each is a number, a day, a moment, a word of ours or an id with its prefix.
+    # No cell can be taken for a formula: each is a number, a date, a timestamp, a fixed word or an id with its prefix.
     csv.writer(text, lineterminator="\r\n").writerows([CSV_COLUMNS, *rows])
     return text.getvalue().encode()

@@ -1,4 +1,4 @@
-"""What a receiver is answered."""
+"""The response to a receiver."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,18 +9,20 @@ from soundmark.wire.xr_code import Intent, Policy
 
 
 def _absent_not_null(schema: dict[str, Any], name: str) -> None:
-    # Pydantic states an optional member as "or null"; on the wire it is there or it is not.
+    # Pydantic describes an optional member as "or null"; on the wire it is present or absent.
     member = schema["properties"][name]
     member.pop("default")
     member.update(member.pop("anyOf")[0])
 
 
 class MeasurementProof(Wire):
-    """Core's word that a Code was resolved just now; what an Audience event has to carry."""
+    """Core's statement that a Code was just resolved. Every Audience event must carry one."""
 
     model_config = ConfigDict(json_schema_extra=lambda schema: _absent_not_null(schema, "proof_id"))
 
-    proof_id: Annotated[ProofId | None, Field(description="There in every proof since v1 was extended by it.")] = None
+    proof_id: Annotated[
+        ProofId | None, Field(description="Present in every new proof; proofs from before its introduction lack it.")
+    ] = None
     xr_id: XrId
     integration_id: IntegrationId
     campaign_id: CampaignId | None
@@ -32,9 +34,9 @@ class MeasurementProof(Wire):
     @field_validator("proof_id")
     @classmethod
     def _is_not_null(cls, proof_id: str | None) -> str:
-        # There or absent, as the schema says: null would be a third spelling of what is signed.
+        # Present or absent, as in the schema: null would be a third spelling of what is signed.
         if proof_id is None:
-            raise ValueError("must be a text, or absent")
+            raise ValueError("must be a string or absent")
         return proof_id
 
 
@@ -52,7 +54,7 @@ class ResolutionProof(Wire):
 def _when_measured(schema: dict[str, Any]) -> None:
     _absent_not_null(schema, "measurement_proof")
     _absent_not_null(schema, "resolution_proof")
-    # `measurement_proof` is there exactly when the policy says so, and then names the policy's integration.
+    # `measurement_proof` is present exactly if the policy says so, and then names the policy's integration.
     schema["if"] = {"properties": {"policy": {"properties": {"audience_measurement": {"const": True}}}}}
     schema["then"] = {
         "required": ["measurement_proof"],
@@ -70,7 +72,7 @@ def _when_measured(schema: dict[str, Any]) -> None:
 
 
 class Resolution(Wire):
-    """An intent that Core verified. Receivers verify `resolution_proof` themselves and trust nothing else."""
+    """An intent that Core has verified. Receivers must verify `resolution_proof` themselves and trust nothing else."""
 
     model_config = ConfigDict(json_schema_extra=_when_measured)
 
@@ -78,7 +80,7 @@ class Resolution(Wire):
     signature_status: Literal["verified"]
     intent: Intent
     policy: Policy
-    measurement_proof: Annotated[MeasurementProof | None, Field(description="There when the Code is measured.")] = None
+    measurement_proof: Annotated[MeasurementProof | None, Field(description="Present if the Code is measured.")] = None
     resolution_proof: Annotated[
-        ResolutionProof | None, Field(description="There when it was asked for with `X-Svc-Resolution-Proof`.")
+        ResolutionProof | None, Field(description="Present if requested with `X-Svc-Resolution-Proof`.")
     ] = None

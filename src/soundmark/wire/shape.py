@@ -1,4 +1,4 @@
-"""What every published shape is made of."""
+"""The building blocks of every published shape."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
@@ -21,10 +21,10 @@ NO_CONTROL_CHARS: Final = r"^[^\x00-\x1f\x7f]*$"
 
 
 class Wire(BaseModel):
-    """A closed, immutable, strictly typed shape: an unknown member is refused, nothing is converted.
+    """A closed, immutable, strictly typed shape: unknown members are rejected, nothing is converted.
 
-    A list that is asked for says its greatest length and is refused at its first wrong item (`FailFast`), so that
-    judging a body is bounded; `kit.bodies` sees to the objects.
+    A list in a request declares its maximum length and is rejected at its first invalid item (`FailFast`), so that the
+    cost of validating a body is bounded; `kit.http.bodies` bounds the number of objects.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -42,7 +42,7 @@ Timestamp = Annotated[
 ]
 _NAME_CHARS_MAX: Final = 120
 _INNER: Final = r"\x00-\x1f\x7f"
-# Published as what is left once the spaces around it are cut off, which is when its length is judged.
+# The published pattern allows surrounding spaces, which are removed before the length is checked.
 Name = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=_NAME_CHARS_MAX, pattern=NO_CONTROL_CHARS),
@@ -50,7 +50,7 @@ Name = Annotated[
         {
             "type": "string",
             "pattern": rf"^\s*[^{_INNER}\s]([^{_INNER}]{{0,{_NAME_CHARS_MAX - 2}}}[^{_INNER}\s])?\s*$",
-            "description": f"1 to {_NAME_CHARS_MAX} characters, no control characters; spaces around it are cut off.",
+            "description": f"1 to {_NAME_CHARS_MAX} characters, no control characters. Surrounding spaces are removed.",
         }
     ),
 ]

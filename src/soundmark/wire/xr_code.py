@@ -1,4 +1,4 @@
-"""The signed Code and its two views: as issued, and as read later."""
+"""The signed Code and its views."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -34,7 +34,7 @@ _INTENT_EXAMPLE: Final[JsonDict] = {
 
 
 class Intent(Wire):
-    """What a receiver is asked to do. At most 32 levels deep and 16 KiB in canonical form, all in all."""
+    """What a receiver is asked to do. At most 32 levels deep, and at most 16 KiB in canonical form."""
 
     model_config = ConfigDict(json_schema_extra=_INTENT_EXAMPLE)
 
@@ -44,14 +44,14 @@ class Intent(Wire):
 
 
 class Policy(Wire):
-    """Whether and by which integration an audience is measured."""
+    """Whether the audience is measured, and by which integration."""
 
     audience_measurement: bool
     audience_integration_id: IntegrationId | None
 
 
 class SignedCode(Wire):
-    """The immutable record that Core signed: `signature` is Ed25519 over the RFC 8785 bytes of everything else."""
+    """The immutable record that Core signed. `signature` is Ed25519 over the RFC 8785 bytes of all other members."""
 
     version: Literal[1]
     xr_id: XrId
@@ -69,7 +69,7 @@ class SignedCode(Wire):
 
 
 class CodeSummary(Wire):
-    """A Code in a list: without its intent and its signed record."""
+    """A Code as it appears in a list, without its intent and its signed record."""
 
     xr_id: XrId
     organization_id: OrganizationId
@@ -87,7 +87,7 @@ class CodeSummary(Wire):
 
 
 class CodeDetail(CodeSummary):
-    """A Code with everything that was signed."""
+    """A Code with its intent and its signed record."""
 
     intent: Intent
     signed_code: SignedCode

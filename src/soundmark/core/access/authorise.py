@@ -62,7 +62,7 @@ def _scope_of_key(key: ServerKey, rule: Rule, organization_id: str) -> TenantSco
     if rule.key_scope is None:
         raise UserTokenRequired
     if rule.key_scope not in key.scopes:
-        raise InsufficientScope
+        raise InsufficientScope(f"This API key lacks the scope {rule.key_scope}.")
     return TenantScope(
         organization_id=organization_id,
         project_id=key.project_id,

@@ -1,4 +1,4 @@
-"""One table from what may be done to who may do it. Data, and nothing else. `docs/policy.md` is printed from it."""
+"""The table of actions and who may carry them out. It is data only; `docs/policy.md` is generated from it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -59,11 +59,11 @@ CredentialKind = Literal["user", "api_key"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who may.
+    """Who may carry out an action.
 
-    People: members with one of `roles`, with a second factor where `mfa`; without `roles` every verified person, who
-    must administer the platform where `is_platform`. Keys: those with `key_scope`, all of them where `any_key`, none
-    otherwise. `note` says what is judged besides, by the command itself.
+    People: members with one of `roles`; if `roles` is None, every verified person. `mfa` requires a second factor,
+    `is_platform` a platform administrator. API keys: those with `key_scope`, every key if `any_key`, otherwise none.
+    `note` states what the command itself checks in addition.
     """
 
     roles: frozenset[Role] | None
@@ -75,7 +75,7 @@ class Rule:
 
     @property
     def credentials(self) -> tuple[CredentialKind, ...]:
-        """The kinds of callers that there are for it."""
+        """The kinds of credentials that can satisfy the rule."""
         return ("user", "api_key") if self.any_key or self.key_scope is not None else ("user",)
 
 
@@ -97,15 +97,15 @@ POLICY: Final[Mapping[Action, Rule]] = {
     "api_key.revoke": Rule(roles=_ADMINS),
     "api_key.rotate": Rule(roles=_ADMINS),
     "member.list": Rule(roles=_ADMINS),
-    "member.update": Rule(roles=_ADMINS, note="only an owner changes, or makes, owners and administrators"),
+    "member.update": Rule(roles=_ADMINS, note="only an owner may grant, change or withdraw the roles owner and admin"),
     "member.remove": Rule(
         roles=_EVERY_MEMBER,
-        note="everybody removes themselves; owners and administrators remove others, and only an owner owners and "
-        "administrators",
+        note="members may remove themselves; owners and administrators may remove others, but only an owner may "
+        "remove an owner or administrator",
     ),
-    # That an administrator needs a second factor, and is invited by an owner, is judged where it is done.
-    "invitation.accept": Rule(roles=None, note="an invitation to be an administrator needs a second factor"),
-    "invitation.create": Rule(roles=_ADMINS, note="only an owner invites an administrator"),
+    # The commands check the second factor of a new administrator and that an owner invited them.
+    "invitation.accept": Rule(roles=None, note="joining as an administrator requires a second factor"),
+    "invitation.create": Rule(roles=_ADMINS, note="only an owner may invite an administrator"),
     "invitation.list": Rule(roles=_ADMINS),
     "invitation.revoke": Rule(roles=_ADMINS),
     "audit_log.read": Rule(roles=_ADMINS),

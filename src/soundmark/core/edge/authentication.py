@@ -1,4 +1,4 @@
-"""Who sends a request."""
+"""Authentication of requests."""
 
 from starlette.requests import Request
 
@@ -10,10 +10,10 @@ from soundmark.kit.http.refusals import ClientAddresses, RefusalLimit
 
 
 async def authenticate(request: Request) -> Caller:
-    """Return the caller behind the one `Authorization` header, unless its address was refused too often.
+    """Return the caller whom the `Authorization` header identifies.
 
-    Raises: Unauthenticated for no, two, malformed and unknown credentials alike; RateLimited; EmailNotVerified;
-        IdentityProviderUnavailable.
+    Raises: Unauthenticated for missing, repeated, malformed and unknown credentials; RateLimited if the client IP
+        address was refused too often; EmailNotVerified; IdentityProviderUnavailable.
     """
     refused: RefusalLimit = request.app.state.refused_credentials
     clients: ClientAddresses = request.app.state.clients
@@ -27,9 +27,9 @@ async def authenticate(request: Request) -> Caller:
 
 
 def describe_refused(clients: ClientAddresses, scope: Scope) -> dict[str, str]:
-    """Return what the log says of a refused request's sender: the caller's id if known, and the address digest.
+    """Return what the log says about the sender of a refused request: the caller's id if known, and the address digest.
 
-    Never an address, an e-mail or a credential.
+    The result never holds an IP address, an e-mail address or a credential.
     """
     caller: Caller | None = scope.get("state", {}).get("caller")
     if caller is None:

@@ -1,4 +1,4 @@
-"""The declaration of an operation: routing, authorisation, OpenAPI and the tests of every operation derive from it."""
+"""The declaration of an operation, from which routing, authorisation, OpenAPI and tests are derived."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
@@ -35,11 +35,12 @@ PUBLIC: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What one operation needs of its caller, where it finds its organisation, and how it may fail.
+    """The declaration of one operation: who may call it, where the request names the organisation, how it may fail.
 
     `action` is None for an operation that needs no credential; `note` is then published. `problems` are those that
-    action and body do not imply. `judge_refused` may answer a request whose shape is refused, or raise a problem that
-    takes precedence; None keeps the refusal. An operation with `has_open_query` judges its query string itself.
+    action and body do not imply. `judge_refused` is called with a malformed request: it may return a response or raise
+    a problem that takes precedence; None keeps the refusal. With `has_open_query`, the operation judges its query
+    string itself.
     """
 
     action: Action | None
@@ -52,7 +53,7 @@ class Operation:
 
     @property
     def access(self) -> dict[str, Any]:
-        """What OpenAPI publishes as `x-svc-access`."""
+        """The value of `x-svc-access` in OpenAPI."""
         if self.action is None:
             return {**PUBLIC, "note": self.note}
         rule = POLICY[self.action]
@@ -68,7 +69,7 @@ class Operation:
         }
 
     def responses(self) -> dict[int | str, dict[str, Any]]:
-        """Return the declared problems by their status, for OpenAPI."""
+        """Return the declared problems by status, for OpenAPI."""
         found: dict[int | str, dict[str, Any]] = {}
         for problem in self.problems:
             found.setdefault(int(problem.kind), {"x-problems": []})["x-problems"].append(problem.code)
@@ -105,7 +106,7 @@ class OperationRoute(StrictRoute):
 
 
 class Operations:
-    """The operations of one feature, in the order in which they are published."""
+    """The operations of one feature, in the order of publication."""
 
     def __init__(self, tag: str) -> None:
         self._tag: Final = tag

@@ -1,4 +1,4 @@
-"""What endpoints take: the parts of the process, the authorised scope, and parameters that many operations share."""
+"""The arguments of endpoints: parts of the process, the authorised scope, and parameters that many operations share."""
 
 import re
 from typing import Annotated, Any, Final, cast
@@ -16,7 +16,7 @@ from soundmark.kit.text.paging import CURSOR_CHARS_MAX, CURSOR_CHARS_MIN, LIMIT_
 _DIGITS: Final = re.compile(r"[0-9]{1,9}")
 
 
-# Asynchronous though they wait for nothing: the framework runs others in a thread, which costs more than they do.
+# Asynchronous although they await nothing: the framework runs synchronous ones in a thread, which costs far more.
 async def _context(request: Request) -> RequestContext:
     context: RequestContext = request.app.state.context
     return context
@@ -38,7 +38,8 @@ async def _refused_events(request: Request) -> RefusalLimit:
 
 
 async def _scope(request: Request) -> TenantScope:
-    # None only if a parameter of the authorisation was refused: FastAPI then resolves the rest, and calls no endpoint.
+    # None only if a parameter of the authorisation was invalid. FastAPI then still resolves the others, but does not
+    # call the endpoint.
     scope: TenantScope = getattr(request.state, "scope", cast("TenantScope", None))
     return scope
 
@@ -52,7 +53,7 @@ Ctx = Annotated[RequestContext, Depends(_context)]
 ClientDigest = Annotated[bytes, Depends(_client)]
 RefusedEvents = Annotated[RefusalLimit, Depends(_refused_events)]
 RequestId = Annotated[str, Depends(_request_id)]
-# The authorised scope of an operation in an organisation, and the authorised caller of every other.
+# The authorised scope of an operation in an organisation; below, the authorised caller of all other operations.
 Tenant = Annotated[TenantScope, Depends(_scope)]
 CallingUser = Annotated[User, Depends(_caller)]
 AnyCaller = Annotated[Caller, Depends(_caller)]
@@ -66,15 +67,15 @@ XrIdPath = Annotated[ResourceId, Path(description="The Code's id.", examples=["x
 
 
 def _require_digits(text: Any) -> Any:
-    """Refuse a number of a query that is not written in digits alone, such as `1.0`, ` 5` or `1_0`."""
+    """Reject a number in a query that is not written in digits only, such as `1.0`, ` 5` or `1_0`."""
     if isinstance(text, str) and _DIGITS.fullmatch(text) is None:
         raise ValueError("must be written in decimal digits")
     return text
 
 
 _Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX), BeforeValidator(_require_digits)]
-Limit = Annotated[_Limit, Query(description=f"Entries on a page; {LIMIT_DEFAULT} unless told.")]
-# Published, not judged here: a text that is too long is `invalid_cursor` like every other one that we did not write.
+Limit = Annotated[_Limit, Query(description=f"The number of entries on a page. Default: {LIMIT_DEFAULT}.")]
+# Published but not enforced here: a text that is too long is `invalid_cursor`, like any other cursor that is not ours.
 _OpaqueCursor = Annotated[
     str,
     WithJsonSchema(
@@ -83,5 +84,5 @@ _OpaqueCursor = Annotated[
 ]
 CursorText = Annotated[
     _OpaqueCursor | None,
-    Query(description="`next_cursor` of the page before, for the same filters (else 422 `invalid_cursor`)."),
+    Query(description="The `next_cursor` of the previous page, with the same filters (else 422 `invalid_cursor`)."),
 ]

@@ -1,4 +1,4 @@
-"""Refusals that no model can state."""
+"""Validation errors that no model can express."""
 
 from fastapi.exceptions import RequestValidationError
 
@@ -9,14 +9,14 @@ from soundmark.kit.http.strict_json import Unrepresentable
 
 
 def invalid(location: str, name: str, message: str) -> RequestValidationError:
-    """Return the failure of one named member or parameter."""
+    """Return a validation error for one named member or parameter."""
     return RequestValidationError([{"loc": (location, name), "msg": message, "type": "value_error", "input": None}])
 
 
 def refine_problem(error: RequestValidationError) -> Problem | None:
-    """Return `intent_not_canonical` if a number inside the intent is what no model accepts, else None."""
+    """Return `intent_not_canonical` if the error is a number inside the intent that a double cannot hold, else None."""
     for each in error.errors():
         if tuple(each["loc"][:2]) == ("body", "intent") and isinstance(each.get("input"), Unrepresentable):
-            refused = FieldError("body", pointer_to(each["loc"][1:]), "must be a number that a double holds exactly")
-            return IntentNotCanonical("The intent holds a number that a double cannot hold exactly.", errors=(refused,))
+            fault = FieldError("body", pointer_to(each["loc"][1:]), "must be a number that a double holds exactly")
+            return IntentNotCanonical("The intent holds a number that a double cannot hold exactly.", errors=(fault,))
     return None

@@ -1,4 +1,4 @@
-"""Where a request names its organisation, and the scope that its caller gets there."""
+"""Where a request names its organisation, and the authorisation of its caller there."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -13,12 +13,14 @@ from soundmark.core.edge.refusals import invalid
 from soundmark.kit.http.routes import refuse_unknown_parameters
 from soundmark.kit.text.ids import parse_id
 
-# "none": the operation happens in no organisation.
+# "none": the operation does not belong to an organisation.
 TenantPlace: TypeAlias = Literal["none", "query", "query_or_header", "path", "body"]
 Dependency: TypeAlias = Callable[..., Awaitable[None]]
 
-_AGREEING: Final = "May be given, and must name the same organisation as the rest of the request then (else 422)."
-_EITHER: Final = "The organisation to act in: named here, in {other}, or in both alike (else 422)."
+_AGREEING: Final = "Optional. Must name the same organisation as the rest of the request (else 422)."
+_EITHER: Final = (
+    "The organisation to act in. Required here or in {other}; if given in both, they must agree (else 422)."
+)
 _QUERY: Final[dict[str, Any]] = {"alias": "organization_id", "max_length": 160}
 _HEADER: Final[dict[str, Any]] = {"alias": "X-Svc-Organization-Id", "max_length": 160}
 _InQuery = Annotated[str, Query(**_QUERY, description="The organisation to act in.")]
@@ -35,7 +37,7 @@ _AgreeingHeader = Annotated[str | None, Header(**_HEADER, description=_AGREEING)
 def make_authorisation(action: Action, place: TenantPlace) -> Dependency:
     """Return the dependency that authorises the caller of an operation.
 
-    It leaves the `scope` of an operation in an organisation in the request's state, for `parameters.Tenant`.
+    For an operation in an organisation, it stores the `scope` in the request's state, for `parameters.Tenant`.
     """
 
     async def in_no_organization(request: Request) -> None:
@@ -46,24 +48,24 @@ def make_authorisation(action: Action, place: TenantPlace) -> Dependency:
         request: Request,
         ctx: Ctx,
         query: _InQuery,
-        header: _AgreeingHeader = None,  # noqa: ARG001 - published here, read as it stands in the request
+        header: _AgreeingHeader = None,  # noqa: ARG001 - declared for OpenAPI; `_open` reads it from the request
     ) -> None:
         await _open(request, ctx, action, query)
 
     async def in_query_or_header(
         request: Request, ctx: Ctx, query: _EitherQuery = None, header: _EitherHeader = None
     ) -> None:
-        # The header where both are there: the query is then refused by its name if it says something else.
+        # If both are given, the header decides, and an error about a disagreeing query parameter names that parameter.
         organization_id = header if header is not None else query
         if organization_id is None:
-            raise invalid("query", "organization_id", "is required here or as the header X-Svc-Organization-Id")
+            raise invalid("query", "organization_id", "is required here or in the header X-Svc-Organization-Id")
         await _open(request, ctx, action, organization_id)
 
     async def in_path(
         request: Request,
         ctx: Ctx,
         organization_id: OrganizationPath,
-        query: _AgreeingQuery = None,  # noqa: ARG001 - published here, read as they stand in the request
+        query: _AgreeingQuery = None,  # noqa: ARG001 - declared for OpenAPI; `_open` reads it from the request
         header: _AgreeingHeader = None,  # noqa: ARG001 - as above
     ) -> None:
         await _open(request, ctx, action, organization_id)
@@ -71,14 +73,14 @@ def make_authorisation(action: Action, place: TenantPlace) -> Dependency:
     async def in_body(
         request: Request,
         ctx: Ctx,
-        query: _AgreeingQuery = None,  # noqa: ARG001 - published here, read as they stand in the request
+        query: _AgreeingQuery = None,  # noqa: ARG001 - declared for OpenAPI; `_open` reads it from the request
         header: _AgreeingHeader = None,  # noqa: ARG001 - as above
     ) -> None:
-        # Only this member is read: strangers learn that the organisation is not there, and nothing of the body's shape.
+        # Only this member is read, so that strangers learn nothing about the body but that there is no organisation.
         body = request.state.json
         organization_id = body.get("organization_id") if isinstance(body, dict) else None
         if not isinstance(organization_id, str):
-            raise invalid("body", "organization_id", "must be there, as a string")
+            raise invalid("body", "organization_id", "must be present and a string")
         await _open(request, ctx, action, organization_id)
 
     by_place: dict[TenantPlace, Dependency] = {
@@ -94,14 +96,14 @@ def make_authorisation(action: Action, place: TenantPlace) -> Dependency:
 async def _open(request: Request, ctx: Ctx, action: Action, organization_id: str) -> None:
     """Authorise the caller in the organisation.
 
-    Judged in this order: that the request names one organisation only (422), the organisation and the caller's role in
-    it (404, 403), the names of the query parameters (422).
+    The checks run in this order: the request names only one organisation (422); the organisation exists for the caller
+    (404) and their role allows the action (403); every query parameter is known (422).
     """
     for location, name, values in (
         ("query", "organization_id", request.query_params.getlist("organization_id")),
         ("header", "X-Svc-Organization-Id", request.headers.getlist("x-svc-organization-id")),
     ):
         if any(value != organization_id for value in values):
-            raise invalid(location, name, "names another organisation than the rest of the request")
+            raise invalid(location, name, "names a different organisation than the rest of the request")
     request.state.scope = await authorise(ctx, request.state.caller, action, parse_id(organization_id))
     refuse_unknown_parameters(request)

@@ -1,17 +1,17 @@
-"""The OpenAPI links: what can be asked next about what an answer holds, with parameters taken from the answer."""
+"""The OpenAPI links: which operations can follow a response, with parameters taken from that response."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 Json: TypeAlias = dict[str, Any]
-# For each operation that may follow, its parameters as runtime expressions.
+# The parameters of each operation that can follow, as runtime expressions.
 Following: TypeAlias = Mapping[str, Mapping[str, str]]
 
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 _FIRST: Final = "/data/0"  # The first entry of a page or a batch: OpenAPI has no expression for every entry.
 _ASKED_ORGANIZATION: Final = "$request.query.organization_id"
 _ASKED_PROJECT: Final = "$request.query.project_id"
-# A parameter's name may stand in several places of one operation; a link means the first of these.
+# One operation may take a parameter of the same name in several places; a link uses the first of these.
 _PLACES: Final = ("path", "query", "header", "cookie")
 
 
@@ -75,7 +75,7 @@ def _of_campaign(at: str) -> Following:
 
 
 def _of_archived_campaign(at: str) -> Following:
-    """It cannot be changed any more, and its Codes can still be stopped."""
+    """Leave out changes: an archived campaign is final, but its Codes can still be stopped."""
     campaign = _taken(at, organization_id="organization_id", campaign_id="id")
     return dict.fromkeys(("stop_campaign", "summarise_campaign", "list_codes"), campaign)
 
@@ -96,12 +96,12 @@ def _of_integration(at: str) -> Following:
 
 
 def _of_revoked_integration(at: str) -> Following:
-    """Nothing can be done with it any more, and what it measured can be read."""
+    """Keep only the report: nothing else can be done with a revoked integration."""
     return {"read_audience_report": _of_integration(at)["read_audience_report"]}
 
 
 def _of_changed_integration(at: str) -> Following:
-    """The answer names the integration alone; where it belongs stands in the request."""
+    """Take organisation and project from the request, because the response names only the integration."""
     asked = {"organization_id": _ASKED_ORGANIZATION, "project_id": _ASKED_PROJECT}
     return dict.fromkeys(_ON_INTEGRATION, asked | _taken(at, integration_id="integration_id"))
 
@@ -111,11 +111,11 @@ def _of_audit_log(_: str) -> Following:
 
 
 def _taken(at: str, **members: str) -> dict[str, str]:
-    """Return each parameter with the expression for the member of the answer, below the pointer `at`, that it takes."""
+    """Return each parameter with the expression for its value: a member of the response below the pointer `at`."""
     return {parameter: f"$response.body#{at}/{member}" for parameter, member in members.items()}
 
 
-# What each successful answer holds, and at which JSON pointer.
+# What each successful response holds, and at which JSON pointer.
 _HELD: Final[Mapping[tuple[str, str], tuple[Callable[[str], Following], str]]] = {
     ("create_organization", "201"): (_of_organization, ""),
     ("rename_organization", "200"): (_of_organization, ""),
@@ -155,7 +155,7 @@ _HELD: Final[Mapping[tuple[str, str], tuple[Callable[[str], Following], str]]] =
 
 
 def add_links(paths: Mapping[str, Json]) -> None:
-    """Add to each answer the operations that can follow it, and to each page the one behind it.
+    """Add to each response links to the operations that can follow it, and to each page a link to the next.
 
     Source: OpenAPI 3.1, "Link Object" and "Runtime Expressions".
     """
@@ -186,11 +186,11 @@ def _placed(operation: Json, name: str) -> str:
 
 
 def _next_page(operation: Json) -> Json:
-    """Return the link to the same list with the same filters, which a cursor is bound to."""
+    """Return the link to the next page of the list, with the same filters, to which the cursor is bound."""
     places = [(parameter["in"], parameter["name"]) for parameter in operation["parameters"]]
     parameters = {f"{place}.{name}": f"$request.{place}.{name}" for place, name in places if name != "cursor"}
     parameters["query.cursor"] = "$response.body#/next_cursor"
-    description = "The page behind this one. `next_cursor` is null on the last page: then there is none."
+    description = "The next page. On the last page `next_cursor` is null, and there is no next page."
     return {"operationId": operation["operationId"], "parameters": parameters, "description": description}
 
 

@@ -22,51 +22,57 @@ _SCHEMA_REF: Final = "#/components/schemas/"
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 _DESCRIPTION: Final = """
 Organisations issue **XR Codes**: immutable, signed, revocable records of an intent, broadcast as sound. A receiver
-hears the frame, resolves its token here, and verifies the signed answer by itself.
+hears the frame, resolves its token here, and verifies the signed response itself.
 
-Tenant routes take `Authorization: Bearer …`; every failure is an RFC 9457 problem document whose `code` is stable.
-Bodies and query strings are closed: a member or parameter that is unknown or given twice is refused, never ignored.
-`HEAD` is answered wherever `GET` is, but not on the resolve route.
+Tenant routes take `Authorization: Bearer …`. Every failure is an RFC 9457 problem document with a stable `code`.
+Bodies and query strings are closed: an unknown or repeated member or parameter is rejected, never ignored.
+Every route that supports `GET` also supports `HEAD`, except the resolve route.
 """
 _CREDENTIALS: Final = (
-    "A person's access token (JWT) from the identity provider, or a server key (`xak_…`). Without an identity provider "
-    "the operator token (`xop_…`), from the machine itself, stands for a person; `x-svc-access` says for each route "
-    "who may carry it out."
+    "A person's access token (JWT) from the identity provider, or an API key (`xak_…`). If no identity provider is "
+    "configured, the operator token (`xop_…`) works instead of an access token, from the same machine only. "
+    "`x-svc-access` states for each route who may use it."
 )
 _LICENCE: Final = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
-# Generators make module names of tags, so these are spelled as on the wire; prose is British.
+# Generators turn tags into module names, so tags are spelled as on the wire. Prose is British.
 _TAGS: Final = [
-    {"name": "Receivers", "description": "What whoever hears a Code asks. No credential, no account, no device id."},
-    {"name": "Caller", "description": "Who a credential stands for."},
-    {"name": "Organizations", "description": "Organisations, which are the tenants."},
-    {"name": "Projects", "description": "Parts of an organisation that Codes belong to."},
-    {"name": "Members", "description": "People and what they may do in an organisation."},
-    {"name": "Invitations", "description": "How people become members: by a secret for their e-mail address."},
-    {"name": "API keys", "description": "Credentials of servers: of one project, for what their scopes say."},
-    {"name": "Audit", "description": "What was done in an organisation, and the proof that it is all."},
+    {
+        "name": "Receivers",
+        "description": "Resolve and verify a Code that was heard. No credential, account or device id.",
+    },
+    {"name": "Caller", "description": "Who a credential belongs to."},
+    {"name": "Organizations", "description": "Organisations are the tenants."},
+    {"name": "Projects", "description": "Parts of an organisation. Every Code belongs to one."},
+    {"name": "Members", "description": "The people in an organisation, and their roles."},
+    {"name": "Invitations", "description": "Invite people by e-mail to become members."},
+    {
+        "name": "API keys",
+        "description": "Credentials for scripts and servers, limited to one project and to their scopes.",
+    },
+    {"name": "Audit", "description": "The record of what was done in an organisation, and proof that it is complete."},
     {
         "name": "Campaigns",
-        "description": "What Codes belong to: a schedule for issuing them, and one stop for them all.",
+        "description": "Groups of Codes with an optional schedule, which can be stopped all at once.",
     },
     {"name": "Codes", "description": "Issue, read, revoke and render XR Codes."},
-    {"name": "Audience", "description": "Measure how often and by how many a Code is heard, and nobody in particular."},
-    {"name": "Usage", "description": "What an organisation has used of what it may."},
-    {"name": "Platform", "description": "What the administrators of the platform set while everything runs."},
+    {"name": "Audience", "description": "Measure how often and by how many receivers a Code is heard, anonymously."},
+    {"name": "Usage", "description": "What an organisation has used of its quotas."},
+    {"name": "Platform", "description": "Settings that platform administrators can change without a restart."},
 ]
 _PROBLEM_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "description": "RFC 9457 problem document.",
     "required": ["type", "title", "status", "detail", "code", "request_id"],
     "properties": {
-        "type": {"type": "string", "format": "uri", "description": "Where the code is explained."},
+        "type": {"type": "string", "format": "uri", "description": "The address of the page that explains the code."},
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
-        "code": {"type": "string", "description": "Stable; what a program goes by."},
+        "code": {"type": "string", "description": "Stable: programs should rely on it."},
         "request_id": {"type": "string"},
         "errors": {
             "type": "array",
-            "description": "Each refused member or parameter.",
+            "description": "Each rejected member or parameter, at most 20.",
             "items": {
                 "type": "object",
                 "required": ["location", "pointer", "message"],
@@ -84,7 +90,7 @@ _PROBLEM_SCHEMA: Final[dict[str, Any]] = {
 
 
 def build_openapi(app: FastAPI, base_url: str) -> dict[str, Any]:
-    """The document of every public route, with every problem that each can answer and an example of each answer.
+    """Return the OpenAPI document of every public route, with all its problems and an example of each response.
 
     Source: API v1, "Versioning" 1; contract, section 1.
     """
@@ -119,7 +125,7 @@ def build_openapi(app: FastAPI, base_url: str) -> dict[str, Any]:
 
 def _complete(operation: dict[str, Any], base_url: str, shown: dict[str, Any]) -> None:
     """Add what the operation's declaration implies: credential, problems, example."""
-    # The framework leaves out what is None; that no server key may do it is said all the same.
+    # The framework drops members that are None, but the document must say that no API key may use the operation.
     access = operation[ACCESS] = PUBLIC | operation[ACCESS]
     operation["security"] = [] if access["public"] else [{"bearer": []}]
     for parameter in operation.get("parameters", ()):
@@ -141,13 +147,13 @@ def _complete(operation: dict[str, Any], base_url: str, shown: dict[str, Any]) -
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """State an optional parameter as it is on the wire: there or absent, and never null."""
+    """Describe an optional parameter as it is on the wire: present or absent, never null."""
     kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
     if len(kinds) != 1:
         return schema
-    stated: dict[str, Any] = {**kinds[0], **schema}
-    del stated["anyOf"]
-    return stated
+    plain: dict[str, Any] = {**kinds[0], **schema}
+    del plain["anyOf"]
+    return plain
 
 
 def _implied(operation: dict[str, Any]) -> Iterable[str]:
@@ -168,7 +174,7 @@ def _implied(operation: dict[str, Any]) -> Iterable[str]:
         yield "mfa_required"
     if "requestBody" in operation:
         yield from ("malformed_json", "payload_too_large", "unsupported_media_type")
-    yield "validation_failed"  # Every query string is closed, also where nothing is asked for.
+    yield "validation_failed"  # Every query string is closed, even where there are no parameters.
 
 
 def _add_problem(responses: dict[str, Any], code: str, base_url: str) -> None:
@@ -192,7 +198,7 @@ def _add_problem(responses: dict[str, Any], code: str, base_url: str) -> None:
 
 
 def _add_shape(components: dict[str, Any], shape: type[Wire]) -> None:
-    """The shape of what a route reads or writes as bytes, which the framework does not know."""
+    """Add the schema of a body that a route reads or writes as bytes, unseen by the framework."""
     schema = shape.model_json_schema(ref_template=_SCHEMA_REF + "{model}")
     for name, part in schema.pop("$defs").items():
         components.setdefault(name, part)
@@ -200,7 +206,7 @@ def _add_shape(components: dict[str, Any], shape: type[Wire]) -> None:
 
 
 def _resolve_operation(components: dict[str, Any]) -> dict[str, Any]:
-    """The hot route, which stands in front of the framework and so declares itself."""
+    """Return the operation of the hot route, which bypasses the framework and so is not declared by it."""
     _add_shape(components, Resolution)
     limit = {"schema": {"type": "string"}, "description": "draft-ietf-httpapi-ratelimit-headers"}
     return {
@@ -209,8 +215,8 @@ def _resolve_operation(components: dict[str, Any]) -> dict[str, Any]:
         "operationId": "resolve",
         "summary": "Resolve",
         "description": (
-            "Resolve a token that was heard. Unknown, revoked and malformed tokens are answered alike. With the header "
-            "the answer carries a signed envelope, without which a receiver must not act."
+            "Resolve a token that was heard. Unknown, revoked and malformed tokens get the same response. With the "
+            "header, the response carries a signed envelope, without which a receiver must not act."
         ),
         "parameters": [
             {
@@ -226,7 +232,7 @@ def _resolve_operation(components: dict[str, Any]) -> dict[str, Any]:
                 "in": "header",
                 "required": False,
                 "description": "Ask for the signed envelope.",
-                # Not `const`, for which some generators of clients know no optional header.
+                # Not `const`: some client generators cannot make a header with it optional.
                 "schema": {"type": "string", "enum": [PROOF_VALUE.decode()]},
             },
         ],

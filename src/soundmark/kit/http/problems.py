@@ -1,7 +1,7 @@
-"""What a caller is told went wrong: one class for each code, raised without a word of HTTP.
+"""Problems: errors that a caller can understand. One class for each code, raised by code that knows nothing of HTTP.
 
-The edge (`kit.http`) turns a problem into RFC 9457. Problems that every component can have stand here; the others
-stand in the component's own `problems` module.
+The edge (`kit.http`) renders a problem as an RFC 9457 document. Problems that every component can raise are here, the
+others in the component's own `problems` module.
 """
 
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from enum import IntEnum
 from typing import ClassVar, Final, Literal, Self
 
 Location = Literal["body", "query", "path", "header"]
-ERRORS_MAX: Final = 20  # Contract, section 1: an answer does not grow with the number of faults.
+ERRORS_MAX: Final = 20  # Contract, section 1: a response does not grow with the number of faults.
 
 
 class Kind(IntEnum):
-    """What sort of failure a problem is; its value is the status that the edge answers."""
+    """The category of a problem. The value is the HTTP status of its response."""
 
     MALFORMED = 400
     UNAUTHENTICATED = 401
@@ -34,7 +34,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One refused member or parameter: where it stands, and what it must be."""
+    """One rejected member or parameter: where it is, and what it must be."""
 
     location: Location
     pointer: str
@@ -42,10 +42,10 @@ class FieldError:
 
 
 class Problem(Exception):  # noqa: N818 - the tree is named for what it describes
-    """A failure that a caller caused or has to know of.
+    """A failure that the caller caused or needs to know about.
 
-    `detail` never holds a secret, a token or another tenant's data: it reaches the caller as it is. Of `errors` the
-    first `ERRORS_MAX` are kept.
+    `detail` reaches the caller unchanged, so it never holds a secret, a token or another tenant's data. Only the first
+    `ERRORS_MAX` of `errors` are kept.
     """
 
     kind: ClassVar[Kind]
@@ -65,62 +65,62 @@ class Problem(Exception):  # noqa: N818 - the tree is named for what it describe
         self.headers = dict(headers or {})
 
     def anew(self) -> Self:
-        """The same problem for somebody else: an exception keeps every frame that it passes, and what stands in it."""
+        """Return a copy for another caller: an exception keeps every frame that it passes through, locals included."""
         again = type(self).__new__(type(self), *self.args)
         again.__dict__.update(self.__dict__)
         return again
 
 
 class DatabaseUnavailable(Problem):
-    """The database cannot be reached or did not answer in time; nothing was changed."""
+    """The database could not be reached or did not answer in time. Nothing was changed."""
 
     kind, code, title = Kind.UNAVAILABLE, "database_unavailable", "The database cannot be reached right now."
 
 
 class InternalError(Problem):
-    """A mistake of ours. The log names it under the request id; the caller learns nothing more."""
+    """An error in the server. The log has the details under the request id; the caller learns nothing more."""
 
-    kind, code, title = Kind.FAULT, "internal_error", "Something went wrong here; the request id names it in our log."
+    kind, code, title = Kind.FAULT, "internal_error", "Internal error; quote the request id when you report it."
 
 
 class MalformedBody(Problem):
-    """The body is no I-JSON (RFC 7493)."""
+    """The body is not I-JSON (RFC 7493)."""
 
     kind, code, title = Kind.MALFORMED, "malformed_json", "The body is not well-formed JSON."
 
 
 class MethodNotAllowed(Problem):
-    """The path exists, the method on it does not."""
+    """The path exists, but not for this method."""
 
     kind, code, title = Kind.WRONG_METHOD, "method_not_allowed", "This method is not allowed here."
 
 
 class NotAcceptable(Problem):
-    """No representation that the caller accepts exists."""
+    """The resource is not available in any media type that the caller accepts."""
 
-    kind, code, title = Kind.NOT_ACCEPTABLE, "not_acceptable", "Nothing that you accept can be answered here."
+    kind, code, title = Kind.NOT_ACCEPTABLE, "not_acceptable", "None of the media types in Accept is available here."
 
 
 class NotFound(Problem):
-    """No such path."""
+    """The path does not exist."""
 
     kind, code, title = Kind.MISSING, "not_found", "There is nothing here."
 
 
 class PayloadTooLarge(Problem):
-    """The body exceeds the limit of the route."""
+    """The body exceeds the size limit of the route."""
 
     kind, code, title = Kind.TOO_LARGE, "payload_too_large", "The body is too large."
 
 
 class RateLimited(Problem):
-    """Too many requests from one address in the window."""
+    """One client IP address sent too many requests in the time window."""
 
     kind, code, title = Kind.LIMITED, "rate_limited", "Too many requests; try again later."
 
 
 class Unauthenticated(Problem):
-    """No, unknown, malformed, expired or revoked credential: all alike."""
+    """The credential is missing, unknown, malformed, expired or revoked. The response is the same for all of these."""
 
     kind, code, title = Kind.UNAUTHENTICATED, "unauthenticated", "A valid credential is required."
 
@@ -129,12 +129,12 @@ class Unauthenticated(Problem):
 
 
 class UnsupportedMediaType(Problem):
-    """JSON is expected and the body says to be something else."""
+    """The route expects JSON, but the request declares another media type."""
 
     kind, code, title = Kind.WRONG_TYPE, "unsupported_media_type", "The body must be application/json."
 
 
 class ValidationFailed(Problem):
-    """A member or parameter is missing, unknown, or not what it must be; `errors` names each."""
+    """A member or parameter is missing, unknown or invalid. `errors` names each of them."""
 
     kind, code, title = Kind.INVALID, "validation_failed", "The request does not have the required shape."

@@ -1,51 +1,51 @@
 """The problems that Audience raises and Core passes on to its own callers, alphabetically.
 
-Every other problem of a private component means for Core that the component is unavailable.
+Core treats every other problem of a private component as that component being unavailable.
 """
 
 from soundmark.kit.http.problems import Kind, Problem
 
 
 class EntitlementRequired(Problem):
-    """The organisation has no entitlement of this mode, or it has ended."""
+    """The organisation has no entitlement for this mode, or the entitlement has ended."""
 
-    kind, code, title = Kind.CONFLICT, "entitlement_required", "This needs an Audience entitlement that holds now."
+    kind, code, title = Kind.CONFLICT, "entitlement_required", "This needs an active Audience entitlement."
 
 
 class EventConflict(Problem):
-    """The event id was used for other bytes."""
+    """The event id was already used for an event with different bytes."""
 
-    kind, code, title = Kind.CONFLICT, "event_conflict", "This event id belongs to an event with another body."
+    kind, code, title = Kind.CONFLICT, "event_conflict", "This event id was used for an event with a different body."
 
 
 class EventQuotaExceeded(Problem):
-    """The organisation's events of this month fill its quota in this mode; this event was not recorded."""
+    """The organisation has used up this month's quota of events in this mode. The event was not recorded."""
 
     kind, code, title = Kind.LIMITED, "event_quota_exceeded", "This month's quota of events is used up."
 
 
 class IntegrationNotFound(Problem):
-    """This organisation and project have no such Audience integration."""
+    """The organisation or the project has no such Audience integration."""
 
     kind, code, title = Kind.MISSING, "integration_not_found", "There is no such Audience integration here."
 
 
 class IntegrationRevoked(Problem):
-    """The integration was revoked for good: it records nothing, and its secret cannot change."""
+    """The integration was revoked, which is final: it records nothing, and it cannot be changed."""
 
     kind, code, title = Kind.CONFLICT, "integration_revoked", "This Audience integration is revoked."
 
 
 class ProofInvalid(Problem):
-    """The proof does not vouch for this event: its signature, its time or its subject is wrong."""
+    """The proof does not cover this event: its signature, its time or its subject is wrong."""
 
-    kind, code, title = Kind.INVALID, "proof_invalid", "The proof does not hold for this event."
+    kind, code, title = Kind.INVALID, "proof_invalid", "The proof is not valid for this event."
 
 
 class ProofReplayed(Problem):
-    """The proof already vouched for another event."""
+    """The proof was already used for another event."""
 
-    kind, code, title = Kind.CONFLICT, "proof_replayed", "This proof was spent by another event."
+    kind, code, title = Kind.CONFLICT, "proof_replayed", "Another event has used this proof."
 
 
 class ReportTooLarge(Problem):

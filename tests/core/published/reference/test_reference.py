@@ -182,8 +182,8 @@ def test_operations_stand_under_their_tag_with_method_and_path(page: Page) -> No
     "needs",
     [
         "GET /v1/kites/{kite_id} no credential",
-        "Change it & keep it. role owner or admin second factor (MFA) people only, no server key",
-        "POST /v1/winds any signed-in caller or a server key with winds:write",
+        "Change it & keep it. role owner or admin second factor (MFA) people only, no API key",
+        "POST /v1/winds any signed-in caller or an API key with winds:write",
     ],
 )
 def test_the_page_says_what_an_operation_requires(page: Page, needs: str) -> None:

@@ -144,11 +144,11 @@ def _needs(access: Json) -> Iterator[str]:
     if access.get("mfa"):
         yield "second factor (MFA)"
     if access.get("key_scope"):
-        yield f"or a server key with {access['key_scope']}"
+        yield f"or an API key with {access['key_scope']}"
     elif "api_key" in access.get("credentials", ()):
-        yield "or any server key"
+        yield "or any API key"
     elif "key_scope" in access:
-        yield "people only, no server key"
+        yield "people only, no API key"
     if access.get("note"):
         yield access["note"]
 

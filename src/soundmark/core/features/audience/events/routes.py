@@ -1,4 +1,4 @@
-"""`POST /v1/events`, for publishers that reach only Core: Audience judges exactly the bytes that arrived."""
+"""`POST /v1/events`, for publishers that can only reach Core. Audience judges exactly the bytes that arrived."""
 
 import re
 from http import HTTPStatus
@@ -74,7 +74,7 @@ _OPERATION: Final = Operation(
     responses={
         200: {
             "model": EventAnswer,
-            "description": "An exact replay, or a Code and a token that were counted that day.",
+            "description": "A duplicate: an exact replay, or a Code and token that were already counted that day.",
         }
     },
     openapi_extra=_BODY,
@@ -82,9 +82,10 @@ _OPERATION: Final = Operation(
 async def deliver_event(
     request: Request, ctx: Ctx, request_id: RequestId, client: ClientDigest, refused: RefusedEvents
 ) -> Response:
-    """Deliver one event of an audience, signed by the publisher's backend.
+    """Deliver one Audience event, signed by the publisher's backend.
 
-    A retry sends the same bytes. It is answered as a duplicate where the event was stored, and counted once.
+    A retry must send the same bytes. If the event was already stored, the response is `duplicate` and it is counted
+    once.
     """
     await refused.check(client)
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:

@@ -31,7 +31,7 @@ from soundmark.wire.private.problems import EntitlementRequired, IntegrationNotF
 
 operations = Operations("Audience")
 
-ProjectQuery = Annotated[ResourceId, Query(description="The project that the integration belongs to.")]
+ProjectQuery = Annotated[ResourceId, Query(description="The project of the integration.")]
 IntegrationIdPath = Annotated[
     ResourceId, Path(description="The integration's id.", examples=["int_c3R1ZGlvLW1lYXN1cmVtZW50"])
 ]
@@ -61,9 +61,9 @@ async def create_integration(
     scope: Tenant,
     body: CreateIntegration,
 ) -> IntegrationWithSecret:
-    """Create an integration. Its HMAC secret is in this answer and in no other."""
-    new = service.NewIntegration(body.project_id, body.mode, body.retention_days)
-    return with_secret_view(await service.create_integration(ctx, scope, new, request_id=request_id))
+    """Create an integration. Its HMAC secret is returned only in this response."""
+    integration = service.NewIntegration(body.project_id, body.mode, body.retention_days)
+    return with_secret_view(await service.create_integration(ctx, scope, integration, request_id=request_id))
 
 
 @operations.add(
@@ -79,7 +79,7 @@ async def list_integrations(  # noqa: PLR0913, PLR0917 - one argument for each p
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> IntegrationPage:
-    """List the integrations of a project, newest first, revoked ones too."""
+    """List the integrations of a project, newest first, including revoked ones."""
     bound_to = {"organization_id": scope.organization_id, "project_id": project_id}
     before = ctx.cursors.read(cursor, route="integrations", bound_to=bound_to)
     page = await service.list_integrations(ctx, scope, project_id, before=before, limit=limit, request_id=request_id)
@@ -98,7 +98,7 @@ async def revoke_integration(
     scope: Tenant,
     target: Target,
 ) -> IntegrationView:
-    """Revoke an integration: nothing is measured by it any more. What was stays reportable within its retention."""
+    """Revoke an integration. It records no more events; recorded events stay in reports until their retention ends."""
     return integration_view(await service.revoke_integration(ctx, scope, target, request_id=request_id))
 
 
@@ -113,7 +113,7 @@ async def rotate_integration_secret(
     scope: Tenant,
     target: Target,
 ) -> IntegrationWithSecret:
-    """Replace the HMAC secret of an integration. The old one is rejected at once; the new one is told only here."""
+    """Replace an integration's HMAC secret. The old one stops working at once; the new one is returned only here."""
     return with_secret_view(await service.rotate_secret(ctx, scope, target, request_id=request_id))
 
 
@@ -129,7 +129,7 @@ async def change_integration_retention(
     target: Target,
     body: ChangeRetention,
 ) -> RetentionView:
-    """Change how long what an integration measures is kept. What a shorter time leaves out is deleted at once."""
+    """Change how long an integration keeps its events. Events beyond a shorter retention are deleted at once."""
     changed = await service.change_retention(
         ctx, scope, target, retention_days=body.retention_days, request_id=request_id
     )
@@ -147,5 +147,5 @@ async def replace_integration_core_key(
     scope: Tenant,
     target: Target,
 ) -> CoreKeyView:
-    """Have an integration trust the key that Core publishes now. A rotation does this by itself for all of them."""
+    """Make an integration trust Core's current signing key. A key rotation does this automatically."""
     return core_key_view(await service.replace_core_key(ctx, scope, target, request_id=request_id))

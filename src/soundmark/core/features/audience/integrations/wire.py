@@ -1,4 +1,4 @@
-"""What is asked and answered about Audience integrations."""
+"""The request and response shapes of Audience integrations."""
 
 from typing import Annotated, Literal
 
@@ -15,13 +15,13 @@ RetentionDays = Annotated[
     Field(
         ge=1,
         le=RETENTION_DAYS_MAX,
-        description=f"Days that what is measured is kept; a demo's at most {DEMO_RETENTION_DAYS_MAX}.",
+        description=f"The number of days that events are kept; at most {DEMO_RETENTION_DAYS_MAX} in mode `demo`.",
     ),
 ]
 
 
 class CreateIntegration(Wire):
-    """A new integration of a project."""
+    """A new integration in a project."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -40,13 +40,13 @@ class CreateIntegration(Wire):
     project_id: UnboundedId
     mode: Annotated[
         AudienceMode,
-        Field(description=f"`demo` measures {DEMO_EVENTS_MAX} events a month; the others need an entitlement."),
+        Field(description=f"`demo` records up to {DEMO_EVENTS_MAX} events a month; the others require an entitlement."),
     ]
     retention_days: RetentionDays
 
 
 class ChangeRetention(Wire):
-    """Another retention for an integration."""
+    """A new retention for an integration."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"retention_days": 7}]})
 
@@ -54,7 +54,7 @@ class ChangeRetention(Wire):
 
 
 class IntegrationView(Wire):
-    """An integration. Neither its secret nor anything made from it."""
+    """An integration, without its secret and anything derived from it."""
 
     id: IntegrationId
     organization_id: str
@@ -62,14 +62,14 @@ class IntegrationView(Wire):
     mode: AudienceMode
     retention_days: int
     status: Literal["active", "revoked"]
-    core_key_id: Annotated[KeyId, Field(description="The key of Core's that proofs are verified with.")]
+    core_key_id: Annotated[KeyId, Field(description="The Core key that verifies proofs.")]
     created_at: Timestamp
     secret_rotated_at: Timestamp | None
     revoked_at: Timestamp | None
 
 
 class IntegrationWithSecret(IntegrationView):
-    """An integration with its HMAC secret, which is told here and never again."""
+    """An integration with its HMAC secret, which is returned only once."""
 
     hmac_secret: Annotated[str, Field(repr=False, pattern=r"^xhm_[A-Za-z0-9_-]{43}$")]
 
@@ -82,7 +82,7 @@ class IntegrationPage(Wire):
 
 
 class RetentionView(Wire):
-    """What another retention changed, with exact counts of what was deleted."""
+    """A changed retention, with exact counts of what was deleted."""
 
     integration_id: IntegrationId
     previous_retention_days: int
@@ -92,7 +92,7 @@ class RetentionView(Wire):
 
 
 class CoreKeyView(Wire):
-    """The key of Core's that an integration trusts now."""
+    """The Core key that an integration trusts now."""
 
     integration_id: IntegrationId
     core_key_id: KeyId
@@ -115,7 +115,7 @@ def integration_view(integration: IntegrationResponse) -> IntegrationView:
 
 
 def with_secret_view(created: IntegrationSecret) -> IntegrationWithSecret:
-    """Return the view of an integration that just got a secret."""
+    """Return the view of an integration that just received a secret."""
     view = integration_view(created.integration)
     return IntegrationWithSecret(**dict(view), hmac_secret=created.hmac_secret.reveal())
 

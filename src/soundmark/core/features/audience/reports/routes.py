@@ -37,9 +37,8 @@ _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
                 "schema": {
                     "type": "string",
                     "description": (
-                        "The same report as RFC 4180 in UTF-8 with the columns "
-                        f"{', '.join(CSV_COLUMNS)}, a line for each number. Each cell stands in quotes; a key that is "
-                        "null is an empty cell."
+                        "The same report as CSV (RFC 4180, UTF-8) with the columns "
+                        f"{', '.join(CSV_COLUMNS)}, one line for each number. A null key is an empty cell."
                     ),
                 }
             }
@@ -47,34 +46,36 @@ _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
     }
 }
 
-ProjectQuery = Annotated[ResourceId, Query(description="The project that was measured in.")]
+ProjectQuery = Annotated[ResourceId, Query(description="The project of the integration.")]
 FromQuery = Annotated[
     Timestamp | None,
     Query(
         alias="from",
-        description="What occurred at this moment or later, RFC 3339, before `to`; else from retention's start.",
+        description="Only events at or after this time (RFC 3339), before `to`. Default: the start of the retention.",
     ),
 ]
 ToQuery = Annotated[
-    Timestamp | None, Query(alias="to", description="What occurred before this moment, RFC 3339; else until now.")
+    Timestamp | None, Query(alias="to", description="Only events before this time (RFC 3339). Default: now.")
 ]
 CampaignQuery = Annotated[ResourceId | None, Query(description="Only the Codes of this campaign, archived or not.")]
 CodeQuery = Annotated[ResourceId | None, Query(description="Only this Code.")]
 
 
-async def _question(
+async def _read_filter(
     project_id: ProjectQuery,
     from_at: FromQuery = None,
     to_at: ToQuery = None,
     campaign_id: CampaignQuery = None,
     xr_id: CodeQuery = None,
 ) -> ReportFilter:
-    """Dependency: the filters of a report."""
+    """Return the filters of a report (a dependency)."""
     return ReportFilter(project_id, from_at, to_at, campaign_id, xr_id)
 
 
-async def _legacy_question(project_id: ProjectQuery, from_at: FromQuery = None, to_at: ToQuery = None) -> ReportFilter:
-    """Dependency: the filters of a legacy report."""
+async def _read_legacy_filter(
+    project_id: ProjectQuery, from_at: FromQuery = None, to_at: ToQuery = None
+) -> ReportFilter:
+    """Return the filters of a legacy report (a dependency)."""
     return ReportFilter(project_id, from_at, to_at)
 
 
@@ -104,11 +105,11 @@ async def read_audience_report(  # noqa: PLR0913, PLR0917 - one argument for eac
     integration_id: Annotated[
         ResourceId, Path(description="The integration's id.", examples=["int_c3R1ZGlvLW1lYXN1cmVtZW50"])
     ],
-    question: Annotated[ReportFilter, Depends(_question)],
+    filters: Annotated[ReportFilter, Depends(_read_filter)],
 ) -> Response:
-    """Read what an integration measured, as JSON or as CSV by `Accept`; of a revoked one too, within its retention."""
+    """Return the report of an integration as JSON or CSV (`Accept`). A revoked integration can still be reported."""
     media_type = _media_type(request)
-    report = await service.read_report(ctx, scope, integration_id, question, request_id=request_id)
+    report = await service.read_report(ctx, scope, integration_id, filters, request_id=request_id)
     return _answer(report, media_type, report_csv)
 
 
@@ -124,11 +125,11 @@ async def read_legacy_report(
     ctx: Ctx,
     request_id: RequestId,
     scope: Tenant,
-    question: Annotated[ReportFilter, Depends(_legacy_question)],
+    filters: Annotated[ReportFilter, Depends(_read_legacy_filter)],
 ) -> Response:
-    """Read the daily aggregates of the time before XR v1, of the days that the period touches, as JSON or as CSV."""
+    """Return the daily totals from before XR v1 as JSON or CSV (`Accept`), for every day that the period touches."""
     media_type = _media_type(request)
-    report = await service.read_legacy_report(ctx, scope, question, request_id=request_id)
+    report = await service.read_legacy_report(ctx, scope, filters, request_id=request_id)
     return _answer(report, media_type, legacy_csv)
 
 
@@ -139,7 +140,7 @@ def _media_type(request: Request) -> str:
     """
     media_type = choose_media_type(request.headers.getlist("accept"), (_JSON, _CSV))
     if media_type is None:
-        raise NotAcceptable(f"This can be answered as {_JSON} and {_CSV}.")
+        raise NotAcceptable(f"This is available as {_JSON} and {_CSV}.")
     return media_type
 
 

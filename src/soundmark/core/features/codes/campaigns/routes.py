@@ -35,8 +35,8 @@ CampaignIdPath = Annotated[ResourceId, Path(description="The campaign's id.", ex
 )
 async def create_campaign(ctx: Ctx, scope: Tenant, body: CreateCampaign) -> CampaignView:
     """Create a campaign in a project."""
-    new = service.NewCampaign(body.project_id, body.name, body.starts_at, body.ends_at)
-    return campaign_view(await service.create_campaign(ctx, scope, new))
+    campaign = service.NewCampaign(body.project_id, body.name, body.starts_at, body.ends_at)
+    return campaign_view(await service.create_campaign(ctx, scope, campaign))
 
 
 @operations.add("GET", "/v1/campaigns", Operation("campaign.list", problems=(ProjectNotFound, InvalidCursor)))
@@ -47,7 +47,7 @@ async def list_campaigns(
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> CampaignPage:
-    """List the campaigns of a project, newest first, archived ones too."""
+    """List the campaigns of a project, newest first, including archived ones."""
     bound_to = {"organization_id": scope.organization_id, "project_id": project_id}
     before = ctx.cursors.read(cursor, route="campaigns", bound_to=bound_to)
     page = await service.list_campaigns(ctx, scope, project_id, before=before, limit=limit)
@@ -68,7 +68,7 @@ async def update_campaign(
     campaign_id: CampaignIdPath,
     body: UpdateCampaign,
 ) -> CampaignView:
-    """Give a campaign another name or schedule, for what is issued from now on."""
+    """Change a campaign's name or schedule. Codes that were issued already are not affected."""
     return campaign_view(await service.update_campaign(ctx, scope, campaign_id, _changes_of(body)))
 
 
@@ -76,13 +76,13 @@ async def update_campaign(
     "POST", "/v1/campaigns/{campaign_id}/archive", Operation("campaign.archive", problems=(CampaignNotFound,))
 )
 async def archive_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> CampaignView:
-    """Archive a campaign: no Code is issued under it any more, and those that were stay as they are."""
+    """Archive a campaign. No more Codes can be issued under it; existing Codes are not affected."""
     return campaign_view(await service.archive_campaign(ctx, scope, campaign_id))
 
 
 @operations.add("POST", "/v1/campaigns/{campaign_id}/stop", Operation("campaign.stop", problems=(CampaignNotFound,)))
 async def stop_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> StoppedView:
-    """Stop a campaign in an emergency: archive it and revoke every active Code of it, all at once."""
+    """Stop a campaign in an emergency: archive it and revoke all its active Codes at once."""
     return stopped_view(await service.stop_campaign(ctx, scope, campaign_id))
 
 
@@ -90,12 +90,12 @@ async def stop_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) ->
     "GET", "/v1/campaigns/{campaign_id}/summary", Operation("campaign.summarise", problems=(CampaignNotFound,))
 )
 async def summarise_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> SummaryView:
-    """Count the Codes of a campaign by what became of them, as of one moment."""
+    """Count the Codes of a campaign by status, all at the same point in time."""
     return summary_view(await service.summarise_campaign(ctx, scope, campaign_id))
 
 
 def _changes_of(body: UpdateCampaign) -> service.Changes:
-    """The members that the body has, whatever they say: null clears a date, and absence leaves it."""
+    """Return the members that are present in the body. Null clears a date; absence leaves it unchanged."""
     changes = service.Changes()
     if "name" in body.model_fields_set:
         changes["name"] = body.name

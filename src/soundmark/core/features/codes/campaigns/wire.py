@@ -1,4 +1,4 @@
-"""What is asked and answered about campaigns."""
+"""The request and response shapes of campaigns."""
 
 from typing import Annotated
 
@@ -8,16 +8,14 @@ from soundmark.core.domain.codes.campaign import Campaign, CampaignStatus, Stopp
 from soundmark.core.edge.parameters import ResourceId
 from soundmark.wire.shape import Name, Timestamp, Wire
 
-StartsAt = Annotated[
-    Timestamp | None, Field(description="From when on Codes may be issued under it; null: from the beginning.")
-]
+StartsAt = Annotated[Timestamp | None, Field(description="When issuing Codes begins; null: at once.")]
 EndsAt = Annotated[
-    Timestamp | None, Field(description="From when on none may be issued any more; null: never. After `starts_at`.")
+    Timestamp | None, Field(description="When issuing Codes ends; null: never. Must be after `starts_at`.")
 ]
 
 
 class CreateCampaign(Wire):
-    """A new campaign of a project."""
+    """A new campaign in a project."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -41,7 +39,7 @@ class CreateCampaign(Wire):
 
 
 class UpdateCampaign(Wire):
-    """What is to be another: one member at least. What is absent stays as it is, and null clears a date."""
+    """The members to change, at least one. Absent members keep their values; null clears a date."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -50,13 +48,13 @@ class UpdateCampaign(Wire):
         }
     )
 
-    # A name cannot be cleared, so null is none; the factory stands for absence and is never read.
+    # A name cannot be cleared, so null is not allowed; the factory only makes the member optional and is never read.
     name: Annotated[Name, Field(default_factory=str)]
     starts_at: StartsAt = None
     ends_at: EndsAt = None
 
     @model_validator(mode="after")
-    def _something_is_to_be_changed(self) -> "UpdateCampaign":
+    def _require_a_change(self) -> "UpdateCampaign":
         if not self.model_fields_set:
             raise ValueError("must name at least one of name, starts_at and ends_at")
         return self
@@ -84,14 +82,14 @@ class CampaignPage(Wire):
 
 
 class StoppedView(Wire):
-    """A campaign that was stopped, and how many Codes this stop revoked."""
+    """A stopped campaign, and how many Codes this request revoked."""
 
     campaign: CampaignView
     revoked_count: int
 
 
 class CountsView(Wire):
-    """What became of the Codes of a campaign: `issued` is the sum of `active`, `expired` and `revoked`."""
+    """The Codes of a campaign by status. `issued` is the sum of `active`, `expired` and `revoked`."""
 
     issued: int
     active: int
@@ -101,7 +99,7 @@ class CountsView(Wire):
 
 
 class SummaryView(Wire):
-    """A campaign and its Codes in numbers, all of one moment."""
+    """A campaign with counts of its Codes, all from the same point in time."""
 
     campaign: CampaignView
     counts: CountsView
@@ -110,7 +108,7 @@ class SummaryView(Wire):
 
 
 def campaign_view(campaign: Campaign) -> CampaignView:
-    """What is answered of one campaign."""
+    """Return the view of one campaign."""
     return CampaignView(
         id=campaign.id,
         organization_id=campaign.organization_id,
@@ -125,12 +123,12 @@ def campaign_view(campaign: Campaign) -> CampaignView:
 
 
 def stopped_view(stopped: Stopped) -> StoppedView:
-    """What is answered of one stop."""
+    """Return the view of a stopped campaign."""
     return StoppedView(campaign=campaign_view(stopped.campaign), revoked_count=stopped.revoked_count)
 
 
 def summary_view(summary: Summary) -> SummaryView:
-    """What is answered of one campaign in numbers."""
+    """Return the view of a campaign's summary."""
     return SummaryView(
         campaign=campaign_view(summary.campaign),
         counts=CountsView(

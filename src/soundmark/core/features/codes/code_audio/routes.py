@@ -1,4 +1,4 @@
-"""The routes that answer with sound."""
+"""The routes that return sound."""
 
 from typing import Annotated, Any, Final
 
@@ -32,7 +32,7 @@ _WAV_ANSWER: Final[dict[int | str, dict[str, Any]]] = {
 _ZIP_TYPE: Final = "application/zip"
 _ZIP_ANSWER: Final[dict[int | str, dict[str, Any]]] = {
     200: {
-        "description": "A ZIP file without compression: `<xr_id>.wav` for each Code, in the order asked.",
+        "description": "A ZIP file without compression: `<xr_id>.wav` for each Code, in the order of the request.",
         "content": {_ZIP_TYPE: {"schema": {"type": "string", "format": "binary"}}},
     }
 }
@@ -53,12 +53,12 @@ async def render_code(
     protocol: Annotated[
         str,
         Query(
-            description="3 ultrasound normal, 4 ultrasound fast, 5 ultrasound fastest.",
+            description="3: ultrasound normal; 4: ultrasound fast; 5: ultrasound fastest.",
             json_schema_extra={"enum": ["3", "4", "5"]},
         ),
     ] = "4",
 ) -> Response:
-    """Render an active Code's frame as a WAV."""
+    """Render the frame of an active Code as a WAV file."""
     if protocol not in _PROTOCOLS:
         raise invalid("query", "protocol", "must be 3, 4 or 5")
     identity, wav = await service.render_code(ctx, scope, xr_id, protocol=_PROTOCOLS[protocol], request_id=request_id)
@@ -82,7 +82,7 @@ async def bundle_codes(
     body: BundleCodes,
     request_id: RequestId,
 ) -> Response:
-    """Render the frames of active Codes as WAVs in one ZIP file. All of them, or a problem."""
+    """Render the frames of active Codes as WAV files in one ZIP file. If any of them fails, the request fails."""
     content = await bundle.bundle_codes(
         ctx, scope, project_id, body.xr_ids, protocol=body.protocol, request_id=request_id
     )

@@ -1,4 +1,4 @@
-"""The request shapes of Codes as sound."""
+"""The request shapes of Code audio."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from soundmark.wire.shape import Wire
 
 
 class BundleCodes(Wire):
-    """Codes whose frames are to be rendered into one file."""
+    """The Codes to render into one file."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"xr_ids": ["xr_bm9yZGxpY2h0LWV4YW1wbA"], "protocol": 4}]}
@@ -18,5 +18,5 @@ class BundleCodes(Wire):
 
     xr_ids: Selection
     protocol: Annotated[
-        Protocol, Field(description="3 ultrasound normal, 4 ultrasound fast, 5 ultrasound fastest.")
+        Protocol, Field(description="3: ultrasound normal; 4: ultrasound fast; 5: ultrasound fastest.")
     ] = 4

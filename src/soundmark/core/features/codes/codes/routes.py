@@ -22,27 +22,30 @@ from soundmark.wire.xr_code import CodeDetail
 operations = Operations("Codes")
 
 
-async def _wanted(  # noqa: PLR0913 - one for each filter
+async def _read_filter(  # noqa: PLR0913 - one for each filter
     *,
     status: Annotated[
         CodeStatus | None,
         Query(
-            description="Only Codes that are in this state when their page is read: one that expires or is revoked "
-            "between two pages is where it was issued, in the state that it is in then."
+            description="Only Codes with this status. The status is judged when a page is read, so a Code that "
+            "expires or is revoked between two pages moves from one list to another."
         ),
     ] = None,
     project_id: Annotated[ResourceId | None, Query(description="Only Codes of this project.")] = None,
     campaign_id: Annotated[ResourceId | None, Query(description="Only Codes of this campaign.")] = None,
     issuer: Annotated[
         str | None,
-        Query(min_length=1, max_length=160, pattern=NO_CONTROL_CHARS, description="Only Codes of exactly this issuer."),
+        Query(
+            min_length=1, max_length=160, pattern=NO_CONTROL_CHARS, description="Only Codes with exactly this issuer."
+        ),
     ] = None,
     created_from: Annotated[
-        Timestamp | None, Query(description="Only Codes issued at this moment or later, RFC 3339; before `created_to`.")
+        Timestamp | None,
+        Query(description="Only Codes issued at or after this time (RFC 3339). Must be before `created_to`."),
     ] = None,
-    created_to: Annotated[Timestamp | None, Query(description="Only Codes issued before this, RFC 3339.")] = None,
+    created_to: Annotated[Timestamp | None, Query(description="Only Codes issued before this time (RFC 3339).")] = None,
 ) -> CodeFilter:
-    """Dependency: the filters."""
+    """Return the filters of a request (a dependency)."""
     if created_from is not None and created_to is not None and created_from >= created_to:
         raise invalid("query", "created_from", "must precede created_to")
     return CodeFilter(
@@ -63,14 +66,14 @@ async def _wanted(  # noqa: PLR0913 - one for each filter
 async def list_codes(
     ctx: Ctx,
     scope: Tenant,
-    code_filter: Annotated[CodeFilter, Depends(_wanted)],
+    filters: Annotated[CodeFilter, Depends(_read_filter)],
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> CodePage:
     """List the Codes of an organisation, newest first."""
-    bound_to = _bound_to(scope, code_filter)
+    bound_to = _bound_to(scope, filters)
     before = ctx.cursors.read(cursor, route="codes", bound_to=bound_to)
-    page, now = await service.list_codes(ctx, scope, code_filter, before=before, limit=limit)
+    page, now = await service.list_codes(ctx, scope, filters, before=before, limit=limit)
     return CodePage(
         data=[summary_view(code, now) for code in page.entries],
         next_cursor=ctx.cursors.write(page.next_position, route="codes", bound_to=bound_to),
@@ -82,9 +85,11 @@ async def get_code(
     ctx: Ctx,
     scope: Tenant,
     xr_id: XrIdPath,
-    project_id: Annotated[ResourceId | None, Query(description="Answer only a Code of this project.")] = None,
+    project_id: Annotated[
+        ResourceId | None, Query(description="Only a Code of this project (else 404).")
+    ] = None,
 ) -> CodeDetail:
-    """Read one Code, in whatever state, with everything that was signed."""
+    """Return one Code with its signed record, whatever its status."""
     code = await service.get_code(ctx, scope, xr_id, project_id=project_id)
     return detail_view(code, ctx.clock.now())
 
@@ -93,7 +98,10 @@ async def get_code(
     "POST", "/v1/codes/{xr_id}/revoke", Operation("code.revoke", tenant="query_or_header", problems=(CodeNotFound,))
 )
 async def revoke_code(ctx: Ctx, scope: Tenant, xr_id: XrIdPath) -> CodeDetail:
-    """Revoke one Code: no resolution that starts after the answer returns its intent."""
+    """Revoke one Code. No resolution that starts after the response returns its intent.
+
+    A Code that is already revoked or expired is returned unchanged.
+    """
     code = await service.revoke_code(ctx, scope, xr_id)
     return detail_view(code, ctx.clock.now())
 
@@ -102,7 +110,7 @@ async def revoke_code(ctx: Ctx, scope: Tenant, xr_id: XrIdPath) -> CodeDetail:
     "POST", "/v1/codes/revoke-batch", Operation("code.revoke_batch", problems=(ProjectNotFound, CodeNotFound))
 )
 async def revoke_codes(ctx: Ctx, scope: Tenant, body: RevokeCodes) -> RevokedCodes:
-    """Revoke a selection of Codes of one project, or none of them. What is revoked or expired stays as it is."""
+    """Revoke up to 100 Codes of one project, all or none. Codes that are already revoked or expired do not change."""
     revoked = await service.revoke_codes(ctx, scope, body.project_id, body.xr_ids)
     return RevokedCodes(
         requested_count=revoked.requested_count,
@@ -111,15 +119,15 @@ async def revoke_codes(ctx: Ctx, scope: Tenant, body: RevokeCodes) -> RevokedCod
     )
 
 
-def _bound_to(scope: TenantScope, code_filter: CodeFilter) -> dict[str, str | None]:
-    """What a cursor is good for. No moment is in it: each page is judged when it is read."""
+def _bound_to(scope: TenantScope, filters: CodeFilter) -> dict[str, str | None]:
+    """Return what a cursor is bound to. It includes no time, because the status is judged when a page is read."""
     return {
         "organization_id": scope.organization_id,
         "confined_to": scope.project_id,
-        "status": code_filter.status,
-        "campaign_id": code_filter.campaign_id,
-        "project_id": code_filter.project_id,
-        "issuer": code_filter.issuer,
-        "created_from": None if code_filter.from_at is None else format_timestamp(code_filter.from_at),
-        "created_to": None if code_filter.to_at is None else format_timestamp(code_filter.to_at),
+        "status": filters.status,
+        "campaign_id": filters.campaign_id,
+        "project_id": filters.project_id,
+        "issuer": filters.issuer,
+        "created_from": None if filters.from_at is None else format_timestamp(filters.from_at),
+        "created_to": None if filters.to_at is None else format_timestamp(filters.to_at),
     }

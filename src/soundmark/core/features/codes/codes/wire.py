@@ -1,4 +1,4 @@
-"""The request and response shapes of Codes that exist."""
+"""The request and response shapes of issued Codes."""
 
 from pydantic import ConfigDict
 
@@ -9,7 +9,7 @@ from soundmark.wire.xr_code import CodeSummary
 
 
 class RevokeCodes(Wire):
-    """Codes of one project, all of which are to be revoked."""
+    """The Codes of one project to revoke."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -22,7 +22,7 @@ class RevokeCodes(Wire):
 
 
 class RevokedCodes(Wire):
-    """How many Codes were asked for, revoked now, and over already."""
+    """How many Codes the request named, how many it revoked, and how many were already revoked or expired."""
 
     requested_count: int
     revoked_count: int

@@ -1,4 +1,4 @@
-"""The operations that issue Codes, and those that recover the response of an issuance."""
+"""The routes that issue Codes, and those that recover the response of an issuance."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -42,11 +42,11 @@ _QUOTA_HEADERS: Final[dict[str, Any]] = {
     name: {"schema": {"type": "string"}, "description": description, "example": example}
     for name, description, example in (
         ("RateLimit-Policy", "The monthly quota.", '"codes";q=100'),
-        ("RateLimit", "What is left of it, and the seconds until it is whole again.", '"codes";r=88;t=864000'),
+        ("RateLimit", "The remaining quota, and the seconds until it is reset.", '"codes";r=88;t=864000'),
     )
 }
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
-    HTTPStatus.OK: {"model": Verdict, "description": "The verdict of a dry run."},
+    HTTPStatus.OK: {"model": Verdict, "description": "The result of a dry run."},
     HTTPStatus.CREATED: {"headers": _QUOTA_HEADERS},
 }
 _DRY_RUN: Final = TypeAdapter(bool)
@@ -57,14 +57,14 @@ _OptionalKey = Annotated[
     _KeyText | None,
     Header(
         alias=_KEY_HEADER,
-        description="Makes it safe to repeat the request: for 24 hours it is answered as it was the first time.",
+        description="Makes the request safe to repeat: for 24 hours a repeat returns the first response.",
     ),
 ]
-_RequiredKey = Annotated[_KeyText, Header(alias=_KEY_HEADER, description="The key that the issuance had.")]
+_RequiredKey = Annotated[_KeyText, Header(alias=_KEY_HEADER, description="The key that the issuance was sent with.")]
 
 
 def _read_attempt(request: Request, route: IssuanceRoute) -> Attempt | None:
-    """Return what the one idempotency key of a request names, None without a key."""
+    """Return the attempt that the request's idempotency key identifies; None without a key."""
     keys = request.headers.getlist(_KEY_HEADER)
     if len(keys) > 1:
         raise invalid("header", _KEY_HEADER, "must be given once")
@@ -87,11 +87,13 @@ async def _earlier_batch(request: Request, key: _RequiredKey) -> Attempt | None:
     return _read_attempt(request, "batch")
 
 
-DryRun = Annotated[bool, Query(description="Only say whether it would be done. Takes no idempotency key.")]
+DryRun = Annotated[
+    bool, Query(description="Only report whether the request would succeed. Excludes an idempotency key.")
+]
 
 
 def _judge_refused(route: IssuanceRoute, *, is_recovery: bool = False) -> JudgeRefused:
-    """Return what judges project and idempotency key of a request whose shape is refused: they take precedence."""
+    """Return a function that judges the project and idempotency key of a malformed request: they take precedence."""
 
     async def judge(request: Request, refusal: Refusal) -> Response | None:
         scope: TenantScope | None = getattr(request.state, "scope", None)
@@ -190,7 +192,7 @@ async def issue_codes(  # noqa: PLR0913, PLR0917 - one argument for each part of
     request_id: RequestId,
     dry_run: DryRun = False,
 ) -> Response:
-    """Issue up to 100 signed Codes that differ in nothing but their ids and tokens: all of them, or none."""
+    """Issue up to 100 signed Codes, all or none. They differ only in their ids and tokens."""
     request = _issue_request(body, "batch", body.count, attempt)
     return await _issue_or_try(ctx, scope, request, request_id, is_dry_run=dry_run)
 
@@ -199,7 +201,7 @@ async def issue_codes(  # noqa: PLR0913, PLR0917 - one argument for each part of
 async def recover_code(
     ctx: Ctx, scope: Tenant, body: CreateCode, attempt: Annotated[Attempt, Depends(_earlier_single)]
 ) -> Response:
-    """Answer what an issuance with this key and this very body was answered, within 24 hours. Issues nothing."""
+    """Return the response of an earlier issuance with this key and body, for up to 24 hours. Issues nothing."""
     request = _issue_request(body, "single", 1, attempt)
     return _json(await service.recover_issuance(ctx, scope, request), HTTPStatus.OK)
 
@@ -208,7 +210,7 @@ async def recover_code(
 async def recover_codes(
     ctx: Ctx, scope: Tenant, body: CreateCodes, attempt: Annotated[Attempt, Depends(_earlier_batch)]
 ) -> Response:
-    """Answer what a batch issuance with this key and this very body was answered, within 24 hours. Issues nothing."""
+    """Return the response of an earlier batch issuance with this key and body, for up to 24 hours. Issues nothing."""
     request = _issue_request(body, "batch", body.count, attempt)
     return _json(await service.recover_issuance(ctx, scope, request), HTTPStatus.OK)
 
@@ -240,7 +242,7 @@ async def _issue_or_try(
 
 def _refuse_key_of_dry_run(*, is_dry_run: bool) -> None:
     if is_dry_run:
-        raise invalid("header", _KEY_HEADER, "belongs to what is carried out, not to a dry run")
+        raise invalid("header", _KEY_HEADER, "must be absent in a dry run")
 
 
 def _is_dry_run(request: Request) -> bool:

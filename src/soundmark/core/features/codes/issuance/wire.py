@@ -32,14 +32,14 @@ class AudienceChoice(Wire):
     model_config = ConfigDict(json_schema_extra=_integration_when_enabled)
 
     enabled: bool
-    integration_id: Annotated[str | None, Field(description="Required when `enabled`, absent or null otherwise.")] = (
-        None
-    )
+    integration_id: Annotated[
+        str | None, Field(description="Required if `enabled` is true, otherwise absent or null.")
+    ] = None
 
     @model_validator(mode="after")
     def _integration_goes_with_enabled(self) -> "AudienceChoice":
         if self.enabled != (self.integration_id is not None):
-            raise ValueError("integration_id goes with enabled true, and only with it")
+            raise ValueError("integration_id is required if enabled is true, and not allowed otherwise")
         return self
 
 
@@ -57,7 +57,7 @@ _CODE: Final[JsonDict] = {
 
 
 class CreateCode(Wire):
-    """A Code to be issued."""
+    """A Code to issue."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_CODE]})
 
@@ -65,13 +65,13 @@ class CreateCode(Wire):
     project_id: UnboundedId
     campaign_id: UnboundedId | None = None
     issuer: Issuer
-    expires_at: Annotated[Timestamp, Field(description="When the Code ends; must lie in the future.")]
+    expires_at: Annotated[Timestamp, Field(description="When the Code expires. Must be in the future.")]
     intent: Intent
     audience: AudienceChoice | None = None
 
 
 class CreateCodes(CreateCode):
-    """Codes that differ in nothing but their ids and tokens: all of them are issued, or none."""
+    """Codes that differ only in their ids and tokens. Either all of them are issued or none."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{**_CODE, "count": 12}]})
 
@@ -85,10 +85,12 @@ class IssuedCodes(Wire):
 
 
 class Verdict(Wire):
-    """Whether an issuance would be carried out at this moment."""
+    """Whether an issuance would succeed at this moment."""
 
     would_issue: bool
-    code: Annotated[str | None, Field(description="The problem's code, where it would be refused.")]
+    code: Annotated[
+        str | None, Field(description="The code of the problem that would be returned; null if it would succeed.")
+    ]
     quota_remaining: Annotated[int, Field(ge=0, description="Codes that may still be issued this month.")]
 
 
@@ -100,7 +102,7 @@ def render_response(issued: Sequence[Code], route: IssuanceRoute) -> bytes:
 
 
 def _shared_members(code: Code) -> dict[str, Any]:
-    """Return what the Codes of one issuance have in common."""
+    """Return the members that all Codes of one issuance share."""
     facts = read_facts(code.payload)
     assert facts is not None, "we signed it a moment ago"
     return {

@@ -1,1 +1,1 @@
-"""What receivers ask: the route itself is `soundmark.core.hot`."""
+"""Operations for receivers. Resolution itself is in `soundmark.core.hot`."""

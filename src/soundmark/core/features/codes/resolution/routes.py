@@ -18,10 +18,11 @@ _CACHED: Final = "public, max-age=60"  # Contract, section 1.
 
 @operations.add("GET", "/v1/keys", Operation(None))
 async def list_keys(ctx: Ctx, response: Response) -> KeySet:
-    """Read the public keys that answers are signed with.
+    """Return the public keys that verify Codes, envelopes and proofs.
 
-    Read from the database each time: a key is published from the moment that any process may sign with it.
+    A key is published before anything is signed with it.
     """
+    # Read from the database each time: a key must be published before any process may sign with it.
     records = await _read_keys(ctx)
     response.headers["cache-control"] = _CACHED
     return KeySet(
@@ -35,9 +36,9 @@ async def list_keys(ctx: Ctx, response: Response) -> KeySet:
 
 @operations.add("GET", "/v1/keys/history", Operation(None))
 async def list_key_history(ctx: Ctx, response: Response) -> KeyHistory:
-    """Read every public key that ever signed, retired ones too: what old Codes and archives are checked with.
+    """Return every public key that was ever used for signing, including retired keys, to verify old Codes and archives.
 
-    A receiver goes by `/v1/keys` alone: it must not believe a fresh answer that a retired key signed.
+    Receivers must use `/v1/keys` only: a new response that is signed with a retired key must not be trusted.
     """
     records = await _read_keys(ctx)
     response.headers["cache-control"] = _CACHED

@@ -9,7 +9,7 @@ from soundmark.kit.text import base64url
 from soundmark.wire.shape import KeyId, Timestamp, Wire
 
 PublishedStatus: TypeAlias = Literal["active", "next", "retiring"]
-SignedStatus: TypeAlias = Literal["active", "retiring", "retired"]  # A key that is staged has signed nothing yet.
+SignedStatus: TypeAlias = Literal["active", "retiring", "retired"]  # A staged (`next`) key has signed nothing yet.
 
 
 class VerificationKey(Wire):
@@ -25,7 +25,7 @@ class VerificationKey(Wire):
 
 
 class HistoricKey(Wire):
-    """A public Ed25519 key as a JSON Web Key (RFC 7517, RFC 8037), with the time during which it signed."""
+    """A public Ed25519 key as a JSON Web Key (RFC 7517, RFC 8037), with the period in which it was used for signing."""
 
     kty: Literal["OKP"]
     crv: Literal["Ed25519"]
@@ -34,12 +34,12 @@ class HistoricKey(Wire):
     kid: KeyId
     x: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$")]
     status: SignedStatus
-    activated_at: Annotated[Timestamp, Field(description="When it began to sign.")]
-    superseded_at: Annotated[Timestamp | None, Field(description="When another key took its place; null until then.")]
+    activated_at: Annotated[Timestamp, Field(description="When it became the signing key.")]
+    superseded_at: Annotated[Timestamp | None, Field(description="When another key replaced it; null until then.")]
 
 
 class KeySet(Wire):
-    """A JWK Set that every JOSE library reads."""
+    """A JWK Set that every JOSE library can read."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -65,7 +65,7 @@ class KeySet(Wire):
 
 
 def verification_key(key_id: str, public_key: bytes, status: PublishedStatus) -> VerificationKey:
-    """One key as it is published."""
+    """Return one key as the key set shows it."""
     return VerificationKey(
         kty="OKP",
         crv="Ed25519",
@@ -78,7 +78,7 @@ def verification_key(key_id: str, public_key: bytes, status: PublishedStatus) ->
 
 
 class KeyHistory(Wire):
-    """A JWK Set of every key that ever signed, in the order in which they were made."""
+    """A JWK Set of every key that was ever used for signing, oldest first."""
 
     keys: list[HistoricKey]
 

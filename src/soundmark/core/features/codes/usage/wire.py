@@ -1,4 +1,4 @@
-"""What is answered about usage."""
+"""The response shape of usage."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from soundmark.wire.shape import Wire
 
 
 class CodesUsageView(Wire):
-    """Codes issued in the month, whatever became of them, and what the plan allows."""
+    """Codes issued this month, whatever their status, and the monthly quota."""
 
     issued: int
     monthly_quota: int
@@ -15,7 +15,7 @@ class CodesUsageView(Wire):
 
 
 class AudienceModeView(Wire):
-    """Events that were measured under one mode of entitlement in the month."""
+    """Events recorded this month in one mode."""
 
     mode: Literal["demo", "contract", "self_service"]
     events: int
@@ -24,14 +24,14 @@ class AudienceModeView(Wire):
 
 
 class AudienceUsageView(Wire):
-    """Audience's part. While it cannot be asked it is `unavailable`, and `modes` is empty."""
+    """Usage of Audience. If Audience cannot be reached, `status` is `unavailable` and `modes` is empty."""
 
     status: Literal["available", "unavailable"]
     modes: list[AudienceModeView]
 
 
 class UsageView(Wire):
-    """What an organisation has used in the current calendar month, in UTC."""
+    """The usage of an organisation in the current calendar month (UTC)."""
 
     organization_id: str
     month: str
@@ -40,7 +40,7 @@ class UsageView(Wire):
 
 
 def usage_view(organization_id: str, usage: Usage) -> UsageView:
-    """What is answered of an organisation's usage."""
+    """Return the view of an organisation's usage."""
     quota = usage.codes
     modes = [
         AudienceModeView(

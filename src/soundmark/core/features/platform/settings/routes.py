@@ -49,11 +49,11 @@ async def _find_configuration(name: NameInPath) -> PlatformSetting[Value]:
     response_model=PlatformSettingsView,
 )
 async def get_platform_settings(ctx: Ctx) -> Wire:
-    """Show every setting and its source. A credential shows only whether it is configured."""
+    """Return every setting and its source. For a credential, only whether it is configured is shown."""
     return settings_view(await ctx.platform_settings.list_all())
 
 
-# Left out of the published document: API v1, "Versioning" 1, as it takes an operator's credentials.
+# Left out of the published document because it takes an operator's credentials (API v1, "Versioning" 1).
 @operations.add(
     "PUT",
     "/v1/platform/settings/secrets/{name}",
@@ -81,13 +81,13 @@ async def put_platform_configuration(
     setting: Annotated[PlatformSetting[Value], Depends(_find_configuration)],
     body: PutConfiguration,
 ) -> SettingView:
-    """Override a setting, or remove the override with null."""
+    """Override a setting. Null removes the override."""
     value = None if body.value is None else _check(setting, body.value)
     return setting_view(await service.put_configuration(ctx, user, setting.name, value))
 
 
 def _check(setting: PlatformSetting[V], value: Any) -> V:
-    """Return `value` as the setting takes it.
+    """Return `value` as a value of the setting.
 
     Raises: RequestValidationError.
     """

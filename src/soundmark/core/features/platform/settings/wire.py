@@ -1,4 +1,4 @@
-"""Requests and answers of platform settings. A credential goes in and never comes out."""
+"""The request and response shapes of platform settings. No response holds a credential."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -12,24 +12,24 @@ from soundmark.wire.shape import Timestamp, Wire
 
 
 class PutSecret(Wire):
-    """A credential that replaces the previous one."""
+    """A credential, which replaces the previous one."""
 
     value: Annotated[str, StringConstraints(min_length=1, max_length=SECRET_CHARS_MAX), Field(repr=False)]
 
 
 class PutConfiguration(Wire):
-    """An override. Null removes it; then the environment or the default applies again."""
+    """An override of a setting. Null removes it, so that the environment or the default applies again."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"value": "mail.example.org"}]})
 
     value: Annotated[
         Annotated[str, StringConstraints(max_length=TEXT_CHARS_MAX)] | int | float | bool | None,
-        Field(description="A value of the setting's own type and range (else 422)."),
+        Field(description="A value of the setting's type and within its range (else 422)."),
     ]
 
 
 class SecretView(Wire):
-    """Whether a credential is configured, in the database or the environment, and when the database received it."""
+    """Whether a credential is configured, in database or environment, and when it was stored in the database."""
 
     configured: bool
     updated_at: Timestamp | None
@@ -41,31 +41,31 @@ class _SourcedView(Wire):
 
 
 class SettingView(_SourcedView):
-    """The value that applies, and its source. `updated_at` is null unless the source is the database."""
+    """The effective value of a setting and its source. `updated_at` is null unless the source is the database."""
 
     value: str | int | float | bool | None
 
 
 class TextSetting(_SourcedView):
-    """A setting that is a text."""
+    """A text setting."""
 
     value: str | None
 
 
 class WholeSetting(_SourcedView):
-    """A setting that is a whole number."""
+    """An integer setting."""
 
     value: int | None
 
 
 class RateSetting(_SourcedView):
-    """A setting that is a percentage."""
+    """A percentage setting."""
 
     value: int | float | None
 
 
 class SwitchSetting(_SourcedView):
-    """A setting that is on or off."""
+    """A setting that is either on or off."""
 
     value: bool
 
@@ -78,32 +78,32 @@ _VIEWS: Final[Mapping[type, type[Wire]]] = {
 }
 _SECRETS: Final[dict[str, Any]] = dict.fromkeys(CREDENTIALS, SecretView)
 _CONFIGURATION: Final[dict[str, Any]] = {name: _VIEWS[setting.value_type] for name, setting in CONFIGURATION.items()}
-# The members are the registry's: a new setting is answered without a line here.
-SecretsView: Final = create_model("SecretsView", __base__=Wire, __doc__="Every credential by its name.", **_SECRETS)
+# The members come from the registry, so a new setting appears without a line here.
+SecretsView: Final = create_model("SecretsView", __base__=Wire, __doc__="All credentials by name.", **_SECRETS)
 ConfigurationView: Final = create_model(
-    "ConfigurationView", __base__=Wire, __doc__="Every setting by its name.", **_CONFIGURATION
+    "ConfigurationView", __base__=Wire, __doc__="All settings by name.", **_CONFIGURATION
 )
 PlatformSettingsView: Final = create_model(
     "PlatformSettingsView",
     __base__=Wire,
-    __doc__="Everything that a platform administrator may set.",
+    __doc__="Everything that a platform administrator can set.",
     secrets=SecretsView,
     configuration=ConfigurationView,
 )
 
 
 def secret_view(status: SecretStatus) -> SecretView:
-    """Return the answer about one credential."""
+    """Return the view of one credential."""
     return SecretView(configured=status.is_configured, updated_at=status.updated_at)
 
 
 def setting_view(setting: EffectiveSetting) -> SettingView:
-    """Return the answer about one setting."""
+    """Return the view of one setting."""
     return SettingView(value=setting.value, source=setting.source, updated_at=setting.updated_at)
 
 
 def settings_view(overview: PlatformOverview) -> Wire:
-    """Return the answer about every setting: a `PlatformSettingsView`."""
+    """Return the view of every setting: a `PlatformSettingsView`."""
     return PlatformSettingsView.model_validate(
         {
             "secrets": {name: secret_view(status) for name, status in overview.secrets.items()},

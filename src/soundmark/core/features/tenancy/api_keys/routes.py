@@ -1,4 +1,4 @@
-"""The routes of server keys."""
+"""The routes of API keys."""
 
 from http import HTTPStatus
 from typing import Annotated
@@ -31,7 +31,7 @@ ApiKeyIdPath = Annotated[ResourceId, Path(description="The key's id.", examples=
     status=HTTPStatus.CREATED,
 )
 async def create_api_key(ctx: Ctx, scope: Tenant, body: CreateApiKey) -> ApiKeyWithSecret:
-    """Create a server key of one project. Its secret is in this answer and nowhere else."""
+    """Create an API key for one project. Its secret is returned only in this response."""
     key, secret = await service.create_api_key(
         ctx, scope, project_id=body.project_id, scopes=body.scopes, lifetime_days=body.expires_in_days
     )
@@ -42,11 +42,13 @@ async def create_api_key(ctx: Ctx, scope: Tenant, body: CreateApiKey) -> ApiKeyW
 async def list_api_keys(
     ctx: Ctx,
     scope: Tenant,
-    project_id: Annotated[ResourceId | None, Query(description="Only keys of this project; without it, all.")] = None,
+    project_id: Annotated[
+        ResourceId | None, Query(description="Only keys of this project. Default: all projects.")
+    ] = None,
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> ApiKeyPage:
-    """List the server keys of an organisation or of one of its projects, in every state, newest first."""
+    """List the API keys of an organisation or of one of its projects, newest first, whatever their status."""
     bound_to = {"organization_id": scope.organization_id, "project_id": project_id}
     before = ctx.cursors.read(cursor, route="api_keys", bound_to=bound_to)
     page, now = await service.list_api_keys(ctx, scope, project_id=project_id, before=before, limit=limit)
@@ -58,9 +60,9 @@ async def list_api_keys(
 
 @operations.add("POST", "/v1/api-keys/{api_key_id}/revoke", Operation("api_key.revoke", problems=(ApiKeyNotFound,)))
 async def revoke_api_key(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath) -> ApiKeyView:
-    """Revoke a server key: no request that begins after the answer is carried out with it.
+    """Revoke an API key. No request that starts after the response can use it.
 
-    A key that is revoked or expired already is answered unchanged.
+    A key that is already revoked or expired is returned unchanged.
     """
     key, now = await service.revoke_api_key(ctx, scope, api_key_id)
     return api_key_view(key, now)
@@ -70,6 +72,6 @@ async def revoke_api_key(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath) -> A
     "POST", "/v1/api-keys/{api_key_id}/secret", Operation("api_key.rotate", problems=(ApiKeyNotFound, ApiKeyNotActive))
 )
 async def rotate_api_key_secret(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath) -> ApiKeyWithSecret:
-    """Give an active server key another secret, which is in this answer and nowhere else; the old one is void."""
+    """Replace the secret of an active API key. The old secret stops working; the new one is returned only here."""
     key, secret, now = await service.rotate_secret(ctx, scope, api_key_id)
     return api_key_with_secret(key, secret, now)

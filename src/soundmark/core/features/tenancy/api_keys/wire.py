@@ -1,4 +1,4 @@
-"""What is asked and answered about server keys."""
+"""The request and response shapes of API keys."""
 
 from datetime import datetime
 from typing import Annotated, Final, get_args
@@ -31,7 +31,7 @@ Scopes = Annotated[
 
 
 class CreateApiKey(Wire):
-    """A new server key of exactly one project."""
+    """A new API key for one project."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -53,7 +53,7 @@ class CreateApiKey(Wire):
 
 
 class ApiKeyView(Wire):
-    """A server key, without its secret, which nobody can read again."""
+    """An API key without its secret, which cannot be read again."""
 
     id: str
     organization_id: str
@@ -68,20 +68,20 @@ class ApiKeyView(Wire):
 
 
 class ApiKeyWithSecret(ApiKeyView):
-    """A server key and, this once, its secret."""
+    """An API key with its secret, which is returned only once."""
 
     secret: str
 
 
 class ApiKeyPage(Wire):
-    """Server keys, newest first."""
+    """API keys, newest first."""
 
     data: list[ApiKeyView]
     next_cursor: str | None
 
 
 def api_key_view(key: ApiKey, now: datetime) -> ApiKeyView:
-    """What is answered of one key, with its state at `now`."""
+    """Return the view of one key, with its status at `now`."""
     return ApiKeyView(
         id=key.id,
         organization_id=key.organization_id,
@@ -97,5 +97,5 @@ def api_key_view(key: ApiKey, now: datetime) -> ApiKeyView:
 
 
 def api_key_with_secret(key: ApiKey, secret: Secret, now: datetime) -> ApiKeyWithSecret:
-    """What is answered once, when a secret is made."""
+    """Return the view of a key that just received a secret."""
     return ApiKeyWithSecret(**dict(api_key_view(key, now)), secret=secret.reveal())

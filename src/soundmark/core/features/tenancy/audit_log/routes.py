@@ -45,16 +45,16 @@ _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
             _LINES: {
                 "schema": {
                     "type": "string",
-                    "description": "Every entry that the filters leave, newest first, each as one line of JSON.",
+                    "description": "Every entry that matches the filters, newest first, as one line of JSON each.",
                 }
             },
             _CSV: {
                 "schema": {
                     "type": "string",
                     "description": (
-                        "Every entry that the filters leave, newest first, as RFC 4180 in UTF-8 with the columns "
-                        f"{', '.join(CSV_COLUMNS)}. Each cell stands in quotes; nothing is an empty cell; `metadata` "
-                        "is JSON. A cell that a spreadsheet could take for a formula begins with an apostrophe."
+                        "Every entry that matches the filters, newest first, as CSV (RFC 4180, UTF-8) with the columns "
+                        f"{', '.join(CSV_COLUMNS)}. Every cell is quoted, null is an empty cell, and `metadata` is "
+                        "JSON. A cell that a spreadsheet could take for a formula begins with an apostrophe."
                     ),
                 }
             },
@@ -62,21 +62,25 @@ _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
     }
 }
 
-ActionFilter = Annotated[AuditAction | None, Query(description="Only entries of this action.")]
+ActionFilter = Annotated[AuditAction | None, Query(description="Only entries with this action.")]
 ActorFilter = Annotated[
     str | None,
-    Query(max_length=255, pattern=r"^[^\x00]*$", description="Only what this subject id or server key did."),
+    Query(
+        max_length=255, pattern=r"^[^\x00]*$", description="Only entries by this person (subject id) or API key (id)."
+    ),
 ]
 FromFilter = Annotated[
-    Timestamp | None, Query(alias="from", description="Only entries of this moment or later, RFC 3339.")
+    Timestamp | None, Query(alias="from", description="Only entries created at or after this time (RFC 3339).")
 ]
-ToFilter = Annotated[Timestamp | None, Query(alias="to", description="Only entries before this moment, RFC 3339.")]
+ToFilter = Annotated[
+    Timestamp | None, Query(alias="to", description="Only entries created before this time (RFC 3339).")
+]
 
 
-async def _wanted(
+async def _read_filter(
     *, action: ActionFilter = None, actor: ActorFilter = None, from_at: FromFilter = None, to_at: ToFilter = None
 ) -> AuditFilter:
-    """Dependency: the filters."""
+    """Return the filters of a request (a dependency)."""
     return AuditFilter(action=action, actor_id=actor, from_at=from_at, to_at=to_at)
 
 
@@ -91,28 +95,28 @@ async def list_audit_entries(  # noqa: PLR0913 - one for each thing that the req
     request: Request,
     ctx: Ctx,
     scope: Tenant,
-    wanted: Annotated[AuditFilter, Depends(_wanted)],
+    filters: Annotated[AuditFilter, Depends(_read_filter)],
     *,
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> Response:
-    """List what was done in an organisation, newest first, or download all of it as NDJSON or CSV by `Accept`."""
+    """List the audit entries of an organisation, newest first. `Accept` selects a full download as NDJSON or CSV."""
     media_type = choose_media_type(request.headers.getlist("accept"), (_JSON, _LINES, _CSV))
     if media_type is None:
-        raise NotAcceptable(f"This can be answered as {_JSON}, {_LINES} and {_CSV}.")
+        raise NotAcceptable(f"This is available as {_JSON}, {_LINES} and {_CSV}.")
     if media_type != _JSON:
         if cursor is not None:
-            raise invalid("query", "cursor", "must not be there: a download is complete, not paged")
-        return await _download(ctx, scope, wanted, media_type)
+            raise invalid("query", "cursor", "must be absent: a download is complete, not paged")
+        return await _download(ctx, scope, filters, media_type)
     bound_to = {
         "organization_id": scope.organization_id,
-        "action": wanted.action,
-        "actor": wanted.actor_id,
-        "from": None if wanted.from_at is None else format_timestamp(wanted.from_at),
-        "to": None if wanted.to_at is None else format_timestamp(wanted.to_at),
+        "action": filters.action,
+        "actor": filters.actor_id,
+        "from": None if filters.from_at is None else format_timestamp(filters.from_at),
+        "to": None if filters.to_at is None else format_timestamp(filters.to_at),
     }
     before = ctx.cursors.read(cursor, route="audit-log", bound_to=bound_to)
-    page = await service.list_entries(ctx, scope, wanted, before=before, limit=limit)
+    page = await service.list_entries(ctx, scope, filters, before=before, limit=limit)
     answer = AuditEntryPage(
         data=[entry_view(entry) for entry in page.entries],
         next_cursor=ctx.cursors.write(page.next_position, route="audit-log", bound_to=bound_to),
@@ -122,18 +126,18 @@ async def list_audit_entries(  # noqa: PLR0913 - one for each thing that the req
 
 @operations.add("GET", "/v1/audit-log/verification", Operation("audit_log.verify"))
 async def verify_audit_log(ctx: Ctx, scope: Tenant) -> AuditVerification:
-    """Recompute the chain that the audit entries of an organisation are sealed into."""
+    """Verify the audit chain of an organisation by recomputing it."""
     return verification_view(await service.verify_chain(ctx, scope))
 
 
-async def _download(ctx: Ctx, scope: TenantScope, wanted: AuditFilter, media_type: str) -> Response:
-    """The whole answer, read before its first byte is sent: no slow reader holds a snapshot of the database open.
+async def _download(ctx: Ctx, scope: TenantScope, filters: AuditFilter, media_type: str) -> Response:
+    """Return the whole log, read before its first byte is sent, so that no slow client holds a database snapshot open.
 
-    What exceeds a mebibyte waits in a temporary file, not in memory.
+    A log that exceeds a mebibyte waits in a temporary file, not in memory.
     """
     encode: Callable[[Sequence[AuditEntry]], bytes] = csv_lines if media_type == _CSV else json_lines
     ending = "csv" if media_type == _CSV else "ndjson"
-    content = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES_MAX)  # noqa: SIM115 - the answer closes it
+    content = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES_MAX)  # noqa: SIM115 - the response closes it
 
     def take(entries: Sequence[AuditEntry]) -> None:
         content.write(encode(entries))
@@ -141,7 +145,7 @@ async def _download(ctx: Ctx, scope: TenantScope, wanted: AuditFilter, media_typ
     try:
         if media_type == _CSV:
             content.write(csv_head())
-        await service.read_all(ctx, scope, wanted, take)
+        await service.read_all(ctx, scope, filters, take)
     except BaseException:
         content.close()
         raise

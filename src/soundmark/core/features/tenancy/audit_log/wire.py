@@ -1,4 +1,4 @@
-"""What is answered about the audit log, as JSON, as lines of JSON and as CSV."""
+"""The response shapes of the audit log: JSON, NDJSON and CSV."""
 
 import csv
 import io
@@ -31,21 +31,21 @@ _FORMULA_BEGINS: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", 
 
 
 class ActorView(Wire):
-    """Who did it: a person's subject id, a server key's id, or a part of the service."""
+    """Who acted: a person (subject id), an API key (its id) or a part of the service."""
 
     type: ActorType
     id: str
 
 
 class AuditEntryView(Wire):
-    """What somebody did in an organisation."""
+    """A record of one action in an organisation."""
 
     id: str
     organization_id: str
     project_id: str | None
     action: str
     actor: ActorView
-    outcome: Annotated[AuditOutcome, Field(description="`requested` until it is known how it ended.")]
+    outcome: Annotated[AuditOutcome, Field(description="`requested` until the result is known.")]
     metadata: Annotated[dict[str, Any], Field(description="Ids, counts, names and states; never a secret.")]
     created_at: Timestamp
     finalised_at: Timestamp | None
@@ -59,18 +59,18 @@ class AuditEntryPage(Wire):
 
 
 class AuditVerification(Wire):
-    """Whether the audit log is what was written."""
+    """The result of verifying an audit log."""
 
-    verified: Annotated[bool, Field(description="Whether each entry is as it was sealed, or waits for its seal.")]
-    entries: Annotated[int, Field(description="How many entries there are.")]
-    unsealed: Annotated[int, Field(description="How many of them are so new that they are not sealed yet.")]
+    verified: Annotated[bool, Field(description="Whether every sealed entry is unchanged and none is missing.")]
+    entries: Annotated[int, Field(description="The number of entries.")]
+    unsealed: Annotated[int, Field(description="The number of entries that are too new to be sealed.")]
     first_broken: Annotated[
-        str | None, Field(description="The entry at the first place that does not hold; null where none can be named.")
+        str | None, Field(description="The entry at which the chain first breaks; null if there is none to name.")
     ]
 
 
 def entry_view(entry: AuditEntry) -> AuditEntryView:
-    """What is answered of one entry."""
+    """Return the view of one entry."""
     return AuditEntryView(
         id=entry.id,
         organization_id=entry.organization_id,
@@ -85,24 +85,24 @@ def entry_view(entry: AuditEntry) -> AuditEntryView:
 
 
 def verification_view(found: Verification) -> AuditVerification:
-    """What is answered of a verification."""
+    """Return the view of a verification."""
     return AuditVerification(
         verified=found.is_verified, entries=found.entries, unsealed=found.unsealed, first_broken=found.first_broken
     )
 
 
 def json_lines(entries: Sequence[AuditEntry]) -> bytes:
-    """A line of JSON for each entry."""
+    """Return one line of JSON for each entry."""
     return b"".join(entry_view(entry).model_dump_json().encode() + b"\n" for entry in entries)
 
 
 def csv_head() -> bytes:
-    """The names of the columns."""
+    """Return the CSV line with the names of the columns."""
     return _csv([CSV_COLUMNS])
 
 
 def csv_lines(entries: Sequence[AuditEntry]) -> bytes:
-    """A line of CSV (RFC 4180) for each entry: every cell in quotes, none that a spreadsheet would calculate."""
+    """Return one line of CSV (RFC 4180) for each entry, every cell quoted and safe from evaluation by a spreadsheet."""
     return _csv([tuple(map(_harmless, _cells(entry))) for entry in entries])
 
 
@@ -122,7 +122,7 @@ def _cells(entry: AuditEntry) -> tuple[str, ...]:
 
 
 def _harmless(cell: str) -> str:
-    """The cell, behind an apostrophe where it could be taken for a formula."""
+    """Return the cell, prefixed with an apostrophe if a spreadsheet could take it for a formula."""
     is_formula = cell.startswith(_FORMULA_BEGINS) or cell.lstrip().startswith(_FORMULA_BEGINS)
     return f"'{cell}" if is_formula else cell
 
@@ -134,7 +134,7 @@ def _csv(rows: Sequence[Sequence[str]]) -> bytes:
 
 
 def _metadata(text: str) -> dict[str, Any]:
-    """The object that was written. What somebody altered in the database must not hide all the other entries."""
+    """Return the stored object. An entry that somebody altered in the database must not hide all the others."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The route by which a caller learns what its credential is."""
+"""The route that identifies the caller's credential."""
 
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import AnyCaller
@@ -9,5 +9,5 @@ operations = Operations("Caller")
 
 @operations.add("GET", "/v1/caller", Operation("caller.read", tenant="none"))
 async def get_caller(caller: AnyCaller) -> CallerView:
-    """Read who the credential in use stands for, and the organisation and project that a server key belongs to."""
+    """Return who the credential belongs to and, for an API key, its organisation and project."""
     return caller_view(caller)

@@ -1,4 +1,4 @@
-"""What is answered about a caller."""
+"""The response shape of the caller."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from soundmark.wire.shape import Wire
 
 
 class CallerView(Wire):
-    """The caller. `organization_id`, `project_id` and `scopes` are those of a server key, `email` is a person's."""
+    """The caller. Only API keys have `organization_id`, `project_id` and `scopes`; only people have an `email`."""
 
     type: Literal["user", "api_key", "operator"]
     id: str
@@ -21,7 +21,7 @@ class CallerView(Wire):
 
 
 def caller_view(caller: Caller) -> CallerView:
-    """Return what is answered of a caller.
+    """Return the view of a caller.
 
     Source: contract, section 2.
     """

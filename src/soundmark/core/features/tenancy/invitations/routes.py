@@ -41,9 +41,9 @@ InvitationIdPath = Annotated[
     "POST", "/v1/member-invitations", Operation("invitation.create", tenant="body"), status=HTTPStatus.CREATED
 )
 async def create_invitation(ctx: Ctx, scope: Tenant, body: CreateInvitation) -> CreatedInvitationView:
-    """Invite a person; the secret is shown this once. Only an owner invites an administrator."""
+    """Invite a person. The secret is returned only in this response. Only an owner may invite an administrator."""
     mailbox = read_mailbox(body.email)
-    assert mailbox is not None, "the model let it through"
+    assert mailbox is not None, "the model has validated it"
     lifetime = timedelta(days=body.expires_in_days)
     return created_view(await service.create_invitation(ctx, scope, mailbox=mailbox, role=body.role, lifetime=lifetime))
 
@@ -55,7 +55,7 @@ async def list_invitations(
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> InvitationPage:
-    """List the invitations of an organisation, newest first, whatever became of them."""
+    """List the invitations of an organisation, newest first, whatever their status."""
     bound_to = {"organization_id": scope.organization_id}
     before = ctx.cursors.read(cursor, route="invitations", bound_to=bound_to)
     page = await service.list_invitations(ctx, scope, before=before, limit=limit)
@@ -86,5 +86,5 @@ async def revoke_invitation(
     Operation("invitation.accept", tenant="none", problems=(InvitationInvalid, MfaRequired, AlreadyAMember)),
 )
 async def accept_invitation(ctx: Ctx, user: CallingUser, body: AcceptInvitation) -> JoinedView:
-    """Join an organisation by an invitation for your verified e-mail address. As an administrator, with MFA."""
+    """Accept an invitation to your verified e-mail address. Joining as an administrator requires MFA."""
     return joined_view(await service.accept_invitation(ctx, user, token=body.token))

@@ -1,4 +1,4 @@
-"""What is asked and answered about invitations."""
+"""The request and response shapes of invitations."""
 
 from datetime import datetime
 from typing import Annotated
@@ -14,20 +14,20 @@ from soundmark.wire.shape import Timestamp, Wire
 def _address(text: str) -> str:
     mailbox = read_mailbox(text)
     if mailbox is None:
-        raise ValueError("must be an e-mail address that mail can reach")
+        raise ValueError("must be a deliverable e-mail address")
     return mailbox.address
 
 
 # RFC 5321, section 4.5.3.1.3, less the angle brackets.
 Address = Annotated[
     str,
-    Field(max_length=254, description="An address that mail can reach.", json_schema_extra={"format": "idn-email"}),
+    Field(max_length=254, description="A deliverable e-mail address.", json_schema_extra={"format": "idn-email"}),
     AfterValidator(_address),
 ]
 
 
 class CreateInvitation(Wire):
-    """An invitation of one person into an organisation. Nobody is invited as an owner."""
+    """An invitation of one person to an organisation. Nobody can be invited as an owner."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -56,12 +56,15 @@ class AcceptInvitation(Wire):
     )
 
     token: Annotated[
-        str, Field(description="Of a pending invitation for your own address; of any other, 400 `invitation_invalid`.")
+        str,
+        Field(
+            description="The secret of a pending invitation to your own e-mail address (else 400 `invitation_invalid`)."
+        ),
     ]
 
 
 class InvitationView(Wire):
-    """An invitation, without its secret."""
+    """An invitation without its secret."""
 
     id: str
     organization_id: str
@@ -74,7 +77,7 @@ class InvitationView(Wire):
 
 
 class CreatedInvitationView(InvitationView):
-    """A new invitation, with its secret for the only time."""
+    """A new invitation with its secret, which is returned only once."""
 
     secret: str
 
@@ -87,14 +90,14 @@ class InvitationPage(Wire):
 
 
 class JoinedView(Wire):
-    """The organisation that the caller belongs to now, and as what."""
+    """The organisation that the caller joined, and their role in it."""
 
     organization_id: str
     role: InvitedRole
 
 
 def invitation_view(invitation: Invitation, now: datetime) -> InvitationView:
-    """What is answered of one invitation."""
+    """Return the view of one invitation, with its status at `now`."""
     return InvitationView(
         id=invitation.id,
         organization_id=invitation.organization_id,
@@ -108,11 +111,11 @@ def invitation_view(invitation: Invitation, now: datetime) -> InvitationView:
 
 
 def created_view(invited: Invited) -> CreatedInvitationView:
-    """What is answered of a new invitation, once."""
+    """Return the view of a new invitation, with its secret."""
     shown = invitation_view(invited.invitation, invited.invitation.created_at)
     return CreatedInvitationView(**dict(shown), secret=invited.secret.reveal())
 
 
 def joined_view(joined: Joined) -> JoinedView:
-    """What is answered to whom accepted."""
+    """Return the view of an accepted invitation."""
     return JoinedView(organization_id=joined.organization_id, role=joined.role)

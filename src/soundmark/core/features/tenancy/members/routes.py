@@ -14,7 +14,7 @@ from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Members")
 
-# An identity provider may put any character into a subject, a slash too.
+# An identity provider may put any character into a subject, even a slash.
 _SUBJECT_PATH: Final = "/v1/members/{subject_id:path}"
 SubjectPath = Annotated[
     str,
@@ -48,9 +48,9 @@ async def change_member(
     subject_id: SubjectPath,
     body: ChangeMember,
 ) -> MemberView:
-    """Give a member a role. Only an owner makes, changes or unmakes owners and administrators.
+    """Change a member's role. Only an owner may grant, change or withdraw the roles owner and admin.
 
-    A role that the member has already changes nothing, and the audit log does not tell of it.
+    Assigning the role that the member already has changes nothing and writes no audit entry.
     """
     return member_view(await service.change_role(ctx, scope, subject_id, role=body.role))
 
@@ -62,5 +62,5 @@ async def change_member(
     status=HTTPStatus.NO_CONTENT,
 )
 async def remove_member(ctx: Ctx, scope: Tenant, subject_id: SubjectPath) -> None:
-    """Remove a member. Everybody may leave; others are removed by owners and administrators, and those by owners."""
+    """Remove a member. Members may remove themselves. Only an owner may remove another owner or administrator."""
     await service.remove_member(ctx, scope, subject_id)

@@ -1,4 +1,4 @@
-"""What is asked and answered about members."""
+"""The request and response shapes of members."""
 
 from pydantic import ConfigDict
 
@@ -8,7 +8,7 @@ from soundmark.wire.shape import Timestamp, Wire
 
 
 class ChangeMember(Wire):
-    """Another role for a member."""
+    """A new role for a member."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"role": "admin"}]})
 
@@ -16,7 +16,7 @@ class ChangeMember(Wire):
 
 
 class MemberView(Wire):
-    """A person's part in an organisation."""
+    """A person's membership of an organisation."""
 
     subject_id: str
     email: str
@@ -25,12 +25,12 @@ class MemberView(Wire):
 
 
 class MemberPage(Wire):
-    """Members, newest first; those of one moment by their subject, last first."""
+    """Members, newest first; those created at the same time in descending order of subject id."""
 
     data: list[MemberView]
     next_cursor: str | None
 
 
 def member_view(member: Member) -> MemberView:
-    """What is answered of one member."""
+    """Return the view of one member."""
     return MemberView(subject_id=member.subject_id, email=member.email, role=member.role, created_at=member.created_at)

@@ -25,7 +25,7 @@ operations = Operations("Organizations")
     status=HTTPStatus.CREATED,
 )
 async def create_organization(ctx: Ctx, user: CallingUser, body: CreateOrganization) -> OrganizationView:
-    """Create an organisation that the caller owns."""
+    """Create an organisation. The caller becomes its owner."""
     return organization_view(await service.create_organization(ctx, user, name=body.name))
 
 
@@ -35,7 +35,7 @@ async def rename_organization(
     scope: Tenant,
     body: RenameOrganization,
 ) -> OrganizationView:
-    """Give an organisation another name."""
+    """Rename an organisation."""
     return organization_view(await service.rename_organization(ctx, scope, name=body.name))
 
 

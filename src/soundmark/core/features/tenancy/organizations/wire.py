@@ -1,4 +1,4 @@
-"""What is asked and answered about organisations."""
+"""The request and response shapes of organisations."""
 
 from typing import Literal
 
@@ -17,7 +17,7 @@ class CreateOrganization(Wire):
 
 
 class RenameOrganization(Wire):
-    """Another name for an organisation."""
+    """A new name for an organisation."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Radio Südlicht"}]})
 
@@ -42,7 +42,7 @@ class OrganizationPage(Wire):
 
 
 def organization_view(organization: Organization) -> OrganizationView:
-    """What is answered of one organisation."""
+    """Return the view of one organisation."""
     return OrganizationView(
         id=organization.id,
         name=organization.name,

@@ -43,7 +43,7 @@ async def rename_project(
     project_id: ProjectIdPath,
     body: RenameProject,
 ) -> ProjectView:
-    """Give a project another name."""
+    """Rename a project."""
     return project_view(await service.rename_project(ctx, scope, project_id, name=body.name))
 
 

@@ -1,4 +1,4 @@
-"""What is asked and answered about projects."""
+"""The request and response shapes of projects."""
 
 from pydantic import ConfigDict
 
@@ -7,7 +7,7 @@ from soundmark.wire.shape import Name, Timestamp, Wire
 
 
 class CreateProject(Wire):
-    """A new project of an organisation."""
+    """A new project in an organisation."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"organization_id": "org_b2xkLXJhZGlvLWV4YW1w", "name": "Morning show"}]}
@@ -18,7 +18,7 @@ class CreateProject(Wire):
 
 
 class RenameProject(Wire):
-    """Another name for a project."""
+    """A new name for a project."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Evening show"}]})
 
@@ -43,7 +43,7 @@ class ProjectPage(Wire):
 
 
 def project_view(project: Project) -> ProjectView:
-    """What is answered of one project."""
+    """Return the view of one project."""
     return ProjectView(
         id=project.id,
         organization_id=project.organization_id,
