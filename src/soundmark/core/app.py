@@ -1,4 +1,4 @@
-"""The root of the served process: settings → RequestContext → ASGI app."""
+"""The composition root of the serving process: settings → RequestContext → ASGI app."""
 
 import asyncio
 import contextlib
@@ -56,14 +56,14 @@ from soundmark.kit.startup import explain_failures
 from soundmark.kit.tasks import cancel_and_wait
 from soundmark.settings import CoreSettings
 
-# Pages of every origin may read these, and resolutions. Contract, section 1.
+# Web pages of any origin may read these, and resolutions. Contract, section 1.
 _OPEN_PATHS: Final = ("/v1/keys", "/v1/keys/history", "/openapi.json")
 _OPEN_PREFIXES: Final = ("/v1/deletion-certificates/", "/schemas/", "/problems/")
 _log: Final = structlog.get_logger()
 
 
 def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: Entropy | None = None) -> AsgiApp:
-    """Return Core as an ASGI app. It connects when its lifespan starts, and needs its database then."""
+    """Return Core as an ASGI app. It connects when its lifespan starts, and needs its database at that time."""
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     ctx = make_request_context(settings, clock=clock, entropy=entropy)
     lookup = BroadcastLookup(ctx.db, Answers(ctx.live_keyring, ctx.clock, entropy))
@@ -104,7 +104,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     install_problem_handlers(app, settings.base_url, refine=refine_problem)
     app.router.routes.extend(publication_routes(app, settings.base_url))
     checks = {"database": ctx.db.is_ready, "audio": ctx.audio.is_ready, "audience": ctx.audience.is_ready}
-    # In front: a probe must not be compared with every other route.
+    # First, so that a probe is not compared with every other route.
     app.router.routes[:0] = health_routes(checks, ctx.db.find_warning)
     preflight = Preflight(PROOF_HEADER_NAME, entropy)
     tenants = HttpEdge(app, settings.base_url, entropy, partial(describe_refused, clients))
@@ -113,7 +113,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
 
 
 def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> FastAPI:
-    """Return every route of the public API, wired to nothing: the source of the published documents."""
+    """Return an app with every route of the public API but nothing behind them, for the published documents."""
     app = FastAPI(
         title="Soundmark",
         version=soundmark.__version__,
@@ -121,11 +121,11 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        # A path with a slash at its end is another path.
+        # A path with a trailing slash is a different path.
         redirect_slashes=False,
     )
     for feature in (
-        issuance,  # First, because the framework tries them in order and serves nothing else as often.
+        issuance,  # First, because the framework tries routes in order, and these are the most frequent.
         caller,
         organizations,
         members,
@@ -163,7 +163,7 @@ def _front(resolve: Resolve, rest: AsgiApp) -> AsgiApp:
 async def _running(
     ctx: RequestContext, lookup: BroadcastLookup, limits: Iterable[RateLimit | RefusalLimit]
 ) -> AsyncIterator[None]:
-    """Run everything that runs beside the requests, from start to stop."""
+    """Run the background tasks of the process, from start to stop."""
     async with contextlib.AsyncExitStack() as stack:
         with explain_failures("Core", sealed="the stored signing keys"):
             await ctx.db.open()

@@ -1,4 +1,4 @@
-"""What a command may reach."""
+"""The parts of a process that commands may use."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ from soundmark.kit.text.paging import Cursors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What every command may reach, whether a route, a job or the command line calls it. Made by `wiring` alone."""
+    """The parts that every command may use, whether called by a route, a job or the command line. Made by `wiring`."""
 
     base_url: str
     db: Database
@@ -34,10 +34,10 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext(Context):
-    """What only the commands of requests reach: parts that a serving process keeps running.
+    """The parts that only commands of requests may use, because only a serving process runs them.
 
-    `roles` finds the role of a person in an organisation, given as (organisation, subject). `issuances` issues Codes,
-    in one queue for each organisation.
+    `roles` finds a person's role in an organisation by (organisation, subject). `issuances` issues Codes, with one
+    queue for each organisation.
     """
 
     organizations_per_user: int

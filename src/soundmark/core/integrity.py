@@ -1,4 +1,4 @@
-"""What happens when a stored signature does not hold: nothing is answered, and somebody is told."""
+"""Alarms about stored Codes and keys that do not verify. The caller must not return them."""
 
 from typing import Final, Literal, get_args
 
@@ -14,7 +14,7 @@ _failures: Final = Counter(
     ["reader"],
 )
 for _reader in get_args(Reader):
-    _failures.labels(_reader)  # Zero is a figure too: an alarm on a metric that is not there yet would be none.
+    _failures.labels(_reader)  # Exported as zero from the start: an alarm cannot watch a metric that does not exist.
 
 
 def report_broken(reader: Reader, **identity: str | None) -> None:

@@ -1,4 +1,4 @@
-"""The root of operators' commands, which act on Core's database from the command line."""
+"""The composition root of operators' commands, which use Core's database from the command line."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -8,14 +8,14 @@ from soundmark.core.context import Context
 from soundmark.core.wiring import WiredSettings, make_context
 from soundmark.kit.postgres.schema_version import require_current
 
-_POOL_SIZE: Final = 2  # A command does one thing after the other.
+_POOL_SIZE: Final = 2  # A command does one thing at a time.
 
 
 @contextlib.asynccontextmanager
 async def open_context(settings: WiredSettings, name: str) -> AsyncIterator[Context]:
-    """Yield what a command reaches, on an open database that has the schema of this release.
+    """Yield the context of a command, with an open database that has the schema of this release.
 
-    PostgreSQL knows its connections as `soundmark-<name>`.
+    Its connections are called `soundmark-<name>` in PostgreSQL.
 
     Raises: DatabaseUnavailable; SchemaOutdated.
     """

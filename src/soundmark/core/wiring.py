@@ -1,4 +1,4 @@
-"""From settings to what commands may reach: the one place where parts of Core are put together."""
+"""From settings to contexts: the only place where the parts of Core are put together."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -27,24 +27,24 @@ from soundmark.settings.core import (
     KeysSettings,
 )
 
-_SERVED: Final = "soundmark-core"  # What PostgreSQL and the private components call a process that serves.
+_SERVED: Final = "soundmark-core"  # The name of a serving process in PostgreSQL and in the logs of private components.
 WiredSettings: TypeAlias = CoreSettings | CoreJobsSettings | CoreDatabaseSettings
 
-_BATCH_MAX: Final = 256  # Codes of one commit, some 50 ms for which a stop of their campaign waits; roles of one query.
+_BATCH_MAX: Final = 256  # Codes in one commit, some 50 ms for which a campaign's stop waits; roles in one query.
 _WAITING_MAX: Final = 4096  # In one queue; beyond it the database is not keeping up.
 
 
 class _NotWired:
-    """Stand in for a part of which the settings of this process say nothing."""
+    """A stand-in for a part that the settings of this process do not configure."""
 
     def __init__(self, part: str) -> None:
         self._part: Final = part
 
     async def aclose(self) -> None:
-        """Let go of nothing."""
+        """Do nothing."""
 
     def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"a command used {self._part}.{name}, which the settings of this process do not name")
+        raise AssertionError(f"a command used {self._part}.{name}, which the settings of this process do not configure")
 
 
 def make_context(
@@ -55,9 +55,10 @@ def make_context(
     clock: Clock | None = None,
     entropy: Entropy | None = None,
 ) -> Context:
-    """Return what commands reach in a process with these settings. Its database is not open yet.
+    """Return the context of commands in a process with these settings. Its database is not open yet.
 
-    A job has all of it. A command line reaches what its settings name; using more is an assertion failure.
+    Jobs have every part. Command-line tools have the parts that their settings configure; using another part is an
+    assertion failure.
     """
     return Context(**_parts(settings, application_name, pool_size, clock or SystemClock(), entropy or SystemEntropy()))
 
@@ -65,7 +66,7 @@ def make_context(
 def make_request_context(
     settings: CoreSettings, *, clock: Clock | None = None, entropy: Entropy | None = None
 ) -> RequestContext:
-    """Return what commands reach in a process that serves requests. Nothing of it is open or running yet."""
+    """Return the context of commands in a process that serves requests. Nothing in it is open or running yet."""
     parts = _parts(settings, _SERVED, settings.database_pool_size, clock or SystemClock(), entropy or SystemEntropy())
     db, sealer, its_clock = parts["db"], parts["sealer"], parts["clock"]
 

@@ -1,4 +1,4 @@
-"""The root of Core's background jobs: settings → Context → tasks."""
+"""The composition root of Core's worker: settings → Context → tasks."""
 
 import asyncio
 import contextlib
@@ -65,5 +65,5 @@ async def _sealing(ctx: Context) -> AsyncIterator[None]:
 
 
 def make_job_context(settings: CoreJobsSettings, *, clock: Clock | None = None) -> Context:
-    """Return what the jobs reach; its database is not open yet."""
+    """Return the context of jobs. Its database is not open yet."""
     return make_context(settings, application_name=_NAME, pool_size=settings.database_pool_size, clock=clock)

@@ -1,4 +1,4 @@
-"""The one function that opens a tenant to a caller."""
+"""Authorisation: the only way for a caller to get into a tenant."""
 
 from soundmark.core.access.policy import POLICY, Action, Rule
 from soundmark.core.context import RequestContext
@@ -14,12 +14,12 @@ from soundmark.core.problems import (
 
 
 def authorise_user(caller: Caller, action: Action) -> User:
-    """The person, for an act that happens in no organisation.
+    """Return the person, for an action that belongs to no organisation.
 
     Raises: UserTokenRequired; PlatformAdminRequired; MfaRequired.
     """
     rule = POLICY[action]
-    assert rule.roles is None, f"{action} happens inside an organisation"
+    assert rule.roles is None, f"{action} belongs to an organisation"
     if not isinstance(caller, User):
         raise UserTokenRequired
     if rule.is_platform and not caller.is_platform_admin:
@@ -30,7 +30,7 @@ def authorise_user(caller: Caller, action: Action) -> User:
 
 
 def authorise_caller(caller: Caller, action: Action) -> Caller:
-    """Return the caller, a person or a server key, for an act that happens in no organisation.
+    """Return the caller, a person or an API key, for an action that belongs to no organisation.
 
     Raises: as `authorise_user`.
     """
@@ -40,14 +40,14 @@ def authorise_caller(caller: Caller, action: Action) -> Caller:
 
 
 async def authorise(ctx: RequestContext, caller: Caller, action: Action, organization_id: str) -> TenantScope:
-    """The scope in which `caller` may do `action`.
+    """Return the scope in which `caller` may carry out `action`.
 
-    Raises: OrganizationNotFound for a stranger, exactly as for an organisation that does not exist; Forbidden;
-        InsufficientScope; UserTokenRequired; MfaRequired.
+    Raises: OrganizationNotFound if the caller does not belong to the organisation, exactly as if it did not exist;
+        Forbidden; InsufficientScope; UserTokenRequired; MfaRequired.
     Source: contract, sections 1 and 2.
     """
     rule = POLICY[action]
-    assert rule.roles is not None, f"{action} happens in no organisation"
+    assert rule.roles is not None, f"{action} belongs to no organisation"
     if isinstance(caller, ServerKey):
         return _scope_of_key(caller, rule, organization_id)
     role = await ctx.roles.run((organization_id, caller.subject_id))
@@ -74,7 +74,7 @@ def _scope_of_key(key: ServerKey, rule: Rule, organization_id: str) -> TenantSco
 
 
 def _scope_of_user(user: User, rule: Rule, organization_id: str, role: Role) -> TenantScope:
-    assert rule.roles is not None, "judged by the caller"
+    assert rule.roles is not None, "checked by `authorise`"
     if role not in rule.roles:
         raise Forbidden
     if rule.mfa and not user.has_mfa:

@@ -1,4 +1,4 @@
-"""From what stands behind `Bearer` to a caller."""
+"""From a bearer credential to the caller it identifies."""
 
 from typing import Final, Protocol
 
@@ -11,10 +11,10 @@ KEY_PREFIX: Final = "xak_"
 
 
 class AccessTokens(Protocol):
-    """Knows the people behind an identity provider's access tokens."""
+    """Identifies people by access tokens of an identity provider."""
 
     async def user_of(self, token: str) -> User:
-        """The verified person.
+        """Return the verified person.
 
         Raises: Unauthenticated; EmailNotVerified; IdentityProviderUnavailable.
         """
@@ -22,10 +22,10 @@ class AccessTokens(Protocol):
 
 
 class ServerKeys(Protocol):
-    """Knows the server keys."""
+    """Identifies API keys by their secrets."""
 
     async def key_of(self, secret: str) -> ServerKey:
-        """The key, neither revoked nor expired.
+        """Return the key, which is neither revoked nor expired.
 
         Raises: Unauthenticated; DatabaseUnavailable.
         """
@@ -33,9 +33,9 @@ class ServerKeys(Protocol):
 
 
 class Credentials:
-    """Every kind of credential that there is, told apart by how it begins.
+    """All kinds of credentials, distinguished by their prefix.
 
-    The operator token is none once people sign in with an identity provider.
+    The operator token is not accepted once an identity provider is configured.
     """
 
     def __init__(self, operator: OperatorAccess, keys: ServerKeys, tokens: AccessTokens | None) -> None:
@@ -44,7 +44,7 @@ class Credentials:
         self._tokens: Final = tokens
 
     async def caller_of(self, credential: str, peer: str | None) -> Caller:
-        """The caller; `peer` is the socket's address and never one that a header claims.
+        """Return the caller. `peer` is the address of the socket's peer, never one that a header claims.
 
         Raises: Unauthenticated; EmailNotVerified; IdentityProviderUnavailable; DatabaseUnavailable.
         """

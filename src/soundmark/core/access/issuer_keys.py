@@ -1,4 +1,4 @@
-"""The keys with which the identity provider signs: read from it, kept while it is away, read anew when they change."""
+"""The identity provider's signing keys: fetched, kept while it is unreachable, and fetched again when they change."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -14,24 +14,26 @@ from soundmark.kit.tasks import cancel_and_wait
 from soundmark.kit.text.validation import is_secure_url
 
 ALGORITHMS: Final = ("RS256", "PS256", "ES256", "EdDSA")  # Contract, section 2.
-TIMEOUT_S: Final = 3.0  # For one reading, both documents together: somebody's request waits for it.
+TIMEOUT_S: Final = 3.0  # For both documents together; somebody's request waits for them.
 
 _DISCOVERY: Final = "/.well-known/openid-configuration"
-_DOCUMENT_MAX_BYTES: Final = 256 * 1024  # The longest key sets of large issuers, with certificates, have a tenth of it.
-_FRESH_S: Final = 180.0  # A key that the issuer withdrew is accepted for this long at most while the issuer answers.
-_AGAIN_S: Final = 10.0  # Contract, section 2: a forged `kid` cannot make us ask more often than this.
+_DOCUMENT_MAX_BYTES: Final = 256 * 1024  # Ten times the largest key sets, with certificates, of large issuers.
+_FRESH_S: Final = 180.0  # While the issuer answers, a withdrawn key is accepted for this long at most.
+_AGAIN_S: Final = 10.0  # Contract, section 2: forged `kid`s cannot cause more frequent requests than this.
 _AGAIN_WITHOUT_KEYS_S: Final = 1.0
-_ISSUER_CHARS_MAX: Final = 255  # What a log needs to tell two addresses apart.
-_RSA_BITS: Final = range(2048, 8192 + 1)  # RFC 7518, section 3.3, and what is still quick to check.
+_ISSUER_CHARS_MAX: Final = 255  # Enough for a log to distinguish two addresses.
+_RSA_BITS: Final = range(
+    2048, 8192 + 1
+)  # The minimum is RFC 7518, section 3.3; larger keys than the maximum are slow to verify.
 
 _log: Final = structlog.get_logger()
 
-# One key for each algorithm that it may be used with.
+# By `kid` and algorithm: a key that several algorithms may use has several entries.
 Keys = Mapping[tuple[str, str], jwt.PyJWK]
 
 
 class NamesAnotherIssuer(FetchFailed):
-    """The discovery document is that of another issuer, which is `named`; None where it names none."""
+    """The discovery document belongs to another issuer, `named`, or to none (None)."""
 
     def __init__(self, named: Any) -> None:
         super().__init__("names_another_issuer")
@@ -39,11 +41,11 @@ class NamesAnotherIssuer(FetchFailed):
 
 
 class IssuerKeys:
-    """Holds the last good set of keys of one issuer.
+    """Holds the last good key set of one issuer.
 
-    A set is read when it is first needed, when it is no longer fresh, and when an unknown `kid` comes. However many
-    wait, it is read once. A reading that fails changes nothing: the last good set stays, and after a failure nobody
-    waits for the next attempt but those who have no other hope.
+    The set is read when it is first needed, when it is no longer fresh, and when a token has an unknown `kid`. Callers
+    that wait at the same time share one read. A failed read changes nothing: the last good set stays. After a failure,
+    only callers whose key is unknown wait for the next attempt.
     """
 
     def __init__(self, issuer: str, clock: Clock, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -54,7 +56,7 @@ class IssuerKeys:
         self._keys: Keys = {}
         self._read_at_s = float("-inf")
         self._tried_at_s = float("-inf")
-        self._asked_at_s = float("-inf")
+        self._searched_at_s = float("-inf")
         self._is_failing = False
         self._reading: asyncio.Task[None] | None = None
 
@@ -63,26 +65,26 @@ class IssuerKeys:
         self._start()
 
     async def find(self, kid: str, algorithm: str) -> jwt.PyJWK | None:
-        """Return the key that the issuer names `kid`, for this algorithm and no other; None where there is no such key.
+        """Return the issuer's key with this `kid` and algorithm; None if there is none.
 
-        Raises: IdentityProviderUnavailable while no set was ever read, and for an unknown `kid` while the issuer
-            cannot be asked for it: it may be that of a new key.
+        Raises: IdentityProviderUnavailable if no set was ever read, or if `kid` is unknown and the issuer cannot be
+            reached: it may belong to a new key.
         """
         began_at_s = self._clock.monotonic_s()
         await self._have_keys()
         if not self._knows(kid) and self._reading is not None:
             await self._read()
-        # A reading that began after the question has answered it already, also by failing.
-        may_ask = self._tried_at_s < began_at_s and began_at_s - self._asked_at_s >= _AGAIN_S
-        if not self._knows(kid) and may_ask:
-            self._asked_at_s = began_at_s
+        # A read that began after this call has already given its answer, even if it failed.
+        may_search = self._tried_at_s < began_at_s and began_at_s - self._searched_at_s >= _AGAIN_S
+        if not self._knows(kid) and may_search:
+            self._searched_at_s = began_at_s
             await self._read()
         if not self._knows(kid) and self._is_failing:
             raise IdentityProviderUnavailable
         return self._keys.get((kid, algorithm))
 
     async def aclose(self) -> None:
-        """Read no more, and let go of the connections."""
+        """Stop reading and close the connections."""
         if self._reading is not None:
             await cancel_and_wait(self._reading)
         await self._fetcher.aclose()
@@ -101,14 +103,14 @@ class IssuerKeys:
             if not self._is_failing:
                 await self._read()
             elif now_s - self._tried_at_s >= _AGAIN_S:
-                self._start()  # The last attempt failed: nobody waits for an issuer that is slow or down.
+                self._start()  # The last attempt failed, so nobody waits for an issuer that is slow or down.
 
     async def _read(self) -> None:
-        # Shielded: whoever leaves takes nothing from the others who wait.
+        # Shielded, so that a caller that gives up does not cancel the read for the others.
         await asyncio.shield(self._start())
 
     def _start(self) -> asyncio.Task[None]:
-        """The reading that is under way; a new one where there is none."""
+        """Return the read that is in progress, or start one."""
         if self._reading is None:
             self._tried_at_s = self._clock.monotonic_s()
             self._reading = asyncio.create_task(self._replace(), name="issuer keys")
@@ -124,26 +126,26 @@ class IssuerKeys:
             async with asyncio.timeout(self._timeout_s):
                 keys = await fetch_keys(self._fetcher, self._issuer)
         except TimeoutError:
-            self._failed("deadline")
+            self._report_failure("deadline")
         except NamesAnotherIssuer as error:
-            self._failed(error.reason, configured=self._issuer, named=error.named)
+            self._report_failure(error.reason, configured=self._issuer, named=error.named)
         except FetchFailed as error:
-            self._failed(error.reason)
+            self._report_failure(error.reason)
         else:
             if keys.keys() != self._keys.keys():
                 _log.info("issuer_keys_changed", keys=len(keys))
             self._keys = keys
-            # As old as the question: the answer may be from before a key was withdrawn.
+            # As old as the request: the response may date from before a key was withdrawn.
             self._read_at_s = started_at_s
             self._is_failing = False
 
-    def _failed(self, reason: str, **what: str | None) -> None:
+    def _report_failure(self, reason: str, **details: str | None) -> None:
         self._is_failing = True
-        _log.warning("issuer_keys_not_read", reason=reason, **what)
+        _log.warning("issuer_keys_not_read", reason=reason, **details)
 
 
 async def check_issuer(issuer: str) -> None:
-    """Ask an issuer for its keys once, as Core does.
+    """Fetch an issuer's keys once, as Core does.
 
     Raises: FetchFailed; NamesAnotherIssuer.
     """
@@ -158,7 +160,7 @@ async def check_issuer(issuer: str) -> None:
 
 
 async def fetch_keys(fetcher: Fetcher, issuer: str) -> Keys:
-    """Return the keys as they are published now, at least one.
+    """Return the keys that the issuer publishes now, at least one.
 
     Raises: FetchFailed; NamesAnotherIssuer.
     Source: OpenID Connect Discovery 1.0, section 4.
@@ -176,14 +178,14 @@ async def fetch_keys(fetcher: Fetcher, issuer: str) -> Keys:
 
 
 def _printable(text: str) -> str:
-    """Return a text that somebody else wrote, fit for a line of a log or a terminal."""
+    """Return a foreign text in a form that is safe in a log line and on a terminal."""
     return "".join(char if char.isascii() and char.isprintable() else "?" for char in text)
 
 
 def verification_keys(document: Mapping[str, Any]) -> Keys:
-    """Every key of a JWK Set that can verify tokens, by its name and each algorithm that it may be used with.
+    """Return every key of a JWK Set that can verify tokens, by `kid` and each algorithm that it may be used with.
 
-    What is meant for encryption, is symmetric, too weak, nameless or broken is passed over.
+    Keys that are for encryption, symmetric, too weak, without a `kid` or malformed are skipped.
 
     Source: RFC 7517; contract, section 2.
     """
@@ -202,7 +204,7 @@ def _usable(member: Mapping[str, Any]) -> Iterator[tuple[str, jwt.PyJWK]]:
     operations = member.get("key_ops", ["verify"])
     if member.get("use", "sig") != "sig" or not isinstance(operations, list) or "verify" not in operations:
         return
-    # The key's own type says which algorithms there can be, and its `alg`, where it has one, which of them.
+    # The key's type determines the possible algorithms; its `alg`, if present, selects one of them.
     public: dict[str, Any]
     algorithms: tuple[str, ...]
     match member:

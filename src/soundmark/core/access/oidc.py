@@ -21,7 +21,7 @@ _EMAIL_CHARS_MAX: Final = 254  # RFC 5321, section 4.5.3.1.3, less the angle bra
 _PLATFORM_ROLE: Final = "svc_platform_admin"
 # Three parts in base64url without padding: RFC 7515, section 3.1.
 _COMPACT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
-# No database text can hold the first of them, and nothing that people read should hold the others.
+# No database text can hold NUL, and nothing that people read should hold the others.
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _MEDIA_TYPE: Final = "application/at+jwt"  # RFC 9068, section 2.1.
 
@@ -32,9 +32,9 @@ Claims = Mapping[str, Any]
 
 
 class OidcAccess:
-    """Knows people by the access tokens that one issuer gave to one client.
+    """Identifies people by the access tokens that one issuer gave to one client.
 
-    A refusal never says why: the holder of a genuine token can read it.
+    A rejection never states the reason: whoever holds a genuine token can read it.
     """
 
     def __init__(self, issuer: str, client_id: str, clock: Clock, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -44,13 +44,13 @@ class OidcAccess:
         self._keys: Final = IssuerKeys(issuer, clock, timeout_s=timeout_s)
 
     def start(self) -> None:
-        """Begin to read the issuer's keys; nobody waits for it, and the log says what is wrong with the issuer."""
+        """Begin to read the issuer's keys in the background; the log reports what is wrong with the issuer."""
         self._keys.start()
 
     async def user_of(self, token: str) -> User:
         """Return the verified person.
 
-        Raises: Unauthenticated; EmailNotVerified for a token that is good but for that; IdentityProviderUnavailable.
+        Raises: Unauthenticated; EmailNotVerified if that is all that is wrong; IdentityProviderUnavailable.
         Source: contract, section 2.
         """
         header, claims = await self._verify(token)
@@ -59,7 +59,7 @@ class OidcAccess:
         return _user(claims)
 
     async def aclose(self) -> None:
-        """Let go of what the issuer's keys are read with."""
+        """Close the connections to the issuer."""
         await self._keys.aclose()
 
     async def _verify(self, token: str) -> tuple[Header, Claims]:
@@ -67,7 +67,7 @@ class OidcAccess:
 
         Raises: Unauthenticated; IdentityProviderUnavailable.
         """
-        # The shape is judged before the issuer is asked for anything on account of this token.
+        # The shape is checked first, so that a malformed token causes no request to the issuer.
         if len(token) > _TOKEN_MAX_BYTES or _COMPACT.fullmatch(token) is None:
             raise Unauthenticated
         header = _read_header(token)
@@ -78,7 +78,7 @@ class OidcAccess:
         if key is None:
             raise Unauthenticated
         try:
-            # The key is bound to its algorithm, which is what is checked with, whatever the token says.
+            # The algorithm is that of the key, whatever the token claims.
             signed: bytes = _JWS.decode(token, key, algorithms=[key.algorithm_name])
             claims = parse_json(signed)
         except (jwt.PyJWTError, MalformedJson):
@@ -97,9 +97,9 @@ class OidcAccess:
 
 
 def _read_header(token: str) -> Header:
-    """Return what the token says about its own signature, which nobody has verified yet.
+    """Return the token's header, which is not verified yet.
 
-    Raises: Unauthenticated for what two parsers could understand differently, too: a name that stands twice.
+    Raises: Unauthenticated, also for a repeated name, which two parsers could read differently.
     Source: RFC 7515, section 4.
     """
     try:
@@ -112,9 +112,9 @@ def _read_header(token: str) -> Header:
 
 
 def _clients(claims: Claims) -> list[Any]:
-    """Return which clients a token may have been given to.
+    """Return the clients that a token may have been issued to.
 
-    The audience names one only where nothing else does: an issuer may put our client there for every other client.
+    `aud` counts only if no other claim names a client: an issuer may list our client there in everybody's tokens.
 
     Source: contract, section 2; `azp`: OpenID Connect Core 1.0, section 2; `client_id`: RFC 9068, section 2.2.
     """
@@ -128,8 +128,8 @@ def _clients(claims: Claims) -> list[Any]:
 def _is_access_token(header: Header, claims: Claims) -> bool:
     """Return whether the issuer marked this as an access token.
 
-    An ID token, a refresh token and a signed userinfo are marked as something else or not at all, whatever other claims
-    they lack. A claim `typ` is believed before the header.
+    ID tokens, refresh tokens and signed userinfo are marked as something else or not at all, whatever other claims they
+    lack. A `typ` claim takes precedence over the header.
 
     Source: contract, section 2.
     """
@@ -138,15 +138,15 @@ def _is_access_token(header: Header, claims: Claims) -> bool:
     media_type = header.get("typ")
     if not isinstance(media_type, str):
         return False
-    # Media types have no case, and `application/` may be left out: RFC 7515, section 4.1.9.
+    # Media types are case-insensitive, and `application/` may be omitted: RFC 7515, section 4.1.9.
     full = media_type.lower() if "/" in media_type else f"application/{media_type.lower()}"
     return full == _MEDIA_TYPE
 
 
 def _is_current(claims: Claims, now_s: float) -> bool:
-    """Whether the times allow the token, give or take the leeway. `exp` must be there, the others may be."""
+    """Return whether the token is valid at this time, within the leeway. Only `exp` is required."""
     times = {name: claims[name] for name in ("exp", "nbf", "iat") if name in claims}
-    # True would be the first second of 1970.
+    # `isinstance` would accept True as a number: the first second of 1970.
     if any(type(value) not in {int, float} for value in times.values()) or "exp" not in times:
         return False
     begins_s = max(times.get("nbf", 0), times.get("iat", 0))
@@ -154,7 +154,7 @@ def _is_current(claims: Claims, now_s: float) -> bool:
 
 
 def _user(claims: Claims) -> User:
-    """The person whom valid claims name.
+    """Return the person whom valid claims identify.
 
     Raises: Unauthenticated; EmailNotVerified.
     """

@@ -1,4 +1,4 @@
-"""The operator token: for local validation, from this machine only, never a public contract."""
+"""The operator token: for local validation, from the same machine only, and not part of the public contract."""
 
 from collections.abc import Iterable
 from ipaddress import IPv6Address, ip_address
@@ -15,10 +15,10 @@ OPERATOR: Final = User(
 
 
 class OperatorAccess:
-    """Knows the operator token, if this process has one.
+    """Recognises the operator token, if this process has one.
 
-    A reverse proxy on this machine is a loopback peer, and anybody may come through it: from `trusted_proxies` the
-    token is none.
+    A reverse proxy on the same machine is a loopback peer that forwards requests from anywhere, so the token is not
+    accepted from `trusted_proxies`.
     """
 
     def __init__(self, token: Secret | None, *, trusted_proxies: Iterable[Network] = ()) -> None:
@@ -26,9 +26,9 @@ class OperatorAccess:
         self._proxies: Final = AddressReader(trusted_proxies)
 
     def user_of(self, credential: str, peer: str | None) -> User | None:
-        """The operator, when the token is right and the socket's peer is this machine and no proxy; else None.
+        """Return the operator if the token is right and the peer is this machine, not a trusted proxy; else None.
 
-        `peer` is the address of the socket and never one that a header claims.
+        `peer` is the address of the socket's peer, never one that a header claims.
         """
         if self._token is None or peer is None or not is_loopback(peer) or self._proxies.is_trusted(peer):
             return None
@@ -36,12 +36,12 @@ class OperatorAccess:
 
 
 def is_operator(caller: Caller) -> bool:
-    """Return whether the caller came with the operator token; a person may have the same subject id."""
+    """Return whether the caller used the operator token. A person may have the same subject id."""
     return caller is OPERATOR
 
 
 def is_loopback(peer: str) -> bool:
-    """Whether an address of a socket's peer belongs to this machine alone."""
+    """Return whether the address of a socket's peer is a loopback address."""
     try:
         address = ip_address(peer)
     except ValueError:

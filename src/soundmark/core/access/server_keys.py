@@ -1,4 +1,4 @@
-"""Server keys as credentials."""
+"""API keys as credentials."""
 
 import hashlib
 import re
@@ -16,14 +16,14 @@ _NOTED_EVERY: Final = timedelta(minutes=1)  # Contract, section 2.
 
 
 def digest_of_secret(secret: str) -> bytes:
-    """What is stored of a secret with 256 random bits: its SHA-256 digest."""
+    """Return the SHA-256 digest of a secret, which is what is stored; a secret has 256 random bits."""
     return hashlib.sha256(secret.encode()).digest()
 
 
 class ServerKeyAccess:
-    """Knows the keys by the digests of their secrets, and notes at most once a minute that one is used.
+    """Finds API keys by the digests of their secrets, and records at most once a minute that a key is used.
 
-    The database is asked for each request: a secret that was rotated on one process is wrong on every other at once.
+    Every request queries the database, so that a secret that was replaced stops working in every process at once.
     """
 
     def __init__(self, db: Database, clock: Clock) -> None:
@@ -31,7 +31,7 @@ class ServerKeyAccess:
         self._clock: Final = clock
 
     async def key_of(self, secret: str) -> ServerKey:
-        """The key, neither revoked nor expired.
+        """Return the key, which is neither revoked nor expired.
 
         Raises: Unauthenticated; DatabaseUnavailable.
         """

@@ -1,1 +1,1 @@
-"""What Core does, one package for a subject; they do not know each other."""
+"""Core's features, one package for each subject. They do not import each other."""

@@ -1,4 +1,4 @@
-"""The bytes of a resolution: the envelope that is signed for each answer, and the answer around it."""
+"""The bytes of a resolution: the signed envelope, and the response around it."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -13,11 +13,11 @@ MEASUREMENT_LIFE: Final = timedelta(minutes=5)  # API v1, "Measurement proof".
 
 
 class EnvelopeSigner:
-    """One key at one moment: signs the envelopes of everybody who is answered then.
+    """Signs the envelopes and proofs of all answers of one moment, with one key.
 
-    A payload is put together from parts that are canonical already, in the order that RFC 8785 sorts the names, so it
-    is the canonical form of the whole (checked against the library by tests and by docs/vectors). What all envelopes of
-    a moment share is made once.
+    A payload is assembled from parts that are already canonical, in the order in which RFC 8785 sorts the names, so it
+    is canonical as a whole (tests and docs/vectors check it against the library). The parts that all envelopes of a
+    moment share are made once.
 
     Source: contract, section 3, Resolution proof and Measurement proof.
     """
@@ -38,7 +38,7 @@ class EnvelopeSigner:
         )
 
     def measurement(self, facts: SignedFacts, integration_id: str, proof_id: str) -> bytes:
-        """The `measurement_proof` member as JSON bytes in canonical form: one resolution's, and no other's."""
+        """Return the `measurement_proof` of one resolution as canonical JSON bytes."""
         campaign = b"null" if facts.campaign_id is None else b'"%b"' % facts.campaign_id.encode()
         head = b"".join(
             (
@@ -52,7 +52,7 @@ class EnvelopeSigner:
         return b"".join((head, b'","signature":"', base64url.encode_to_bytes(self._key.sign(head + tail)), tail))
 
     def envelope(self, facts: SignedFacts, measurement: bytes | None = None) -> bytes:
-        """The `resolution_proof` member as JSON bytes, around the `measurement` where the Code is measured."""
+        """Return the `resolution_proof` as JSON bytes, including the `measurement` proof if the Code is measured."""
         measured = b"" if measurement is None else b'"measurement_proof":' + measurement + b","
         payload = b"".join(
             (
@@ -71,7 +71,7 @@ class EnvelopeSigner:
 
 
 def answer_body(facts: SignedFacts, envelope: bytes | None, measurement: bytes | None = None) -> bytes:
-    """The resolution response: with the envelope that was asked for, and the measurement of a Code that is measured."""
+    """Return the response body: with the envelope if requested, and the measurement proof if the Code is measured."""
     measured = b"" if measurement is None else b',"measurement_proof":' + measurement
     proof = b"" if envelope is None else b',"resolution_proof":' + envelope
     return b"".join(

@@ -1,4 +1,4 @@
-"""Batches of questions: those that arrive together share one query, which begins after the last of them arrived."""
+"""Batches of questions: those that arrive together share one query, which starts after the last of them arrived."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.kept_connection import KeptConnection
 
 _BATCH_MAX: Final = 256
-_WAITING_MAX: Final = 8192  # Memory is bounded before patience is: beyond this the database is not keeping up.
+_WAITING_MAX: Final = 8192  # Bounds memory; a longer queue means that the database is not keeping up.
 _QUERY_TIMEOUT_S: Final = 3.0
 _log: Final = structlog.get_logger()
 _batch_size: Final = Histogram(
@@ -24,11 +24,11 @@ _batch_size: Final = Histogram(
 
 
 class BroadcastLookup:
-    """Answers the questions of many callers with few queries, on one connection of its own.
+    """Answers the questions of many callers with few queries, on a connection of its own.
 
-    Every question is answered by a query that began after it was asked, so a revocation that was answered before is
-    always seen. All answers of a batch are made before the first is given away: otherwise each would wake its caller's
-    socket by itself (bench/RESULTS.md).
+    The query for a question always starts after the question arrived, so it sees every revocation that was confirmed
+    before. All answers of a batch are made before the first is returned; otherwise each would wake its caller's socket
+    separately (bench/RESULTS.md).
     """
 
     def __init__(self, db: Database, answers: Answers) -> None:
@@ -37,7 +37,7 @@ class BroadcastLookup:
         self._batcher: Final = Batcher(self._answer, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX)
 
     def ask(self, question: Question) -> asyncio.Future[Outcome]:
-        """Return the future of the answer; its outcome is DatabaseUnavailable if the database does not answer."""
+        """Return the future of the answer, which is DatabaseUnavailable if the database does not respond."""
         return self._batcher.submit(question)
 
     async def aclose(self) -> None:
@@ -52,13 +52,13 @@ class BroadcastLookup:
             return await self._answers.of(questions, found)
         except Problem:
             raise
-        except Exception:  # noqa: BLE001 - a mistake of ours must not end the answering of everybody else
+        except Exception:  # noqa: BLE001 - an error in our code must not stop the batcher for everybody else
             _log.exception("answers_failed")
             raise InternalError from None
 
     async def _find(self, tokens: set[str]) -> dict[str, Broadcast]:
         try:
             return await self._connection.run(lambda tx: find_live(tx, tokens))
-        except Exception as error:  # noqa: BLE001 - whatever it was, the callers get an answer
+        except Exception as error:  # noqa: BLE001 - the callers get an answer, whatever happened
             _log.error("lookup_failed", error=type(error.__cause__ or error).__name__)
             raise DatabaseUnavailable from None

@@ -33,9 +33,9 @@ PROOF_HEADER: Final = PROOF_HEADER_NAME.lower().encode()
 PROOF_VALUE: Final = b"ed25519-v1"
 
 _TOKEN: Final = re.compile(r"brd_[A-Za-z0-9_-]{16}", re.ASCII)
-# What is looked up for a path that is no token: the question takes its full way and finds nothing, because no token
-# has this shape.
-_NO_TOKEN: Final = "brd_no_token"  # noqa: S105 - no token
+# Looked up in place of a malformed token, so that such a request takes the same path as any other. No real token has
+# this shape.
+_NO_TOKEN: Final = "brd_no_token"  # noqa: S105 - not a secret
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
@@ -52,7 +52,7 @@ _answers: Final = Counter("soundmark_resolutions_total", "Answered resolutions, 
 
 
 class Resolve:
-    """Answers receivers: reads the question, counts it, asks, and writes what the answer is."""
+    """Answers receivers: counts a request against the rate limit, looks the token up, and writes the response."""
 
     def __init__(  # noqa: PLR0913 - wired once, in app
         self,
@@ -74,7 +74,7 @@ class Resolve:
         self._addresses: Final = addresses
         self._digests: Final = digests
         self._policy: Final = policy
-        # Of a verified answer; takes the request's id and the state of its limit.
+        # The head of a successful response: a template for the request id and the state of the rate limit.
         self._head: Final = (
             b"".join(b"%b: %b\r\n" % header for header in (*_COMMON_HEADERS, _JSON, (b"ratelimit-policy", policy)))
             + b'x-request-id: %b\r\nratelimit: "resolve";r=%d;t=%d\r\n'
@@ -88,7 +88,7 @@ class Resolve:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "OPTIONS" and is_preflight(scope):
-            # Not counted: a browser sends one before each token that it resolves, and it asks nothing of the database.
+            # Not counted: browsers send one before each resolution, and it costs no query.
             await self._preflight(scope, receive, send)
             return
         identity = request_id(scope["headers"], self._entropy)
@@ -102,12 +102,12 @@ class Resolve:
             verdict = await self._limit.hit(digest)
             if verdict.is_first_refused:
                 _log.warning("resolutions_limited", address=digest.hex(), for_s=verdict.reset_s)
-            # What can be said before the answer is known is made before: then all answers of a batch leave in one go.
+            # The head is made before the answer is known, so that all responses of a batch can be sent without delay.
             head = self._head % (identity.encode(), verdict.remaining, verdict.reset_s)
             outcome = await self._lookup.ask(_question(scope, verdict))
         except Problem as problem:
             outcome = problem
-        except Exception:  # noqa: BLE001 - the edge of this route: whatever escapes is answered and logged
+        except Exception:  # noqa: BLE001 - the edge of this route: every error is logged and gets a response
             _log.exception("internal_error", request_id=identity)
             outcome = InternalError()
         if not isinstance(outcome, bytes):
@@ -121,7 +121,7 @@ class Resolve:
             await _send(send, 200, [*self._headers_of(identity, verdict), _JSON], outcome)
 
     def _headers_of(self, identity: str, verdict: LimitState | None) -> Headers:
-        """The headers of every answer; those of the limit from the moment that the request was counted."""
+        """Return the headers of every response; those of the rate limit only if the request was counted."""
         headers = [*_COMMON_HEADERS, (b"x-request-id", identity.encode())]
         if verdict is not None:
             headers.append((b"ratelimit-policy", self._policy))
@@ -144,7 +144,7 @@ async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
 
 
 def _question(scope: Scope, verdict: LimitState) -> Question:
-    """Return what a request that was counted asks.
+    """Return the question of a request that was counted.
 
     Raises: RateLimited; MethodNotAllowed; ValidationFailed.
     """
@@ -158,7 +158,7 @@ def _question(scope: Scope, verdict: LimitState) -> Question:
 
 
 def _refuse_parameters(query_string: bytes) -> None:
-    """Refuse every parameter, of which this route has none.
+    """Reject every query parameter, because this route has none.
 
     Raises: ValidationFailed.
     """
@@ -168,7 +168,7 @@ def _refuse_parameters(query_string: bytes) -> None:
 
 
 def _read(path: str, headers: Headers) -> Question:
-    """What the request asks; the header is judged before the token is looked up.
+    """Return the question of a request. The header is checked before the token is looked up.
 
     Raises: ValidationFailed.
     """

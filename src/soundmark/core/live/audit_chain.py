@@ -25,15 +25,15 @@ _log: Final = structlog.get_logger()
 
 
 class ChainBroken(Exception):  # noqa: N818 - named for what was found
-    """The end of a chain differs from its head. Sealing on top of it would hide where the chain broke."""
+    """The end of a chain differs from its head. Sealing more entries would hide where the chain broke."""
 
 
 class AuditChain:
-    """Seals the audit entries of a process, beside any number of processes that do the same.
+    """Seals the audit entries that this process wrote. Any number of processes may do so at the same time.
 
-    Every 0.4 s it seals the organisations for which this process wrote an entry, as `store.audit` announces them to the
-    `Database`. Every five seconds it asks for every organisation with an unsealed entry: a process may have ended
-    before it sealed its own, and an operator's command seals nothing.
+    Every 0.4 s it seals the organisations for which this process wrote an entry, as `store.tenancy.audit` announces
+    them to the `Database`. Every five seconds it looks for any organisation with an unsealed entry: a process may have
+    ended before it sealed its own, and an operator's command seals nothing.
     """
 
     def __init__(self, db: Database, sealer: Sealer, clock: Clock, entropy: Entropy) -> None:
@@ -47,16 +47,16 @@ class AuditChain:
 
     @property
     def key(self) -> ChainKey:
-        """The key that makes and checks seals."""
-        assert self._key is not None, "the chain is used before it was opened"
+        """The key that makes and verifies seals."""
+        assert self._key is not None, "the chain must be opened before use"
         return self._key
 
     async def open(self) -> None:
         """Read the key of the chain from the database, or make it at the very first start.
 
-        Several processes may do so at once.
+        Several processes may do so at the same time.
 
-        Raises: DatabaseUnavailable; kit.sealing.SealBroken if the key was sealed under another master key.
+        Raises: DatabaseUnavailable; kit.crypto.sealing.SealBroken if the key was sealed under another master key.
         """
         async with self._db.transaction() as tx:
             key = await instance_secrets.ensure(
@@ -65,7 +65,7 @@ class AuditChain:
         self._key = ChainKey(key)
 
     async def keep_sealing(self) -> None:
-        """Seal until cancelled. A failure for one organisation stops no other's, and the next sweep tries it again."""
+        """Seal until cancelled. A failure for one organisation does not affect others; the next sweep retries it."""
         rounds_left = 0
         while True:
             await asyncio.sleep(SEAL_EVERY_S)
@@ -77,7 +77,7 @@ class AuditChain:
                 rounds_left -= 1
             except DatabaseUnavailable:
                 pass  # Readiness and every request report it.
-            except Exception as error:  # noqa: BLE001 - whatever it was, entries must not stay unsealed for ever
+            except Exception as error:  # noqa: BLE001 - if this loop ended, entries would stay unsealed for ever
                 self._report("", error)
             else:
                 self._known_trouble.pop("", None)
@@ -87,7 +87,7 @@ class AuditChain:
 
         Raises: DatabaseUnavailable.
         """
-        # What was announced so far is committed, and so is among what is listed next.
+        # Entries that were announced so far are committed, so the sweep below finds them.
         self._to_seal = set()
         self._db.take_announced()
         last = ""
@@ -101,7 +101,7 @@ class AuditChain:
             last = tenants[-1]
 
     async def _seal_announced(self) -> None:
-        """Seal the entries that this process wrote, and those that another process kept us from.
+        """Seal the entries that this process wrote, and those that another process had locked before.
 
         Raises: DatabaseUnavailable.
         """
@@ -116,7 +116,7 @@ class AuditChain:
                 pass
         except DatabaseUnavailable:
             raise
-        except Exception as error:  # noqa: BLE001 - one organisation's trouble is no other's
+        except Exception as error:  # noqa: BLE001 - a failure for one organisation must not affect others
             self._report(organization_id, error)
         else:
             self._known_trouble.pop(organization_id, None)
@@ -181,9 +181,9 @@ class AuditChain:
 
 
 async def read_chain_key(tx: Tx, sealer: Sealer) -> ChainKey | None:
-    """Return the key of the chain, to verify with; None before Core's first start.
+    """Return the key of the chain, for verification; None before Core's first start.
 
-    Raises: kit.sealing.SealBroken if the key was sealed under another master key.
+    Raises: kit.crypto.sealing.SealBroken if the key was sealed under another master key.
     """
     key = await instance_secrets.find(tx, sealer, _KEY_NAME)
     return None if key is None else ChainKey(key)

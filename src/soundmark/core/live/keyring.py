@@ -1,4 +1,4 @@
-"""The keyring of a running process: read from the database, kept current, never behind what others may have signed."""
+"""The keyring of a running process, read from the database and kept current with what other processes sign."""
 
 import asyncio
 from collections.abc import Iterable
@@ -16,15 +16,15 @@ from soundmark.kit.http.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 
 REFRESH_S: Final = 0.5
-_UNKNOWN_KEY_REFRESH_S: Final = 0.2  # A forged key id cannot make us ask the database more often than this.
+_UNKNOWN_KEY_REFRESH_S: Final = 0.2  # Forged key ids cannot cause more frequent queries than this.
 
 _log: Final = structlog.get_logger()
 
 
 class LiveKeyring:
-    """Holds the current `Keyring` and refreshes it twice a second, and at once for a key id that it does not know.
+    """Holds the current `Keyring`. Refreshes it twice a second, and at once for an unknown key id.
 
-    A key is in the database, and so published at `/v1/keys`, before any process can sign with it.
+    A key is stored in the database, and so published at `/v1/keys`, before any process can sign with it.
     """
 
     def __init__(self, db: Database, sealer: Sealer, clock: Clock) -> None:
@@ -34,9 +34,9 @@ class LiveKeyring:
         self._keyring: Keyring | None = None
         self._opened: dict[str, SigningKey] = {}
         self._genuine: set[tuple[str, bytes]] = set()
-        self._foreign: set[tuple[str, bytes]] = set()  # Each is told of once.
+        self._foreign: set[tuple[str, bytes]] = set()  # Each is reported once.
         self._refreshing: asyncio.Lock = asyncio.Lock()
-        self._asked_at_s = float("-inf")
+        self._searched_at_s = float("-inf")
 
     @property
     def keyring(self) -> Keyring:
@@ -45,24 +45,24 @@ class LiveKeyring:
         return self._keyring
 
     async def refresh(self) -> None:
-        """Read the keys anew.
+        """Read the keys again.
 
-        Raises: DatabaseUnavailable; kit.sealing.SealBroken for another master key than the one that sealed the keys.
+        Raises: DatabaseUnavailable; kit.crypto.sealing.SealBroken if the keys were sealed under another master key.
         """
         async with self._refreshing:
             await self._read()
 
     async def keyring_with(self, key_id: str) -> Keyring:
-        """The keyring, read anew first where `key_id` is not in it and that was not tried just now."""
+        """Return the keyring. If `key_id` is not in it, read it again first, unless that was just done."""
         if key_id not in self.keyring.keys:
             async with self._refreshing:
-                if self._clock.monotonic_s() - self._asked_at_s >= _UNKNOWN_KEY_REFRESH_S:
+                if self._clock.monotonic_s() - self._searched_at_s >= _UNKNOWN_KEY_REFRESH_S:
                     await self._read()
-                    self._asked_at_s = self._clock.monotonic_s()
+                    self._searched_at_s = self._clock.monotonic_s()
         return self.keyring
 
     async def keep_current(self) -> None:
-        """Refresh until cancelled. Where that fails the last keys stay, and it is tried again."""
+        """Refresh until cancelled. If a refresh fails, the last keys stay until the next one succeeds."""
         known_trouble: type[Exception] | None = None
         while True:
             await asyncio.sleep(REFRESH_S)
@@ -70,25 +70,25 @@ class LiveKeyring:
                 await self.refresh()
                 known_trouble = None
             except DatabaseUnavailable:
-                pass  # Readiness and every request say so.
-            except Exception as error:  # noqa: BLE001 - whatever it was, we must not sign with a replaced key for ever
-                # Once and not twice a second, for as long as it stays the same.
+                pass  # Readiness and every request report it.
+            except Exception as error:  # noqa: BLE001 - if this loop ended, the process would sign with an old key
+                # Logged once, not twice a second, as long as it is the same error.
                 if type(error) is not known_trouble:
                     known_trouble = type(error)
                     _log.error("signing_keys_not_refreshed", error=known_trouble.__name__, exc_info=error)
 
     async def _read(self) -> None:
-        # Under the lock only: of two readings at once, the older could be kept and hide a key that was asked for.
-        assert self._refreshing.locked(), "one reading at a time"
+        # Only under the lock: of two concurrent reads, the older result could win and hide a key.
+        assert self._refreshing.locked(), "one read at a time"
         async with self._db.transaction() as tx:
             records = await signing_keys.list_all(tx)
         keys = {record.key_id: _published(record) for record in self.ours(records)}
         self._keyring = Keyring(keys, self._open(_active_of(records)))
 
     async def key_to_trust(self) -> PublicKey:
-        """The key that whoever verifies proofs has to trust from now on, as the database says it at this moment.
+        """Read from the database the key that verifiers of proofs must trust from now on.
 
-        The one that is about to sign, from when on a rotation tells Audience of it; else the one that signs.
+        During a rotation, once its push to Audience has begun, this is the new key; otherwise it is the active key.
 
         Raises: DatabaseUnavailable.
         """
@@ -97,7 +97,7 @@ class LiveKeyring:
         return _published(coming[0] if coming else _active_of(records))
 
     async def key_that_signs(self) -> PublicKey:
-        """The active key, as the database says it at this moment.
+        """Read the active key from the database.
 
         Raises: DatabaseUnavailable.
         """
@@ -108,10 +108,10 @@ class LiveKeyring:
             return self.ours(await signing_keys.list_all(tx))
 
     def ours(self, records: Iterable[SigningKeyRecord]) -> list[SigningKeyRecord]:
-        """Those of `records` that Core made itself; an alarm for every other.
+        """Return those of `records` that Core made itself, and report every other.
 
-        Whoever can write to the database could add a key of his own, and Codes signed with it. What was found genuine
-        stays so in this process, also when its sealed copy is moved to another master key.
+        Somebody who can write to the database could add a key of their own, and Codes signed with it. A key that was
+        found genuine stays genuine in this process, even when its sealed copy moves to another master key.
         """
         return [record for record in records if self._is_ours(record)]
 
@@ -135,9 +135,9 @@ class LiveKeyring:
 
 
 def unseal_key(record: SigningKeyRecord, sealer: Sealer) -> SigningKey:
-    """The key pair of a stored key.
+    """Return the key pair of a stored key.
 
-    Raises: kit.sealing.SealBroken.
+    Raises: kit.crypto.sealing.SealBroken.
     """
     assert record.sealed_seed is not None, "a retired key does not sign"
     seed = sealer.unseal(record.sealed_seed, table="signing_keys", column="sealed_seed", row=record.key_id)
@@ -146,7 +146,7 @@ def unseal_key(record: SigningKeyRecord, sealer: Sealer) -> SigningKey:
 
 def _active_of(records: Iterable[SigningKeyRecord]) -> SigningKeyRecord:
     active = next((record for record in records if record.status == "active"), None)
-    assert active is not None, "there is an active key since the first start"
+    assert active is not None, "there has been an active key since the first start"
     return active
 
 
@@ -166,10 +166,10 @@ def _vouched_for(record: SigningKeyRecord, sealer: Sealer) -> bytes | None:
 
 
 def seal_public_key(public_key: bytes, key_id: str, sealer: Sealer) -> bytes:
-    """The copy of a public half that shows that it is Core's own."""
+    """Return the sealed copy of a public key, which proves that Core made the key."""
     return sealer.seal(public_key, table="signing_keys", column="sealed_public_key", row=key_id)
 
 
 def seal_seed(seed: bytes, key_id: str, sealer: Sealer) -> bytes:
-    """The stored form of a key pair's seed."""
+    """Return the stored form of a key pair's seed."""
     return sealer.seal(seed, table="signing_keys", column="sealed_seed", row=key_id)

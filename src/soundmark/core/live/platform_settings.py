@@ -1,4 +1,4 @@
-"""The platform settings of a running process: what the database says, else the environment, else the default."""
+"""The platform settings of a running process: from the database, else the environment, else the default."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,16 +23,16 @@ G = TypeVar("G", bound=PlatformGroup)
 
 @dataclass(frozen=True, slots=True)
 class PlatformOverview:
-    """Every platform setting by its name; of credentials only whether they are configured."""
+    """Every platform setting by name; for credentials, only whether they are configured."""
 
     secrets: Mapping[str, SecretStatus]
     configuration: Mapping[str, EffectiveSetting]
 
 
 class PlatformSettings:
-    """Reads the platform settings from the database each time, so every process follows a change from its commit on.
+    """Reads the platform settings from the database each time, so that every process sees a change once it commits.
 
-    A setting is read once for a mail or a page, never for a resolution.
+    Settings are read once for each mail or page, never for a resolution.
     """
 
     def __init__(self, db: Database, sealer: Sealer, fallbacks: PlatformFallbacks) -> None:
@@ -42,18 +42,18 @@ class PlatformSettings:
         self._environment: Final[Mapping[str, Any]] = {name: getattr(fallbacks, name) for name in given}
 
     async def read(self, group: type[G]) -> G:
-        """Read one group of settings as of one moment. The credentials of this group are opened, and no others.
+        """Read one group of settings in one snapshot. Only the credentials of this group are unsealed.
 
-        Raises: DatabaseUnavailable; kit.sealing.SealBroken where a credential was sealed under another master key.
+        Raises: DatabaseUnavailable; kit.crypto.sealing.SealBroken if a credential was sealed under another master key.
         """
         secrets, values = await self._list_stored()
         opened = {secret.name: self._open(secret) for secret in secrets if secret.name in group.model_fields}
         given = {**self._environment, **_overrides(values), **opened}
-        # Checked when they were set: a stricter rule of a later release does not stop what works.
+        # Not validated again: a stricter rule in a later release must not disable a setting that works.
         return cast("G", group.model_construct(**given))
 
     async def list_all(self) -> PlatformOverview:
-        """List every setting as of one moment. No credential is opened.
+        """Return every setting in one snapshot. No credential is unsealed.
 
         Raises: DatabaseUnavailable.
         """
@@ -72,7 +72,7 @@ class PlatformSettings:
         )
 
     def seal(self, name: str, value: Secret) -> bytes:
-        """Return the stored form of a credential, which opens under no other name."""
+        """Return the stored form of a credential, which can be unsealed only under this name."""
         return self._sealer.seal(value.reveal().encode(), table="platform_secrets", column="sealed", row=name)
 
     def _open(self, secret: StoredSecret) -> Secret:

@@ -1,1 +1,1 @@
-"""Clients of other people's servers."""
+"""Clients of third-party servers."""

@@ -1,4 +1,4 @@
-"""Sends one mail to one person through a mail server."""
+"""Sending a mail to one person through a mail server."""
 
 import contextlib
 import ssl
@@ -20,7 +20,7 @@ _FINAL: Final = range(500, 600)  # RFC 5321, section 4.2.1: permanent negative c
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """A message that is ready to send. Addresses that are not ASCII need a server with SMTPUTF8."""
+    """A message that is ready to send. Addresses that are not ASCII require a server with SMTPUTF8."""
 
     sender: str
     recipient: str
@@ -49,10 +49,10 @@ class MailNotSent(Exception):  # noqa: N818 - named for what happened
 async def send(server: SmtpServer, mail: Mail, *, deadline: timedelta) -> None:
     """Hand the mail to the server.
 
-    The connection uses TLS from the start where that is configured. Otherwise it uses STARTTLS, which a server on
-    another machine must offer. Certificates are verified, except that of a server on this machine.
+    The connection uses TLS from the start if that is configured. Otherwise it uses STARTTLS, which a server on another
+    machine must offer. Certificates are verified, except that of a server on the same machine.
 
-    Raises: MailRefused; MailNotSent, also where the connection was lost after the mail was sent.
+    Raises: MailRefused; MailNotSent, also if the connection was lost after the mail was sent.
     Source: RFC 5321, RFC 3207, RFC 6531.
     """
     assert_no_transaction("mail")
@@ -93,7 +93,7 @@ def _client(server: SmtpServer) -> aiosmtplib.SMTP:
     if server.is_implicit_tls:
         start_tls: bool | None = False
     else:
-        start_tls = None if is_local else True  # None: if the server offers it.
+        start_tls = None if is_local else True  # None: only if the server offers it.
     return aiosmtplib.SMTP(
         hostname=server.host,
         port=server.port,

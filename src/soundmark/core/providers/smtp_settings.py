@@ -1,4 +1,4 @@
-"""The mail server that the platform settings name."""
+"""The mail server from the platform settings."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from soundmark.settings.registry import MailServerSettings, MailSettings
 
 @dataclass(frozen=True, slots=True)
 class SmtpServer:
-    """The mail server to send through, and the sender that it is given."""
+    """The mail server to send through, and the sender of its mails."""
 
     host: str
     port: int
@@ -21,9 +21,9 @@ class SmtpServer:
 
 
 async def find_smtp_server(settings: PlatformSettings) -> SmtpServer | None:
-    """Return the mail server; None where no host, or no address to send from, is configured.
+    """Return the mail server; None if no host or no sender address is configured.
 
-    Raises: DatabaseUnavailable; kit.sealing.SealBroken where the login was sealed under another master key.
+    Raises: DatabaseUnavailable; kit.crypto.sealing.SealBroken if the login was sealed under another master key.
     """
     mail = await settings.read(MailSettings)
     if mail.smtp_host is None or mail.smtp_from_email is None:
@@ -40,7 +40,7 @@ async def find_smtp_server(settings: PlatformSettings) -> SmtpServer | None:
 
 
 async def has_smtp_server(settings: PlatformSettings) -> bool:
-    """Return whether a mail server and an address to send from are configured. No credential is opened for it.
+    """Return whether a mail server and a sender address are configured, without unsealing a credential.
 
     Raises: DatabaseUnavailable.
     """

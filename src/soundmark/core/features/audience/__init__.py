@@ -1,1 +1,1 @@
-"""Audience measurement, as Core's tenants see it."""
+"""Audience measurement, from the point of view of Core's tenants."""

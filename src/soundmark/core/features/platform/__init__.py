@@ -1,1 +1,1 @@
-"""What the operator of the platform does."""
+"""Operations for whoever runs the platform."""

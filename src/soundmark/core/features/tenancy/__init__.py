@@ -1,1 +1,1 @@
-"""Organisations, and everybody and everything that acts in them."""
+"""Organisations, and the people and keys that act in them."""

@@ -1,1 +1,1 @@
-"""Audience events: received here for publishers that reach only Core, and judged by Audience."""
+"""Audience events: received for publishers that can only reach Core, and judged by Audience."""

@@ -1,1 +1,1 @@
-"""Audience, as tenants control it: through Core, which tells of it in the audit log."""
+"""Tenants' control of Audience integrations, which Core records in the audit log."""

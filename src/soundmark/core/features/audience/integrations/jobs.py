@@ -1,4 +1,4 @@
-"""Settling what a crash left `requested`, and telling Audience of entitlements."""
+"""Jobs that settle audit intents after a crash, and send entitlements to Audience."""
 
 from datetime import timedelta
 from typing import Final
@@ -19,11 +19,11 @@ from soundmark.kit.text.paging import Position
 from soundmark.wire.shape import EntitledMode
 
 SETTLE: Final = "settle_audit_intents"
-SETTLED_AFTER: Final = timedelta(minutes=1)  # Whoever asked has an answer by then, or never will: the longest deadline.
-# A deletion may go on in Audience after Core gave up, for as long as its statements may take there.
+SETTLED_AFTER: Final = timedelta(minutes=1)  # The longest deadline: later, no request still waits.
+# After Core has given up, a deletion may continue in Audience for as long as its statements may take there.
 NOT_DONE_AFTER: Final = timedelta(minutes=5)
 _AT_ONCE: Final = 100
-_FAILED_IN_A_ROW_MAX: Final = 3  # Each may take the whole deadline.
+_FAILED_IN_A_ROW_MAX: Final = 3  # Each failure may take the whole deadline.
 _GIVING_A_KEY: Final[frozenset[IntentAction]] = frozenset(
     {"audience.integration_core_key_update", "audience.integration_provisioning"}
 )
@@ -32,7 +32,7 @@ _log: Final = structlog.get_logger()
 
 
 def add_tasks(app: App, ctx: Context) -> None:
-    """Make `app` settle intents and tell of entitlements."""
+    """Make `app` settle intents and send entitlements."""
 
     @app.periodic(cron="* * * * *")
     @app.task(name=SETTLE, queueing_lock=SETTLE)
@@ -45,12 +45,12 @@ def add_tasks(app: App, ctx: Context) -> None:
 
 
 async def settle_intents(ctx: Context) -> int:
-    """What was left `requested` has its outcome, as far as it is known by now; how many have one that had none.
+    """Settle audit intents that were left `requested`; return how many were settled.
 
-    Audience is asked for each by its operation id. What it did is `completed`, so that an answer which was lost changes
-    nothing; what it knows nothing of is `failed`, once it cannot be under way any more. Safe at any time, and at once
-    with itself and with whoever asked: an outcome that is there stays. Gives up where Audience fails for several in a
-    row, and not for one alone, which would keep those after it waiting.
+    Audience reports for each operation id whether it carried out the operation. If so, the intent is `completed`, even
+    if Audience's response was lost; otherwise it is `failed`, once the operation can no longer be in progress. Safe at
+    any time and concurrently, also with the request itself, because the first outcome stays. Stops if Audience fails
+    for several intents in a row; a single failure does not delay the others.
 
     Raises: DatabaseUnavailable.
     Source: API v1, "Lifecycle audit intents".
@@ -90,16 +90,16 @@ async def _settle(ctx: Context, intent: AuditIntent) -> bool:
 
 
 async def project_entitlement(ctx: Context, *, organization_id: str, mode: EntitledMode) -> None:
-    """Audience knows the organisation's entitlement as it is now, or a later one.
+    """Send the organisation's current entitlement to Audience.
 
-    Safe to run late, again and in any order: what is told is read now, and Audience keeps the latest revision.
+    Safe to run late, repeatedly and in any order: the entitlement is read now, and Audience keeps the latest revision.
 
-    Raises: AudienceUnavailable, to be run again; DatabaseUnavailable.
+    Raises: AudienceUnavailable, whereupon the job is retried; DatabaseUnavailable.
     Source: API v1, "Billing", audience contracts.
     """
     async with ctx.db.transaction(tenant=organization_id) as tx:
         entitlement = await audience_entitlements.find(tx, organization_id, mode)
     if entitlement is None:
-        return  # The organisation is gone, and so is everything of it.
+        return  # The organisation was deleted with everything in it.
     await ctx.audience.put_entitlement(organization_id, entitlement, request_id=f"{PROJECT_ENTITLEMENT}-{mode}")
     _log.info("entitlement_projected", organization_id=organization_id, mode=mode, revision=entitlement.revision)

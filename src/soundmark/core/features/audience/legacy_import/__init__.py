@@ -1,1 +1,1 @@
-"""The import of aggregates that were measured before version 1."""
+"""The import of daily totals from before XR v1."""

@@ -1,1 +1,1 @@
-"""Reports of what was measured."""
+"""Audience reports."""

@@ -1,1 +1,1 @@
-"""Campaigns: what Codes belong to, when such may be issued, and how all of them are stopped."""
+"""Campaigns: groups of Codes with a schedule, which can be stopped all at once."""

@@ -1,4 +1,4 @@
-"""Many WAVs as one ZIP file: rendered into a temporary file, judged once more, then given away."""
+"""Many WAV files as one ZIP file: rendered into a temporary file, checked once more, then returned."""
 
 import asyncio
 import tempfile
@@ -22,16 +22,23 @@ from soundmark.core.steps.tenancy import hold_authority, require_project
 from soundmark.core.store.codes import codes
 from soundmark.wire.private.audio import Protocol
 
-BUNDLE_BYTES_MAX: Final = 64 * 1024 * 1024  # API v1, "Limits": of the WAVs, without what the ZIP adds.
-RENDERING_S_MAX: Final = 60.0  # As long as a single private call may be allowed to take.
+BUNDLE_BYTES_MAX: Final = 64 * 1024 * 1024  # API v1, "Limits": the WAV files, without the overhead of the ZIP format.
+RENDERING_S_MAX: Final = 60.0  # The longest timeout that can be configured for a private call.
 
 _IN_MEMORY_BYTES_MAX: Final = 1024 * 1024
-_LONG_AGO: Final = (1980, 1, 1, 0, 0, 0)  # The first moment that a ZIP can name: the same Codes are the same bytes.
-_READABLE_FILE: Final = 0o100644 << 16  # Unix mode, where a ZIP keeps it.
+_LONG_AGO: Final = (
+    1980,
+    1,
+    1,
+    0,
+    0,
+    0,
+)  # The earliest time in a ZIP file. A fixed time gives the same bytes for the same Codes.
+_READABLE_FILE: Final = 0o100644 << 16  # The Unix mode, in the bits where a ZIP file keeps it.
 _UNIX: Final = 3
 
 
-async def bundle_codes(  # noqa: PLR0913 - the selection, and how it is to sound
+async def bundle_codes(  # noqa: PLR0913 - the selection, and how to render it
     ctx: RequestContext,
     scope: TenantScope,
     project_id: str,
@@ -40,10 +47,10 @@ async def bundle_codes(  # noqa: PLR0913 - the selection, and how it is to sound
     protocol: Protocol,
     request_id: str,
 ) -> IO[bytes]:
-    """A file, which the caller closes, with the WAVs of a selection of Codes in the order asked, as a stored ZIP.
+    """Return an uncompressed ZIP file with the WAV files of Codes, in the order of the request. The caller closes it.
 
-    The caller, the project and the whole selection are judged before anything is rendered and again when everything
-    was: a Code that is revoked meanwhile is in no bundle.
+    Caller, project and selection are checked before anything is rendered, and again afterwards, so that a Code that is
+    revoked in the meantime is never returned.
 
     Raises: ProjectNotFound; CodeNotFound, also for a Code that does not verify; CodeNotActive; AudioBundleTooLarge;
         AudioUnavailable; what `hold_authority` raises.
@@ -86,7 +93,7 @@ async def _judge_again(ctx: RequestContext, scope: TenantScope, project_id: str,
 
 
 def _require_active(ctx: RequestContext, selection: Sequence[Code | ListedCode]) -> None:
-    now = ctx.clock.now()  # Read after the Codes were: one that expired meanwhile is not active.
+    now = ctx.clock.now()  # Read after the Codes, so that one that expired in the meantime is not active.
     if any(code.status(now) != "active" for code in selection):
         raise CodeNotActive
 
@@ -94,7 +101,7 @@ def _require_active(ctx: RequestContext, selection: Sequence[Code | ListedCode])
 async def _write(
     ctx: RequestContext, selection: Sequence[Code], protocol: Protocol, request_id: str, content: IO[bytes]
 ) -> None:
-    """`content` is the archive. One WAV after the other: of the whole selection a handful is in memory at a time."""
+    """Write the archive to `content`, one WAV file after the other, so that memory holds only a few at a time."""
     frames = [frame_of(code.broadcast_token) for code in selection]
     names = iter(selection)
     size_bytes = 0

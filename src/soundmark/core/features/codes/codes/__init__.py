@@ -1,1 +1,1 @@
-"""XR Codes: read, listed, revoked."""
+"""Reading, listing and revoking Codes."""

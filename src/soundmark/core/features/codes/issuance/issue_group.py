@@ -1,4 +1,4 @@
-"""Issuing the requests of one organisation that wait at the same time, in one transaction."""
+"""Issuing the queued requests of one organisation together, in one transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from soundmark.kit.text.months import day_of, month_of
 
 @dataclass(frozen=True, slots=True)
 class QueuedRequest:
-    """One request in an organisation's queue. `intent` is canonical; `integration` is what Audience said of it."""
+    """One request in an organisation's queue. `intent` is canonical; `integration` is its state in Audience."""
 
     scope: TenantScope
     request: IssueRequest
@@ -37,17 +37,16 @@ class QueuedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """The response to an issuance, the very bytes that a repetition gets too, and the quota after it."""
+    """The response to an issuance, as the bytes that a repeated request also gets, and the quota after it."""
 
     response: bytes
     quota: Quota
 
 
 async def issue_group(ctx: RequestContext, queued: Sequence[QueuedRequest]) -> list[Issued | Problem]:
-    """Issue what may be issued of requests of one organisation, judged in this order, one after the other.
+    """Judge the requests of one organisation in this order, and issue those that are allowed, in one commit.
 
-    Return the outcome of each, in the same order. What is issued is one commit; a refused request changes nothing and
-    holds up no other.
+    Return the outcomes in the same order. A refused request changes nothing and does not affect the others.
     """
     organization_id = queued[0].scope.organization_id
     async with ctx.db.transaction(tenant=organization_id) as tx:
@@ -65,7 +64,7 @@ async def issue_group(ctx: RequestContext, queued: Sequence[QueuedRequest]) -> l
 
 @dataclass(frozen=True, slots=True)
 class _HeldState:
-    """The rows that the requests depend on. None of them changes until the transaction ends."""
+    """The rows that the requests depend on, held so that none of them changes until the transaction ends."""
 
     authorities: Mapping[TenantScope, Authority]
     project_ids: frozenset[str]
@@ -104,7 +103,7 @@ async def _hold_state(ctx: RequestContext, tx: Tx, organization_id: str, queued:
 
 
 class _GroupEvaluation:
-    """Judges one request after the other, each as if the ones before it were done, and collects what to write."""
+    """Judges requests one after the other, each as if the earlier ones were done, and collects the rows to write."""
 
     def __init__(self, ctx: RequestContext, held: _HeldState) -> None:
         self._ctx: Final = ctx
@@ -180,7 +179,7 @@ class _GroupEvaluation:
         attempt = request.attempt
         if attempt is None:
             return
-        assert attempt.request_digest is not None, "what can be issued has a digest"
+        assert attempt.request_digest is not None, "a request that can be issued has a digest"
         receipt = Receipt(
             attempt.key_digest, request.project_id, attempt.route, attempt.request_digest, response, self.quota.at
         )

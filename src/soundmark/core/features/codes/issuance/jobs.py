@@ -1,4 +1,4 @@
-"""Forgetting what issuances were answered, a day later."""
+"""The job that deletes receipts of issuances after a day."""
 
 from typing import Final
 
@@ -10,11 +10,11 @@ from soundmark.core.store.codes import issuance_receipts
 from soundmark.kit.postgres.database import EVERY_TENANT
 
 FORGET: Final = "forget_receipts"
-_AT_ONCE: Final = 500  # A receipt holds an answer of a hundred Codes at most: no transaction is long.
+_AT_ONCE: Final = 500  # Keeps transactions short: a receipt holds the response for at most a hundred Codes.
 
 
 def add_tasks(app: App, ctx: Context) -> None:
-    """Make `app` forget receipts."""
+    """Make `app` delete old receipts."""
 
     @app.periodic(cron="43 * * * *")
     @app.task(name=FORGET, queueing_lock=FORGET)
@@ -23,9 +23,9 @@ def add_tasks(app: App, ctx: Context) -> None:
 
 
 async def forget_receipts(ctx: Context) -> int:
-    """Receipts that count no more are gone; how many they were. Safe at any time, and at once with itself.
+    """Delete receipts that are more than a day old; return how many. Safe at any time and concurrently.
 
-    They are not believed from the moment on that they are a day old; this is only so that they are not kept.
+    Receipts of that age are ignored anyway. Deleting them only keeps them from piling up.
 
     Raises: DatabaseUnavailable.
     Source: API v1, "Limits", Idempotency key.

@@ -21,7 +21,7 @@ from soundmark.kit.crypto.canonical import NotCanonical, canonicalize
 from soundmark.kit.http.problems import FieldError, Problem, ValidationFailed
 from soundmark.wire.private.problems import IntegrationNotFound, IntegrationRevoked
 
-# What Audience says of the integration that a request names; "unknown" where it was not asked or did not answer.
+# The state of the requested integration according to Audience; "unknown" if Audience did not answer or was not asked.
 IntegrationState = Literal["none_named", "usable", "revoked", "missing", "unknown"]
 
 _INTEGRATION_PROBLEMS: Final[Mapping[IntegrationState, type[Problem]]] = {
@@ -43,9 +43,9 @@ def canonicalize_intent(intent: Mapping[str, object]) -> bytes:
 
 
 def find_result(receipts: Mapping[bytes, Receipt], attempt: Attempt | None, now: datetime) -> bytes | None:
-    """Return the response that the same request with the same key was given within 24 hours; None for a new one.
+    """Return the response that the same request with the same key got within 24 hours; None for a new request.
 
-    `receipts` are those that are stored, by the digest of their keys.
+    `receipts` holds the stored receipts by the digest of their keys.
 
     Raises: ValidationFailed for a malformed key; IdempotencyConflict.
     Source: API v1, "Idempotency rules".
@@ -66,9 +66,9 @@ def find_result(receipts: Mapping[bytes, Receipt], attempt: Attempt | None, now:
 def require_issuable(
     request: IssueRequest, campaign: Campaign | None, integration: IntegrationState, quota: Quota
 ) -> None:
-    """Refuse a request that may not be issued at the moment of `quota`.
+    """Refuse a request that may not be issued at the time of `quota`.
 
-    `campaign` is the one that the request names, None if it does not exist.
+    `campaign` is the one that the request names; None if it does not exist.
 
     Raises: CampaignNotFound, CampaignArchived, CampaignNotOpen; IntegrationNotFound, IntegrationRevoked,
         AudienceUnavailable; ValidationFailed for an expiry that is not in the future; QuotaExceeded.

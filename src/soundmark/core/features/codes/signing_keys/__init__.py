@@ -1,1 +1,1 @@
-"""Core's signing keys: made, staged, activated, retired."""
+"""The life of Core's signing keys: creation, staging, activation, retirement."""

@@ -1,4 +1,4 @@
-"""Finishing rotations of the signing key that were interrupted."""
+"""The job that completes interrupted rotations of the signing key."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ KEEP_TOLD: Final = "keep_audience_told_of_keys"
 
 
 def add_tasks(app: App, ctx: Context) -> None:
-    """Make `app` finish rotations, every minute: integrations bear with the old key for seven."""
+    """Make `app` complete rotations every minute: integrations accept the old key for seven minutes."""
 
     @app.periodic(cron="* * * * *")
     @app.task(name=KEEP_TOLD, queueing_lock=KEEP_TOLD)
@@ -21,9 +21,9 @@ def add_tasks(app: App, ctx: Context) -> None:
 
 
 async def keep_told_of_keys(ctx: Context) -> bool:
-    """`keep_told` for a worker; False where Audience is unavailable, which the next minute makes up for.
+    """Run `keep_told`; return False if Audience is unavailable, in which case the next run tries again.
 
-    Raises: DatabaseUnavailable; kit.sealing.SealBroken.
+    Raises: DatabaseUnavailable; kit.crypto.sealing.SealBroken.
     """
     try:
         await keep_told(ctx)

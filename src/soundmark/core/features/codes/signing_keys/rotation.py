@@ -1,9 +1,10 @@
-"""Putting another key in place without refusing a valid event: Audience is told of it before it signs.
+"""Rotation of the signing key. Audience receives the new key before it signs, so that no valid event is rejected.
 
-An integration trusts one key of Core's, and for seven minutes the one before it. Proofs live for five minutes, and the
-old key goes on signing until the new one is active. So from the first integration that is told on there are two minutes
-for telling all others and activating: whoever began has to go on, and what is interrupted the worker finishes (`jobs`).
-Whoever tells again gives the key that signs still its seven minutes anew.
+An integration trusts one Core key and, for seven minutes after it is replaced, the previous one. Proofs live for five
+minutes, and the old key keeps signing until the new one is active. So once the first integration has received the new
+key, two minutes remain to send it to all others and to activate it. A rotation that began must therefore be completed;
+the worker completes one that was interrupted (`jobs`). Sending the key again starts the seven minutes of the old key
+again.
 """
 
 from collections.abc import Callable
@@ -22,21 +23,21 @@ from soundmark.wire.private.parts import CoreKey
 async def put_in_place(
     ctx: Context, key_id: str, *, must_be_told: bool = True, tell: Callable[[int], None] | None = None
 ) -> bool:
-    """The key signs from now on, and every integration trusts it and, for seven minutes, the one before.
+    """Make a key the signing key, and every integration trust it; return whether Audience received it.
 
-    1. The key's row says that Audience is being told. From then on new integrations are told of it, too.
-    2. Every integration is told, in steps. `tell` hears how many were.
-    3. The key is activated, and its row says that all were told.
+    1. Mark the key's row: its push to Audience has begun. From then on, new integrations receive this key.
+    2. Push the key to every integration, in steps. `tell` gets the count so far.
+    3. Activate the key, and mark its row: all integrations have received it.
 
-    Each phase can be repeated, and what was interrupted goes on by repeating all of it. Answers whether Audience was
-    told. Where it is not available nothing is activated, or, unless it `must_be_told`, the worker tells it later. It is
-    not begun while proofs of a key live that was replaced a moment ago: Audience would forget it.
+    Every phase can be repeated, so an interrupted rotation is continued by calling this again. If Audience is
+    unavailable, nothing is activated, unless `must_be_told` is false: then the worker pushes the key later. A rotation
+    cannot begin while proofs of a recently replaced key are valid, because Audience would stop trusting that key.
 
-    Raises: KeyRefused; DatabaseUnavailable; kit.sealing.SealBroken.
+    Raises: KeyRefused; DatabaseUnavailable; kit.crypto.sealing.SealBroken.
     Source: API v1, "Audience measurement event", 8.
     """
     key, still_signs = await _begin(ctx, key_id, is_urgent=not must_be_told)
-    is_told = key is not None
+    is_pushed = key is not None
     try:
         if key is not None:
             await ctx.audience.push_everywhere(key, still_signs=still_signs, request_id=f"rotate-{key_id}", tell=tell)
@@ -45,17 +46,17 @@ async def put_in_place(
             raise KeyRefused(
                 f"Audience does not answer, so {key_id} does not sign yet; run this again, or leave it to the worker"
             ) from None
-        is_told = False
+        is_pushed = False
     await service.activate(ctx, key_id)
-    if is_told:
+    if is_pushed:
         await _note_pushed(ctx, key_id)
-    return is_told
+    return is_pushed
 
 
 async def keep_told(ctx: Context) -> None:
-    """A rotation that was begun is finished, and Audience knows the key that signs. Safe at any time, and repeated.
+    """Complete a rotation that began, and push the active key to Audience if necessary. Safe at any time.
 
-    Raises: KeyRefused while Audience is unavailable; DatabaseUnavailable; kit.sealing.SealBroken.
+    Raises: KeyRefused while Audience is unavailable; DatabaseUnavailable; kit.crypto.sealing.SealBroken.
     """
     for record in await service.list_keys(ctx):
         is_begun = record.status == "next" and record.push_began_at is not None
@@ -64,13 +65,15 @@ async def keep_told(ctx: Context) -> None:
 
 
 async def calm_at(ctx: Context) -> datetime | None:
-    """When no proof lives any more that was signed by a key before the one that signs; None where none was replaced."""
+    """Return when the last proof of a replaced key expires; None if no key was ever replaced."""
     moments = [record.superseded_at for record in await service.list_keys(ctx) if record.superseded_at is not None]
     return max(moments) + PROOFS_GONE_AFTER if moments else None
 
 
 async def _begin(ctx: Context, key_id: str, *, is_urgent: bool) -> tuple[CoreKey | None, str | None]:
-    """Phase 1; the key to tell of, None where everybody was told, and the id of the one that signs until then, if any.
+    """Carry out phase 1. Return the key to push, None if all have it; and the id of the key that signs until then.
+
+    The second is None if the key already signs.
 
     Raises: KeyRefused.
     """
@@ -82,14 +85,17 @@ async def _begin(ctx: Context, key_id: str, *, is_urgent: bool) -> tuple[CoreKey
         if record.push_began_at is None and not is_urgent:
             _require_calm(records, ctx.clock.now())
         await signing_keys.update_push_began(tx, key_id, now=ctx.clock.now())
-    # From the secret half: whoever can write to the database cannot have Audience trust a key of his own.
+    # Derived from the secret half: somebody who can write to the database cannot make Audience trust a key of theirs.
     key = CoreKey.from_bytes(key_id, unseal_key(record, ctx.sealer).public_key)
     active = next((each.key_id for each in records if each.status == "active"), None)
     return key, None if active == key_id else active
 
 
 def _require_calm(records: list[SigningKeyRecord], now: datetime) -> None:
-    """No proof lives that was signed by a key before the one that signs."""
+    """Refuse to begin while proofs of a replaced key are still valid.
+
+    Raises: KeyRefused.
+    """
     for record in records:
         if record.superseded_at is not None and now < record.superseded_at + PROOFS_GONE_AFTER:
             raise KeyRefused(f"{record.key_id} signed proofs until a moment ago; try again in six minutes")

@@ -1,1 +1,1 @@
-"""What an organisation has used of what it may."""
+"""What an organisation has used of its quotas."""

@@ -1,1 +1,1 @@
-"""Plans that the operator gives to organisations."""
+"""Entitlements that the operator grants to organisations."""

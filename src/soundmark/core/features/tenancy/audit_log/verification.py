@@ -1,4 +1,4 @@
-"""Recomputing the audit chain of one organisation."""
+"""Verification of the audit chain of one organisation."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,15 +10,15 @@ from soundmark.kit.postgres.transaction import Tx
 _LINKS_AT_ONCE: Final = 500
 
 
-# Before every position that a row could have: what stands before the beginning must not be passed over.
+# Lower than every possible position: links inserted before the beginning must not be skipped.
 _BEFORE_ALL: Final = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
 class _Walked:
-    """How far the chain holds: its last good link, and the entry where it breaks, if it does.
+    """How far the chain is intact: its last good link, and the entry where it breaks, if it does.
 
-    `is_absent` where what stood there is gone, and the entry is no more than a guess.
+    `is_absent` means that the entry at the break is missing, so that `broken` is only a guess.
     """
 
     end: Head
@@ -27,14 +27,14 @@ class _Walked:
 
 
 async def verify(tx: Tx, key: ChainKey, organization_id: str) -> Verification:
-    """Whether every entry of the organisation, as it stands in this snapshot, is what was sealed or waits for its seal.
+    """Verify that every entry of the organisation in this snapshot is as it was sealed, or is not yet sealed.
 
-    Found are an entry that was altered, deleted, inserted or put elsewhere in the order, a seal that was altered or
-    removed, and an end that was cut off. In memory are never more than some hundred entries.
+    This detects entries that were altered, deleted, inserted or reordered, seals that were altered or removed, and a
+    chain that was cut off at its end. Memory never holds more than a few hundred entries.
 
-    `first_broken` is the entry at the first place in the chain that does not hold: the one that was altered or is gone.
-    Where a seal is gone it is the entry that lost it, if that can be told, or else the entry of the next seal; an entry
-    whose id was altered goes by the one that it has now.
+    `first_broken` is the entry at the first break in the chain: the one that was altered or deleted. If a seal is
+    missing, it is the entry that lost its seal if that can be determined, or else the entry of the next seal. An entry
+    whose id was altered is reported under its present id.
     """
     entries, unsealed = await audit_chain.count(tx, organization_id)
     walked = await _walk(tx, key, organization_id)
@@ -74,7 +74,7 @@ async def _walk(tx: Tx, key: ChainKey, organization_id: str) -> _Walked:
 
 
 async def _find_displaced(tx: Tx, key: ChainKey, organization_id: str, end: Head) -> str | None:
-    """The entry whose link belongs behind `end` and stands somewhere else."""
+    """Return the entry whose link belongs after `end` but is elsewhere; None if there is none."""
     after = _BEFORE_ALL
     while True:
         links = await audit_chain.list_links(tx, organization_id, after=after, limit=_LINKS_AT_ONCE)

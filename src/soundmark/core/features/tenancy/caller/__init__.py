@@ -1,1 +1,1 @@
-"""Who a credential stands for."""
+"""Who a credential belongs to."""

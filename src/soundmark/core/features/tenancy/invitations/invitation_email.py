@@ -1,4 +1,4 @@
-"""The mail that brings an invitation."""
+"""The mail of an invitation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -66,13 +66,14 @@ class _Words:
 
 
 def write_letter(delivery: Delivery, token: Secret, *, base_url: str, server: SmtpServer) -> Mail:
-    """The mail of one invitation: the same bytes each time, so that one that comes twice is seen to be one.
+    """Return the mail of one invitation.
 
-    A text and an HTML part that say the same; nothing in it is loaded from anywhere. What an organisation calls itself
-    is anybody's text in a mail of ours, so it stands in no header, and in the body quoted and without a link.
+    It has the same bytes each time, so that mail programs recognise a duplicate. Its text and HTML parts say the same,
+    and it loads nothing from elsewhere. The organisation's name is foreign text in a mail of ours: it appears in no
+    header, and in the body only quoted and without a link.
     """
     mailbox = read_mailbox(delivery.email)
-    assert mailbox is not None, "checked when it was invited"
+    assert mailbox is not None, "checked when the invitation was created"
     recipient = mailbox.ascii_address or mailbox.address
     organization = _unlinked(_one_line(delivery.organization_name))
     words = _Words(
@@ -83,10 +84,10 @@ def write_letter(delivery: Delivery, token: Secret, *, base_url: str, server: Sm
     local, _, domain = recipient.rpartition("@")
     message["To"] = Address(username=local, domain=domain)
     message["Subject"] = _SUBJECT
-    # Of the invitation, not of the attempt.
+    # The date of the invitation, not of the attempt.
     message["Date"] = format_datetime(delivery.created_at)
     message["Message-ID"] = f"<{delivery.invitation_id}@{_id_host(base_url)}>"
-    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no absence note is owed an answer.
+    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: asks for no automatic replies.
     message.set_content(_TEXT.format(**_spelled(words)), cte="quoted-printable")
     escaped = {name: escape(text) for name, text in _spelled(words).items()}
     message.add_alternative(_HTML.format(**escaped), subtype="html", cte="quoted-printable")
@@ -99,12 +100,12 @@ def _spelled(words: _Words) -> dict[str, str]:
 
 
 def _one_line(text: str) -> str:
-    # A header ends where a line ends, and Unicode knows more ends of lines than a name's rule forbids.
+    # A line break would end a header, and Unicode has more line breaks than a name's pattern forbids.
     return " ".join(text.split())
 
 
 def _unlinked(text: str) -> str:
-    """Return `text` without what would end its quotation or make mail programs turn it into a link."""
+    """Return `text` without anything that would end its quotation or that mail programs would turn into a link."""
     return text.replace("://", ": //").replace('"', "'")
 
 

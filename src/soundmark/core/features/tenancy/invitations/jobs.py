@@ -1,4 +1,4 @@
-"""Delivering invitations by mail, and forgetting how many mails went out on days that are over."""
+"""Jobs that deliver invitations by mail, and delete the mail counts of past days."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ class _Attempt:
 
 
 def add_tasks(app: App, ctx: Context) -> None:
-    """Make `app` deliver invitations."""
+    """Make `app` deliver invitations and delete old mail counts."""
 
     @app.task(name=DELIVER, retry=UNTIL_DONE)
     async def deliver_invitation(organization_id: str, invitation_id: str) -> None:
@@ -42,9 +42,9 @@ def add_tasks(app: App, ctx: Context) -> None:
 
 
 async def forget_mail_counts(ctx: Context) -> int:
-    """Forget the counts of the days before yesterday; return how many there were. Safe at any time and repeatedly.
+    """Delete the counts of all days before yesterday; return how many there were. Safe at any time and repeatedly.
 
-    Yesterday's stay for a process whose clock is behind ours.
+    Yesterday's counts are kept for processes whose clocks are behind ours.
 
     Raises: DatabaseUnavailable.
     """
@@ -53,16 +53,16 @@ async def forget_mail_counts(ctx: Context) -> int:
 
 
 async def deliver(ctx: Context, *, organization_id: str, invitation_id: str) -> None:
-    """The mail of an invitation is out, or will never be, and its sealed secret is destroyed.
+    """Send the mail of an invitation or give up on it, and destroy its sealed secret.
 
-    1. An attempt begins: the row says so, and until when nobody else may begin one.
-    2. The mail is handed over, in less time than that, outside any transaction.
-    3. The row says how it ended, unless the invitation ended meanwhile.
+    1. Begin an attempt: mark it in the row, with the time until which nobody else may begin one.
+    2. Hand over the mail before that time, outside any transaction.
+    3. Store the result in the row, unless the invitation has ended in the meantime.
 
-    Safe to run late, again, in any order and at once with itself: what is done is decided by the row. A worker that is
-    killed after phase 2 leaves a mail that is sent once more, byte for byte the same, with the same Message-ID.
+    Safe to run late, repeatedly, in any order and concurrently, because the row decides what is done. If a worker is
+    killed after phase 2, the same bytes are sent once more, with the same Message-ID.
 
-    Raises: Later, with the moment at which there is something to do again; DatabaseUnavailable.
+    Raises: Later, with the time at which to run again; DatabaseUnavailable.
     Source: API v1, "States and transitions", Invitation delivery.
     """
     attempt = await _begin(ctx, organization_id, invitation_id)
@@ -75,7 +75,7 @@ async def deliver(ctx: Context, *, organization_id: str, invitation_id: str) -> 
         status, reason = "dead", str(refused.code)
     except MailNotSent as failed:
         status, reason = "pending", failed.reason
-    except Exception as error:  # noqa: BLE001 - a secret that does not open, a server that nobody configured any more
+    except Exception as error:  # noqa: BLE001 - such as a secret that cannot be unsealed
         status, reason = "pending", type(error).__name__
     if status == "pending" and attempt.number >= ATTEMPTS_MAX:
         status = "dead"
@@ -86,7 +86,7 @@ async def deliver(ctx: Context, *, organization_id: str, invitation_id: str) -> 
 
 
 async def _begin(ctx: Context, organization_id: str, invitation_id: str) -> _Attempt | None:
-    """Phase 1. None where there is nothing to send.
+    """Carry out phase 1; return None if there is nothing to send.
 
     Raises: Later.
     """
@@ -105,7 +105,7 @@ async def _begin(ctx: Context, organization_id: str, invitation_id: str) -> _Att
                 await invitations.update_delivered(tx, delivery, attempt=delivery.attempts, status="dead")
                 return None
             case "wait":
-                assert delivery.due_at is not None, "that is what is waited for"
+                assert delivery.due_at is not None, "a delivery that waits has a due time"
                 raise Later(delivery.due_at)
             case "send":
                 assert delivery.sealed_secret is not None, "an open delivery has its secret"
@@ -114,20 +114,20 @@ async def _begin(ctx: Context, organization_id: str, invitation_id: str) -> _Att
 
 
 async def _send(ctx: Context, attempt: _Attempt) -> None:
-    """Phase 2.
+    """Carry out phase 2.
 
-    Raises: MailRefused; MailNotSent; DatabaseUnavailable; kit.sealing.SealBroken.
+    Raises: MailRefused; MailNotSent; DatabaseUnavailable; kit.crypto.sealing.SealBroken.
     """
     server = await find_smtp_server(ctx.platform_settings)
     if server is None:
         raise MailNotSent("smtp_not_configured")
     token: Secret = unseal_secret(ctx.sealer, attempt.sealed_secret, attempt.delivery.invitation_id)
-    letter = write_letter(attempt.delivery, token, base_url=ctx.base_url, server=server)
-    await send(server, letter, deadline=SENDING_MAX)
+    mail = write_letter(attempt.delivery, token, base_url=ctx.base_url, server=server)
+    await send(server, mail, deadline=SENDING_MAX)
 
 
 async def _note(ctx: Context, attempt: _Attempt, status: str) -> datetime | None:
-    """Phase 3. When to try again; None where it is over."""
+    """Carry out phase 3; return when to try again, None if the delivery is over."""
     delivery = attempt.delivery
     async with ctx.db.transaction(tenant=delivery.organization_id) as tx:
         if status != "pending":
