@@ -1,1 +1,1 @@
-"""Core: the only public control plane."""
+"""Core, the only component that tenants and receivers call."""

@@ -1,1 +1,1 @@
-"""The published closed shapes, as Core answers them and as their JSON Schemas state them."""
+"""The published shapes, for Core's responses and for their JSON Schemas."""

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-# ISO 3166-1, the alpha-2 codes that are officially assigned. Neither the reserved ones nor those of users' own.
+# The officially assigned ISO 3166-1 alpha-2 codes, without reserved and user-assigned ones.
 COUNTRIES: Final = frozenset(
     [
         "AD",

@@ -1,1 +1,1 @@
-"""Clients of the private components, in the words of the domain."""
+"""Clients of the private components."""

@@ -1,4 +1,4 @@
-"""The Audience component, in Core's words."""
+"""The client of the Audience component."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -16,15 +16,17 @@ from soundmark.wire.private import measurements
 from soundmark.wire.private.parts import CoreKey, ProjectQuery
 from soundmark.wire.private.problems import IntegrationNotFound
 
-PUSHED_AT_ONCE: Final = 500  # Integrations in one call: far from its deadline, and few calls for many of them.
+PUSHED_AT_ONCE: Final = (
+    500  # Integrations in one call: few enough to meet its deadline, and enough to keep the number of calls low.
+)
 
 
 class AudienceChannel:
-    """Reads from Audience, and makes the changes that Core's audit log has announced.
+    """Reads from Audience, and makes changes for which Core has written an audit intent.
 
     The `operation_id` of a change is the id of its audit intent: Audience makes the change once, however often it is
-    sent. Every method raises AudienceUnavailable if the component is down, late or breaks the private contract; after
-    that it is unknown whether a change was made.
+    sent. Every method raises AudienceUnavailable if the component is down, too slow or breaks the private contract; it
+    is then unknown whether a change was made.
     """
 
     def __init__(self, channel: PrivateChannel) -> None:
@@ -84,7 +86,7 @@ class AudienceChannel:
     async def rotate_secret(
         self, project: ProjectQuery, integration_id: str, *, operation_id: str, request_id: str
     ) -> IntegrationSecret:
-        """Give the integration another secret; the old one is rejected from then on.
+        """Replace the integration's secret. The old one is rejected from then on.
 
         Raises: IntegrationNotFound; IntegrationRevoked.
         """
@@ -100,7 +102,7 @@ class AudienceChannel:
         operation_id: str,
         request_id: str,
     ) -> private.RetentionResponse:
-        """Make the integration keep its data for another number of days.
+        """Change the number of days for which the integration keeps its data.
 
         Raises: IntegrationNotFound; IntegrationRevoked.
         """
@@ -129,21 +131,21 @@ class AudienceChannel:
         return True
 
     async def put_entitlement(self, organization_id: str, entitlement: Entitlement, *, request_id: str) -> None:
-        """Send an entitlement, of which Audience keeps the latest revision."""
+        """Send an entitlement. Audience keeps the latest revision."""
         path = {"organization_id": organization_id, "mode": entitlement.mode}
         request = PrivateRequest(request_id=request_id, path=path, body=entitlement.terms())
         await self._channel.call(private.PUT_ENTITLEMENT, request)
 
     async def read_usage(self, organization_id: str, month: str, *, request_id: str) -> list[measurements.ModeUsage]:
-        """Return what was measured in `month`, such as 2026-11, in every mode."""
+        """Return the usage of `month`, such as 2026-11, in every mode."""
         query = measurements.UsageQuery(organization_id=organization_id, month=month)
         request = PrivateRequest(request_id=request_id, query=query)
         return (await self._channel.call(measurements.READ_USAGE, request)).modes
 
     async def push_core_key(self, body: private.TrustEverywhereRequest, *, request_id: str) -> tuple[int, str | None]:
-        """Make the next integrations trust a key; return how many they are, and the last of them.
+        """Make the next integrations trust a key; return their number, and where to continue.
 
-        The second is None if there are no more.
+        The second is None if there are no more integrations.
         """
         request = PrivateRequest(request_id=request_id, body=body)
         pushed = await self._channel.call(private.TRUST_EVERYWHERE, request)
@@ -161,8 +163,8 @@ class AudienceChannel:
     ) -> int:
         """Make every integration that is not revoked trust `core_key`; return how many. `tell` gets the count so far.
 
-        Safe to repeat after an interruption. The key that `still_signs` is trusted for seven minutes from now on,
-        however long ago an integration got the new key.
+        Safe to repeat after an interruption. The key `still_signs` remains trusted for seven minutes from now, even by
+        integrations that received the new key long ago.
         """
         count, after = 0, None
         while True:
@@ -183,7 +185,7 @@ class AudienceChannel:
     async def read_report(
         self, integration_id: str, query: measurements.ReportQuery, *, request_id: str
     ) -> AudienceReport:
-        """Return what the integration measured.
+        """Return the report of an integration.
 
         Raises: IntegrationNotFound; ReportTooLarge.
         """
@@ -201,7 +203,7 @@ class AudienceChannel:
             raise self._channel.fail("other_days")
 
     async def read_legacy_report(self, query: measurements.LegacyReportQuery, *, request_id: str) -> LegacyReport:
-        """Return what was counted in the project before XR v1.
+        """Return the project's report from before XR v1.
 
         Raises: ReportTooLarge.
         """
@@ -215,9 +217,9 @@ class AudienceChannel:
     async def forward_event(
         self, body: bytes, headers: Mapping[str, str], *, unknown_parameters: Sequence[str], request_id: str
     ) -> EventAnswer:
-        """Forward an event as it came, with these headers, and return what became of it.
+        """Forward an event unchanged, with these headers, and return the result.
 
-        `unknown_parameters` are the names in its query string, which Audience refuses after judging the signature.
+        `unknown_parameters` are the names in its query string, which Audience rejects after checking the signature.
 
         Raises: the problems of `DELIVER_EVENT`.
         """
@@ -250,7 +252,7 @@ class AudienceChannel:
         return integration
 
     def _check_secret(self, response: private.IntegrationSecretResponse, project: ProjectQuery) -> IntegrationSecret:
-        """Return the integration, as `_check_tenant` does, and its secret, which must be there.
+        """Return the integration, as `_check_tenant` does, and its secret, which must be present.
 
         Raises: AudienceUnavailable.
         """
@@ -260,7 +262,7 @@ class AudienceChannel:
 
 
 def _path(integration_id: str) -> dict[str, str]:
-    """Return what names one integration in a path.
+    """Return the path parameters of one integration.
 
     Raises: IntegrationNotFound for a text that cannot be an integration's id.
     """

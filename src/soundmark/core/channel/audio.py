@@ -1,4 +1,4 @@
-"""The audio component, in Core's words."""
+"""The client of the Audio component."""
 
 import asyncio
 from collections import deque
@@ -8,21 +8,21 @@ from typing import Final
 from soundmark.kit.http.private_call import PrivateChannel, PrivateRequest
 from soundmark.wire.private.audio import RENDER, Protocol, RenderRequest
 
-_AHEAD_COUNT: Final = 4  # Of one row of frames: while one is rendered, others travel to the component and back.
-_OF_ROWS_COUNT: Final = 16  # Of all rows: a quarter of the component's queue. The rest is for requests for one WAV.
+_AHEAD_COUNT: Final = 4  # For each row of frames: while one is rendered, others are on the way there or back.
+_OF_ROWS_COUNT: Final = 16  # For all rows: a quarter of the component's queue. The rest is for single WAV files.
 
 
 class AudioChannel:
-    """Renders frames by calling the audio component."""
+    """Renders frames by calling the Audio component."""
 
     def __init__(self, channel: PrivateChannel) -> None:
         self._channel: Final = channel
         self._of_rows: Final = asyncio.Semaphore(_OF_ROWS_COUNT)
 
     async def render(self, frame: str, protocol: Protocol, *, request_id: str) -> bytes:
-        """Return the WAV of one frame: mono, 48 kHz, 16-bit PCM.
+        """Return the WAV file of one frame: mono, 48 kHz, 16-bit PCM.
 
-        Raises: AudioUnavailable if the component is down, late or busy, and for any response that is not a WAV.
+        Raises: AudioUnavailable if the component is down, too slow or busy, or if the response is not a WAV file.
         """
         body = RenderRequest(frame=frame, protocol=protocol)
         response = await self._channel.fetch(RENDER, PrivateRequest(request_id=request_id, body=body))
@@ -34,7 +34,7 @@ class AudioChannel:
     async def render_row(
         self, frames: Iterable[str], protocol: Protocol, *, request_id: str
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the WAVs of many frames in their order, a few of them rendered ahead. The consumer must close it.
+        """Yield the WAV files of many frames in order, rendering a few ahead. The consumer must close the generator.
 
         Raises: AudioUnavailable, as `render` does for each.
         """

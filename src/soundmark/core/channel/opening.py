@@ -1,4 +1,4 @@
-"""Opening channels to the private components, as the settings of a process say."""
+"""Opening channels to the private components from the settings of a process."""
 
 from typing import Protocol
 
@@ -20,7 +20,7 @@ class CallSettings(Protocol):
 
 
 class AudienceCallSettings(CallSettings, Protocol):
-    """The settings of calls to Audience. The first of its credentials is the one that is sent."""
+    """The settings of calls to Audience. The first of the credentials is sent."""
 
     @property
     def audience_url(self) -> str: ...
@@ -30,7 +30,7 @@ class AudienceCallSettings(CallSettings, Protocol):
 
 
 class AudioCallSettings(CallSettings, Protocol):
-    """The settings of calls to the audio component. The first of its credentials is the one that is sent."""
+    """The settings of calls to Audio. The first of the credentials is sent."""
 
     @property
     def audio_url(self) -> str: ...
@@ -47,7 +47,7 @@ def open_audience_channel(settings: AudienceCallSettings, *, caller: str) -> Aud
 
 
 def open_audio_channel(settings: AudioCallSettings, *, caller: str) -> AudioChannel:
-    """Return a channel to the audio component; `caller` names this process in its log."""
+    """Return a channel to Audio; `caller` names this process in Audio's log."""
     component = PrivateComponent("audio", settings.audio_url, settings.audio_credential[0], AudioUnavailable)
     return AudioChannel(_open(settings, component, caller))
 

@@ -1,1 +1,1 @@
-"""From a request to its caller and scope: what each operation declares, and how it is enforced."""
+"""From a request to its caller and scope: the declaration of operations, and its enforcement."""

@@ -1,4 +1,4 @@
-"""Every problem that Core can raise, by its code."""
+"""Every problem that Core can return, by code."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType

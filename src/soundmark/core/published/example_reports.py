@@ -1,4 +1,4 @@
-"""Examples of reports, whose sums agree like those of real ones."""
+"""Examples of reports, with sums that agree as in real ones."""
 
 from datetime import datetime, timedelta
 
@@ -21,7 +21,7 @@ from soundmark.wire.audience_report import (
 
 
 def example_report(integration_id: str, campaign_id: str, xr_id: str, begin_at: datetime) -> AudienceReport:
-    """Two days of one Code: 1,000 tokens, of which 240 were heard twice."""
+    """Return a report on two days of one Code: 1,000 measurement tokens, 240 of them with two events."""
     first = begin_at.date()
     second = first + timedelta(days=1)
     return AudienceReport(
@@ -55,7 +55,7 @@ def example_report(integration_id: str, campaign_id: str, xr_id: str, begin_at: 
 
 
 def example_legacy_report(organization_id: str, project_id: str, begin_at: datetime) -> LegacyReport:
-    """Two days that nobody verified."""
+    """Return a legacy report on two days."""
     first = begin_at.date()
     return LegacyReport(
         label=LEGACY_LABEL,

@@ -1,4 +1,4 @@
-"""Examples that are true: made by the code that makes the answers, under a key that everybody knows."""
+"""Genuine examples: made by the code that makes the real responses, under a key that is public."""
 
 import json
 from dataclasses import replace
@@ -53,7 +53,7 @@ from soundmark.settings.registry import CONFIGURATION, CREDENTIALS, PlatformFall
 from soundmark.wire.audience_event import EventAnswer
 from soundmark.wire.private.integrations import CoreKeyResponse, IntegrationResponse, RetentionResponse
 
-# The secret half of the example key is public: it signs nothing but examples and test vectors.
+# The secret half of the example key is public. It signs only examples and test vectors.
 EXAMPLE_KEY: Final = SigningKey.from_seed("sig_c2lnbmluZy1rZXktZXhh", bytes(range(32)))
 ISSUED_AT: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 _LATER: Final = ISSUED_AT + timedelta(hours=2, minutes=30)
@@ -146,7 +146,7 @@ _AUDIT_ENTRY: Final = AuditEntry(
 
 
 def example_code() -> Code:
-    """A Code that verifies under the example key."""
+    """Return a Code that verifies under the example key."""
     xr_id, token = "xr_bm9yZGxpY2h0LWV4YW1wbA", "brd_bm9yZGxpY2h0LWV4"
     facts = Facts(
         organization_id=_ORGANIZATION.id,
@@ -169,7 +169,7 @@ def example_code() -> Code:
 
 
 def example_resolution() -> dict[str, Any]:
-    """What a receiver of the example Code is answered."""
+    """Return the response to a receiver of the example Code."""
     facts = read_facts(example_code().payload)
     assert facts is not None, "the example is a signed Code"
     now = ISSUED_AT + timedelta(hours=1)
@@ -178,12 +178,12 @@ def example_resolution() -> dict[str, Any]:
 
 
 def example_keys() -> KeySet:
-    """The key set that verifies the examples."""
+    """Return the key set that verifies the examples."""
     return KeySet(keys=[verification_key(EXAMPLE_KEY.key_id, EXAMPLE_KEY.public_key, "active")])
 
 
 def _key_history() -> KeyHistory:
-    """The example key and the one that it replaced."""
+    """Return the example key and the one that it replaced."""
     retired = SigningKey.from_seed("sig_cmV0aXJlZC1rZXktZXhhbX", bytes(range(64, 96)))
     activated_at = ISSUED_AT - timedelta(days=30)
     return KeyHistory(
@@ -203,7 +203,7 @@ def _key_history() -> KeyHistory:
 
 
 def _platform() -> PlatformOverview:
-    """A platform with a mail server, and everything else at its default."""
+    """Return the settings of a platform with a mail server and defaults for everything else."""
     unset = SecretStatus(is_configured=False, updated_at=None)
     login = dict.fromkeys(("smtp_username", "smtp_password"), SecretStatus(is_configured=True, updated_at=ISSUED_AT))
     defaults = PlatformFallbacks()
@@ -216,7 +216,7 @@ def _platform() -> PlatformOverview:
 
 
 def examples() -> dict[str, Any]:
-    """The successful answer of each operation, by operation id, and by its status where there are several."""
+    """Return the successful response of each operation, by operation id, with the status if there are several."""
     code = example_code()
     listed = ListedCode(**{name: getattr(code, name) for name in ListedCode.__dataclass_fields__})
     organization, project = organization_view(_ORGANIZATION), project_view(_PROJECT)

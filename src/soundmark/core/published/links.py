@@ -9,8 +9,8 @@ Following: TypeAlias = Mapping[str, Mapping[str, str]]
 
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 _FIRST: Final = "/data/0"  # The first entry of a page or a batch: OpenAPI has no expression for every entry.
-_ASKED_ORGANIZATION: Final = "$request.query.organization_id"
-_ASKED_PROJECT: Final = "$request.query.project_id"
+_REQUESTED_ORGANIZATION: Final = "$request.query.organization_id"
+_REQUESTED_PROJECT: Final = "$request.query.project_id"
 # One operation may take a parameter of the same name in several places; a link uses the first of these.
 _PLACES: Final = ("path", "query", "header", "cookie")
 
@@ -57,7 +57,7 @@ def _of_project(at: str) -> Following:
 
 
 def _of_member(at: str) -> Following:
-    member = {"organization_id": _ASKED_ORGANIZATION} | _taken(at, subject_id="subject_id")
+    member = {"organization_id": _REQUESTED_ORGANIZATION} | _taken(at, subject_id="subject_id")
     return dict.fromkeys(("change_member", "remove_member"), member)
 
 
@@ -102,12 +102,12 @@ def _of_revoked_integration(at: str) -> Following:
 
 def _of_changed_integration(at: str) -> Following:
     """Take organisation and project from the request, because the response names only the integration."""
-    asked = {"organization_id": _ASKED_ORGANIZATION, "project_id": _ASKED_PROJECT}
-    return dict.fromkeys(_ON_INTEGRATION, asked | _taken(at, integration_id="integration_id"))
+    project = {"organization_id": _REQUESTED_ORGANIZATION, "project_id": _REQUESTED_PROJECT}
+    return dict.fromkeys(_ON_INTEGRATION, project | _taken(at, integration_id="integration_id"))
 
 
 def _of_audit_log(_: str) -> Following:
-    return {"verify_audit_log": {"organization_id": _ASKED_ORGANIZATION}}
+    return {"verify_audit_log": {"organization_id": _REQUESTED_ORGANIZATION}}
 
 
 def _taken(at: str, **members: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What anybody may read: the contract, the human documents, and what each problem means."""
+"""The routes of public documents: the contract, the API reference, and the page of each problem."""
 
 import json
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _PAGE: Final = {
 
 
 def publication_routes(app: FastAPI, base_url: str) -> list[Route]:
-    """Return the routes of everything that is published, each document rendered and compressed once."""
+    """Return the routes of all published documents, each rendered and compressed once."""
     openapi_text = openapi_document(app, base_url)
     openapi = Document(openapi_text, "application/json", _CACHED)
     reference = _page(render_reference(json.loads(openapi_text)))
@@ -76,12 +76,12 @@ def _found(documents: Mapping[str, Document], name: str) -> Document:
 
 
 def openapi_document(app: FastAPI, base_url: str) -> str:
-    """The text of `/openapi.json` for the routes of `app`."""
+    """Return the text of `/openapi.json` for the routes of `app`."""
     return _text(build_openapi(app, base_url))
 
 
 def schema_documents(base_url: str) -> dict[str, str]:
-    """The text of each `/schemas/<name>.json`, by its name."""
+    """Return the text of each `/schemas/<name>.json`, by name."""
     return {name: _text(schema) for name, schema in published_schemas(base_url).items()}
 
 

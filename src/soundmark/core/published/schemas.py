@@ -1,4 +1,4 @@
-"""The JSON Schemas (2020-12) of what travels between programs."""
+"""The JSON Schemas (2020-12) of data that programs exchange."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -19,7 +19,7 @@ _SHAPES: Final[Mapping[str, type[Wire]]] = {
 
 
 def published_schemas(base_url: str) -> dict[str, dict[str, Any]]:
-    """Each published schema by its name, with its address below `base_url` as `$id`.
+    """Return each published schema by name, with its URL below `base_url` as `$id`.
 
     Source: API v1, "Versioning" 2.
     """

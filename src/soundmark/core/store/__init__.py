@@ -1,1 +1,1 @@
-"""SQL: one module for a table family, one function for a statement."""
+"""SQL: one module for each family of tables, one function for each statement."""

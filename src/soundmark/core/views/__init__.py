@@ -1,1 +1,1 @@
-"""The public views of records, for every feature that answers with one."""
+"""The public views of records, for every feature that returns one."""

@@ -1,4 +1,4 @@
-"""The public views of Codes. The shapes are published: `soundmark.wire`."""
+"""The public views of Codes. Their shapes are in `soundmark.wire`."""
 
 import json
 from datetime import datetime
@@ -10,18 +10,18 @@ from soundmark.wire.xr_code import CodeDetail, CodeIssued, CodeSummary, SignedCo
 
 
 def summary_view(code: ListedCode, now: datetime) -> CodeSummary:
-    """Return a Code as lists show it, with its state at `now`."""
+    """Return the view of a Code in lists, with its status at `now`."""
     return CodeSummary(**_summary(code, now))
 
 
 def detail_view(code: Code, now: datetime) -> CodeDetail:
-    """Return everything about a Code, with its state at `now`."""
+    """Return the full view of a Code, with its status at `now`."""
     signed = _signed(code)
     return CodeDetail(**_summary(code, now), intent=signed.intent, signed_code=signed)
 
 
 def issued_view(code: Code) -> CodeIssued:
-    """Return everything about a Code, as it was issued."""
+    """Return the full view of a Code, as of its issuance."""
     signed = _signed(code)
     return CodeIssued(**_summary(code, code.issued_at), intent=signed.intent, signed_code=signed)
 

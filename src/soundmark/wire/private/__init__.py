@@ -1,1 +1,1 @@
-"""The private contract: what Core and its private components say to each other, written once for both sides."""
+"""The private contract between Core and its private components, defined once for both sides."""

@@ -1,4 +1,4 @@
-"""What Core asks of the audio component."""
+"""The calls from Core to Audio."""
 
 from typing import Final, Literal
 

@@ -1,4 +1,7 @@
-"""How Core controls Audience's integrations. Each mutation is an operation with an id: done once, answered alike."""
+"""The calls with which Core controls integrations.
+
+Each change is an operation with an id: it is carried out once, and a repetition gets the same response.
+"""
 
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
@@ -21,7 +24,7 @@ RetentionDays = Annotated[int, Field(ge=1, le=RETENTION_DAYS_MAX)]
 
 
 class EntitlementTerms(Wire):
-    """What entitles an organisation in a mode. `ends_at` null has no end; the larger `revision` is the later one."""
+    """The terms of an entitlement in one mode, without an end if `ends_at` is null. The larger `revision` is the later."""
 
     monthly_event_quota: Count
     ends_at: Timestamp | None
@@ -29,14 +32,14 @@ class EntitlementTerms(Wire):
 
 
 class EntitlementResponse(EntitlementTerms):
-    """The entitlement that Audience keeps: of all that it was sent, the one with the largest revision."""
+    """The entitlement that Audience keeps: the largest revision that it has received."""
 
     organization_id: str
     mode: EntitledMode
 
 
 class CreateIntegrationRequest(Wire):
-    """A new integration of a project. A demo has no entitlement."""
+    """A new integration in a project. A demo has no entitlement."""
 
     organization_id: TenantId
     project_id: TenantId
@@ -85,7 +88,7 @@ class IntegrationResponse(Wire):
 
 
 class IntegrationSecretResponse(Wire):
-    """An integration with its new HMAC secret; null if the operation is repeated, since it is revealed once."""
+    """An integration with its new HMAC secret. The secret is null if the operation is repeated: it is revealed once."""
 
     integration: IntegrationResponse
     hmac_secret: Annotated[str | None, Field(repr=False)]
@@ -98,7 +101,7 @@ class IntegrationsResponse(Wire):
 
 
 class RetentionResponse(Wire):
-    """What a change of retention did, with exact counts of deleted rows. An integrity day is a row of counters."""
+    """The result of a change of retention, with exact counts of deleted rows. An integrity day is a row of counters."""
 
     integration_id: IntegrationId
     previous_retention_days: int
@@ -115,7 +118,7 @@ class CoreKeyResponse(Wire):
 
 
 class TrustEverywhereRequest(CoreKey):
-    """A key that the next `limit` integrations behind `after` are to trust.
+    """A key that the next `limit` integrations after `after` must trust.
 
     `still_signs` names the key that signs until every integration has this one; null if there is none.
     """
@@ -133,7 +136,7 @@ class TrustEverywhereResponse(Wire):
 
 
 class OperationResponse(Wire):
-    """An operation that was done. `answer` is the response that it got, without any secret."""
+    """An operation that was carried out. `answer` is its response, without any secret."""
 
     id: str
     organization_id: str

@@ -1,4 +1,4 @@
-"""What Core asks Audience about measurements, and what it hands on to be measured."""
+"""The calls from Core to Audience about measurements."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ from soundmark.wire.private.problems import (
 )
 from soundmark.wire.shape import AudienceMode, CampaignId, Timestamp, Wire, XrId
 
-LEGACY_DAYS_MAX: Final = DIMENSION_MAX  # In one request: 27 years, and as many as a report may hold.
+LEGACY_DAYS_MAX: Final = DIMENSION_MAX  # In one request: 27 years, which is also the maximum of a report.
 
 # The status of each response to an event; only these pairs are valid.
 EVENT_STATUSES: Final[Mapping[str, HTTPStatus]] = {"recorded": HTTPStatus.CREATED, "duplicate": HTTPStatus.OK}
@@ -48,9 +48,10 @@ def _read_day(value: Any) -> Any:
 
 
 class ReportQuery(Wire):
-    """What a report covers: events from `from_at` up to `to_at`, of one campaign, of one Code.
+    """The filters of a report: events from `from_at` to before `to_at`, of one campaign, of one Code.
 
-    None covers everything, from the start of retention until now. Only the administration leaves the project out.
+    None means no filter: from the start of retention, until now, all campaigns, all Codes. Only the administration
+    omits the project.
     """
 
     model_config = ConfigDict(validate_by_name=True)
@@ -64,7 +65,7 @@ class ReportQuery(Wire):
 
 
 class LegacyReportQuery(ProjectQuery):
-    """The period of a legacy report; None reaches from the first day that has a count until now."""
+    """The period of a legacy report. None means from the first day with a count, or until now."""
 
     model_config = ConfigDict(validate_by_name=True)
 
@@ -80,7 +81,7 @@ class UsageQuery(Wire):
 
 
 class ModeUsage(Wire):
-    """The events of one mode in the month, and its integrations that are active now."""
+    """The events of one mode in the month, and the number of its integrations that are active now."""
 
     mode: AudienceMode
     events: int
@@ -94,14 +95,14 @@ class UsageResponse(Wire):
 
 
 class LegacyCount(Wire):
-    """A UTC day and how many events were counted on it, in a way that nobody can verify."""
+    """A UTC day and its number of events, which cannot be verified."""
 
     day: Annotated[date, BeforeValidator(_read_day)]
     events: Count
 
 
 class PutLegacyDaysRequest(Wire):
-    """Counts of days of one project, each day once."""
+    """The counts of several days of one project, each day once."""
 
     organization_id: TenantId
     project_id: TenantId
@@ -110,12 +111,12 @@ class PutLegacyDaysRequest(Wire):
     @model_validator(mode="after")
     def _refuse_repeated_day(self) -> "PutLegacyDaysRequest":
         if len({count.day for count in self.days}) != len(self.days):
-            raise ValueError("a day stands twice")
+            raise ValueError("must not contain a day twice")
         return self
 
 
 class PutLegacyDaysResponse(Wire):
-    """How many days have the counts of the request."""
+    """How many days now have the counts of the request."""
 
     days: int
 

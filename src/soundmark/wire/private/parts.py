@@ -1,4 +1,4 @@
-"""What several private shapes are made of."""
+"""The building blocks of private shapes."""
 
 from typing import Annotated, Final
 
@@ -28,14 +28,14 @@ PublicKeyText = Annotated[
 
 
 class ProjectQuery(Wire):
-    """The query of a call about one project; what lies outside it does not exist for the caller."""
+    """The query of a call about one project. For the caller, nothing outside that project exists."""
 
     organization_id: TenantId
     project_id: TenantId
 
 
 class CoreKey(Wire):
-    """A public key of Core's: 32 bytes in base64url."""
+    """A public Core key: 32 bytes in base64url."""
 
     key_id: KeyId
     public_key: PublicKeyText

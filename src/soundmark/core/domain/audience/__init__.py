@@ -1,1 +1,1 @@
-"""Audience integrations, as Core knows them."""
+"""Core's view of Audience integrations."""

@@ -1,4 +1,4 @@
-"""Measurement, as Core knows it: integrations, the entitlements to them, and their secrets."""
+"""Core's view of measurement: integrations, their secrets, and entitlements."""
 
 import re
 from dataclasses import dataclass, field
@@ -13,15 +13,15 @@ _INTEGRATION_ID: Final = re.compile(r"int_[A-Za-z0-9_-]{8,128}", re.ASCII)
 
 
 def may_be_integration_id(text: str) -> bool:
-    """Return whether an integration could have this id; Audience need not be asked about any other text."""
+    """Return whether this can be an integration's id. For any other text, Audience need not be called."""
     return _INTEGRATION_ID.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Entitlement:
-    """What an organisation may measure in a mode: so many events a month, until `ends_at` or without an end.
+    """The number of events that an organisation may measure in a mode each month, until `ends_at` if that is not None.
 
-    `revision` grows with each change and orders the copies that Audience gets.
+    `revision` grows with each change and orders the copies that Audience receives.
     """
 
     mode: EntitledMode
@@ -30,11 +30,11 @@ class Entitlement:
     revision: int
 
     def holds(self, now: datetime) -> bool:
-        """Return whether it has not ended at `now`."""
+        """Return whether the entitlement is still active at `now`."""
         return self.ends_at is None or now < self.ends_at
 
     def terms(self) -> EntitlementTerms:
-        """Return what Audience is sent."""
+        """Return the terms that are sent to Audience."""
         return EntitlementTerms(
             monthly_event_quota=self.monthly_event_quota, ends_at=self.ends_at, revision=self.revision
         )

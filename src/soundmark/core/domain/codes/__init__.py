@@ -1,1 +1,1 @@
-"""Codes, campaigns, and the keys that sign them."""
+"""Codes, campaigns and signing keys."""

@@ -1,4 +1,4 @@
-"""Campaigns: what several Codes belong to, when such may be issued, and what became of them."""
+"""Campaigns: groups of Codes with an optional schedule."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ CampaignStatus = Literal["active", "archived"]
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """One campaign. `starts_at` None: open from the beginning; `ends_at` None: without an end."""
+    """One campaign. If `starts_at` is None, it is open from the beginning; if `ends_at` is None, it has no end."""
 
     id: str
     organization_id: str
@@ -22,17 +22,17 @@ class Campaign:
 
     @property
     def status(self) -> CampaignStatus:
-        """Archived for good, or active."""
+        """The status: active, or archived, which is final."""
         return "active" if self.archived_at is None else "archived"
 
     def is_open(self, now: datetime) -> bool:
-        """Whether its schedule allows issuance at `now`: from its start on, and before its end."""
+        """Return whether the schedule allows issuance at `now`: at or after its start, and before its end."""
         return (self.starts_at is None or self.starts_at <= now) and (self.ends_at is None or now < self.ends_at)
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """A campaign that is stopped, and how many Codes were revoked by this stop."""
+    """A stopped campaign, and how many Codes this stop revoked."""
 
     campaign: Campaign
     revoked_count: int
@@ -40,7 +40,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A campaign and how many Codes were issued under it, by what became of them, all at one moment."""
+    """A campaign and the numbers of its Codes by status, all from the same point in time."""
 
     campaign: Campaign
     issued_count: int
@@ -53,5 +53,5 @@ class Summary:
 
 
 def is_in_order(starts_at: datetime | None, ends_at: datetime | None) -> bool:
-    """Whether a schedule begins before it ends. One without a start or an end does."""
+    """Return whether a schedule begins before it ends, or has no start or no end."""
     return starts_at is None or ends_at is None or starts_at < ends_at

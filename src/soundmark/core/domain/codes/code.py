@@ -1,4 +1,4 @@
-"""XR Codes: what is signed, what it is called on the air, and what state it is in."""
+"""XR Codes: their signed record, their token and frame, and their status."""
 
 import hashlib
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from soundmark.kit.text.timestamps import format_timestamp
 
 CodeStatus = Literal["active", "expired", "revoked"]
 
-TOKEN_PREFIX: Final = "brd_"  # noqa: S105 - a prefix, no token
+TOKEN_PREFIX: Final = "brd_"  # noqa: S105 - a prefix, not a secret
 TOKEN_RANDOM_CHARS: Final = 16  # 96 random bits: airtime is the receiver's latency (contract, section 1).
 FRAME_PREFIX: Final = "XRC1:"
 
@@ -36,13 +36,13 @@ class Code:
     signature: bytes
 
     def status(self, now: datetime) -> CodeStatus:
-        """The state at `now`."""
+        """Return the status at `now`."""
         return _status(self.revoked_at, self.expires_at, now)
 
 
 @dataclass(frozen=True, slots=True)
 class ListedCode:
-    """A Code without what was signed."""
+    """A Code without its signed record."""
 
     xr_id: str
     organization_id: str
@@ -57,28 +57,28 @@ class ListedCode:
     revoked_at: datetime | None
 
     def status(self, now: datetime) -> CodeStatus:
-        """Return the state at `now`."""
+        """Return the status at `now`."""
         return _status(self.revoked_at, self.expires_at, now)
 
     def with_signature(self, payload: bytes, signature: bytes) -> Code:
-        """Return the whole Code."""
+        """Return the Code with its signed record."""
         columns = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return Code(**columns, payload=payload, signature=signature)
 
 
 def frame_of(token: str) -> str:
-    """The text that is broadcast for a token."""
+    """Return the frame of a token: the text that is turned into sound."""
     return FRAME_PREFIX + token
 
 
 def digest_of(token: str) -> str:
-    """What binds a token to its Code: SHA-256 of its ASCII text, base64url."""
+    """Return the digest that binds a token to its Code: SHA-256 of its ASCII text, base64url."""
     return base64url.encode(hashlib.sha256(token.encode("ascii")).digest())
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the Codes of one issuance have in common. `intent` is canonical JSON."""
+    """The facts that all Codes of one issuance share. `intent` is canonical JSON."""
 
     organization_id: str
     project_id: str
@@ -91,11 +91,11 @@ class Facts:
     key_id: str
 
     def head(self) -> bytes:
-        """The beginning of the bytes that Core signs for each of these Codes: `payload_of` tells the rest.
+        """Return the beginning of the signed bytes, which these Codes share; `payload_of` adds the rest.
 
-        RFC 8785 sorts members by name, and the names of what tells the Codes apart come last.
+        RFC 8785 sorts members by name, and the names of the members that differ between the Codes come last.
         """
-        # The intent, which is the larger part, was written canonically when it was checked.
+        # The intent, which is the larger part, was made canonical when it was checked.
         before = {
             "campaign_id": self.campaign_id,
             "expires_at": format_timestamp(self.expires_at),
@@ -115,7 +115,7 @@ class Facts:
 
 
 def payload_of(head: bytes, *, xr_id: str, broadcast_token: str) -> bytes:
-    """The bytes that Core signs for one Code: RFC 8785 of the record without `signature`.
+    """Return the bytes that Core signs for one Code: the record without `signature`, as RFC 8785.
 
     Source: contract, section 3, signed_code.
     """
@@ -124,7 +124,7 @@ def payload_of(head: bytes, *, xr_id: str, broadcast_token: str) -> bytes:
 
 
 def signed_code(facts: Facts, key: SigningKey, *, xr_id: str, broadcast_token: str, head: bytes | None = None) -> Code:
-    """A Code with these facts, signed. `head` is that of the facts, where it is at hand."""
+    """Return a signed Code with these facts. `head` may be given to avoid computing `facts.head()` again."""
     payload = payload_of(facts.head() if head is None else head, xr_id=xr_id, broadcast_token=broadcast_token)
     return Code(
         xr_id=xr_id,
@@ -144,7 +144,7 @@ def signed_code(facts: Facts, key: SigningKey, *, xr_id: str, broadcast_token: s
 
 
 def _status(revoked_at: datetime | None, expires_at: datetime, now: datetime) -> CodeStatus:
-    """The state at `now`; expiry is never written down, and what was revoked stays so when its time is over."""
+    """Return the status at `now`. Expiry is never stored, and a revoked Code stays revoked after its expiry."""
     if revoked_at is not None:
         return "revoked"
     return "active" if now < expires_at else "expired"

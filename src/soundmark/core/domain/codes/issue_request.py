@@ -12,10 +12,10 @@ BATCH_MAX: Final = 100  # API v1, "Limits".
 
 @dataclass(frozen=True, slots=True)
 class IssueRequest:
-    """Codes that a caller wants issued: one, or a batch of `count` that differ only in their ids and tokens.
+    """A request for one Code, or for a batch of `count` Codes that differ only in their ids and tokens.
 
-    `intent` is as it was parsed; `integration_id` is None for Codes that are not measured, and `attempt` is None for a
-    request without an idempotency key.
+    `intent` is the parsed JSON. `integration_id` is None if the Codes are not measured, and `attempt` is None if the
+    request has no idempotency key.
     """
 
     project_id: str

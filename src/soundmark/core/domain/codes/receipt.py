@@ -1,4 +1,4 @@
-"""Idempotency keys of issuance, and the responses that are kept for them."""
+"""Idempotency keys of issuance, and the responses that are stored for them."""
 
 import hashlib
 import re
@@ -12,9 +12,9 @@ IssuanceRoute = Literal["single", "batch"]
 
 KEY_PATTERN: Final = r"^[A-Za-z0-9._~-]{16,128}$"  # Contract, section 3.
 KEPT: Final = timedelta(hours=24)  # API v1, "Limits".
-# Any part of a request may be refused later. Its digest is taken all the same, if it could ever have been issued.
+# A request gets a digest even if it will be refused, as long as it is small enough ever to have been issued.
 _DEPTH_MAX: Final = 64
-_SIZE_MAX_BYTES: Final = 32 * 1024  # An intent has 16 KiB, and everything beside it fewer than 4.
+_SIZE_MAX_BYTES: Final = 32 * 1024  # An intent has at most 16 KiB, and everything else less than 4 KiB.
 
 _KEY: Final = re.compile(KEY_PATTERN, re.ASCII)
 
@@ -31,7 +31,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The response that an attempt was given."""
+    """The stored response to an attempt."""
 
     key_digest: bytes
     project_id: str
@@ -41,7 +41,7 @@ class Receipt:
     created_at: datetime
 
     def is_kept(self, now: datetime) -> bool:
-        """Return whether the receipt still counts; one that does not is as good as deleted."""
+        """Return whether the receipt is still valid. One that is not counts as deleted."""
         return now < self.created_at + KEPT
 
     def belongs_to(self, attempt: Attempt) -> bool:

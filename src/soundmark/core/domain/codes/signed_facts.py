@@ -1,4 +1,4 @@
-"""What a signed Code says of itself, read back from the bytes that were signed."""
+"""The facts of a signed Code, read back from the signed bytes."""
 
 from datetime import datetime
 from typing import Final, Literal
@@ -10,7 +10,7 @@ from soundmark.kit.text.timestamps import format_timestamp
 
 
 class SignedFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """The members of `xr-code-v1` without `signature`; `intent` and `policy` stay the canonical bytes they are."""
+    """The members of `xr-code-v1` without `signature`. `intent` and `policy` stay canonical bytes."""
 
     campaign_id: str | None
     expires_at: str
@@ -37,7 +37,7 @@ _NOT_MEASURED: Final = b'{"audience_integration_id":null,"audience_measurement":
 
 
 def read_facts(payload: bytes) -> SignedFacts | None:
-    """The facts in a stored payload; None when it has not the shape that Core signs."""
+    """Return the facts in a stored payload; None if it does not have the shape that Core signs."""
     try:
         return _DECODER.decode(payload)
     except msgspec.MsgspecError:
@@ -45,7 +45,7 @@ def read_facts(payload: bytes) -> SignedFacts | None:
 
 
 def integration_of(facts: SignedFacts) -> str | None:
-    """The integration that measures the Code, None where it is not measured.
+    """Return the integration that measures the Code; None if it is not measured.
 
     Raises: ValueError for a policy that Core would not have signed.
     """
@@ -58,7 +58,7 @@ def integration_of(facts: SignedFacts) -> str | None:
 
 
 def agree(facts: SignedFacts, code: Code) -> bool:
-    """Whether every column of a Code says what was signed."""
+    """Return whether every column of a Code matches what was signed."""
     return (
         facts.xr_id == code.xr_id
         and facts.organization_id == code.organization_id
@@ -79,5 +79,5 @@ def agree(facts: SignedFacts, code: Code) -> bool:
 
 
 def _names(text: str, moment: datetime) -> bool:
-    """Whether `text` is this very moment; a signed text has no room for less than a millisecond."""
+    """Return whether `text` is exactly this time. A signed timestamp has a resolution of one millisecond."""
     return text == format_timestamp(moment) and moment.microsecond % 1000 == 0

@@ -1,4 +1,4 @@
-"""Core's signing keys as they are stored."""
+"""Core's signing keys as stored."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,11 +8,11 @@ from soundmark.kit.crypto.signing import KeyStatus
 
 @dataclass(frozen=True, slots=True)
 class SigningKeyRecord:
-    """One key; `sealed_seed` is None once it is retired.
+    """One key. `sealed_seed` is None once the key is retired.
 
-    `sealed_public_key` is None for a key of a release that did not seal the public half; such a key is not believed
-    until the next start has sealed it, which needs its secret half. `push_began_at` is the moment from which on
-    Audience is told of the key, `pushed_at` that at which every integration had been.
+    `sealed_public_key` is None for a key from a release that did not seal the public half. Such a key is not trusted
+    until the next start has sealed it, for which its secret half is needed. `push_began_at` is when Audience began to
+    receive the key, `pushed_at` when every integration had received it.
     """
 
     key_id: str

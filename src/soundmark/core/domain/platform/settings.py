@@ -1,4 +1,4 @@
-"""Platform settings as the database keeps them, and as they hold."""
+"""Platform settings as stored, and as they apply."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ SettingSource = Literal["database", "environment", "default"]
 
 @dataclass(frozen=True, slots=True)
 class StoredSecret:
-    """A credential as the database keeps it."""
+    """A credential as stored."""
 
     name: str
     sealed: bytes
@@ -20,7 +20,7 @@ class StoredSecret:
 
 @dataclass(frozen=True, slots=True)
 class StoredValue:
-    """An override as the database keeps it; `value` is JSON."""
+    """An override as stored; `value` is JSON."""
 
     name: str
     value: str
@@ -29,7 +29,7 @@ class StoredValue:
 
 @dataclass(frozen=True, slots=True)
 class SecretStatus:
-    """What may be shown of a credential. `updated_at` is None where the database has none."""
+    """What may be shown of a credential. `updated_at` is None if the database has none."""
 
     is_configured: bool
     updated_at: datetime | None
@@ -37,7 +37,7 @@ class SecretStatus:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSetting:
-    """The value that holds and where it comes from. `value` is None where nothing sets it and there is no default."""
+    """The value that applies, and its source. `value` is None if nothing sets it and there is no default."""
 
     value: Value | None
     source: SettingSource

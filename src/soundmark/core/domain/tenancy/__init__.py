@@ -1,1 +1,1 @@
-"""Organisations, who may act in them, and what is recorded about it."""
+"""Organisations, the callers that act in them, and the audit log."""

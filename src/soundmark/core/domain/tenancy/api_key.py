@@ -1,4 +1,4 @@
-"""Server keys."""
+"""API keys."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ KeyState = Literal["active", "expired", "revoked"]
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A server key as it is stored; its secret is nowhere."""
+    """An API key as stored, without its secret, which is not stored anywhere."""
 
     id: str
     organization_id: str
@@ -25,7 +25,10 @@ class ApiKey:
     revoked_at: datetime | None
 
     def status(self, now: datetime) -> KeyState:
-        """API v1, "Server API key": revoked, else expired from its time on."""
+        """Return the status at `now`: revoked, else expired or active.
+
+        Source: API v1, "Server API key".
+        """
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expires_at <= now else "active"

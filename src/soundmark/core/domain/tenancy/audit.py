@@ -1,4 +1,4 @@
-"""What the audit log tells."""
+"""Entries of the audit log."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from typing import Literal
 
 from soundmark.core.domain.tenancy.scope import ActorType
 
-# API v1, "Tenant audit actions", and contract, section 3; a part that comes later adds its own here.
+# API v1, "Tenant audit actions", and contract, section 3. New features add their actions here.
 AuditAction = Literal[
     "api_key.created",
     "api_key.revoked",
@@ -35,7 +35,7 @@ AuditAction = Literal[
     "project.created",
     "project.updated",
 ]
-# What is done outside the transaction that tells of it: written as `requested` before, and finalised after.
+# Actions outside Core's transactions: their entries are written as `requested` before, and finalised afterwards.
 IntentAction = Literal[
     "audience.integration_core_key_update",
     "audience.integration_provisioning",
@@ -66,7 +66,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditIntent:
-    """What was requested and has no outcome yet: enough to finalise this very entry and no other."""
+    """An entry that is `requested` and has no outcome yet, with all that is needed to finalise exactly this entry."""
 
     organization_id: str
     id: str

@@ -1,4 +1,4 @@
-"""What binds the audit entries of one organisation together: seals, each over its entry and the seal before it."""
+"""The audit chain of an organisation: a chain of seals, each over its entry and the seal before it."""
 
 import hashlib
 import hmac
@@ -16,9 +16,9 @@ _SEAL: Final = "soundmark audit seal 1"
 
 @dataclass(frozen=True, slots=True)
 class SealedContent:
-    """Everything of one entry, as its seal covers it. Moments are seconds since 1970 with six places, as a text.
+    """All fields of one entry that its seal covers. Times are text: seconds since 1970, with six decimals.
 
-    What was altered may be no moment that Python knows, and must be told from the genuine all the same.
+    They are text because an altered time may be one that Python cannot represent, and must still be detected.
     """
 
     organization_id: str
@@ -35,9 +35,9 @@ class SealedContent:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A stage of an entry that is to be sealed, noted at the moment `noted_at`, in PostgreSQL's spelling.
+    """A stage of an entry that waits for its seal. `noted_at` is the time of its note, as PostgreSQL writes it.
 
-    `is_sealed` where that was done and the note of it stayed behind.
+    `is_sealed` means that the stage was sealed already, and only its note remains.
     """
 
     content: SealedContent
@@ -48,7 +48,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class ChainLink:
-    """One link. Positions count from 1 without a gap."""
+    """One link. Positions count from 1, without gaps."""
 
     position: int
     entry_id: str
@@ -58,7 +58,7 @@ class ChainLink:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The last link: position 0 and no entry before the first."""
+    """The last link of a chain. An empty chain has position 0 and no entry."""
 
     position: int
     entry_id: str | None
@@ -67,7 +67,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """How a chain was found. `first_broken` is the entry to look at first; None where none can be named."""
+    """The result of verifying a chain. `first_broken` is the entry of the first break; None if there is none to name."""
 
     is_verified: bool
     entries: int
@@ -76,21 +76,20 @@ class Verification:
 
 
 class ChainKey:
-    """Makes seals. Only who has the key can make one that holds."""
+    """Makes seals. Without the key, nobody can make a valid one."""
 
     def __init__(self, key: bytes) -> None:
         assert len(key) == CHAIN_KEY_BYTES, "made by us"
         self._key: Final = key
 
     def genesis(self, organization_id: str) -> bytes:
-        """What the first seal of an organisation stands on: no chain can be passed off as another's."""
+        """Return the value before an organisation's first seal. It ties the chain to the organisation."""
         return self._mac(_canonical([_GENESIS, organization_id]))
 
     def seal(self, previous: bytes, position: int, content: SealedContent, stage: Stage) -> bytes:
-        """The seal of one entry at one stage behind the seal `previous`.
+        """Return the seal of one entry at one stage, which follows the seal `previous`.
 
-        Finalising an entry changes its outcome and gives it a moment, nothing else; so what it was before can be told
-        from what it became.
+        Finalising an entry only sets its outcome and the time. So its earlier stage can be derived from the final one.
         """
         is_final = stage == "final"
         fields: list[str | int | None] = [
@@ -115,5 +114,8 @@ class ChainKey:
 
 
 def _canonical(fields: list[str | int | None]) -> bytes:
-    """RFC 8785 of a flat list of texts and small numbers, which the standard library writes alike, and faster."""
+    """Return the canonical form (RFC 8785) of a flat list of strings and small integers.
+
+    For these, the standard library writes the same bytes, and faster.
+    """
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()

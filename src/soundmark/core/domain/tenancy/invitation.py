@@ -1,4 +1,4 @@
-"""Invitations, and the mail that brings them."""
+"""Invitations and their delivery by mail."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,16 +9,16 @@ InvitationState = Literal["pending", "accepted", "expired", "revoked"]
 DeliveryStatus = Literal["pending", "processing", "sent", "cancelled", "dead", "unavailable"]
 
 ATTEMPTS_MAX: Final = 5  # API v1, "Limits".
-# An attempt is given up well before another may begin, so that there are never two at once.
+# An attempt ends well before the next may begin, so that there are never two at the same time.
 SENDING_MAX: Final = timedelta(seconds=60)
 LEASE: Final = timedelta(seconds=120)
-# After the first attempt, the second, …: a server that is restarted, upgraded, or greylists.
+# The pauses after the first attempt, the second, …: long enough for a server to restart, upgrade, or greylist.
 _PAUSES: Final = tuple(timedelta(seconds=30 * 4**number) for number in range(ATTEMPTS_MAX - 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """An invitation as it is stored; its secret is nowhere but sealed, and only while it is being delivered."""
+    """An invitation as stored. Its secret is stored only sealed, and only until it is delivered."""
 
     id: str
     organization_id: str
@@ -31,7 +31,10 @@ class Invitation:
     delivery_status: DeliveryStatus
 
     def status(self, now: datetime) -> InvitationState:
-        """Contract, section 3: what ended it, else expired from its time on."""
+        """Return the status at `now`: accepted or revoked, else expired or pending.
+
+        Source: contract, section 3.
+        """
         if self.accepted_at is not None:
             return "accepted"
         if self.revoked_at is not None:
@@ -41,10 +44,10 @@ class Invitation:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What the mail of one invitation is about and how far it is.
+    """The mail of one invitation: its contents and its progress.
 
-    `due_at` is the moment before which no attempt may begin, because one is under way or failed just before; like
-    `sealed_secret`, it is None once the delivery is over.
+    No attempt may begin before `due_at`, because another is in progress or has just failed. Both `due_at` and
+    `sealed_secret` are None once the delivery is over.
     """
 
     invitation_id: str
@@ -61,19 +64,19 @@ class Delivery:
     sealed_secret: bytes | None
 
     def next_step(self, now: datetime) -> Literal["nothing", "cancel", "give_up", "wait", "send"]:
-        """What is to be done about it now, whoever asks and however often."""
+        """Return what to do about the delivery at `now`. Repeated calls give the same result."""
         if self.status not in {"pending", "processing"}:
             return "nothing"
-        assert self.due_at is not None, "an open delivery is due some time"
+        assert self.due_at is not None, "an open delivery has a due time"
         if self.expires_at <= now or self.is_organization_closing:
             return "cancel"
         if self.due_at > now:
             return "wait"
-        # Five attempts and none came back to say how it ended: their workers were killed.
+        # The last of five attempts never reported a result: its worker was killed.
         return "give_up" if self.attempts >= ATTEMPTS_MAX else "send"
 
 
 def pause_after(attempts: int) -> timedelta:
-    """How long to wait after so many attempts failed."""
+    """Return how long to wait after this number of failed attempts."""
     assert 1 <= attempts < ATTEMPTS_MAX, "there is no attempt after the last one"
     return _PAUSES[attempts - 1]

@@ -1,7 +1,7 @@
-"""How many mails may go out in our name."""
+"""The number of mails that may be sent in our name."""
 
 from typing import Final
 
-# Contract, section 2: in one UTC day.
+# Contract, section 2: per UTC day.
 MAILS_TO_ADDRESS_MAX: Final = 5
 MAILS_OF_ORGANIZATION_MAX: Final = 100

@@ -15,7 +15,7 @@ class Mailbox:
     """A valid address.
 
     `address` keeps the spelling, but composed (NFC) and with its domain in lower-case Unicode. `ascii_address` is the
-    form for a server without SMTPUTF8, None where the part before the @ is not ASCII (RFC 6531).
+    form for a server without SMTPUTF8; None if the part before the @ is not ASCII (RFC 6531).
     """
 
     address: str
@@ -34,7 +34,7 @@ class Mailbox:
 
 
 def read_mailbox(text: str) -> Mailbox | None:
-    """Parse an e-mail address; return None where `text` is not one."""
+    """Parse an e-mail address; return None if `text` is not one."""
     try:
         found = parse_email(text)
     except ValueError:

@@ -6,13 +6,13 @@ from typing import Final
 
 from soundmark.core.domain.tenancy.scope import Role
 
-# API v1, "Members, invitations, audit": whoever holds or is to hold one of these is an owner's business alone.
+# API v1, "Members, invitations, audit": only an owner may grant, change or withdraw one of these roles.
 OWNERS_BUSINESS: Final[frozenset[Role]] = frozenset({"owner", "admin"})
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A person's part in one organisation. `email` is the one that was verified when the person joined."""
+    """A person's membership of one organisation. `email` was verified when the person joined."""
 
     subject_id: str
     email: str

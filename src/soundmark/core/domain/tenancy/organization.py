@@ -8,7 +8,7 @@ from soundmark.core.domain.tenancy.scope import Role
 
 @dataclass(frozen=True, slots=True)
 class Organization:
-    """A tenant, as one of its members sees it."""
+    """A tenant, from the point of view of one of its members."""
 
     id: str
     name: str

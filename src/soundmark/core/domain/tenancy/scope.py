@@ -1,4 +1,4 @@
-"""Who asks, and inside which tenant."""
+"""Callers, and the tenant that they act in."""
 
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -20,9 +20,9 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class ServerKey:
-    """A machine behind a key that is neither revoked nor expired: of one project, for what `scopes` say.
+    """A caller with an API key that is neither revoked nor expired, limited to one project and to `scopes`.
 
-    `digest` is that of the secret which it came with: another secret makes it another credential.
+    `digest` is that of the secret it used: a key with another secret is another credential.
     """
 
     id: str
@@ -37,7 +37,7 @@ Caller: TypeAlias = User | ServerKey
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who an audit entry names."""
+    """Who acted, according to an audit entry."""
 
     type: ActorType
     id: str
@@ -45,11 +45,11 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class TenantScope:
-    """The organisation that an authorised caller acts in. Made by `access.authorise` and by nobody else.
+    """The organisation that an authorised caller acts in. Only `access.authorise` makes scopes.
 
-    `project_id` is the one project that the caller is confined to, None for a person; statements on what belongs to a
-    project name it. `role` is None for a key;
-    `allowed_roles` are those with which a person may do what the scope was made for.
+    `project_id` is the only project that an API key may reach, None for a person. Every statement about data of a
+    project includes it. `role` is None for an API key. `allowed_roles` are the roles with which a person may carry out
+    the authorised action.
     """
 
     organization_id: str
@@ -60,11 +60,11 @@ class TenantScope:
     allowed_roles: frozenset[Role]
 
     def reaches(self, project_id: str) -> bool:
-        """Whether the caller is confined to no other project than this one."""
+        """Return whether the caller may reach this project."""
         return self.project_id is None or self.project_id == project_id
 
     @property
     def user(self) -> User:
-        """The caller of an act that only people may do."""
-        assert isinstance(self.caller, User), "the policy lets keys do this"
+        """The caller of an action that only people may carry out."""
+        assert isinstance(self.caller, User), "the policy also allows API keys here"
         return self.caller

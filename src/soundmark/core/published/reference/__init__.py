@@ -1,6 +1,6 @@
-"""The pages for people: the API reference, made from the OpenAPI document, and what each problem means.
+"""The HTML pages: the API reference, generated from the OpenAPI document, and one page for each problem.
 
-Each page is one file that asks for nothing else: no script, no font, no picture from elsewhere.
+Each page is self-contained: no script, and no font or picture from elsewhere.
 """
 
 from collections.abc import Mapping
@@ -22,10 +22,10 @@ _TEMPLATES.filters.update(prose=prose, json_text=json_text)
 
 
 def render_reference(openapi: Mapping[str, Any]) -> str:
-    """The HTML page of a whole OpenAPI 3.1 document, whose operations say in `x-svc-access` what they need."""
+    """Return the HTML page of an OpenAPI 3.1 document whose operations state in `x-svc-access` who may use them."""
     return _TEMPLATES.get_template("reference.html").render(reference=read_reference(openapi))
 
 
 def render_problem(code: str, title: str, status: int, kind_text: str) -> str:
-    """The HTML page of one problem: `title` is what a caller is told, `kind_text` explains it in a few sentences."""
+    """Return the HTML page of one problem. `title` is what callers get; `kind_text` explains it in a few sentences."""
     return _TEMPLATES.get_template("problem.html").render(code=code, title=title, status=status, text=kind_text)

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 Schema = Mapping[str, Any]
 
-_DEPTH_MAX: Final = 6  # Deeper tables are read by nobody, and a schema may contain itself.
+_DEPTH_MAX: Final = 6  # Nobody reads deeper tables, and a schema may contain itself.
 _ANYTHING: Final = "any value"
-# Annotation or bound of JSON Schema, and how it is said.
+# Bounds of JSON Schema, and their wording.
 _BOUNDS: Final = (
     ("minimum", "at least {}"),
     ("exclusiveMinimum", "more than {}"),
@@ -26,7 +26,7 @@ _SIZES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that holds for a value: words, and a text that is shown as code."""
+    """A constraint on a value: words, and a text that is shown as code."""
 
     words: str
     code: str = ""
@@ -34,7 +34,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One member, parameter or entry. `name` is the whole way to it, as in `data[].intent.type`."""
+    """One member, parameter or entry. `name` is the full path to it, such as `data[].intent.type`."""
 
     name: str
     depth: int
@@ -45,13 +45,13 @@ class Row:
 
 
 class Schemas:
-    """Reads schemas that point to each other by `$ref` within one document."""
+    """Reads schemas that refer to each other by `$ref` within one document."""
 
     def __init__(self, components: Mapping[str, Schema]) -> None:
         self._components: Final = components
 
     def row(self, name: str, schema: Schema, *, required: bool, description: str = "", depth: int = 0) -> Row:
-        """The row of one value."""
+        """Return the row of one value."""
         plain, nullable = self._plain(schema)
         return Row(
             name,
@@ -63,7 +63,7 @@ class Schemas:
         )
 
     def rows(self, schema: Schema, prefix: str = "", depth: int = 0) -> Iterator[Row]:
-        """The rows of an object's members, or of a list's entries, and of what they hold."""
+        """Yield the rows of an object's members or a list's entries, and those of nested values."""
         plain, _ = self._plain(schema)
         if depth >= _DEPTH_MAX:
             return
@@ -77,7 +77,7 @@ class Schemas:
             yield from self.rows(alternative, prefix, depth)
 
     def _plain(self, schema: Schema) -> tuple[Schema, bool]:
-        """The schema without `$ref` and without null, and whether null is allowed."""
+        """Return the schema without `$ref` and without null, and whether null is allowed."""
         nullable = False
         while True:
             if "$ref" in schema:

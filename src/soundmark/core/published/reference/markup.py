@@ -1,4 +1,4 @@
-"""Plain text of the contract as HTML: what looks like markup in it is shown, never obeyed."""
+"""Plain text of the contract as HTML. Markup in it is displayed, never interpreted."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from typing import Any, Final
 from markupsafe import Markup, escape
 
 _CODE_OR_STRONG: Final = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*")
-# A member's name with its colon, another text, or a number, true, false or null; in text that was escaped before.
+# A member's name before its colon, another string, or a number, true, false or null, in text that is already escaped.
 _JSON_TOKEN: Final = re.compile(
     r"(?P<name>&#34;(?:(?!&#34;)[^\\]|\\.)*?&#34;)(?=:)"
     r"|(?P<text>&#34;(?:(?!&#34;)[^\\]|\\&#34;|\\.)*?&#34;)"
@@ -16,13 +16,13 @@ _JSON_TOKEN: Final = re.compile(
 
 
 def prose(text: str) -> Markup:
-    """Paragraphs, with `code` and **strong** words."""
+    """Return paragraphs, with `code` and **strong** words."""
     paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n", text.strip())]
     return Markup("").join(Markup("<p>{}</p>\n").format(_words(paragraph)) for paragraph in paragraphs if paragraph)
 
 
 def json_text(value: Any) -> Markup:
-    """A JSON value, indented, with its names, texts and other values told apart."""
+    """Return a JSON value, indented, with names, strings and other values in different colours."""
     escaped = str(escape(json.dumps(value, ensure_ascii=False, indent=2)))
     return Markup(_JSON_TOKEN.sub(_coloured, escaped))  # noqa: S704 - escaped one line above; only our spans are added
 

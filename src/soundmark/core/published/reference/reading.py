@@ -1,4 +1,4 @@
-"""An OpenAPI 3.1 document, read into what the reference page shows."""
+"""From an OpenAPI 3.1 document to the contents of the reference page."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ _UNTAGGED: Final = "Other"
 
 @dataclass(frozen=True, slots=True)
 class DocumentedBody:
-    """A body of one media type: its members, and an example of it, None for none."""
+    """A body of one media type: its members, and an example or None."""
 
     media_type: str
     description: str
@@ -28,7 +28,7 @@ class DocumentedBody:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A status that means success, its headers, and what comes with it."""
+    """A successful response: its status, headers and bodies."""
 
     status: str
     description: str
@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ProblemCode:
-    """A problem that one operation can answer."""
+    """A problem that one operation can return."""
 
     status: str
     code: str
@@ -84,7 +84,7 @@ class Reference:
 
 
 def read_reference(openapi: Json) -> Reference:
-    """What the page shows: tags in their declared order, operations in the document's order."""
+    """Return the contents of the page: tags in their declared order, operations in the document's order."""
     described = {tag["name"]: tag.get("description", "") for tag in openapi.get("tags", ())}
     grouped: dict[str, list[DocumentedOperation]] = {name: [] for name in described}
     schemas = Schemas(openapi.get("components", {}).get("schemas", {}))
@@ -171,9 +171,9 @@ def _answer(status: str, response: Json, schemas: Schemas) -> Answer:
     headers = (_parameter({"name": name, **header}, schemas) for name, header in response.get("headers", {}).items())
     phrase = HTTPStatus(int(status)).phrase if status.isdecimal() else status
     description = response.get("description", "")
-    # The framework's own word for a response that nobody described says less than the status does.
-    said = phrase if description in {"", "Successful Response"} else description
-    return Answer(status, said, tuple(headers), tuple(_contents(response.get("content", {}), schemas)))
+    # The framework's default description says less than the status does.
+    shown = phrase if description in {"", "Successful Response"} else description
+    return Answer(status, shown, tuple(headers), tuple(_contents(response.get("content", {}), schemas)))
 
 
 def _contents(content: Json, schemas: Schemas) -> Iterator[DocumentedBody]:

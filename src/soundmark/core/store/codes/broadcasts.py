@@ -1,4 +1,4 @@
-"""The table `broadcasts`: what is answered for a token."""
+"""The table `broadcasts`: the signed record of each token."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -9,7 +9,7 @@ from soundmark.kit.postgres.transaction import Tx
 
 
 class Broadcast(NamedTuple):
-    """A token, and what was signed for it."""
+    """A token and its signed record."""
 
     token: str
     payload: bytes

@@ -97,7 +97,7 @@ async def update(tx: Tx, scope: TenantScope, campaign: Campaign) -> None:
 
 
 async def update_archived(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> None:
-    """Mark one campaign archived, for good."""
+    """Mark one campaign archived, which is final."""
     await tx.run(
         """
         UPDATE campaigns
@@ -139,7 +139,7 @@ async def list_newest_first(
 
 
 async def find_summary(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> Summary | None:
-    """Return one campaign and the numbers of its Codes, each Code in its state at `now`.
+    """Return one campaign and the numbers of its Codes, by their status at `now`.
 
     It is one statement, so that the numbers of all states add up to the number issued.
     """

@@ -1,4 +1,4 @@
-"""Pages of the table `codes`: each filter that has an index has a statement of its own."""
+"""Pages of the table `codes`. Each filter with an index has a statement of its own."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,9 +32,9 @@ _LISTED: Final[LiteralString] = """
 """
 _OF_PROJECT: Final[LiteralString] = " AND project_id = %(project_id)s"
 _OF_CAMPAIGN: Final[LiteralString] = " AND campaign_id = %(campaign_id)s"
-# Each page must begin in the index where the one before ended. The times are therefore bounds, not `IS NULL OR`; bare
-# parameters, not `COALESCE`, which below row-level security may not search an index; and there is one upper bound, for
-# of two, one for the position and one for the time, the planner might search by the wrong one.
+# Each page must start in the index where the previous page ended. The times are therefore bounds, not `IS NULL OR`.
+# They are bare parameters: under row-level security, `COALESCE` cannot use an index. And there is only one upper bound:
+# with one for the position and one for the time, the planner might choose the wrong one for the index.
 _NEWEST_FIRST: Final[LiteralString] = """
        AND (issued_at, xr_id) < (%(before_at)s::timestamptz, %(before_id)s::text)
        AND issued_at >= %(from_at)s::timestamptz
@@ -52,27 +52,27 @@ _IN_CAMPAIGN: Final[LiteralString] = _LISTED + _OF_CAMPAIGN + _NEWEST_FIRST
 _IN_BOTH: Final[LiteralString] = _LISTED + _OF_PROJECT + _OF_CAMPAIGN + _NEWEST_FIRST
 
 
-async def list_newest_first(  # noqa: PLR0913 - the question, and the page of its answer
-    tx: Tx, scope: TenantScope, wanted: CodeFilter, *, before: Position | None, limit: int, now: datetime
+async def list_newest_first(  # noqa: PLR0913 - the filter, and the page of its result
+    tx: Tx, scope: TenantScope, filters: CodeFilter, *, before: Position | None, limit: int, now: datetime
 ) -> list[ListedCode]:
     """Return up to `limit` Codes of the organisation that match the filter at `now`, newest first, after `before`.
 
-    Only those of the project that confines the caller, if one does.
+    An API key gets only the Codes of its project.
     """
-    project_id = wanted.project_id if scope.project_id is None else scope.project_id
-    assert scope.project_id is None or wanted.project_id in {None, project_id}, "another project was refused earlier"
+    project_id = filters.project_id if scope.project_id is None else scope.project_id
+    assert scope.project_id is None or filters.project_id in {None, project_id}, "another project was refused earlier"
     # Every Code that matches was issued before `to_at`, and so was every Code after it.
-    before = before or Position(wanted.to_at or _END_OF_TIME, "")
+    before = before or Position(filters.to_at or _END_OF_TIME, "")
     return await tx.all(
         ListedCode,
-        _statement(of_project=project_id is not None, of_campaign=wanted.campaign_id is not None),
+        _statement(of_project=project_id is not None, of_campaign=filters.campaign_id is not None),
         {
             "organization_id": scope.organization_id,
             "project_id": project_id,
-            "campaign_id": wanted.campaign_id,
-            "issuer": wanted.issuer,
-            "status": wanted.status,
-            "from_at": wanted.from_at or _BEGINNING_OF_TIME,
+            "campaign_id": filters.campaign_id,
+            "issuer": filters.issuer,
+            "status": filters.status,
+            "from_at": filters.from_at or _BEGINNING_OF_TIME,
             "before_at": before.created_at,
             "before_id": before.id,
             "now": now,

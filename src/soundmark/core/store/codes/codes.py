@@ -1,4 +1,4 @@
-"""The table `codes`. What was signed for each Code is in `broadcasts`, and no statement reads both."""
+"""The table `codes`. The signed records of Codes are in `broadcasts`, and no statement reads both."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,7 +10,7 @@ from soundmark.kit.postgres.transaction import Tx
 
 
 async def insert(tx: Tx, issued: Sequence[Code]) -> None:
-    """Insert Codes of one organisation, issued at one moment under one key, and their broadcasts."""
+    """Insert Codes of one organisation, issued at the same time under one key, and their broadcasts."""
     first = issued[0]
     await tx.run(
         """
@@ -89,7 +89,7 @@ async def lock(tx: Tx, scope: TenantScope, xr_id: str) -> ListedCode | None:
 
 
 async def find_many(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[ListedCode]:
-    """Return those of the Codes that one project has, in no order."""
+    """Return those of the Codes that belong to the project, in no particular order."""
     return await tx.all(
         ListedCode,
         """
@@ -105,9 +105,9 @@ async def find_many(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequenc
 
 
 async def lock_many(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequence[str]) -> list[ListedCode]:
-    """Lock those of the Codes that one project has, and with them their broadcasts, until the transaction ends.
+    """Lock those of the Codes that belong to the project, and with them their broadcasts, until the transaction ends.
 
-    They are locked in the order of their ids, so that two selections that overlap never deadlock: docs/locks.md.
+    They are locked in the order of their ids, so that overlapping selections never deadlock: docs/locks.md.
     """
     return await tx.all(
         ListedCode,
@@ -190,7 +190,7 @@ async def update_revoked_in_campaign(tx: Tx, scope: TenantScope, campaign_id: st
 
 
 async def find_unexpired_signed_by(tx: Tx, key_id: str, *, now: datetime) -> str | None:
-    """Return the id of some Code, of any organisation, that this key signed and that is unexpired at `now`."""
+    """Return the id of any Code, of any organisation, that this key signed and that is unexpired at `now`."""
     xr_id: str | None = await tx.value(
         """
         SELECT xr_id

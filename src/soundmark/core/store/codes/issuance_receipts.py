@@ -55,7 +55,7 @@ async def insert_or_update(tx: Tx, organization_id: str, receipts: Sequence[Rece
 async def delete_older(tx: Tx, *, than: datetime, limit: int) -> int:
     """Delete up to `limit` receipts, of every organisation, that are older than `than`; return their number.
 
-    One that another transaction has locked is passed over, so this never waits.
+    Receipts that another transaction has locked are skipped, so this never waits.
     """
     return await tx.run(
         """

@@ -16,7 +16,7 @@ _LIST: Final[LiteralString] = """
 
 
 async def list_all(tx: Tx) -> list[SigningKeyRecord]:
-    """Return every signing key, retired ones too, oldest first."""
+    """Return every signing key, including retired ones, oldest first."""
     return await tx.all(SigningKeyRecord, _LIST)
 
 
@@ -47,7 +47,7 @@ async def insert(tx: Tx, record: SigningKeyRecord) -> None:
 
 
 async def update_sealed_public_key(tx: Tx, key_id: str, sealed_public_key: bytes) -> None:
-    """Store the sealed copy of one key's public half, which vouches for it."""
+    """Store the sealed copy of one key's public half, which proves that Core made the key."""
     await tx.run(
         "UPDATE signing_keys SET sealed_public_key = %(sealed)s WHERE key_id = %(key_id)s",
         {"key_id": key_id, "sealed": sealed_public_key},
@@ -55,7 +55,7 @@ async def update_sealed_public_key(tx: Tx, key_id: str, sealed_public_key: bytes
 
 
 async def update_status(tx: Tx, key_id: str, status: KeyStatus, *, now: datetime) -> None:
-    """Set the status of one key, and note when; a retired key loses its secret half for good."""
+    """Set the status of one key and the time of the change. A retired key permanently loses its secret half."""
     await tx.run(
         """
         UPDATE signing_keys

@@ -1,4 +1,4 @@
-"""Every column of values that are sealed under the master key, for the operation that replaces that key."""
+"""All columns of values that are sealed under the master key, for resealing."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The tables `platform_secrets` and `platform_configuration`, which belong to the platform and to no tenant."""
+"""The tables `platform_secrets` and `platform_configuration`, which do not belong to a tenant."""
 
 from datetime import datetime
 

@@ -10,7 +10,7 @@ from soundmark.kit.text.paging import Position
 
 
 async def find_by_digest(db: Database, digest: bytes) -> ApiKey | None:
-    """Return the key whose secret has this digest, in any state, in a transaction of its own."""
+    """Return the key whose secret has this digest, whatever its status, in a transaction of its own."""
     return await db.one_or_none(
         ApiKey,
         """
@@ -23,7 +23,7 @@ async def find_by_digest(db: Database, digest: bytes) -> ApiKey | None:
 
 
 async def update_last_used(tx: Tx, key: ServerKey, *, now: datetime, used_before: datetime) -> None:
-    """Note that an active key is used, unless that was noted after `used_before`."""
+    """Record that an active key is used, unless a use after `used_before` is recorded already."""
     await tx.run(
         """
         UPDATE api_keys
@@ -41,9 +41,9 @@ async def update_last_used(tx: Tx, key: ServerKey, *, now: datetime, used_before
 async def hold(tx: Tx, key: ServerKey) -> bool:
     """Keep a key and its secret as they are until the transaction ends; return False if either is gone already.
 
-    A transaction that revokes the key or replaces its secret waits for this one, or has committed and is seen. Noting
-    the key's use does not wait. Both rows are held: a wait for one of them alone would read the other as it was
-    before. Lock order: docs/locks.md.
+    A transaction that revokes the key or replaces its secret either waits for this one, or has committed and is seen.
+    Recording the key's use does not wait. Both rows are held: after waiting for only one of them, the other would be
+    read as it was before. Lock order: docs/locks.md.
     """
     found = await tx.value(
         """

@@ -16,7 +16,7 @@ _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
 async def insert(tx: Tx, entries: Sequence[AuditEntry], *, stage: Stage) -> None:
-    """Insert entries of one organisation, made at one moment, and the notes by which they are sealed."""
+    """Insert entries of one organisation, made at the same time, and the notes by which they will be sealed."""
     first = entries[0]
     tx.announce(first.organization_id)
     await tx.run(
@@ -65,16 +65,16 @@ class AuditFilter:
 
 
 async def list_newest_first(
-    tx: Tx, scope: TenantScope, wanted: AuditFilter, *, before: Position | None, limit: int
+    tx: Tx, scope: TenantScope, filters: AuditFilter, *, before: Position | None, limit: int
 ) -> list[AuditEntry]:
     """Return up to `limit` entries of the organisation that match the filter, newest first, after position `before`.
 
-    A download runs this hundreds of times, so each page must begin in the index where the one before ended. The times
-    are therefore bounds, not `IS NULL OR`, and bare parameters: below row-level security no other expression may
-    search an index.
+    A download runs this hundreds of times, so each page must start in the index where the previous page ended. The
+    times are therefore bounds, not `IS NULL OR`, and bare parameters: under row-level security, no other expression can
+    use an index.
     """
     # Every entry that matches is older than `to_at`, and so is every entry after it.
-    before = before or Position(wanted.to_at or _END_OF_TIME, "")
+    before = before or Position(filters.to_at or _END_OF_TIME, "")
     return await tx.all(
         AuditEntry,
         """
@@ -91,9 +91,9 @@ async def list_newest_first(
         """,
         {
             "organization_id": scope.organization_id,
-            "action": wanted.action,
-            "actor_id": wanted.actor_id,
-            "from_at": wanted.from_at or _BEGINNING_OF_TIME,
+            "action": filters.action,
+            "actor_id": filters.actor_id,
+            "from_at": filters.from_at or _BEGINNING_OF_TIME,
             "before_at": before.created_at,
             "before_id": before.id,
             "limit": limit,
@@ -102,9 +102,10 @@ async def list_newest_first(
 
 
 async def update_outcome(tx: Tx, intent: AuditIntent, *, outcome: FinalOutcome, now: datetime) -> bool:
-    """Give a requested entry its outcome, to be sealed once more; return False if it is not this tenant's and action's.
+    """Set the outcome of a requested entry, which must then be sealed again; return whether this changed the entry.
 
-    The first outcome stays: a second caller waits for the first, and gets False.
+    The entry must match the tenant and action of the intent. The first outcome stays: a second caller waits for the
+    first, and gets False.
     """
     tx.announce(intent.organization_id)
     finalised = await tx.value(

@@ -11,7 +11,7 @@ from soundmark.kit.postgres.transaction import Tx
 
 
 async def list_waiting_tenants(tx: Tx, *, after: str, limit: int) -> list[str]:
-    """Return up to `limit` organisations after `after` that have an unsealed entry; for no tenant, so ids only."""
+    """Return the ids of up to `limit` organisations after `after` that have an unsealed entry, outside any tenant."""
     rows = await tx.all(
         _Tenant,
         """
@@ -215,7 +215,7 @@ async def count(tx: Tx, organization_id: str) -> tuple[int, int]:
 
 
 async def find_unaccounted(tx: Tx, organization_id: str) -> str | None:
-    """Return the oldest entry whose present stage is neither sealed nor noted as unsealed."""
+    """Return the oldest entry whose current stage is neither sealed nor noted as unsealed."""
     entry_id: str | None = await tx.value(
         """
         SELECT e.id

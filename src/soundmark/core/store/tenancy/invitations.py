@@ -11,7 +11,7 @@ from soundmark.kit.text.paging import Position
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """The organisation and the id of an invitation."""
+    """The organisation and id of an invitation."""
 
     organization_id: str
     invitation_id: str
@@ -103,7 +103,7 @@ async def lock(tx: Tx, *, organization_id: str, invitation_id: str) -> Invitatio
 
 
 async def update_accepted(tx: Tx, invitation: Invitation, *, now: datetime) -> None:
-    """Mark an invitation accepted, and cancel its mail if that is not sent yet."""
+    """Mark an invitation accepted, and cancel its mail if it has not been sent."""
     await tx.run(
         """
         UPDATE invitations
@@ -119,7 +119,7 @@ async def update_accepted(tx: Tx, invitation: Invitation, *, now: datetime) -> N
 
 
 async def update_revoked(tx: Tx, scope: TenantScope, invitation_id: str, *, now: datetime) -> Invitation:
-    """Mark a locked invitation revoked, and cancel its mail if that is not sent yet; return it as it is now."""
+    """Mark a locked invitation revoked, cancel its mail if it has not been sent, and return the invitation."""
     revoked = await tx.one_or_none(
         Invitation,
         """
@@ -161,7 +161,7 @@ async def lock_delivery(tx: Tx, *, organization_id: str, invitation_id: str) -> 
 
 
 async def update_sending(tx: Tx, delivery: Delivery, *, due_at: datetime) -> None:
-    """Note that a locked delivery is attempted, and when the next attempt may begin if this one never ends."""
+    """Record that an attempt of a locked delivery begins, and when the next may begin if this one never ends."""
     await tx.run(
         """
         UPDATE invitations
@@ -176,7 +176,7 @@ async def update_sending(tx: Tx, delivery: Delivery, *, due_at: datetime) -> Non
 
 
 async def update_waiting(tx: Tx, delivery: Delivery, *, attempt: int, due_at: datetime) -> bool:
-    """Note that an attempt failed, and when the next may begin; return False if it is not the current attempt."""
+    """Record that an attempt failed, and when the next may begin; return False if it is not the current attempt."""
     return (
         await tx.run(
             """
@@ -200,7 +200,7 @@ async def update_waiting(tx: Tx, delivery: Delivery, *, attempt: int, due_at: da
 
 
 async def update_delivered(tx: Tx, delivery: Delivery, *, attempt: int, status: str) -> bool:
-    """Note how an attempt ended the delivery, and delete the secret; return False if it is not the current attempt."""
+    """Record how an attempt ended the delivery and delete the secret; return False if it is not the current attempt."""
     return (
         await tx.run(
             """

@@ -33,7 +33,7 @@ async def insert(  # noqa: PLR0913 - one argument for each column
 async def insert_if_new(  # noqa: PLR0913 - one argument for each column
     tx: Tx, *, organization_id: str, subject_id: str, email: str, role: Role, now: datetime
 ) -> bool:
-    """Insert a member; return False, and change nothing, if the person is one already."""
+    """Insert a member; return False and change nothing if the person is already a member."""
     touched = await tx.run(
         """
         INSERT INTO members (organization_id, subject_id, email, role, created_at)
@@ -45,11 +45,11 @@ async def insert_if_new(  # noqa: PLR0913 - one argument for each column
     return touched == 1
 
 
-async def find_roles(db: Database, asked: Sequence[tuple[str, str]]) -> list[Role | None]:
+async def find_roles(db: Database, pairs: Sequence[tuple[str, str]]) -> list[Role | None]:
     """Return the role for each pair of an organisation and a person, in the order given.
 
-    It is None for a person who is no member, and for an organisation that does not exist. Each request asks for one,
-    so this takes one round trip, in a transaction of its own.
+    The role is None if the person is not a member or the organisation does not exist. Every request needs one, so this
+    takes a single round trip, in a transaction of its own.
     """
     found = await db.all(
         _Found,
@@ -61,15 +61,15 @@ async def find_roles(db: Database, asked: Sequence[tuple[str, str]]) -> list[Rol
          ORDER BY asked.place
         """,
         {
-            "organization_ids": text_array(organization_id for organization_id, _ in asked),
-            "subject_ids": text_array(subject_id for _, subject_id in asked),
+            "organization_ids": text_array(organization_id for organization_id, _ in pairs),
+            "subject_ids": text_array(subject_id for _, subject_id in pairs),
         },
     )
     return [row.role for row in found]
 
 
 async def hold_role(tx: Tx, scope: TenantScope, subject_id: str) -> Role | None:
-    """Return the role of one member, and keep it as it is until the transaction ends; None if there is no member.
+    """Return the role of one member and keep it unchanged until the transaction ends; None if there is no such member.
 
     Lock order: docs/locks.md.
     """
@@ -136,7 +136,7 @@ async def lock(tx: Tx, scope: TenantScope, subject_id: str) -> Member | None:
 
 
 async def hold_owner_beside(tx: Tx, scope: TenantScope, subject_id: str) -> bool:
-    """Keep the organisation's other owners as they are until the transaction ends; return False if there are none.
+    """Keep the organisation's other owners unchanged until the transaction ends; return False if there are none.
 
     Lock order: docs/locks.md.
     """
@@ -182,7 +182,7 @@ async def delete(tx: Tx, scope: TenantScope, subject_id: str) -> None:
 
 
 async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | None, limit: int) -> list[Member]:
-    """Return up to `limit` members of the organisation, newest first, and by descending subject within one moment."""
+    """Return up to `limit` members of the organisation, newest first, then by descending subject."""
     return await tx.all(
         Member,
         """

@@ -41,7 +41,7 @@ async def hold_open(tx: Tx, organization_id: str) -> bool:
 
     Lock order: docs/locks.md.
     """
-    # The state is judged on the row that the lock was granted for, not on the one that was waited for.
+    # The state is read from the row as locked, not as it was before waiting for the lock.
     found = await tx.value(
         """
         SELECT deletion_requested_at IS NULL

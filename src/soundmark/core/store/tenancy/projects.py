@@ -89,7 +89,7 @@ async def find_in_organization(tx: Tx, organization_id: str, project_id: str) ->
 
 
 async def hold(tx: Tx, scope: TenantScope, project_id: str) -> bool:
-    """Keep a project from being deleted until the transaction ends; return False if the organisation has none such.
+    """Keep a project from being deleted until the transaction ends; return False if there is no such project.
 
     Lock order: docs/locks.md.
     """
@@ -123,7 +123,7 @@ async def hold_open(tx: Tx, scope: TenantScope, project_id: str) -> bool | None:
 
     Lock order: docs/locks.md.
     """
-    # The state is judged on the row that the lock was granted for, not on the one that was waited for.
+    # The state is read from the row as locked, not as it was before waiting for the lock.
     is_open: bool | None = await tx.value(
         """
         SELECT deletion_requested_at IS NULL
