@@ -24,7 +24,7 @@ RetentionDays = Annotated[int, Field(ge=1, le=RETENTION_DAYS_MAX)]
 
 
 class EntitlementTerms(Wire):
-    """The terms of an entitlement in one mode, without an end if `ends_at` is null. The larger `revision` is the later."""
+    """The terms of an entitlement in one mode; null `ends_at` means no end. The larger `revision` is the later."""
 
     monthly_event_quota: Count
     ends_at: Timestamp | None

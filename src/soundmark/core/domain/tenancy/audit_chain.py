@@ -67,7 +67,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The result of verifying a chain. `first_broken` is the entry of the first break; None if there is none to name."""
+    """The result of verifying a chain. `first_broken` is the entry of the first break, or None if none can be named."""
 
     is_verified: bool
     entries: int
