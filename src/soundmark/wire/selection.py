@@ -15,6 +15,7 @@ def _require_unique(xr_ids: list[str]) -> list[str]:
 
 SELECTION_MAX: Final = 100  # API v1, "Limits": for revoke-batch and for the audio bundle.
 
+
 def _parse_ids(xr_ids: list[str]) -> list[str]:
     return [parse_id(xr_id) for xr_id in xr_ids]
 

@@ -85,9 +85,7 @@ async def get_code(
     ctx: Ctx,
     scope: Tenant,
     xr_id: XrIdPath,
-    project_id: Annotated[
-        ResourceId | None, Query(description="Only a Code of this project (else 404).")
-    ] = None,
+    project_id: Annotated[ResourceId | None, Query(description="Only a Code of this project (else 404).")] = None,
 ) -> CodeDetail:
     """Return one Code with its signed record, whatever its status."""
     code = await service.get_code(ctx, scope, xr_id, project_id=project_id)
