@@ -18,7 +18,7 @@ def chosen(tenant: Tenant) -> Tenant:
 def test_a_key_is_made_and_its_secret_printed_once(chosen: Tenant) -> None:
     done = chosen.run_as_operator("api-keys", "create", *SCOPES, "--expires-in-days", "7")
     assert (done.status, done.err) == (0, "")
-    secret = done.out.splitlines()[-1].removeprefix("secret, shown this once: ")
+    secret = done.out.splitlines()[-1].removeprefix("secret, shown only once: ")
     assert run("codes", "list", settings={"BASE_URL": chosen.service.url, "API_KEY": secret}).status == 0
     listed = chosen.run_as_operator("api-keys", "list", "--json")
     assert [row["scopes"] for row in answered(listed)["data"]] == [["codes:read", "codes:write"]] * 2
@@ -48,7 +48,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force(chosen: Tenant, tmp_path
     file = tmp_path / "key"
     file.write_text("the one before")
     create = ("api-keys", "create", *SCOPES, "--secret-file", str(file))
-    assert chosen.run_as_operator(*create).refusal == f"{file} is there already; --force replaces it"
+    assert chosen.run_as_operator(*create).refusal == f"{file} already exists; --force overwrites it"
     nowhere = chosen.run_as_operator(*create[:-1], str(tmp_path / "none" / "key"))
     assert nowhere.refusal.endswith("cannot be written: No such file or directory")
     assert len(answered(chosen.run_as_operator("api-keys", "list", "--json"))["data"]) == 1

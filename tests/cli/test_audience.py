@@ -302,14 +302,14 @@ def test_legacy_days_are_imported_and_replaced(measured: Measured, tmp_path: Pat
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["2026-01-30,1", "2026-01-30,2"], "line 3: 2026-01-30 stands there before"),
-        (["2026-02-30,1"], "line 2: there is no such day"),
+        (["2026-01-30,1", "2026-01-30,2"], "line 3: 2026-01-30 appears twice"),
+        (["2026-02-30,1"], "line 2: 2026-02-30 is not a date"),
         (["2026-01-30"], "line 2: must be a day and a count"),
         (["2026-01-30,1,203.0.113.9"], "line 2: must be a day and a count"),
         (["2026-01-30,-1"], "line 2: must be a day and a count"),
         (["2026-01-30,1.5"], "line 2: must be a day and a count"),
         (["30.01.2026,1"], "line 2: must be a day and a count"),
-        (["2999-01-01,1"], "line 2: 2999-01-01 has not begun"),
+        (["2999-01-01,1"], "line 2: 2999-01-01 is in the future"),
         (["2026-01-30,9999999999999999"], "line 2: a count is at most"),
         (['2026-01-30,"1'], "line 2:"),
         ([], "there must be 1 to 10,000 days"),
@@ -343,4 +343,4 @@ def test_an_audience_that_is_gone_is_one_line(measured: Measured, tmp_path: Path
     done = measured.import_legacy(make_file(tmp_path, "2026-01-30,1"), url="http://127.0.0.1:9")
 
     assert done.status == 1
-    assert done.err.splitlines()[-1] == "soundmark: Audience did not answer that it took them; repeating it is safe"
+    assert done.err.splitlines()[-1] == "soundmark: Audience did not confirm the import; repeating it is safe"

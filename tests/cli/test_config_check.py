@@ -57,7 +57,9 @@ async def test_a_slash_at_the_end_is_a_difference(issuer: OidcIssuer) -> None:
 
 
 FAULTS: dict[str, Callable[[OidcIssuer], Any]] = {
-    "it does not answer 200": lambda issuer: issuer.behaviour.update({DISCOVERY: answer(b"{}", status="404 Gone")}),
+    "it does not answer with status 200": lambda issuer: issuer.behaviour.update(
+        {DISCOVERY: answer(b"{}", status="404 Gone")}
+    ),
     "its response is not JSON": lambda issuer: issuer.behaviour.update({JWKS: answer(b"<html>")}),
     "its response is not a JSON object": lambda issuer: issuer.behaviour.update(
         {JWKS: answer(json.dumps([]).encode())}
@@ -71,7 +73,9 @@ FAULTS: dict[str, Callable[[OidcIssuer], Any]] = {
 async def test_an_issuer_without_keys_is_named_with_the_reason(issuer: OidcIssuer, words: str) -> None:
     FAULTS[words](issuer)
     refusal = (await check(issuer.url)).refusal
-    assert refusal.startswith(f"SOUNDMARK_OIDC_ISSUER is {issuer.url}, and that identity provider gives no keys: ")
+    assert refusal.startswith(
+        f"SOUNDMARK_OIDC_ISSUER is {issuer.url}, but no keys can be fetched from that identity provider: "
+    )
     assert words in refusal
 
 

@@ -17,8 +17,8 @@ from .altering import altering
 from .conftest import Done, Service, run
 
 STEPS = (
-    "organisation made",
-    "project made",
+    "organisation created",
+    "project created",
     "Code issued and signed",
     "sound rendered",
     "sound heard",
@@ -78,12 +78,12 @@ def spoken(_: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("path", "lie", "refusal"),
     [
-        ("/audio", {"answer": spoken}, "what was heard is not what was broadcast"),
-        ("/audio", {"answer": lambda _: b"RIFF no sound"}, "what was rendered cannot be heard"),
+        ("/audio", {"answer": spoken}, "the heard frame is not the broadcast frame"),
+        ("/audio", {"answer": lambda _: b"RIFF no sound"}, "the rendered sound cannot be heard"),
         ("/v1/resolve/", {"answer": lambda body: body.replace(b"tonight", b"anything")}, "unverifiable"),
         ("/v1/resolve/", {"answer": lambda _: b"{}"}, "unverifiable"),
         ("/v1/codes", {"question": lambda body: body.replace(b"tonight", b"another")}, "not the one that was issued"),
-        ("/v1/projects", {"answer": lambda _: b"[]"}, "/v1/projects answered what Soundmark does not answer"),
+        ("/v1/projects", {"answer": lambda _: b"[]"}, "the response of /v1/projects is not one of Soundmark's"),
     ],
     ids=["another sound", "no sound", "an altered intent", "no answer", "another intent signed", "no project"],
 )

@@ -65,7 +65,7 @@ async def test_an_organisation_may_measure_from_then_on(tenant: Tenant, rival: R
 async def test_it_is_replaced_and_its_revision_grows(tenant: Tenant, rival: Rival, settings: Settings) -> None:
     await entitle(settings, tenant.organization_id, "--monthly-events", "5000", "--until", "2099-01-01T00:00:00Z")
     done = await entitle(settings, tenant.organization_id, "--monthly-events", "7")
-    assert done.out.endswith("7 events a month as contract, without an end\n")
+    assert done.out.endswith("7 events a month as contract, without an end date\n")
     await entitle(settings, tenant.organization_id, "--monthly-events", "1", mode="self_service")
     assert await stored(rival) == [
         (tenant.organization_id, "contract", 7, None, 2),

@@ -152,7 +152,7 @@ def test_an_explanation_says_why_nothing_was_heard(tmp_path: Path) -> None:
 def test_without_an_explanation_a_refusal_names_the_option(tmp_path: Path) -> None:
     soundfile.write(tmp_path / "r.flac", np.zeros(48_000), 48_000)
 
-    assert run("hear", str(tmp_path / "r.flac")).refusal.endswith("r.flac; --explain says why")
+    assert run("hear", str(tmp_path / "r.flac")).refusal.endswith("r.flac; run it with --explain to see why")
 
 
 def test_a_microphone_is_not_explained() -> None:

@@ -30,7 +30,7 @@ def test_an_integration_lives_and_ends_at_a_terminal(tenant: Tenant, tmp_path: P
     rotated = answered(as_operator("integrations", "rotate-secret", made, "--json"))
     assert rotated["hmac_secret"] != first.strip()
     kept = as_operator("integrations", "set-retention", made, "7")
-    assert kept.out == f"{made} keeps 7 days, before 14; 0 events were deleted\n"
+    assert kept.out == f"{made} keeps events for 7 days (before: 14); 0 events were deleted\n"
     assert as_operator("integrations", "replace-core-key", made).out.startswith(f"{made} trusts sig_")
     for _ in range(2):
         assert as_operator("integrations", "revoke", made).out == f"{made} is revoked\n"

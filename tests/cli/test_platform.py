@@ -78,7 +78,7 @@ def test_everything_moves_and_the_old_key_opens_nothing(
     done = reseal(new_key_file, settings=settings)
     assert (done.status, done.err) == (0, "")
     assert done.out.splitlines() == [
-        "5 values moved to the new master key; 0 had it already",
+        "5 values moved to the new master key; 0 already had it",
         "now restart every process of Core with the new key, then run this command once more",
     ]
     assert opens_under(connection, NEW_KEY)
@@ -86,7 +86,7 @@ def test_everything_moves_and_the_old_key_opens_nothing(
     assert run("keys", "stage", settings={**settings, "MASTER_KEY": NEW_KEY}).status == 0
 
     again = reseal(new_key_file, settings=settings)
-    assert again.out == "0 values moved to the new master key; 5 had it already\n"
+    assert again.out == "0 values moved to the new master key; 5 already had it\n"
 
 
 def test_the_same_key_changes_nothing(settings: Settings, connection: psycopg.Connection[Any], tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_same_key_changes_nothing(settings: Settings, connection: psycopg.Co
     same = tmp_path / "same.key"
     same.write_text(MASTER_KEY, encoding="ascii")
     done = reseal(same, settings=settings)
-    assert (done.status, done.out) == (0, "0 values moved to the new master key; 1 had it already\n")
+    assert (done.status, done.out) == (0, "0 values moved to the new master key; 1 already had it\n")
     assert connection.execute("SELECT sealed FROM platform_secrets").fetchall() == before
 
 
@@ -159,7 +159,7 @@ def test_after_dying_before_the_data_dir_got_the_key_it_is_continued(
     make_secret(connection)
     assert reseal(new_key_file, settings=settings).status == 0
     done = reseal(new_key_file, "--data-dir", str(data_dir))
-    assert done.out.startswith("0 values moved to the new master key; 1 had it already\n")
+    assert done.out.startswith("0 values moved to the new master key; 1 already had it\n")
     assert (data_dir / "master.key").read_text("ascii") == NEW_KEY + "\n"
     assert (data_dir / "master.key.old").read_text("ascii") == MASTER_KEY + "\n"
 
@@ -244,12 +244,12 @@ def test_audience_is_moved_by_its_own_environment(audience_url: Secret, new_key_
     done = reseal(new_key_file, "--component", "audience", settings=told)
 
     assert done.out.splitlines() == [
-        "1 value moved to the new master key; 0 had it already",
+        "1 value moved to the new master key; 0 already had it",
         "now restart every process of Audience with the new key, then run this command once more",
     ]
     assert opens_in_audience(audience_url, NEW_KEY)
     again = reseal(new_key_file, "--component", "audience", settings=told)
-    assert again.out == "0 values moved to the new master key; 1 had it already\n"
+    assert again.out == "0 values moved to the new master key; 1 already had it\n"
 
 
 def test_the_wrong_old_key_of_audience_is_refused(audience_url: Secret, new_key_file: Path) -> None:
@@ -279,7 +279,7 @@ def test_of_a_data_dir_both_move_each_under_its_own_key(
     done = reseal(new_key_file, "--data-dir", str(whole_data_dir))
 
     assert done.out.splitlines() == [
-        "2 values moved to the new master key; 0 had it already",
+        "2 values moved to the new master key; 0 already had it",
         f"the new key is in {whole_data_dir / 'master.key'}",
         "now restart every process of Core and Audience with the new key, then run this command once more",
     ]
@@ -289,7 +289,7 @@ def test_of_a_data_dir_both_move_each_under_its_own_key(
 
     make_in_audience(audience_url, derived(MASTER_KEY), "made_before_the_restart")
     again = reseal(new_key_file, "--data-dir", str(whole_data_dir))
-    assert again.out.startswith("1 value moved to the new master key; 2 had it already\n")
+    assert again.out.startswith("1 value moved to the new master key; 2 already had it\n")
     assert opens_in_audience(audience_url, derived(NEW_KEY))
 
 
@@ -319,7 +319,7 @@ def test_after_dying_between_the_two_it_is_continued(
 
     done = reseal(new_key_file, "--data-dir", str(whole_data_dir))
 
-    assert done.out.startswith("1 value moved to the new master key; 1 had it already\n")
+    assert done.out.startswith("1 value moved to the new master key; 1 already had it\n")
     assert opens_in_audience(audience_url, derived(NEW_KEY))
     assert (whole_data_dir / "master.key").read_text("ascii") == NEW_KEY + "\n"
 
@@ -327,4 +327,4 @@ def test_after_dying_between_the_two_it_is_continued(
 def test_of_a_data_dir_no_component_is_moved_alone(whole_data_dir: Path, new_key_file: Path) -> None:
     """One key of it is derived from the other; the next start would open only half."""
     done = reseal(new_key_file, "--data-dir", str(whole_data_dir), "--component", "audience")
-    assert "leave --component out" in done.refusal
+    assert "leave out --component" in done.refusal

@@ -18,7 +18,7 @@ from .conftest import COMMAND, Done, Service, Tenant, answered, environ, run
 
 LISTING = ("organizations", "list", "--json")
 INTENT = '{"type": "t", "action": "a", "resource": {}}'
-NO_KEY = "there is no key to call with: set SOUNDMARK_API_KEY, or give --key-file or --data-dir"
+NO_KEY = "no credential was given: set SOUNDMARK_API_KEY, or give --key-file or --data-dir"
 
 
 def make_up(folder: Path, url: str, mode: int = 0o600) -> Path:
@@ -78,7 +78,7 @@ def test_a_key_file_that_others_read_is_refused(tenant: Tenant, key_file: Path) 
     for mode in (0o644, 0o640, 0o604, 0o660):
         key_file.chmod(mode)
         done = run(*listing)
-        assert done.refusal == f"{key_file} is open to others; make it yours alone: chmod 600 {key_file}"
+        assert done.refusal == f"other users have access to {key_file}; run: chmod 600 {key_file}"
         assert tenant.key not in done.err
 
 

@@ -71,7 +71,7 @@ def test_members_are_listed_changed_and_removed(tenant: Tenant, past_policies: C
         ["ada", "ada@example.org", "billing"],
         ["operator", "operator@localhost", "owner"],
     ]
-    assert tenant.run_as_operator("members", "remove", "ada", *in_it).out == "ada is no member any more\n"
+    assert tenant.run_as_operator("members", "remove", "ada", *in_it).out == "ada is no longer a member\n"
     assert tenant.run_as_operator("members", "remove", "operator", *in_it).refusal.startswith("last_owner (409)")
 
 

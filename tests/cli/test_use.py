@@ -61,7 +61,7 @@ def test_a_key_goes_by_its_own_project_whatever_was_chosen(chosen: Tenant) -> No
 def test_a_choice_is_one_services(chosen: Tenant) -> None:
     """What is called by another address is another service."""
     elsewhere = chosen.service.url.replace("127.0.0.1", "localhost")
-    assert run("use", settings={"BASE_URL": elsewhere}).refusal == f"nothing was chosen for {elsewhere}"
+    assert run("use", settings={"BASE_URL": elsewhere}).refusal == f"no organisation is chosen for {elsewhere}"
     assert run("use", "--base-url", f"{chosen.service.url}/").status == 0
 
 
@@ -78,7 +78,7 @@ def test_a_choice_is_shown_and_forgotten(chosen: Tenant) -> None:
 def test_what_is_not_there_is_not_chosen(chosen: Tenant) -> None:
     assert chosen.run_as_operator("use", UNKNOWN).refusal.startswith("organization_not_found (404)")
     wrong = chosen.run_as_operator("use", chosen.organization_id, "prj_" + "0" * 22)
-    assert wrong.refusal == f"prj_{'0' * 22} is no project of this organisation"
+    assert wrong.refusal == f"prj_{'0' * 22} is not a project of this organisation"
     assert run("use", settings={"BASE_URL": chosen.service.url}).out.startswith(chosen.organization_id)
 
 
@@ -102,7 +102,7 @@ def test_a_file_that_it_did_not_write_is_named(nowhere: Path, content: str) -> N
     file.write_text(content)
     done = CliRunner().invoke(use.app, [])
     assert isinstance(done.exception, Refused)
-    assert str(done.exception) == f"{file} is not what `soundmark use` writes; remove it"
+    assert str(done.exception) == f"{file} was not written by `soundmark use`; remove it"
 
 
 def test_forgetting_takes_no_organisation() -> None:

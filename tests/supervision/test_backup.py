@@ -304,7 +304,7 @@ def test_a_key_that_opens_nothing_is_no_backup(backed_up: BackedUp, databases: D
     """It would be found out when it is too late."""
     soundmark("restore", str(backed_up.folder), **databases.settings)
     said = refusal("backup", str(tmp_path / "no"), MASTER_KEY="A" * 43, **databases.settings)
-    assert said == "soundmark: SOUNDMARK_MASTER_KEY does not open what Core's database keeps sealed"
+    assert said == "soundmark: SOUNDMARK_MASTER_KEY does not open the sealed values in Core's database"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -39,7 +39,7 @@ def test_ctrl_c_stops_everything_in_order(seeded: Path) -> None:
         assert not up.up_file.exists()
         assert "process_killed" not in up.printed
         assert "not properly shut down" not in _postgres_log(seeded)
-        assert up.printed.splitlines()[-1] == "Stopping; what is under way is finished first."
+        assert up.printed.splitlines()[-1] == "Stopping, after finishing the open requests."
         assert up.printed.count("Stopping") == 1
 
 
@@ -48,10 +48,10 @@ def test_make_up_shows_the_main_job_and_goes_on_serving(seeded: Path) -> None:
     with running_up(seeded, arguments=("--port", "0", "--demo", "--workers", "2")) as up:
         up.until_ready()
         until(lambda: "The verified intent equals the issued one." in up.printed, READY_S)
-        assert up.printed.index("Soundmark is ready") < up.printed.index("1. organisation made")
+        assert up.printed.index("Soundmark is ready") < up.printed.index("1. organisation created")
         assert (seeded / "demo.wav").stat().st_size > 100_000
         assert (seeded / "demo.png").read_bytes().startswith(b"\x89PNG")
-        demo = up.printed[up.printed.index("1. organisation made") : up.printed.index("The verified intent")]
+        demo = up.printed[up.printed.index("1. organisation created") : up.printed.index("The verified intent")]
         assert [line.partition(".")[0] for line in demo.splitlines()] == ["1", "2", "3", "4", "5", "6", "7"]
         assert all(up.answers(component) for component in ("base", "audience", "audio"))
         assert up.stop(signal.SIGTERM) == 0

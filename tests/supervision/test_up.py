@@ -125,13 +125,13 @@ def test_what_is_written_stays_written(up: Up, setting: str, value: str) -> None
 
 
 def test_an_old_postgres_is_warned_of_and_serves_all_the_same(up: Up) -> None:
-    """The one that comes along is as new as its wheel, which follows PostgreSQL's security releases late."""
+    """The bundled one is as new as its wheel, which follows PostgreSQL's security releases late."""
     with psycopg.connect(up.where["core_database_url"]) as connection:
         warning = find_warning(connection.info.server_version)
     said = [line.split(maxsplit=1)[1] for line in up.printed.splitlines() if "  Warning " in line]
     for_trying = (
-        "The one that comes along is for trying and tests only; "
-        "SOUNDMARK_POSTGRES_BIN names the folder of an installed one."
+        "This is the bundled PostgreSQL, which is for tests and trials only; "
+        "to use an installed one, set SOUNDMARK_POSTGRES_BIN to the folder of its programs."
     )
     assert said == ([] if warning is None else [f"{warning} {for_trying}"])
     for component in ("base_url", "audience_url"):

@@ -1,14 +1,14 @@
-"""The `soundmark` command. One module a command or group; no product logic.
+"""The `soundmark` command: one module for each command or group, and no product logic.
 
-To add a command: write a module with a `typer.Typer(add_completion=False)` in it, by custom named `app`, and give it
-a line in `_COMMANDS`: its name, `module:attribute`, and the sentence that `soundmark --help` shows.
+To add a command, write a module with a `typer.Typer(add_completion=False)` in it, by custom named `app`, and add a line
+to `_COMMANDS`: the command's name, `module:attribute`, and the sentence that `soundmark --help` shows.
 
-- A Typer with one `@app.command()` and no callback is that command itself (`soundmark up`).
+- A Typer with one `@app.command()` and no callback is a single command (`soundmark up`).
 - A Typer with a callback, or with several commands, is a group of commands (`soundmark keys list`).
 
-The module is imported when its command is called, never for `--help`, so that a serving process holds in memory what
-it serves with and nothing else. A command says that it was refused, or failed for a reason that the reader can act
-on, by `raise outcome.Refused("one clear line")`: exit status 1. Wrong usage is Typer's to refuse: exit status 2.
+A module is imported when its command is called, never for `--help`, so that a serving process loads only the code it
+needs. A command that is refused, or fails for a reason that the user can act on, raises
+`errors.Refused("one clear line")`: exit status 1. Typer refuses wrong usage: exit status 2.
 """
 
 import importlib
@@ -28,29 +28,29 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("soundmark.cli.demo:app", "Show the main job against a running service, step by step."),
     "hear": ("soundmark.cli.hear:app", "Decode a sound, resolve and verify it, show the intent."),
     "codes": ("soundmark.cli.codes:app", "Issue, list, show, revoke and render Codes."),
-    "campaigns": ("soundmark.cli.campaigns:app", "Create, list, stop and sum up campaigns."),
+    "campaigns": ("soundmark.cli.campaigns:app", "Create, list, stop and summarise campaigns."),
     "organizations": ("soundmark.cli.organizations:app", "Create, list and rename organisations."),
     "projects": ("soundmark.cli.projects:app", "Create, list and rename projects."),
     "api-keys": ("soundmark.cli.api_keys:app", "Create, list and revoke server keys, and replace their secrets."),
     "members": ("soundmark.cli.members:app", "List, change, invite and remove the people of an organisation."),
     "integrations": ("soundmark.cli.integrations:app", "Create, list, change and revoke Audience integrations."),
-    "use": ("soundmark.cli.use:app", "Choose the organisation and project of commands that name none."),
+    "use": ("soundmark.cli.use:app", "Choose the default organisation and project."),
     "serve": ("soundmark.cli.serve:app", "Serve one component, configured by the environment."),
     "work": ("soundmark.cli.work:app", "Run the background jobs of one component."),
     "migrate": ("soundmark.cli.migrate:app", "Bring a component's database to the current schema."),
-    "backup": ("soundmark.cli.backup:backup", "Write both databases and what opens them, while everything runs."),
-    "restore": ("soundmark.cli.backup:restore", "Put a backup into databases that hold nothing."),
+    "backup": ("soundmark.cli.backup:backup", "Back up both databases and their master keys, while everything runs."),
+    "restore": ("soundmark.cli.backup:restore", "Restore a backup into two empty databases."),
     "keys": ("soundmark.cli.keys:app", "List, stage, activate, retire and rotate Core's signing keys."),
-    "platform": ("soundmark.cli.platform:app", "Entitle organisations, and change the master key."),
-    "audience": ("soundmark.cli.audience:app", "Report what was measured, import what was counted before."),
+    "platform": ("soundmark.cli.platform:app", "Grant entitlements, and change the master key."),
+    "audience": ("soundmark.cli.audience:app", "Report audiences, and import older counts."),
     "audit": ("soundmark.cli.audit:app", "Verify the audit log of an organisation."),
     "config": ("soundmark.cli.config:app", "Check the settings in the environment."),
     "openapi": ("soundmark.cli.contract:openapi", "Write the OpenAPI document of the public API."),
-    "schemas": ("soundmark.cli.contract:schemas", "Write the JSON Schemas of what travels between programs."),
+    "schemas": ("soundmark.cli.contract:schemas", "Write the JSON Schemas of the formats that programs exchange."),
 }
 
 
-# What Typer passes on from the library underneath, and what a reader is told instead.
+# Phrases of the library beneath Typer, and what replaces them.
 _LIBRARY_WORDS: Final = (
     (re.compile(r"^Value error, "), ""),
     (re.compile(r"^Input should be "), "must be "),
@@ -59,7 +59,7 @@ _LIBRARY_WORDS: Final = (
 
 
 class _CommandsByName(typer.core.TyperGroup):
-    """Knows every command by its line in the table; imports the one that is called."""
+    """A group that lists the commands of the table and imports only the one that is called."""
 
     def __init__(self, **attrs: Any) -> None:
         super().__init__(**attrs)
@@ -100,8 +100,8 @@ _app: Final = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_requested: bool) -> None:
+    if is_requested:
         versions = [f"{name} {importlib.metadata.version(name)}" for name in ("soundmark", "soundmark-sdk")]
         typer.echo(", ".join(versions))
         raise typer.Exit
@@ -114,14 +114,14 @@ def _soundmark(
         bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Only here to make Typer build a group; the table holds the commands."""
+    """Make Typer build a group; the commands are in the table."""
 
 
 def main() -> None:
     """Run the command that the command line names.
 
-    Exit status: 0 done, 1 refused or failed, 2 wrong usage. Whatever is refused says why in one line on standard
-    error; a component that cannot start says it in its log.
+    Exit status: 0 done, 1 refused or failed, 2 wrong usage. A command that is refused gives the reason in one line on
+    standard error; a component that cannot start gives it in its log.
     """
     try:
         _app(prog_name="soundmark")

@@ -1,4 +1,4 @@
-"""Commands that call Core's API: whom they call, as whom, and how they show what is answered."""
+"""What the commands that call Core's API share: their client, their options and their output."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,9 +29,9 @@ from soundmark.kit.text.timestamps import parse_timestamp
 
 R = TypeVar("R", bound=Record)
 
-# Four pauses, of four seconds at most together: a person waits for it.
+# Four pauses, at most four seconds in total, because a person is waiting.
 _ATTEMPTS_MAX: Final = 5
-# Ids and frames in full, side by side, where nobody says how wide the paper is.
+# Wide enough for full ids and frames side by side, if the output is no terminal.
 _WIDTH: Final = 120
 
 _KEY_PREFIX: Final = "xak_"  # Contract, section 1.
@@ -41,24 +41,31 @@ _TENANT_UNKNOWN: Final = frozenset({"organization_not_found", "project_not_found
 Organization = Annotated[
     str | None,
     typer.Option(
-        "--organization", metavar="ORG", help="The organisation's id. Default: the key's, or that of `soundmark use`."
+        "--organization",
+        metavar="ORG",
+        help="The organisation's id. Default: the key's, or the one chosen with `soundmark use`.",
     ),
 ]
 Project = Annotated[
     str | None,
     typer.Option(
-        "--project", metavar="PROJECT", help="The project's id. Default: the key's, or that of `soundmark use`."
+        "--project",
+        metavar="PROJECT",
+        help="The project's id. Default: the key's, or the one chosen with `soundmark use`.",
     ),
 ]
-ProjectFilter = Annotated[str | None, typer.Option("--project", metavar="PROJECT", help="Only those of this project.")]
-AsJson = Annotated[bool, typer.Option("--json", help="What the API answers, as one line of JSON.")]
+ProjectFilter = Annotated[str | None, typer.Option("--project", metavar="PROJECT", help="Show only this project's.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the API's response as one line of JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only ids.")]
-PageLimit = Annotated[int, typer.Option("--limit", min=1, max=100, help="How many at most.")]
-PageCursor = Annotated[str | None, typer.Option("--cursor", help="Go on where the page before ended.")]
+PageLimit = Annotated[int, typer.Option("--limit", min=1, max=100, help="The most to show.")]
+PageCursor = Annotated[str | None, typer.Option("--cursor", help="Continue where the previous page ended.")]
 
 
 def read_moment(text: str) -> datetime:
-    """The moment that an option names."""
+    """Return the time that an option gives.
+
+    Raises: typer.BadParameter.
+    """
     try:
         return parse_timestamp(text)
     except ValueError as error:
@@ -73,13 +80,13 @@ def calling(
     organization: str | None = None,
     project: str | None = None,
 ) -> Iterator[Client]:
-    """Yield a client of the service that the options, the environment and the data dir name, in this order.
+    """Yield a client of the service that the options, the environment or the data dir names, in this order.
 
-    Its calls are about `organization` and `project`. What is not given is the server key's own or, for a person, what
-    `soundmark use` chose for this service.
+    Its calls are about `organization` and `project`. The default is the server key's own or, for a person, the choice
+    made with `soundmark use` for this service.
 
-    Raises: Refused, also in the place of whatever a call in the block fails with. typer.BadParameter where nothing
-        says which organisation or project it is about.
+    Raises: Refused, also in place of the error of a call in the block; typer.BadParameter if the organisation or
+        project is unknown.
     """
     service = find_service(base_url, data_dir)
     credential = find_credential(service, key_file)
@@ -107,25 +114,25 @@ def calling(
             option = "--organization" if missing.missing == "organization_id" else "--project"
             raise typer.BadParameter(f"give {option}, or choose one with `soundmark use`") from None
         except ValueError as error:
-            # What the client cannot send: an intent without a canonical form, an id that is none.
+            # The client cannot send this: an intent without a canonical form, or a malformed id.
             raise Refused(str(error)) from None
 
 
 def explain_failure(failure: ClientFailure) -> str:
-    """Return what a failed call is to the reader, in one line."""
+    """Return one line for the user about a failed call."""
     line = str(failure)
     if isinstance(failure, ApiProblem):
         if failure.code in _MONTHLY:
-            line = f"{line.removesuffix('.')}; the quota returns at {quota_return(failure.retry_after_s)}"
+            line = f"{line.removesuffix('.')}; the quota resets at {quota_return(failure.retry_after_s)}"
         if failure.request_id is not None:
             line += f" [request {failure.request_id}]"
     return printable(line).replace("\n", " ")
 
 
 def quota_return(retry_after_s: float | None = None) -> str:
-    """Return when a quota is there again: after so many seconds or, where nobody said, when the next month begins.
+    """Return when a quota resets: after `retry_after_s` or, if None, when the next month begins.
 
-    To the minute, since the seconds were counted when the answer was made.
+    It is rounded to the minute, since the seconds were counted when the response was made.
     """
     now = SystemClock().now().astimezone(UTC)
     moment = month_of(now).ends_at if retry_after_s is None else now + timedelta(seconds=retry_after_s + 30)
@@ -133,13 +140,13 @@ def quota_return(retry_after_s: float | None = None) -> str:
 
 
 def show_json(document: Mapping[str, Any]) -> None:
-    """Print what the API answered, as one line."""
-    # As one value and harmless to a terminal; to a program an escape is the character that it stands for.
+    """Print the API's response as one line."""
+    # Escapes make it harmless to a terminal; a program reads them as the characters that they stand for.
     typer.echo(printable(json.dumps(document, ensure_ascii=False, separators=(",", ":"))))
 
 
 def show_table(headings: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    """Print rows of ids, texts, numbers, moments and None."""
+    """Print rows of ids, texts, numbers, times and None."""
     table = Table()
     for number, heading in enumerate(headings):
         # The first is the id that other commands take.
@@ -150,7 +157,7 @@ def show_table(headings: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
 
 
 def show_page(page: Page[R], headings: Iterable[str], row: Callable[[R], Iterable[Any]], *, as_json: bool) -> None:
-    """Print one page of a list, and how to come to the next one."""
+    """Print one page of a list, and how to get the next one."""
     if as_json:
         show_json(page.document)
         return
@@ -160,7 +167,7 @@ def show_page(page: Page[R], headings: Iterable[str], row: Callable[[R], Iterabl
 
 
 def show_facts(facts: Iterable[tuple[str, Any]]) -> None:
-    """Print one thing, a fact a line."""
+    """Print facts about one thing, one on each line."""
     table = Table(show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -180,9 +187,9 @@ def show_made(  # noqa: PLR0913 - what is shown, and how
     secret: tuple[str, str] | None = None,
     secret_file: Path | None = None,
 ) -> None:
-    """Print what a command made or changed. `secret` is the member that the service shows once, and its value.
+    """Print what a command created or changed. `secret` is the member that the service shows once, and its value.
 
-    A secret that was written to a file is printed in no form.
+    A secret that was written to a file is not printed.
     """
     if quiet:
         typer.echo(identity)
@@ -192,20 +199,20 @@ def show_made(  # noqa: PLR0913 - what is shown, and how
     else:
         show_table(headings, [row])
         if secret is not None:
-            typer.echo(f"secret, in {secret_file}" if secret_file else f"secret, shown this once: {secret[1]}")
+            typer.echo(f"secret, in {secret_file}" if secret_file else f"secret, shown only once: {secret[1]}")
 
 
 def check_quiet(secret_file: Path | None, *, quiet: bool) -> None:
-    """Refuse to print only an id where a secret would be lost with the rest.
+    """Refuse to print only an id if that would lose a secret.
 
     Raises: typer.BadParameter.
     """
     if quiet and secret_file is None:
-        raise typer.BadParameter("--quiet prints no secret, so give --secret-file")
+        raise typer.BadParameter("--quiet does not print the secret; add --secret-file")
 
 
 def cell(value: Any) -> Text:
-    """A value for people; what others named cannot drive the terminal."""
+    """Return a value for people, in which nobody's text can control the terminal."""
     if isinstance(value, datetime):
         return Text(f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}")
     if isinstance(value, bool):
@@ -214,7 +221,7 @@ def cell(value: Any) -> Text:
 
 
 def progress_of(*columns: ProgressColumn) -> Progress:
-    """A bar on standard error that leaves nothing behind; nothing at all where nobody watches."""
+    """Return a progress bar on standard error that disappears at the end; none if standard error is no terminal."""
     console = Console(stderr=True)
     shown = columns or (MofNCompleteColumn(),)
     text = TextColumn("{task.description}")
@@ -231,7 +238,7 @@ def _console() -> Console:
 def _chosen_tenant(
     organization: str | None, project: str | None, choice: TenantChoice | None
 ) -> tuple[str | None, str | None]:
-    """Return the ids of the options, completed by a choice; a project never by that of another organisation."""
+    """Return the ids of the options, completed by the choice; never use its project with another organisation."""
     if choice is None or organization not in {None, choice.organization_id}:
         return organization, project
     return choice.organization_id, project if project is not None else choice.project_id

@@ -1,4 +1,4 @@
-"""`soundmark api-keys`: the credentials of servers, each of one project."""
+"""`soundmark api-keys`: credentials for servers, each for one project."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -29,7 +29,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 class Scope(StrEnum):
-    """What a key may be for; a list of options takes no Literal."""
+    """A scope of a key, as an enumeration because Typer takes no list of Literals."""
 
     CODES_READ = "codes:read"
     CODES_WRITE = "codes:write"
@@ -43,15 +43,15 @@ _HEADINGS = ("Key", "Scopes", "Status", "Created", "Expires", "Last used")
 
 @app.callback()
 def api_keys() -> None:
-    """Create, list and revoke server keys, and replace their secrets. This is for people, not for server keys."""
+    """Create, list and revoke server keys, and replace their secrets. A server key cannot do this itself."""
 
 
 @app.command()
 def create(  # noqa: PLR0913 - one for each option
     *,
-    scopes: Annotated[list[Scope], typer.Option("--scope", help="What it may do; give it once for each scope.")],
+    scopes: Annotated[list[Scope], typer.Option("--scope", help="What the key may do. Repeat it for several scopes.")],
     expires_in_days: Annotated[
-        int | None, typer.Option(metavar="DAYS", min=1, max=365, help="How long it lives; 90 days unless told.")
+        int | None, typer.Option(metavar="DAYS", min=1, max=365, help="Days until it expires. Default: 90.")
     ] = None,
     secret_file: SecretFile = None,
     force: Force = False,
@@ -63,7 +63,7 @@ def create(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a key of one project. The service shows its secret this once."""
+    """Create a key for one project. Its secret is shown only once."""
     check_quiet(secret_file, quiet=quiet)
     with (
         secret_sink(secret_file, force=force) as keep,
@@ -89,7 +89,7 @@ def list_api_keys(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the keys of an organisation, newest first, revoked and expired ones too."""
+    """List an organisation's keys, newest first, including revoked and expired ones."""
     with calling(base_url, key_file, data_dir, organization) as client:
         page = client.api_keys.page(project_id=project, limit=limit, cursor=cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
@@ -126,7 +126,7 @@ def rotate_secret(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give an active key another secret, shown this once. The one before stops working at once."""
+    """Give an active key a new secret, shown only once. The old one stops working at once."""
     with (
         secret_sink(secret_file, force=force) as keep,
         calling(base_url, key_file, data_dir, organization) as client,

@@ -1,4 +1,4 @@
-"""`soundmark audience`: what was measured, and the aggregates of the time before."""
+"""`soundmark audience`: reports, and the import of older daily counts."""
 
 import csv
 import io
@@ -44,14 +44,14 @@ _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _COUNT: Final = re.compile(r"0|[1-9]\d{0,15}", re.ASCII)
 _COLUMNS: Final = ["day", "events"]
 _FILE_BYTES_MAX: Final = 1024 * 1024  # 27 years of days.
-_DAYS_MAX: Final = 10_000  # Audience takes so many at once: all of them, or none.
+_DAYS_MAX: Final = 10_000  # As many as Audience imports at once, all or none.
 _ROWS_SHOWN: Final = 15
 _PICTURES: Final = {".png", ".svg", ""}
 
 
 @app.callback()
 def audience() -> None:
-    """Report what was measured, over Core's API, and import what was counted before."""
+    """Report what was measured, over Core's API, and import older daily counts."""
 
 
 @app.command()
@@ -62,19 +62,19 @@ def report(  # noqa: PLR0913 - one for each option
     project: Project = None,
     from_at: Annotated[
         datetime | None,
-        typer.Option("--from", parser=read_moment, metavar="TIME", help="What occurred then or later, RFC 3339."),
+        typer.Option("--from", parser=read_moment, metavar="TIME", help="Only events at or after this time, RFC 3339."),
     ] = None,
     to_at: Annotated[
-        datetime | None, typer.Option("--to", parser=read_moment, metavar="TIME", help="What occurred before.")
+        datetime | None, typer.Option("--to", parser=read_moment, metavar="TIME", help="Only events before this time.")
     ] = None,
-    campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="Only the Codes of this campaign.")] = None,
+    campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="Only this campaign's Codes.")] = None,
     xr_id: Annotated[str | None, typer.Option("--code", metavar="XR_ID", help="Only this Code.")] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
             "--plot",
             metavar="FILE",
-            help="Draw it, too: reach, frequency, integrity. SVG where the name ends in .svg, otherwise PNG.",
+            help="Also draw reach, frequency and integrity: an SVG if the name ends in .svg, otherwise a PNG.",
         ),
     ] = None,
     base_url: BaseUrl = None,
@@ -82,11 +82,11 @@ def report(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Report what an integration measured; without a period from the start of retention until now."""
+    """Report what an integration measured. The default period is from the start of its retention until now."""
     if plot is not None and plot.suffix.lower() not in _PICTURES:
-        raise typer.BadParameter(f"{printable(plot.suffix)} is no picture that can be drawn; use .png or .svg")
+        raise typer.BadParameter(f"{printable(plot.suffix)} is not a supported picture format; use .png or .svg")
     filters = ReportFilters(from_at=from_at, to_at=to_at, campaign_id=campaign, xr_id=xr_id)
-    # Before the service is asked, so that a missing extra costs no request.
+    # Before the request, so that a missing extra costs none.
     drawing: Any = load_drawing("report_picture") if plot is not None else None
     with calling(base_url, key_file, data_dir, organization, project) as client:
         found = client.audience.report(integration_id, filters)
@@ -107,9 +107,10 @@ def import_legacy(
     project: Annotated[str, typer.Option("--project", metavar="PROJECT", help="The project's id.")],
     data_dir: DataDir = None,
 ) -> None:
-    """Import daily aggregates of the time before XR v1, all days of the file or none.
+    """Import daily event counts from before XR v1: all days of the file, or none.
 
-    A day that was imported before is replaced, so that repeating it is safe. They stay apart from what is measured.
+    A day that was imported before is replaced, so repeating the import is safe. Imported counts are kept apart from
+    measured events.
     """
     days = read_days(file)
     given = read_settings(LegacyImportSettings, data_dir)
@@ -122,14 +123,14 @@ def import_legacy(
     except ImportRefused as refused:
         raise Refused(printable(str(refused))) from None
     except AudienceUnavailable:
-        raise Refused("Audience did not answer that it took them; repeating it is safe") from None
+        raise Refused("Audience did not confirm the import; repeating it is safe") from None
     typer.echo(f"{_counted(len(days), 'day')}, {_counted(sum(days.values()), 'event')}")
 
 
 def read_days(path: Path) -> dict[date, int]:
-    """The days of a file, each once.
+    """Return the events of each day in a file.
 
-    Raises: Refused, naming the first line that is not as it should be.
+    Raises: Refused, naming the first wrong line.
     """
     try:
         with path.open("rb") as file:
@@ -140,7 +141,7 @@ def read_days(path: Path) -> dict[date, int]:
     except UnicodeDecodeError:
         raise Refused(f"{printable(str(path))} is not UTF-8") from None
     if len(content) > _FILE_BYTES_MAX:
-        raise Refused(f"{printable(str(path))} is larger than a mebibyte")
+        raise Refused(f"{printable(str(path))} is larger than 1 MiB")
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     days: dict[date, int] = {}
     try:
@@ -149,7 +150,7 @@ def read_days(path: Path) -> dict[date, int]:
         for row in filter(None, lines):
             day, events = _read_row(row, lines.line_num)
             if day in days:
-                raise Refused(f"line {lines.line_num}: {day} stands there before")
+                raise Refused(f"line {lines.line_num}: {day} appears twice")
             days[day] = events
     except csv.Error as error:
         raise Refused(f"line {lines.line_num}: {error}") from None
@@ -168,9 +169,9 @@ def _read_row(row: list[str], line: int) -> tuple[date, int]:
     try:
         day = date.fromisoformat(row[0])
     except ValueError:
-        raise Refused(f"line {line}: there is no such day") from None
+        raise Refused(f"line {line}: {row[0]} is not a date") from None
     if day > SystemClock().now().date():
-        raise Refused(f"line {line}: {day} has not begun")
+        raise Refused(f"line {line}: {day} is in the future")
     if int(row[1]) > INTEGER_MAX:
         raise Refused(f"line {line}: a count is at most {INTEGER_MAX}")
     return day, int(row[1])
@@ -195,7 +196,7 @@ def _show(found: AudienceReport) -> None:
             ("Reach", f"{found.estimated_reach:,}"),
             ("Average frequency", f"{found.average_frequency:.4f}"),
             ("Event replays", f"{signals.event_replays:,}"),
-            ("Code and token again", f"{signals.code_token_duplicates:,}"),
+            ("Code and token repeated", f"{signals.code_token_duplicates:,}"),
             ("Proof replays", f"{signals.proof_replays:,}"),
         ]
     )
@@ -211,11 +212,11 @@ def _show(found: AudienceReport) -> None:
 
 
 def _table(headings: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    """The rows, the last of the days and the first of everything else where there are many."""
+    """Print the rows; of many, the last days or otherwise the first rows."""
     if not rows:
         return
     left = len(rows) - _ROWS_SHOWN
     shown = rows[-_ROWS_SHOWN:] if headings[0] == "Day" else rows[:_ROWS_SHOWN]
     show_table(headings, [[f"{one:,}" if isinstance(one, int) else one for one in row] for row in shown])
     if left > 0:
-        typer.echo(f"and {left:,} more: --json has them")
+        typer.echo(f"and {left:,} more; --json shows them all")

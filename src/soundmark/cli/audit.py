@@ -1,4 +1,4 @@
-"""`soundmark audit`: whether an organisation's audit log is what was written."""
+"""`soundmark audit`: verify that nobody altered an organisation's audit log."""
 
 from typing import Annotated
 
@@ -29,10 +29,10 @@ def verify(
     organization_id: Annotated[str, typer.Argument(metavar="ORG", help="The organisation's id.")],
     data_dir: DataDir = None,
 ) -> None:
-    """Recompute the chain into which the organisation's audit entries are sealed.
+    """Recompute the organisation's audit chain and compare it with the seals of the entries.
 
-    Exit status 0 where every entry is as it was sealed or is so new that it waits for its seal; 1 where something was
-    altered, deleted, inserted or put elsewhere, with the first broken entry in the one line that says so.
+    Exit status 0 if every entry is unaltered, or too new to have a seal yet. Exit status 1 if an entry was altered,
+    deleted, inserted or moved; the error message names the first broken entry.
     """
     given = read_settings(KeysSettings, data_dir)
     if not may_be_id(organization_id):
@@ -42,8 +42,8 @@ def verify(
     except SealBroken as broken:
         raise Refused(f"this master key does not open the key of the audit chain: {broken}") from None
     if not found.is_verified:
-        where = "where, cannot be told" if found.first_broken is None else f"first broken entry: {found.first_broken}"
-        raise Refused(f"the audit log of {organization_id} is not what was written; {where}")
+        where = "the place is unknown" if found.first_broken is None else f"first broken entry: {found.first_broken}"
+        raise Refused(f"the audit log of {organization_id} was altered; {where}")
     typer.echo(f"{organization_id}: verified, {found.entries} entries, {found.unsealed} of them not sealed yet")
 
 
@@ -53,10 +53,10 @@ async def _verify(ctx: Context, organization_id: str) -> Verification:
             raise _unknown(organization_id)
         key = await read_chain_key(tx, ctx.sealer)
         if key is None:
-            raise Refused("there is no key of the audit chain yet; Core makes it when it starts")
+            raise Refused("the audit chain has no key yet; Core creates it when it starts")
         return await verify_chain(tx, key, organization_id)
 
 
 def _unknown(organization_id: str) -> Refused:
-    # What is no id may hold anything, the end of the line included.
+    # A malformed id may hold any characters, line ends included.
     return Refused(f"there is no organisation {organization_id!a}")

@@ -41,23 +41,23 @@ from soundmark.supervision.stopped import stopped_databases
 backup = typer.Typer(add_completion=False)
 restore = typer.Typer(add_completion=False)
 
-_RUNNING: Final = "The data dir of a running `soundmark up`; the environment wins."
-_STOPPED: Final = "The data dir of a `soundmark up` that does not run, or a new one."
+_RUNNING: Final = "The data dir of a running `soundmark up`; the environment takes precedence."
+_STOPPED: Final = "The data dir of a stopped `soundmark up`, or a new one."
 _say: Final = Console(stderr=True, highlight=False)
 
 
 @backup.command("backup")
 def backup_command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it; the folder must not exist.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write; it must not exist yet.")],
     data_dir: Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help=_RUNNING)] = None,
     audience_master_key_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Audience's master key, where it is not the one that `up` derives."),
+        typer.Option(metavar="FILE", help="Audience's master key, unless it is the one that `up` derives."),
     ] = None,
 ) -> None:
-    """Write both databases, at one moment, and the keys that open them; everything may go on running meanwhile.
+    """Back up both databases, as of one moment, and their master keys. Everything may keep running.
 
-    The folder opens everything: whoever can read it can sign as you.
+    Keep the folder secret: whoever can read it can sign as you.
     """
     with _refusing():
         deployment = _running_deployment(data_dir, audience_master_key_file)
@@ -66,25 +66,25 @@ def backup_command(
     core = made.rows["core"]
     typer.echo(
         f"{folder} holds everything as of {made.created_at}: {core['organizations']} organisations, "
-        f"{core['codes']} Codes, {made.rows['audience']['events']} events. Its keys open it: keep it as you keep them."
+        f"{core['codes']} Codes, {made.rows['audience']['events']} events. It contains the master keys: keep it secret."
     )
 
 
 @restore.command("restore")
 def restore_command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `soundmark backup` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `soundmark backup` wrote.")],
     data_dir: Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help=_STOPPED)] = None,
 ) -> None:
-    """Put a backup into two databases that hold nothing and on which nothing runs.
+    """Restore a backup into two empty databases that nothing uses.
 
-    Without --data-dir the databases are those in the environment. What happened after the backup is forgotten: Codes
-    that were revoked since resolve again, until you revoke them once more.
+    Without --data-dir, the databases are those in the environment. Everything that happened after the backup is lost:
+    Codes that were revoked since then resolve again until you revoke them again.
     """
     with _refusing():
         found = read_backup(folder)
         if data_dir is None:
             _fill(found, _databases_of_environment())
-            where = "Give Core and Audience the master keys in the backup, then run `soundmark migrate` for both."
+            where = "Give Core and Audience their master keys from the backup, then run `soundmark migrate` for both."
         else:
             _restore_beside(found, data_dir)
             where = f"Start it: soundmark up --data-dir {data_dir}"
@@ -98,11 +98,12 @@ def _fill(found: Backup, urls: Mapping[Part, Secret]) -> None:
 
 
 def _restore_beside(found: Backup, data_dir: Path) -> None:
-    """Restore into a data dir, and leave the key there that opens it."""
+    """Restore into a data dir, and write the master key there."""
     key = found.master_keys["core"]
     if audience_master_key(key).reveal() != found.master_keys["audience"].reveal():
         raise Refused(
-            "this backup has two master keys, and `soundmark up` derives one from the other: give two databases"
+            "this backup has two independent master keys, but `soundmark up` derives one from the other: restore it "
+            "without --data-dir, into two databases of your own"
         )
     given = os.environ.get(f"{PREFIX}MASTER_KEY", "").strip()
     if given and given != key.reveal():
@@ -110,7 +111,7 @@ def _restore_beside(found: Backup, data_dir: Path) -> None:
     with stopped_databases(data_dir) as databases:
         urls: dict[Part, Secret] = {"core": databases["core"], "audience": databases["audience"]}
         require_restorable(urls)
-        # First the key: what is filled can then be opened, however soon this process dies.
+        # The key first: if this process dies halfway, what it restored can still be opened.
         write_private(data_dir / MASTER_KEY_FILE, key.reveal() + "\n")
         with _say.status("Filling both databases ..."):
             fill(found, urls)
@@ -122,7 +123,7 @@ def _databases_of_environment() -> dict[Part, Secret]:
 
 
 def _running_deployment(data_dir: Path | None, audience_key_file: Path | None) -> Deployment:
-    """Find both databases and the keys that really open them.
+    """Find both databases and the master keys that open them.
 
     Raises: Refused.
     """
@@ -132,7 +133,7 @@ def _running_deployment(data_dir: Path | None, audience_key_file: Path | None) -
         core_keys, lambda keys: run_on_core(core, "backup", lambda ctx: require_openable(ctx.db, CORE_SEALED, keys))
     )
     if core_key is None:
-        raise Refused("SOUNDMARK_MASTER_KEY does not open what Core's database keeps sealed")
+        raise Refused("SOUNDMARK_MASTER_KEY does not open the sealed values in Core's database")
     if audience_key_file is not None:
         candidates = [_read_key(audience_key_file)]
     else:
@@ -142,13 +143,15 @@ def _running_deployment(data_dir: Path | None, audience_key_file: Path | None) -
         lambda keys: run_on_audience(audience, "backup", lambda db: require_openable(db, AUDIENCE_SEALED, keys)),
     )
     if audience_key is None:
-        raise Refused("no key opens what Audience's database keeps sealed: name it by --audience-master-key-file")
+        raise Refused(
+            "no known key opens the sealed values in Audience's database: give its key with --audience-master-key-file"
+        )
     urls: dict[Part, Secret] = {"core": core.core_database_url, "audience": audience.audience_database_url}
     return Deployment(urls, {"core": core_key, "audience": audience_key})
 
 
 def _opening(keys: Sequence[Secret], require: Callable[[list[Sealer]], None]) -> Secret | None:
-    """Return the first key that opens everything that is sealed; None where none does."""
+    """Return the first key that opens every sealed value, or None."""
     for key in keys:
         with contextlib.suppress(ResealRefused):
             require([Sealer(parse_master_key(key.reveal()), SystemEntropy())])
@@ -157,7 +160,7 @@ def _opening(keys: Sequence[Secret], require: Callable[[list[Sealer]], None]) ->
 
 
 def _kept_before(data_dir: Path | None) -> list[Secret]:
-    """Return the key that a data dir had before its last reseal, while that is not finished."""
+    """Return the previous master key of a data dir if its last reseal is unfinished."""
     if data_dir is None:
         return []
     before = kept_master_keys(data_dir)[1]

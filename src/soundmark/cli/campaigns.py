@@ -1,4 +1,4 @@
-"""`soundmark campaigns`: what Codes are issued under, and how it is stopped."""
+"""`soundmark campaigns`: groups of Codes, which can be stopped at once."""
 
 from datetime import datetime
 from typing import Annotated
@@ -32,21 +32,22 @@ _HEADINGS = ("Campaign", "Name", "Status", "Opens", "Closes", "Created")
 
 @app.callback()
 def campaigns() -> None:
-    """Create, list, stop and sum up campaigns, over Core's API."""
+    """Create, list, stop and summarise campaigns, over Core's API."""
 
 
 @app.command()
 def create(  # noqa: PLR0913 - one for each option
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Unlike that of any other campaign of the project.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that no other campaign of the project has.")],
     *,
     organization: Organization = None,
     project: Project = None,
     starts_at: Annotated[
         datetime | None,
-        typer.Option(parser=read_moment, metavar="TIME", help="From when on Codes may be issued under it, RFC 3339."),
+        typer.Option(parser=read_moment, metavar="TIME", help="When issuing under it becomes possible, RFC 3339."),
     ] = None,
     ends_at: Annotated[
-        datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="From when on they may not any more.")
+        datetime | None,
+        typer.Option(parser=read_moment, metavar="TIME", help="When issuing under it stops being possible, RFC 3339."),
     ] = None,
     quiet: Quiet = False,
     base_url: BaseUrl = None,
@@ -54,7 +55,7 @@ def create(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a campaign. This is for people: their access token or, on this machine, the operator's."""
+    """Create a campaign. This needs a person's access token or, on this machine, the operator token."""
     with calling(base_url, key_file, data_dir, organization, project) as client:
         campaign = client.campaigns.create(name, starts_at=starts_at, ends_at=ends_at)
     show_made(campaign, campaign.id, _HEADINGS, _row(campaign), as_json=as_json, quiet=quiet)
@@ -88,9 +89,9 @@ def stop(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop a campaign at once and for good: archive it and revoke every active Code of it.
+    """Archive a campaign and revoke all its active Codes, at once and for good.
 
-    Nobody is asked whether they are sure: it is for emergencies. Repeating it is safe.
+    There is no confirmation prompt, because this is for emergencies. Repeating it is safe.
     """
     with calling(base_url, key_file, data_dir, organization) as client:
         stopped = client.campaigns.stop(campaign_id)
@@ -110,7 +111,7 @@ def summary(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count a campaign's Codes by what became of them."""
+    """Count a campaign's Codes by status."""
     with calling(base_url, key_file, data_dir, organization) as client:
         found = client.campaigns.summary(campaign_id)
     if as_json:

@@ -47,12 +47,12 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 # API v1, "Limits": of a batch, of revoke-batch and of the audio bundle.
 _AT_ONCE_MAX: Final = 100
-# Nobody means more by one command; a typing error should not use up a year's quota.
+# No command needs more, and a typing error should not use up a year's quota.
 _COUNT_MAX: Final = 100_000
 _LIFE: Final = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _KEY: Final = re.compile(r"[A-Za-z0-9._~-]{16,128}")
-_KEY_OF_BATCHES_CHARS_MAX: Final = 120  # Each batch has a key made of the command's.
+_KEY_OF_BATCHES_CHARS_MAX: Final = 120  # Each batch's key is the command's key with a suffix.
 _KEY_BYTES: Final = 16  # As many random bits as an id has.
 _QUOTA_EXCEEDED: Final = "quota_exceeded"
 _HEADINGS: Final = ("XR Code", "Frame", "Status", "Issued", "Expires")
@@ -61,13 +61,13 @@ _HEADINGS: Final = ("XR Code", "Frame", "Status", "Issued", "Expires")
 def _read_life(text: str) -> timedelta:
     match = _LIFE.fullmatch(text)
     if match is None:
-        raise typer.BadParameter("must be a number and s, m, h or d, such as 90m")
+        raise typer.BadParameter("must be a number followed by s, m, h or d, such as 90m")
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 def _read_key(text: str) -> str:
     if _KEY.fullmatch(text) is None:
-        raise typer.BadParameter("must be 16 to 128 of A-Z, a-z, 0-9, '.', '_', '~' and '-'")
+        raise typer.BadParameter("must be 16 to 128 characters: A-Z, a-z, 0-9, '.', '_', '~' and '-'")
     return text
 
 
@@ -78,7 +78,7 @@ OwnProject = Annotated[
     typer.Option(
         "--project",
         metavar="PROJECT",
-        help="Only Codes of this project. Default for several: the key's, or that of `soundmark use`.",
+        help="Only Codes of this project. Default for several: the key's, or the one chosen with `soundmark use`.",
     ),
 ]
 
@@ -93,43 +93,44 @@ def issue(  # noqa: PLR0913 - one for each option
     *,
     organization: Organization = None,
     project: Project = None,
-    issuer: Annotated[str, typer.Option(metavar="NAME", help="Who issues, as receivers will read it.")],
+    issuer: Annotated[str, typer.Option(metavar="NAME", help="The issuer's name that receivers show.")],
     intent: Annotated[
         str, typer.Option(metavar="JSON", help='{"type": …, "action": …, "resource": {…}}, or @FILE, or @- for stdin.')
     ],
     expires_in: Annotated[
-        timedelta | None, typer.Option(parser=_read_life, metavar="LIFE", help="How long it lives, such as 90m or 7d.")
+        timedelta | None,
+        typer.Option(parser=_read_life, metavar="LIFE", help="How long it is valid, such as 90m or 7d."),
     ] = None,
     expires_at: Annotated[
-        datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="When it ends, RFC 3339.")
+        datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="When it expires, RFC 3339.")
     ] = None,
     campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="The campaign to issue under.")] = None,
     integration: Annotated[
         str | None, typer.Option(metavar="INTEGRATION", help="The Audience integration that measures it.")
     ] = None,
     count: Annotated[
-        int | None, typer.Option(min=1, max=_COUNT_MAX, help="Issue so many alike, in batches of 100 at most.")
+        int | None, typer.Option(min=1, max=_COUNT_MAX, help="Issue this many identical Codes, in batches of 100.")
     ] = None,
     idempotency_key: Annotated[
         str | None,
         typer.Option(
             parser=_read_key,
             metavar="KEY",
-            help="The same command again answers the same for 24 hours; with --expires-at, since --expires-in is "
-            "another moment each time.",
+            help="Makes it safe to repeat the command for 24 hours: it prints the same Codes again. Use it with "
+            "--expires-at, because --expires-in means a different time on each run.",
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether it would be issued.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether it would succeed.")] = False,
     quiet: Quiet = False,
     base_url: BaseUrl = None,
     key_file: KeyFile = None,
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Issue a Code, or several alike. A connection that breaks is made up for: nothing is issued twice.
+    """Issue a Code, or several identical ones. If the connection breaks, it retries and never issues twice.
 
-    Give either --expires-in or --expires-at. Where even repeating did not help, the last line says with which options
-    the same command finishes what it began.
+    Give either --expires-in or --expires-at. If the retries fail too, the last line of output says which options
+    complete the command when you run it again.
     """
     if (expires_in is None) == (expires_at is None):
         raise typer.BadParameter("give either --expires-in or --expires-at")
@@ -142,7 +143,7 @@ def issue(  # noqa: PLR0913 - one for each option
         audience_integration_id=integration,
     )
     if dry_run and idempotency_key is not None:
-        raise typer.BadParameter("--idempotency-key belongs to what is carried out, not to --dry-run")
+        raise typer.BadParameter("--dry-run takes no --idempotency-key")
     if count is not None and len(idempotency_key or "") > _KEY_OF_BATCHES_CHARS_MAX:
         raise typer.BadParameter(f"with --count an idempotency key has at most {_KEY_OF_BATCHES_CHARS_MAX} characters")
     key = idempotency_key or SystemEntropy().take(_KEY_BYTES).hex()
@@ -154,7 +155,7 @@ def issue(  # noqa: PLR0913 - one for each option
                 code = client.codes.issue(request, idempotency_key=key)
             _show_issued([code], code.document, as_json=as_json, quiet=quiet)
         else:
-            # A repeat under a key of one's own finds that some of them are there, and used up their part of the quota.
+            # Not with the caller's own key: the command may be a repeat whose first batches already used the quota.
             if count > _AT_ONCE_MAX and idempotency_key is None:
                 _check_quota(_judge(client, request, count))
             _issue_batches(client, request, count, key, as_json=as_json, quiet=quiet)
@@ -165,14 +166,16 @@ def list_codes(  # noqa: PLR0913 - one for each option
     *,
     organization: Organization = None,
     project: ProjectFilter = None,
-    campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="Only those of this campaign.")] = None,
-    status: Annotated[Status | None, typer.Option(help="Only those in this state now.")] = None,
-    issuer: Annotated[str | None, typer.Option(metavar="NAME", help="Only those of exactly this issuer.")] = None,
+    campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="Show only this campaign's.")] = None,
+    status: Annotated[Status | None, typer.Option(help="Show only those with this status.")] = None,
+    issuer: Annotated[str | None, typer.Option(metavar="NAME", help="Show only those of exactly this issuer.")] = None,
     created_from: Annotated[
-        datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="Only those issued then or later.")
+        datetime | None,
+        typer.Option(parser=read_moment, metavar="TIME", help="Show only those issued at or after this time."),
     ] = None,
     created_to: Annotated[
-        datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="Only those issued before.")
+        datetime | None,
+        typer.Option(parser=read_moment, metavar="TIME", help="Show only those issued before this time."),
     ] = None,
     limit: PageLimit = 50,
     cursor: PageCursor = None,
@@ -206,14 +209,14 @@ def show(  # noqa: PLR0913 - one for each option
     *,
     organization: Organization = None,
     project: Annotated[
-        str | None, typer.Option("--project", metavar="PROJECT", help="Only where it is of this project.")
+        str | None, typer.Option("--project", metavar="PROJECT", help="Show it only if it is of this project.")
     ] = None,
     base_url: BaseUrl = None,
     key_file: KeyFile = None,
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show one Code, in whatever state it is."""
+    """Show one Code, whatever its status."""
     with calling(base_url, key_file, data_dir, organization) as client:
         code = client.codes.show(xr_id, project_id=project)
     if as_json:
@@ -243,7 +246,7 @@ def revoke(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Revoke one Code, or up to 100 of one project, all of them or none. Repeating it is safe."""
+    """Revoke one Code, or up to 100 Codes of one project: all of them or none. Repeating it is safe."""
     _check_selection(xr_ids)
     with calling(base_url, key_file, data_dir, organization, project) as client:
         if project is None and len(xr_ids) == 1:
@@ -252,7 +255,7 @@ def revoke(  # noqa: PLR0913 - one for each option
         else:
             done = client.codes.revoke_batch(xr_ids)
             document = done.document
-            line = f"{done.revoked_count} revoked now, {done.unchanged_count} revoked or expired before"
+            line = f"{done.revoked_count} revoked now, {done.unchanged_count} already revoked or expired"
     if as_json:
         show_json(document)
     else:
@@ -269,14 +272,14 @@ def wav(  # noqa: PLR0913 - one for each option
         int, typer.Option(min=3, max=5, help="3 ultrasound normal, 4 ultrasound fast, 5 ultrasound fastest.")
     ] = 4,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Where to; XR_ID.wav or codes.zip unless told.")
+        Path | None, typer.Option("--out", metavar="FILE", help="The file to write. Default: XR_ID.wav or codes.zip.")
     ] = None,
     force: Force = False,
     base_url: BaseUrl = None,
     key_file: KeyFile = None,
     data_dir: UpDir = None,
 ) -> None:
-    """Write the sound of one active Code as a WAV, or those of up to 100 of one project as a ZIP of WAVs."""
+    """Write the sound of an active Code as a WAV, or of up to 100 Codes of one project as a ZIP of WAVs."""
     _check_selection(xr_ids)
     spoken: Literal[3, 4, 5] = 3 if protocol == 3 else 4 if protocol == 4 else 5  # noqa: PLR2004 - these three and no more - as it is typed
     is_one = len(xr_ids) == 1
@@ -289,7 +292,7 @@ def wav(  # noqa: PLR0913 - one for each option
     ):
         task = bar.add_task("Rendering", total=None)
         if is_one and project is not None:
-            client.codes.show(xr_ids[0], project_id=project)  # Refused where it is of another one.
+            client.codes.show(xr_ids[0], project_id=project)  # Refused if it is of another project.
         if is_one:
             client.codes.wav(xr_ids[0], into, protocol=spoken)
         else:
@@ -305,7 +308,7 @@ def wav(  # noqa: PLR0913 - one for each option
 
 
 def _judge(client: Client, request: IssueRequest, count: int | None) -> DryRun:
-    """Return what the whole issuance would come to now: the service judges a batch, the quota that is left the rest."""
+    """Return whether `count` Codes could be issued now: the service judges one batch, its remaining quota the rest."""
     if count is None:
         return client.codes.dry_run(request)
     verdict = client.codes.dry_run_batch(request, min(count, _AT_ONCE_MAX))
@@ -319,28 +322,30 @@ def _show_verdict(verdict: DryRun, *, as_json: bool) -> None:
     if as_json:
         show_json(verdict.document)
     if not verdict.would_issue:
-        raise Refused(f"it would be refused: {verdict.code}; {verdict.quota_remaining} left of this month's quota")
+        raise Refused(
+            f"it would be refused: {verdict.code}; {verdict.quota_remaining} Codes left of this month's quota"
+        )
     if not as_json:
-        typer.echo(f"it would be issued; {verdict.quota_remaining} left of this month's quota")
+        typer.echo(f"it would be issued; {verdict.quota_remaining} Codes left of this month's quota")
 
 
 def _check_quota(verdict: DryRun) -> None:
-    """Refuse what the month's quota does not hold before a part of it is issued.
+    """Refuse an issuance that exceeds the month's quota, before a part of it is issued.
 
     Raises: Refused.
     """
     if verdict.code == _QUOTA_EXCEEDED:
         left = verdict.quota_remaining
-        hint = f"--count {left} would be issued, and " if left else ""
+        hint = f"--count {left} would succeed, and " if left else ""
         raise Refused(
-            f"nothing was issued: {left} left of this month's quota; {hint}the quota returns at {quota_return()}"
+            f"nothing was issued: {left} Codes left of this month's quota; {hint}the quota resets at {quota_return()}"
         )
 
 
 def _issue_batches(  # noqa: PLR0913 - what is issued, and how it is shown
     client: Client, request: IssueRequest, count: int, key: str, *, as_json: bool, quiet: bool
 ) -> None:
-    """Issue `count` Codes, a batch at a time; each has a key made of the command's, so that it can be repeated."""
+    """Issue `count` Codes, a batch at a time. Each batch's key derives from the command's, so it can be repeated."""
     issued: list[Code] = []
     sizes = [min(_AT_ONCE_MAX, count - begun) for begun in range(0, count, _AT_ONCE_MAX)]
     try:
@@ -351,18 +356,18 @@ def _issue_batches(  # noqa: PLR0913 - what is issued, and how it is shown
                 issued += batch.data
                 bar.update(task, completed=len(issued))
     finally:
-        # Whatever else happened: these exist, and whoever asked for them must get to know them.
+        # Even after a failure: these Codes exist, so the user must see them.
         if issued:
             _show_issued(issued, {"data": [code.document for code in issued]}, as_json=as_json, quiet=quiet)
 
 
 @contextmanager
 def _resumable(request: IssueRequest, key: str, issued: list[Code], count: int) -> Iterator[None]:
-    """If issuing may have ended halfway in the block, tell the reader how to go on."""
+    """If issuing in the block may have ended halfway, tell the user how to continue."""
     expires_at = format_timestamp(request.expires_at)
     go_on = (
-        f"the same command with --idempotency-key {key} --expires-at {expires_at} goes on within"
-        " 24 hours, and issues nothing twice"
+        f"to continue without issuing anything twice, repeat the command within 24 hours with"
+        f" --idempotency-key {key} --expires-at {expires_at}"
     )
     try:
         yield
@@ -377,9 +382,9 @@ def _resumable(request: IssueRequest, key: str, issued: list[Code], count: int) 
 
 
 def _after_quota(issued_count: int, count: int) -> str:
-    """Say what is left to do in another month: by then the service has forgotten the command's key."""
+    """Say what remains for another month; by then the service has forgotten the command's key."""
     left = count - issued_count
-    return f"{issued_count} of {count} were issued; issue the other {left} then, with --count {left}"
+    return f"{issued_count} of {count} Codes were issued; then issue the other {left} with --count {left}"
 
 
 def _show_issued(issued: list[Code], document: Any, *, as_json: bool, quiet: bool) -> None:
@@ -397,7 +402,7 @@ def _row(code: ListedCode) -> tuple[str | datetime | None, ...]:
 
 
 def _read_intent(text: str) -> Intent:
-    """The intent of an option: JSON, or where it stands.
+    """Read the intent that an option gives, as JSON or as the place of a file.
 
     Raises: typer.BadParameter; Refused for a file that cannot be read.
     """
@@ -405,12 +410,12 @@ def _read_intent(text: str) -> Intent:
     try:
         value = parse_json(given)
     except MalformedJson:
-        raise typer.BadParameter("--intent must be JSON") from None
+        raise typer.BadParameter("--intent is not JSON") from None
     match value:
         case {"type": str(kind), "action": str(action), "resource": dict(resource), **rest} if not rest:
             return Intent(kind, action, resource)
         case _:
-            raise typer.BadParameter("--intent must have exactly type, action and resource, the last an object")
+            raise typer.BadParameter("--intent must have exactly type, action and resource; resource is an object")
 
 
 def _read_file(name: str) -> bytes:
@@ -423,22 +428,22 @@ def _read_file(name: str) -> bytes:
 
 
 def _check_selection(xr_ids: list[str]) -> None:
-    """One Code, or several that one request may name.
+    """Refuse more Codes than one request may name, and duplicates.
 
     Raises: typer.BadParameter.
     """
     if len(xr_ids) > _AT_ONCE_MAX or len(set(xr_ids)) < len(xr_ids):
-        raise typer.BadParameter(f"give at most {_AT_ONCE_MAX} Codes, each once")
+        raise typer.BadParameter(f"give at most {_AT_ONCE_MAX} Codes, each only once")
 
 
 def _file_name(xr_id: str) -> str:
-    # What is no id may hold anything, a path included; the service will refuse it.
+    # A malformed id may hold anything, even a path; the service will refuse it.
     return re.sub(r"[^A-Za-z0-9_-]", "_", xr_id)[:160]
 
 
 @contextmanager
 def _written(path: Path) -> Iterator[BinaryIO]:
-    """A file that is at `path` once the block has ended well, and nowhere otherwise."""
+    """Yield a file that appears at `path` only if the block succeeds."""
     scratch = path.with_name(f".{path.name}.part")
     try:
         with scratch.open("wb") as file:

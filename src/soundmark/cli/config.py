@@ -12,15 +12,15 @@ from soundmark.core.access.issuer_keys import NamesAnotherIssuer, check_issuer
 from soundmark.kit.http.fetching import FetchFailed
 from soundmark.kit.settings import SettingsInvalid
 
-# The fault of an identity provider, by the reason in the log of Core.
+# What is wrong with an identity provider, by the reason in Core's log.
 _REASONS: Final = {
     "deadline": "it does not answer in time",
     "malformed_json": "its response is not JSON",
-    "no_address_of_keys": "its discovery document names no https URL of its keys (jwks_uri)",
+    "no_address_of_keys": "its discovery document names no https URL for its keys (jwks_uri)",
     "no_usable_key": "it publishes no key that verifies access tokens (RS256, PS256, ES256 or EdDSA)",
     "not_an_object": "its response is not a JSON object",
     "oversized": "its response is too long",
-    "status": "it does not answer 200",
+    "status": "it does not answer with status 200",
     "unreachable": "it cannot be reached",
 }
 
@@ -35,14 +35,14 @@ def config() -> None:
 @app.command()
 def check(
     component: Annotated[
-        settings.Component | None, typer.Argument(help="The component to check; by default all of them.")
+        settings.Component | None, typer.Argument(help="The component to check. Default: all of them.")
     ] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Do not ask the identity provider.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not contact the identity provider.")] = False,
 ) -> None:
     """Name every wrong, missing or unknown setting; if all are right, print `ok` and exit with status 0.
 
-    If an identity provider is set, it is asked for its keys: Core starts without them, but nobody could sign in. This
-    command is for components that run separately: `soundmark up` needs no setting.
+    If an identity provider is configured, fetch its keys: Core starts without them, but nobody could sign in. This
+    command is for components that run separately; `soundmark up` needs no settings.
     """
     chosen = settings.COMPONENTS if component is None else {component: settings.COMPONENTS[component]}
     faults: dict[str, None] = {}  # Each fault once, in order: components share settings.
@@ -64,7 +64,7 @@ def check(
 
 
 def _check_issuer(issuer: str) -> None:
-    """Ask the identity provider for its keys.
+    """Fetch the identity provider's keys.
 
     Raises: Refused, saying what is wrong with its response.
     """
@@ -77,6 +77,6 @@ def _check_issuer(issuer: str) -> None:
         ) from None
     except FetchFailed as error:
         raise Refused(
-            f"SOUNDMARK_OIDC_ISSUER is {issuer}, and that identity provider gives no keys: "
+            f"SOUNDMARK_OIDC_ISSUER is {issuer}, but no keys can be fetched from that identity provider: "
             f"{_REASONS.get(error.reason, error.reason)}"
         ) from None

@@ -1,4 +1,4 @@
-"""`soundmark openapi` and `soundmark schemas`: the published contract, without a database and without a service."""
+"""`soundmark openapi` and `soundmark schemas`: the published contract, without a database or a service."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,11 +17,13 @@ schemas = typer.Typer(add_completion=False)
 
 @openapi.command("openapi")
 def write_openapi(
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to; standard output unless told.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The file to write. Default: standard output.")
+    ] = None,
 ) -> None:
     """Write the OpenAPI document, byte for byte what Core serves at /openapi.json.
 
-    Its addresses begin with SOUNDMARK_BASE_URL, or http://127.0.0.1:8080.
+    Its URLs begin with SOUNDMARK_BASE_URL, or http://127.0.0.1:8080.
     """
     document = openapi_document(bare_app(), read_settings(ContractSettings).base_url)
     if out is None:
@@ -32,17 +34,17 @@ def write_openapi(
 
 @schemas.command("schemas")
 def write_schemas(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to; made if need be.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to; it is created if missing.")],
 ) -> None:
     """Write every JSON Schema, byte for byte what Core serves below /schemas.
 
-    Their addresses begin with SOUNDMARK_BASE_URL, or http://127.0.0.1:8080.
+    Their URLs begin with SOUNDMARK_BASE_URL, or http://127.0.0.1:8080.
     """
     documents = schema_documents(read_settings(ContractSettings).base_url)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Refused(f"{out} cannot be made: {error.strerror}") from None
+        raise Refused(f"{out} cannot be created: {error.strerror}") from None
     for name, document in documents.items():
         _write(out / f"{name}.json", document)
         typer.echo(out / f"{name}.json")

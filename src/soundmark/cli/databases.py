@@ -1,4 +1,4 @@
-"""Commands that use nothing of a component but its database."""
+"""How a command uses a component's database without its service."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def database_settings(component: WithDatabase, data_dir: Path | None) -> tuple[Secret, ProcessSettings]:
-    """Return the URL of the component's database, and the settings that every process has.
+    """Return the URL of the component's database, and the settings common to all processes.
 
     Raises: Refused.
     """
@@ -35,7 +35,7 @@ def database_settings(component: WithDatabase, data_dir: Path | None) -> tuple[S
 
 
 def run_on_core(given: CoreDatabaseSettings, name: str, command: Callable[[Context], Awaitable[T]]) -> T:
-    """Return what `command` returns on Core's database; `name` stands in the log.
+    """Run `command` on Core's database and return its result; `name` appears in the log.
 
     Raises: Refused if the database does not answer or has another schema; whatever `command` raises.
     """
@@ -48,7 +48,7 @@ def run_on_core(given: CoreDatabaseSettings, name: str, command: Callable[[Conte
 
 
 def run_on_audience(given: AudienceDatabaseSettings, name: str, command: Callable[[Database], Awaitable[T]]) -> T:
-    """Return what `command` returns on Audience's database, as `run_on_core` does.
+    """Run `command` on Audience's database and return its result, as `run_on_core` does.
 
     Raises: Refused; whatever `command` raises.
     """
@@ -68,7 +68,7 @@ def run_on_audience(given: AudienceDatabaseSettings, name: str, command: Callabl
 def _run(
     component: WithDatabase, given: ProcessSettings, name: str, command: Callable[[], Coroutine[Any, Any, T]]
 ) -> T:
-    # One line on failure is enough; the pool and the channels would add their own.
+    # One line about a failure is enough; the connection pool and the channels would add theirs.
     level = given.log_level if given.log_level == "debug" else "error"
     log.configure(level=level, log_format=given.log_format, component=name)
     logging.getLogger("psycopg").setLevel(logging.CRITICAL)

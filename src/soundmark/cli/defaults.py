@@ -1,4 +1,4 @@
-"""The organisation and project that a person works in: one choice for each service, in the user's own config folder."""
+"""The default organisation and project of a person: one choice for each service, in the user's own config folder."""
 
 import json
 import os
@@ -10,24 +10,24 @@ from soundmark.cli.errors import Refused
 from soundmark.operating_system.files import write_private
 
 _FILE: Final = Path("soundmark", "defaults.json")
-# Sixteen services or a thousand: what is larger was not written by us.
+# Enough for thousands of services: we did not write a larger file.
 _BYTES_MAX: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class TenantChoice:
-    """What `soundmark use` chose; `project_id` None where only an organisation was."""
+    """A choice made with `soundmark use`; `project_id` is None if only an organisation was chosen."""
 
     organization_id: str
     project_id: str | None = None
 
 
 def defaults_file() -> Path:
-    """Return where the choices are kept.
+    """Return the path of the file with the choices.
 
-    Raises: Refused where there is no home.
+    Raises: Refused if the user has no home folder.
 
-    Source: XDG Base Directory Specification 0.8: a relative path is no path.
+    Source: XDG Base Directory Specification 0.8: ignore a relative path.
     """
     configured = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     if configured.is_absolute():
@@ -35,13 +35,13 @@ def defaults_file() -> Path:
     try:
         return Path.home() / ".config" / _FILE
     except RuntimeError:
-        raise Refused("there is no home folder to remember a choice in; set XDG_CONFIG_HOME") from None
+        raise Refused("there is no home folder to save the choice in; set XDG_CONFIG_HOME") from None
 
 
 def find_choice(base_url: str) -> TenantChoice | None:
-    """Return what was chosen for a service, or None.
+    """Return the choice for a service, or None.
 
-    Raises: Refused for a file that `save_choice` did not write.
+    Raises: Refused if `save_choice` did not write the file.
     """
     chosen = _read().get(base_url)
     if chosen is None:
@@ -54,7 +54,7 @@ def find_choice(base_url: str) -> TenantChoice | None:
 
 
 def save_choice(base_url: str, choice: TenantChoice | None) -> None:
-    """Remember a choice for a service in the place of the one before; None forgets it.
+    """Save a choice for a service, replacing the previous one; None removes it.
 
     Raises: Refused.
     """
@@ -87,4 +87,4 @@ def _read() -> dict[str, Any]:
 
 
 def _foreign() -> Refused:
-    return Refused(f"{defaults_file()} is not what `soundmark use` writes; remove it")
+    return Refused(f"{defaults_file()} was not written by `soundmark use`; remove it")

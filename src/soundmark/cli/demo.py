@@ -32,18 +32,19 @@ _LIFE: Final = timedelta(hours=1)
 
 @app.command()
 def demo(
-    up_file: Annotated[Path, typer.Option(metavar="FILE", help="What `soundmark up` left.")] = Path(
+    up_file: Annotated[Path, typer.Option(metavar="FILE", help="The file that `soundmark up` wrote.")] = Path(
         ".soundmark/up.json"
     ),
     wav_out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the sound goes; beside the up-file unless told.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write the sound. Default: demo.wav beside the up-file."),
     ] = None,
 ) -> None:
-    """Issue a Code, render it, hear it, resolve it and verify the answer; status 0 only if the intent came through."""
+    """Issue a Code, render it, hear it, resolve it and verify the answer. Status 0 only if the intent arrives intact."""
     base_url, operator_token = _read_up_file(up_file)
     wav = wav_out or up_file.with_name("demo.wav")
     steps = _Steps(Console())
-    steps.say(f"The main job at {base_url}, from an intent to an intent:")
+    steps.say(f"The main job at {base_url}, from issuing an intent to verifying it:")
     headers = {"authorization": f"Bearer {operator_token}"}
     with httpx2.Client(base_url=base_url, headers=headers, timeout=_TIMEOUT_S, trust_env=False) as client:
         code = _issue(client, steps)
@@ -57,7 +58,7 @@ def demo(
 
 
 class _Steps:
-    """Tells the reader what happened and how long it took."""
+    """The lines that show what happened and how long it took."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -65,7 +66,7 @@ class _Steps:
 
     @contextmanager
     def step(self, what: str) -> Iterator[list[str]]:
-        """A step that takes the time of the block; what the block appends to the yielded list is shown behind it."""
+        """Time the block as one step; show the facts that it appends to the yielded list."""
         self._count += 1
         facts: list[str] = []
         began_s = time.perf_counter()
@@ -79,21 +80,21 @@ class _Steps:
 
 
 def _issue(client: httpx2.Client, steps: _Steps) -> dict[str, Any]:
-    with steps.step("organisation made") as facts:
+    with steps.step("organisation created") as facts:
         organization = _post(client, "/v1/organizations", {"name": "Soundmark demo"}, "id")
         facts.append(organization["id"])
-    with steps.step("project made") as facts:
+    with steps.step("project created") as facts:
         project = _post(client, "/v1/projects", {"organization_id": organization["id"], "name": "Demo"}, "id")
         facts.append(project["id"])
     with steps.step("Code issued and signed") as facts:
-        wanted = {
+        request = {
             "organization_id": organization["id"],
             "project_id": project["id"],
             "issuer": "Soundmark demo",
             "expires_at": format_timestamp(SystemClock().now() + _LIFE),
             "intent": INTENT,
         }
-        code = _post(client, "/v1/codes", wanted, "xr_id", "broadcast_frame", "organization_id")
+        code = _post(client, "/v1/codes", request, "xr_id", "broadcast_frame", "organization_id")
         facts += [code["xr_id"], code["broadcast_frame"]]
     return code
 
@@ -112,15 +113,15 @@ def _hear(steps: _Steps, code: dict[str, Any], wav: Path) -> Frame:
         try:
             frames = hear(wav)
         except ValueError as error:
-            raise Refused(f"what was rendered cannot be heard: {error}") from None
+            raise Refused(f"the rendered sound cannot be heard: {error}") from None
         if [frame.text for frame in frames] != [code["broadcast_frame"]]:
-            raise Refused("what was heard is not what was broadcast")
+            raise Refused("the heard frame is not the broadcast frame")
         facts.append(frames[0].text)
     return frames[0]
 
 
 def _draw(steps: _Steps, frame: Frame, wav: Path) -> None:
-    """Draw the sound, where matplotlib is installed; the main job does not depend on it."""
+    """Draw the sound if matplotlib is installed; the main job does not depend on it."""
     try:
         draw = load_drawing("spectrogram").draw
     except NoPictures as missing:
@@ -147,7 +148,10 @@ def _resolve(base_url: str, steps: _Steps, frame: Frame) -> Resolution:
 
 
 def _post(client: httpx2.Client, path: str, body: dict[str, Any], *members: str) -> dict[str, Any]:
-    """What was created; it has all of `members` as texts."""
+    """Create something, and return it; all of `members` are strings in it.
+
+    Raises: Refused.
+    """
     answer = _ask(client, "POST", path, json=body)
     try:
         created: dict[str, Any] = answer.json()
@@ -155,14 +159,14 @@ def _post(client: httpx2.Client, path: str, body: dict[str, Any], *members: str)
             return created
     except (ValueError, TypeError, KeyError):
         pass
-    raise Refused(f"{path} answered what Soundmark does not answer")
+    raise Refused(f"the response of {path} is not one of Soundmark's")
 
 
 def _ask(client: httpx2.Client, method: str, path: str, **options: Any) -> httpx2.Response:
     try:
         answer = client.request(method, path, **options)
     except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
-        # Its text could hold what was sent, and so the operator token.
+        # The error's text could contain the request, and with it the operator token.
         raise Refused(f"the service at {client.base_url} does not answer: {type(error).__name__}") from None
     if not answer.is_success:
         raise Refused(f"{path} answered {answer.status_code}{_problem_code(answer)}")
@@ -185,7 +189,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _read_up_file(path: Path) -> tuple[str, str]:
-    """Where the service is, and the operator token."""
+    """Return the service's URL and the operator token."""
     try:
         up = read_up_file(path)
     except DataDirRefused as refused:

@@ -1,6 +1,6 @@
-"""The settings of a command that acts on a deployment: the environment, completed by what an `up` left in its data dir.
+"""The settings of a command that acts on a deployment: the environment, completed by the data dir of an `up`.
 
-The environment wins, setting by setting.
+The environment takes precedence, setting by setting.
 """
 
 import os
@@ -20,7 +20,9 @@ from soundmark.supervision.plan import audience_credential
 
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="The data dir of a running `soundmark up`; the environment wins."),
+    typer.Option(
+        "--data-dir", metavar="DIR", help="The data dir of a running `soundmark up`; the environment takes precedence."
+    ),
 ]
 
 _FROM_UP_FILE: Final = {
@@ -34,9 +36,9 @@ S = TypeVar("S", bound=settings.ProcessSettings)
 
 
 def read_settings(model: type[S], data_dir: Path | None = None) -> S:
-    """The settings of `model`.
+    """Read the settings of `model`.
 
-    Raises: Refused, naming every wrong and missing setting in its one line.
+    Raises: Refused, naming every wrong or missing setting in one line.
     """
     try:
         return settings.read(model, deployment_environ(data_dir))
@@ -45,9 +47,9 @@ def read_settings(model: type[S], data_dir: Path | None = None) -> S:
 
 
 def deployment_environ(data_dir: Path | None) -> Mapping[str, str]:
-    """The environment, and below it what the data dir knows.
+    """Return the environment, completed by the settings of the data dir.
 
-    Raises: Refused when nothing is running there.
+    Raises: Refused if nothing runs in the data dir.
     """
     if data_dir is None:
         return os.environ
@@ -64,12 +66,12 @@ def deployment_environ(data_dir: Path | None) -> Mapping[str, str]:
 
 
 def overlay_environment(known: Mapping[str, str]) -> dict[str, str]:
-    """Return what is known with the environment above it. An empty value counts as unset, and what is unset loses."""
+    """Return `known`, overridden by the environment. An empty value counts as unset and overrides nothing."""
     return {**known, **{name: value for name, value in os.environ.items() if value or name not in known}}
 
 
 def _credential_of(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """What Audience of the data dir demands, as `up` told it; nothing where no master key is there to make it from."""
+    """Return Audience's credential as `up` derives it from the master key; nothing if there is no master key."""
     try:
         credential = audience_credential(Secret(environ.get(f"{PREFIX}MASTER_KEY", "")), SystemEntropy())
     except ValueError:

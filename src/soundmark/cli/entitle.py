@@ -1,4 +1,4 @@
-"""`soundmark platform entitle`: an operator's entitlements for one organisation."""
+"""`soundmark platform entitle`: grant entitlements to one organisation."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -28,7 +28,7 @@ def _moment(text: str) -> datetime:
 def entitle(  # noqa: PLR0913, PLR0917 - one parameter for each option
     organization: Annotated[str, typer.Argument(metavar="ORG", help="The organisation's id.")],
     mode: Annotated[
-        EntitledMode | None, typer.Option(help="The kind of integration it may have; needs --monthly-events.")
+        EntitledMode | None, typer.Option(help="The mode of integration it may have; needs --monthly-events.")
     ] = None,
     monthly_events: Annotated[
         int | None,
@@ -42,7 +42,7 @@ def entitle(  # noqa: PLR0913, PLR0917 - one parameter for each option
             metavar="N",
             min=0,
             max=INTEGER_MAX,
-            help="Codes it may issue in a calendar month (UTC), in place of the Starter plan's 100; lower or higher.",
+            help="Codes it may issue in a calendar month (UTC), instead of the Starter plan's 100.",
         ),
     ] = None,
     until: Annotated[
@@ -50,16 +50,16 @@ def entitle(  # noqa: PLR0913, PLR0917 - one parameter for each option
         typer.Option(
             metavar="TIMESTAMP",
             parser=_moment,
-            help="When that ends, such as 2027-01-01T00:00:00Z; without it, never. A past time ends it now.",
+            help="When the entitlement ends, such as 2027-01-01T00:00:00Z; a past time ends it now. Default: never.",
         ),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Let an organisation issue more Codes, or fewer, and measure audiences beyond a demo.
+    """Let an organisation issue more or fewer Codes, and measure audiences beyond a demo.
 
-    Each entitlement replaces the one that this command gave before, and is in the organisation's audit log. The Codes
-    quota holds at once; once it ends, the Starter plan's holds again. The worker of Core carries a mode's entitlement
-    to Audience, which refuses what goes beyond it.
+    Each entitlement replaces the previous one from this command, and is recorded in the organisation's audit log. The
+    quota of Codes applies at once; when it ends, the Starter plan's applies again. Core's worker sends the entitlement
+    of a mode to Audience, which refuses events beyond it.
     """
     grant = Grant(monthly_codes, _event_quotas(mode, monthly_events), until)
     if grant.monthly_code_quota is None and not grant.monthly_event_quotas:
@@ -86,7 +86,7 @@ def _event_quotas(mode: EntitledMode | None, monthly_events: int | None) -> dict
 
 
 def _lines(organization: str, grant: Grant) -> Iterator[str]:
-    end = "without an end" if grant.ends_at is None else f"until {format_timestamp(grant.ends_at)}"
+    end = "without an end date" if grant.ends_at is None else f"until {format_timestamp(grant.ends_at)}"
     if grant.monthly_code_quota is not None:
         yield f"{organization} may issue {grant.monthly_code_quota} Codes a month, {end}"
     for mode, monthly_event_quota in grant.monthly_event_quotas.items():

@@ -1,4 +1,4 @@
-"""How a command ends other than well."""
+"""The error with which a command ends."""
 
 
 class Refused(Exception):  # noqa: N818 - named for what is said to the reader

@@ -1,4 +1,4 @@
-"""The first connection of a command: where nobody answers, a person is told at once and waits for no retries."""
+"""The first connection of a command: if nothing answers, the command fails at once instead of retrying."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ ELSEWHERE: Final = "Start it, or name another with --base-url or --data-dir."
 
 
 class FirstContact(httpx2.AsyncBaseTransport):
-    """Ends the command where the service was never reached; later failures are the client's to retry."""
+    """A transport that ends the command if the service was never reached; the client retries later failures."""
 
     def __init__(self, base_url: str) -> None:
         self._base_url: Final = base_url
@@ -21,13 +21,16 @@ class FirstContact(httpx2.AsyncBaseTransport):
         self._reached = False
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Raises: Refused where no connection was ever made."""
+        """Send a request.
+
+        Raises: Refused if no connection was ever made.
+        """
         try:
             response = await self._inner.handle_async_request(request)
         except httpx2.HTTPError as error:
             if could_not_connect(error) and not self._reached:
-                said = explain_network_failure(self._base_url, error)
-                raise Refused(f"{printable(said)} {ELSEWHERE}") from None
+                reason = explain_network_failure(self._base_url, error)
+                raise Refused(f"{printable(reason)} {ELSEWHERE}") from None
             self._reached = True
             raise
         self._reached = True

@@ -39,20 +39,20 @@ def hear_command(
     base_url: BaseUrl = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option("--data-dir", metavar="DIR", help="Ask the `soundmark up` that runs there. Default: .soundmark."),
+        typer.Option("--data-dir", metavar="DIR", help="Use the `soundmark up` that runs there. Default: .soundmark."),
     ] = None,
     explain: Annotated[
         bool,
         typer.Option(
             "--explain",
-            help="Say how well a recording was heard, or why not: level, clipping, what the band of Codes holds, where "
-            "the recording is cut off.",
+            help="Say how well the recording was heard, or why not: its level, clipping, the energy in the band that "
+            "Codes use, and the frequency at which the recording is cut off.",
         ),
     ] = False,
 ) -> None:
-    """Decode a sound, resolve and verify it, show the intent; status 0 only with a verified intent.
+    """Decode a sound, resolve and verify it, and show the intent. Status 0 only with a verified intent.
 
-    Of several Codes in a recording each is shown, and each must verify.
+    If a recording holds several Codes, each is shown, and each must verify.
     """
     if (file is None) == (not microphone):
         raise typer.BadParameter("give either a recording or --microphone")
@@ -66,7 +66,7 @@ def hear_command(
 
 
 def _show(receiver: Receiver, frame: Frame) -> str | None:
-    """Show the intent behind a frame; why there is none, where there is none."""
+    """Show the intent behind a frame; if there is none, return why."""
     typer.echo(f"heard {frame.text}")
     try:
         resolution = receiver.resolve(frame.token)
@@ -94,7 +94,7 @@ def _recorded(file: Path, *, explain: bool) -> Iterable[Frame]:
     else:
         frames = _read(file, hear)
     if not frames:
-        raise Refused(f"no Code was heard in {file}" + ("" if explain else "; --explain says why"))
+        raise Refused(f"no Code was heard in {file}" + ("" if explain else "; run it with --explain to see why"))
     return frames
 
 
@@ -108,7 +108,7 @@ def _read(file: Path, use: Callable[[Path], T]) -> T:
 
 @contextmanager
 def _silent_decoders() -> Iterator[None]:
-    """Keep libsndfile's decoders from writing to the terminal: what they say of a broken MP3 is one line of ours."""
+    """Keep libsndfile's decoders from writing to the terminal; we report a broken MP3 in one line."""
     sys.stderr.flush()
     terminal = os.dup(2)
     try:
@@ -121,7 +121,7 @@ def _silent_decoders() -> Iterator[None]:
 
 
 def _explained(examination: Examination) -> Iterator[str]:
-    """Yield what was measured, then what was found, a line each."""
+    """Yield the measurements, then the findings, one on each line."""
     levels, markers, channels = examination.levels, examination.markers, examination.channel_count
     yield (
         f"recording       {examination.duration_s:.2f} s, {examination.sample_rate} Hz, "

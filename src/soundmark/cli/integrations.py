@@ -1,4 +1,4 @@
-"""`soundmark integrations`: what measures the audience of a project's Codes."""
+"""`soundmark integrations`: connections that measure the audience of a project's Codes."""
 
 from typing import Annotated
 
@@ -31,7 +31,7 @@ _HEADINGS = ("Integration", "Mode", "Retention", "Status", "Created", "Revoked")
 
 @app.callback()
 def integrations() -> None:
-    """Create, list and revoke Audience integrations, and change what they keep and trust, over Core's API."""
+    """Create, list and revoke Audience integrations, and change their retention, secret and Core key."""
 
 
 @app.command()
@@ -41,7 +41,7 @@ def create(  # noqa: PLR0913 - one for each option
         AudienceMode, typer.Option(help="demo measures 100 events a month; the others need an entitlement.")
     ],
     retention_days: Annotated[
-        int, typer.Option(metavar="DAYS", min=1, help="How long what is measured is kept; 14 at most in a demo.")
+        int, typer.Option(metavar="DAYS", min=1, help="Days to keep events; at most 14 in demo mode.")
     ],
     secret_file: SecretFile = None,
     force: Force = False,
@@ -53,7 +53,7 @@ def create(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create an integration. The service shows its HMAC secret, which the publisher signs with, this once."""
+    """Create an integration. Its HMAC secret, with which the publisher signs, is shown only once."""
     check_quiet(secret_file, quiet=quiet)
     with (
         secret_sink(secret_file, force=force) as keep,
@@ -79,7 +79,7 @@ def list_integrations(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the integrations of a project, newest first, revoked ones too."""
+    """List a project's integrations, newest first, including revoked ones."""
     with calling(base_url, key_file, data_dir, organization, project) as client:
         page = client.integrations.page(limit=limit, cursor=cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
@@ -96,7 +96,7 @@ def revoke(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let an integration measure nothing any more; what it measured stays reportable. Repeating it is safe."""
+    """Revoke an integration: it measures no more events, but its reports stay available. Repeating it is safe."""
     with calling(base_url, key_file, data_dir, organization, project) as client:
         revoked = client.integrations.revoke(integration_id)
     if as_json:
@@ -118,7 +118,7 @@ def rotate_secret(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give an active integration another HMAC secret, shown this once. The one before stops working at once."""
+    """Give an active integration a new HMAC secret, shown only once. The old one stops working at once."""
     with (
         secret_sink(secret_file, force=force) as keep,
         calling(base_url, key_file, data_dir, organization, project) as client,
@@ -133,7 +133,7 @@ def rotate_secret(  # noqa: PLR0913 - one for each option
 @app.command("set-retention")
 def set_retention(  # noqa: PLR0913 - one for each option
     integration_id: IntegrationId,
-    retention_days: Annotated[int, typer.Argument(metavar="DAYS", min=1, help="How long what is measured is kept.")],
+    retention_days: Annotated[int, typer.Argument(metavar="DAYS", min=1, help="Days to keep events.")],
     *,
     organization: Organization = None,
     project: Project = None,
@@ -142,15 +142,15 @@ def set_retention(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Keep what is measured for so many days from now on. What a shorter time leaves out is deleted at once."""
+    """Change how many days an integration keeps events. Events older than that are deleted at once."""
     with calling(base_url, key_file, data_dir, organization, project) as client:
         changed = client.integrations.change_retention(integration_id, retention_days)
     if as_json:
         show_json(changed.document)
     else:
         typer.echo(
-            f"{changed.integration_id} keeps {changed.retention_days} days, before {changed.previous_retention_days}; "
-            f"{changed.deleted_events} events were deleted"
+            f"{changed.integration_id} keeps events for {changed.retention_days} days "
+            f"(before: {changed.previous_retention_days}); {changed.deleted_events} events were deleted"
         )
 
 
@@ -165,7 +165,7 @@ def replace_core_key(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have an integration trust the key that Core signs with now; a rotation of the keys does so by itself."""
+    """Make an integration trust Core's active signing key. `soundmark keys rotate` does this by itself."""
     with calling(base_url, key_file, data_dir, organization, project) as client:
         replaced = client.integrations.replace_core_key(integration_id)
     if as_json:

@@ -7,18 +7,18 @@ from soundmark_sdk import Intent
 
 
 def document(intent: Intent) -> dict[str, Any]:
-    """The intent as the JSON object that was issued."""
+    """Return the intent as the JSON object that was issued."""
     return {"type": intent.type, "action": intent.action, "resource": intent.resource}
 
 
 def shown(intent: Intent, *, indent: int | None = None) -> str:
-    """The intent as JSON for a terminal."""
+    """Return the intent as JSON for a terminal."""
     return printable(json.dumps(document(intent), ensure_ascii=False, indent=indent))
 
 
 def printable(text: str) -> str:
-    """`text` for a terminal: what is no printable character, but for ends of lines, stands as an escape of JSON.
+    """Return `text` for a terminal, with unprintable characters other than line ends as JSON escapes.
 
-    An issuer's text must not move the cursor, change colours or turn the direction of writing.
+    An issuer's text must not move the cursor, change colours or reverse the direction of writing.
     """
     return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)

@@ -31,7 +31,7 @@ _STEP_S = 0.25
 T = TypeVar("T")
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
-KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="As `soundmark keys list` shows it.")]
+KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's id, as `soundmark keys list` shows it.")]
 
 
 @app.callback()
@@ -42,9 +42,9 @@ def keys() -> None:
 @app.command("list")
 def list_keys(
     data_dir: DataDir = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for a program.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show every key that ever was, oldest first. No secret half is ever shown."""
+    """List all keys, oldest first, including retired ones. Private keys are never shown."""
     given = read_settings(CoreDatabaseSettings, data_dir)
     records = _run(given, service.list_keys)
     if as_json:
@@ -55,16 +55,16 @@ def list_keys(
 
 @app.command()
 def stage(data_dir: DataDir = None) -> None:
-    """Publish a key that will sign later; one that is staged already stays the one."""
+    """Publish a key that will sign later. If a key is staged already, keep that one."""
     typer.echo(f"{_stage(data_dir).key_id} is published as `next`")
 
 
 @app.command()
 def activate(key_id: KeyId, data_dir: DataDir = None) -> None:
-    """Sign with a staged key from now on; the one that signed becomes `retiring` and goes on verifying.
+    """Make a staged key the one that signs. The previous key becomes `retiring` and still verifies.
 
-    Every Audience integration is told of the key before. Run it again where that was interrupted.
-    `soundmark keys rotate` does this too, and waits first until every receiver can know the key.
+    First, every Audience integration gets the new key; if that is interrupted, run the command again. Prefer
+    `soundmark keys rotate`, which also waits until every receiver can know the key.
     """
     _put_in_place(key_id, data_dir)
     typer.echo(f"{key_id} is active")
@@ -72,7 +72,7 @@ def activate(key_id: KeyId, data_dir: DataDir = None) -> None:
 
 @app.command()
 def retire(key_id: KeyId, data_dir: DataDir = None) -> None:
-    """Publish a replaced key no longer and destroy its secret half; refused while something signed by it lives."""
+    """Unpublish a `retiring` key and destroy its private key. Refused while a Code or proof that it signed is valid."""
     _run_with_keys(read_settings(KeysSettings, data_dir), lambda ctx: service.retire(ctx, key_id))
     typer.echo(f"{key_id} is retired")
 
@@ -84,17 +84,17 @@ def rotate(
         bool,
         typer.Option(
             "--no-wait",
-            help="Activate at once: for an emergency. Receivers may have to ask again, and where Audience does not "
-            "answer it is told by the worker, as soon as it does.",
+            help="Activate the new key at once, in an emergency. Receivers may have to fetch the keys again. If "
+            "Audience does not answer, Core's worker sends it the key later.",
         ),
     ] = False,
 ) -> None:
-    """Replace the key that signs, without a restart and without an answer or an event that fails.
+    """Replace the signing key, without a restart and without failing a single request.
 
-    A key is staged (or the one taken that is staged already), published for as long as anybody may cache the published
-    keys, told to every Audience integration, and activated. Soon after another rotation it waits for up to six minutes,
-    until no proof lives that the key before signed. What was interrupted is continued by running it again; from when on
-    integrations are told, the worker continues it too.
+    The command stages a key (unless one is staged already), waits until every cache of the published keys has it, sends
+    it to every Audience integration, and activates it. Soon after another rotation it waits up to six minutes, until
+    the proofs of the previous key have expired. If it is interrupted, run it again; once it has begun to send the key
+    to integrations, Core's worker completes it too.
     """
     staged = _stage(data_dir)
     typer.echo(f"{staged.key_id} is published as `next`")
@@ -104,8 +104,8 @@ def rotate(
         if staged.push_began_at is None:
             _wait_until_calm(_run(read_settings(CoreDatabaseSettings, data_dir), calm_at), clock)
     if not _put_in_place(staged.key_id, data_dir, must_be_told=not no_wait):
-        typer.echo("Audience does not answer: the worker tells it of the key as soon as it does", err=True)
-    typer.echo(f"{staged.key_id} is active; the key before it is `retiring` and goes on verifying what it signed")
+        typer.echo("Audience does not answer; Core's worker will send it the key as soon as it does", err=True)
+    typer.echo(f"{staged.key_id} is active; the previous key is `retiring` and still verifies")
 
 
 def _stage(data_dir: Path | None) -> SigningKeyRecord:
@@ -113,13 +113,13 @@ def _stage(data_dir: Path | None) -> SigningKeyRecord:
 
 
 def _put_in_place(key_id: str, data_dir: Path | None, *, must_be_told: bool = True) -> bool:
-    """Have every integration trust the key, then activate it; return whether Audience knows of it."""
+    """Make every integration trust the key, then activate it; return whether Audience has it."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} integrations"))
     console = Console(stderr=True)
 
     async def command(ctx: Context) -> bool:
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-            task = progress.add_task("Telling Audience of the key", total=None)
+            task = progress.add_task("Sending the key to Audience", total=None)
             return await put_in_place(
                 ctx, key_id, must_be_told=must_be_told, tell=lambda count: progress.update(task, completed=count)
             )
@@ -128,28 +128,28 @@ def _put_in_place(key_id: str, data_dir: Path | None, *, must_be_told: bool = Tr
 
 
 def _wait_until_known(staged: SigningKeyRecord, clock: Clock) -> None:
-    """Return when no cache of the published keys can lack `staged`; no transaction is open meanwhile."""
+    """Wait until no cache of the published keys can lack `staged`, with no transaction open."""
     published_s = (clock.now() - staged.created_at).total_seconds()
-    # A database that another machine wrote to with a faster clock must not make us wait for hours.
+    # The machine that wrote `created_at` may have a faster clock; that must not make us wait for hours.
     wait_s = min(PUBLISHED_AHEAD_S - published_s, PUBLISHED_AHEAD_S)
     if wait_s > 0:
-        _wait(wait_s, "Until every cache of /v1/keys has it", clock)
+        _wait(wait_s, "Waiting until every cache of /v1/keys has it", clock)
         typer.echo(f"published for {math.ceil(max(published_s, 0) + wait_s)} s", err=True)
 
 
 def _wait_until_calm(moment: datetime | None, clock: Clock) -> None:
-    """Return when no proof lives that was signed before the last rotation, which is at `moment`."""
+    """Wait until `moment`, when every proof signed before the last rotation has expired."""
     wait_s = 0.0 if moment is None else (moment - clock.now()).total_seconds()
     if wait_s > 0:
-        # As above, of a faster clock.
-        _wait(min(wait_s, PROOFS_GONE_AFTER.total_seconds()), "Until no proof of the key before lives", clock)
+        # Bounded because of a faster clock, as above.
+        _wait(min(wait_s, PROOFS_GONE_AFTER.total_seconds()), "Waiting until older proofs have expired", clock)
 
 
 def _wait(wait_s: float, what: str, clock: Clock) -> None:
     until_s = clock.monotonic_s() + wait_s
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(elapsed_when_finished=True))
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(f"{what} (Ctrl-C, then rotate again: safe)", total=wait_s)
+        task = progress.add_task(f"{what} (Ctrl-C is safe: rotate again)", total=wait_s)
         while (left_s := until_s - clock.monotonic_s()) > 0:
             progress.update(task, completed=wait_s - left_s)
             time.sleep(min(_STEP_S, left_s))
@@ -157,7 +157,7 @@ def _wait(wait_s: float, what: str, clock: Clock) -> None:
 
 def _run_with_keys(given: KeysSettings, command: Callable[[Context], Awaitable[T]]) -> T:
     async def check_first(ctx: Context) -> T:
-        # Core would not start with a key that another master key sealed, so the stored one must open first.
+        # A key sealed under another master key would keep Core from starting, so the stored one must open first.
         await service.ensure_active(ctx)
         return await command(ctx)
 
@@ -165,7 +165,7 @@ def _run_with_keys(given: KeysSettings, command: Callable[[Context], Awaitable[T
 
 
 def _run(given: CoreDatabaseSettings, command: Callable[[Context], Awaitable[T]]) -> T:
-    """Return what `command` returns, on Core's database.
+    """Run `command` on Core's database and return its result.
 
     Raises: Refused.
     """

@@ -1,4 +1,4 @@
-"""`soundmark members`: the people of an organisation, and who is invited."""
+"""`soundmark members`: the members of an organisation, and its invitations."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -33,7 +33,7 @@ _INVITATION_HEADINGS = ("Invitation", "E-mail", "Role", "Status", "Mail", "Expir
 
 @app.callback()
 def members() -> None:
-    """List, change and remove members, and invite people, over Core's API. This is for people, not for server keys."""
+    """List, change and remove members, and invite people, over Core's API. A server key cannot do this."""
 
 
 @app.command("list")
@@ -56,7 +56,7 @@ def list_members(  # noqa: PLR0913 - one for each option
 @app.command("change-role")
 def change_role(  # noqa: PLR0913 - one for each option
     subject_id: SubjectId,
-    role: Annotated[Role, typer.Argument(help="The role from now on.")],
+    role: Annotated[Role, typer.Argument(help="The new role.")],
     *,
     organization: Organization = None,
     base_url: BaseUrl = None,
@@ -64,7 +64,7 @@ def change_role(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a member another role. Only an owner makes or changes owners and administrators."""
+    """Change a member's role. Only an owner can make someone owner or admin, or change an owner's or admin's role."""
     with calling(base_url, key_file, data_dir, organization) as client:
         member = client.members.change_role(subject_id, role)
     show_made(member, member.subject_id, _HEADINGS, _row(member), as_json=as_json, quiet=False)
@@ -79,21 +79,21 @@ def remove(
     key_file: KeyFile = None,
     data_dir: UpDir = None,
 ) -> None:
-    """Remove a member. Everybody may leave, except the last owner."""
+    """Remove a member. Members may remove themselves; the last owner cannot be removed."""
     with calling(base_url, key_file, data_dir, organization) as client:
         client.members.remove(subject_id)
-    typer.echo(f"{subject_id} is no member any more")
+    typer.echo(f"{subject_id} is no longer a member")
 
 
 @app.command()
 def invite(  # noqa: PLR0913 - one for each option
-    email: Annotated[str, typer.Argument(metavar="EMAIL", help="Who may accept it, with this address verified.")],
-    role: Annotated[
-        Literal["member", "billing", "admin"], typer.Option(help="The role that they will have.")
-    ] = "member",
+    email: Annotated[
+        str, typer.Argument(metavar="EMAIL", help="The person's e-mail address; they must have verified it to accept.")
+    ],
+    role: Annotated[Literal["member", "billing", "admin"], typer.Option(help="Their role.")] = "member",
     *,
     expires_in_days: Annotated[
-        int | None, typer.Option(metavar="DAYS", min=1, help="How long it holds; 7 days unless told.")
+        int | None, typer.Option(metavar="DAYS", min=1, help="Days until it expires. Default: 7.")
     ] = None,
     secret_file: SecretFile = None,
     force: Force = False,
@@ -104,7 +104,7 @@ def invite(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Invite a person. The secret that accepts it is shown this once and, where mail is set up, is mailed to them."""
+    """Invite a person. The secret to accept with is shown only once and, if mail is set up, mailed to them."""
     check_quiet(secret_file, quiet=quiet)
     with (
         secret_sink(secret_file, force=force) as keep,
@@ -136,7 +136,7 @@ def list_invitations(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the invitations of an organisation, newest first, whatever became of them."""
+    """List an organisation's invitations, newest first, whatever their status."""
     with calling(base_url, key_file, data_dir, organization) as client:
         page = client.invitations.page(limit=limit, cursor=cursor)
     show_page(page, _INVITATION_HEADINGS, _invitation_row, as_json=as_json)
@@ -164,7 +164,8 @@ def revoke_invitation(  # noqa: PLR0913 - one for each option
 @app.command("accept-invitation")
 def accept_invitation(
     token_file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Holds the invitation's secret; only its owner may read it.")
+        Path,
+        typer.Argument(metavar="FILE", help="The file with the invitation's secret; only you may have access to it."),
     ],
     *,
     base_url: BaseUrl = None,
@@ -172,14 +173,14 @@ def accept_invitation(
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Join the organisation of an invitation. Its secret is read from a file, never from the command line."""
+    """Accept an invitation. Its secret is read from a file, never from the command line."""
     token = read_private_file(token_file)
     with calling(base_url, key_file, data_dir) as client:
         joined = client.invitations.accept(token)
     if as_json:
         show_json(joined.document)
     else:
-        typer.echo(f"you belong to {joined.organization_id} as {joined.role}")
+        typer.echo(f"you are now a member of {joined.organization_id}, with the role {joined.role}")
 
 
 def _row(member: Member) -> tuple[object, ...]:

@@ -15,10 +15,10 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def migrate(
-    component: Annotated[WithDatabase, typer.Argument(help="Whose database.")],
+    component: Annotated[WithDatabase, typer.Argument(help="The component whose database to migrate.")],
     data_dir: DataDir = None,
 ) -> None:
-    """Bring a component's database to the current schema; safe to repeat, and safe beside another one."""
+    """Bring a component's database to the current schema. Repeating it, or running it twice at once, is safe."""
     url, _ = database_settings(component, data_dir)
     try:
         applied = apply_revisions(url, f"soundmark.{component}")

@@ -28,21 +28,21 @@ _HEADINGS = ("Organisation", "Name", "Your role", "Created", "Deletion requested
 
 @app.callback()
 def organizations() -> None:
-    """Create, list and rename organisations, over Core's API. This is for people, not for server keys."""
+    """Create, list and rename organisations, over Core's API. A server key cannot do this."""
 
 
 @app.command()
 def create(  # noqa: PLR0913 - one for each option
     name: Annotated[str, typer.Argument(metavar="NAME", help="1 to 120 characters.")],
     *,
-    use: Annotated[bool, typer.Option("--use", help="Work in it from now on, as after `soundmark use`.")] = False,
+    use: Annotated[bool, typer.Option("--use", help="Make it the default, as `soundmark use` does.")] = False,
     quiet: Quiet = False,
     base_url: BaseUrl = None,
     key_file: KeyFile = None,
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create an organisation that you own."""
+    """Create an organisation, with you as its owner."""
     with calling(base_url, key_file, data_dir) as client:
         made = client.organizations.create(name)
     if use:
@@ -76,7 +76,7 @@ def rename(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give an organisation another name."""
+    """Rename an organisation."""
     with calling(base_url, key_file, data_dir, organization) as client:
         renamed = client.organizations.rename(name)
     show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)

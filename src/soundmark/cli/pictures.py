@@ -15,8 +15,8 @@ class NoPictures(Refused):
 def load_drawing(name: str) -> Any:
     """Import one of the modules that draw: `spectrogram` or `report_picture`.
 
-    Whoever draws imports it here, when there is something to draw: loading matplotlib takes half a second, and a
-    deployment does without it.
+    Call this only when there is something to draw: loading matplotlib takes half a second, and a deployment does
+    without it.
 
     Raises: NoPictures.
     """

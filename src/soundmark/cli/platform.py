@@ -1,4 +1,4 @@
-"""`soundmark platform`: what whoever runs the platform does to a deployment."""
+"""`soundmark platform`: an operator's changes to a whole deployment."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -32,36 +32,37 @@ app.command()(entitle)
 
 @app.callback()
 def platform() -> None:
-    """Change what every organisation of a deployment rests on."""
+    """Grant entitlements to organisations, and change the master key."""
 
 
 @app.command()
 def reseal(
     new_master_key_file: Annotated[
-        Path, typer.Option(metavar="FILE", help="Holds the new master key: 32 bytes in base64url, 43 characters.")
+        Path,
+        typer.Option(metavar="FILE", help="The file with the new master key: 32 bytes in base64url, 43 characters."),
     ],
     component: Annotated[
         WithDatabase | None,
-        typer.Option(help="Whose secrets: by default Core's, and with a data dir Audience's too."),
+        typer.Option(help="The component whose secrets to reseal. Default: core; with a data dir, both."),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Seal every stored secret under a new master key, all of them or none.
+    """Seal every stored secret under a new master key: all of them, or none.
 
-    SOUNDMARK_MASTER_KEY, or the data dir, says which key sealed them. The data dir gets the new key afterwards, and
-    keeps the old one beside it; Audience's key there follows from it. Then restart every process with the new key, and
-    run the same command once more: it moves what was sealed under the old key until the restart. Running it again is
-    always safe.
+    The old key is SOUNDMARK_MASTER_KEY or the one in the data dir. A data dir gets the new key afterwards, and keeps the
+    old one beside it; Audience's key there is derived from it. Then restart every process with the new key, and run
+    the same command once more, for the secrets that were sealed under the old key before the restart. Running it again
+    is always safe.
     """
     if data_dir is not None and component is not None:
-        raise Refused("a data dir has one master key, and all that is sealed moves with it: leave --component out")
+        raise Refused("a data dir has one master key for both components: leave out --component")
     new = _read_key(new_master_key_file)
     if component == "audience":
         own = read_settings(AudienceKeysSettings)
         done, whose = _reseal_audience(own, old=[own.master_key], new=new), "Audience"
     else:
         done, whose = _reseal_beside(data_dir, new)
-    typer.echo(f"{_values(done.moved_count)} moved to the new master key; {done.already_count} had it already")
+    typer.echo(f"{_values(done.moved_count)} moved to the new master key; {done.already_count} already had it")
     if data_dir is not None and kept_master_keys(data_dir)[0] is not None:
         replace_master_key(data_dir, new)
         typer.echo(f"the new key is in {data_dir / MASTER_KEY_FILE}")
@@ -70,7 +71,7 @@ def reseal(
 
 
 def _reseal_beside(data_dir: Path | None, new: Secret) -> tuple[Resealed, str]:
-    """Reseal Core's secrets, and Audience's if the data dir has them. Return also whose they were."""
+    """Reseal Core's secrets, and Audience's if the data dir has them. Return also which components they belong to."""
     given = read_settings(KeysSettings, data_dir)
     old = [given.master_key, *_kept_in(data_dir, given.master_key, new)]
     audience = _audience_beside(data_dir)
@@ -84,7 +85,7 @@ def _reseal_both(
 ) -> Resealed:
     """Reseal both databases of a data dir. After an interruption between them, running it again completes it."""
     theirs = [audience_master_key(key) for key in (new, *old)]
-    # Checked first, so that neither is refused once the other has changed.
+    # Checked first, so that neither is refused after the other was changed.
     _refusing(run_on_audience, audience, lambda db: require_openable(db, AUDIENCE_SEALED, _sealers(theirs)))
     core = _reseal_core(given, old=old, new=new)
     moved = _reseal_audience(audience, old=theirs[1:], new=theirs[0])
@@ -133,15 +134,15 @@ def _read_key(file: Path) -> Secret:
     except OSError as error:
         raise Refused(f"{file} cannot be read: {error.strerror}") from None
     except ValueError:
-        # Of a broken text it says no more either: it could be most of a key.
+        # The message does not repeat a malformed text, which could be most of a key.
         raise Refused(f"{file} must hold 32 bytes in base64url without padding (43 characters)") from None
     return Secret(text)
 
 
 def _kept_in(data_dir: Path | None, given: Secret, new: Secret) -> list[Secret]:
-    """The keys in the data dir that may have sealed something too.
+    """Return the keys in the data dir that may have sealed something too.
 
-    Raises: Refused where the data dir's key is another than the one that we were told, since we are to replace it.
+    Raises: Refused if the data dir's key, which we are about to replace, differs from the configured one.
     """
     if data_dir is None:
         return []

@@ -29,15 +29,15 @@ _HEADINGS = ("Project", "Name", "Created", "Deletion requested")
 
 @app.callback()
 def projects() -> None:
-    """Create, list and rename projects, over Core's API. This is for people, not for server keys."""
+    """Create, list and rename projects, over Core's API. A server key cannot do this."""
 
 
 @app.command()
 def create(  # noqa: PLR0913 - one for each option
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Unlike that of any other project of the organisation.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that no other project of the organisation has.")],
     *,
     organization: Organization = None,
-    use: Annotated[bool, typer.Option("--use", help="Work in it from now on, as after `soundmark use`.")] = False,
+    use: Annotated[bool, typer.Option("--use", help="Make it the default, as `soundmark use` does.")] = False,
     quiet: Quiet = False,
     base_url: BaseUrl = None,
     key_file: KeyFile = None,
@@ -80,7 +80,7 @@ def rename(  # noqa: PLR0913 - one for each option
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a project another name."""
+    """Rename a project."""
     with calling(base_url, key_file, data_dir, organization, project) as client:
         renamed = client.projects.rename(name)
     show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)

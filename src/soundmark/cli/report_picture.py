@@ -1,4 +1,4 @@
-"""A picture of an Audience report: reach by day, how often, and what was not counted twice."""
+"""A picture of an Audience report: reach by day, frequency, and replays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ _PAPER, _INK, _SOFT = "#fbfbf9", "#1d2125", "#5b636b"
 _REACH, _EVENTS = "#8a2a6b", "#d9b8cd"
 _SIGNALS: Final = (
     ("event_replays", "event replays", "#33658a"),
-    ("code_token_duplicates", "Code and token again", "#e0a458"),
+    ("code_token_duplicates", "Code and token repeated", "#e0a458"),
     ("proof_replays", "proof replays", "#b23a48"),
 )
-# Frequencies above it stand in one bar: a picture cannot tell hundreds of them apart.
+# Higher frequencies share one bar: a picture cannot show hundreds of bars.
 _FREQUENCY_MAX: Final = 12
 _HEADROOM: Final = 1.16
 _DAYS_MIN: Final = 7
@@ -35,7 +35,7 @@ _HALF_A_DAY: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class _Days:
-    """Every UTC day that the period of a report touches, also those on which nothing was measured."""
+    """Every UTC day that a report's period touches, including those without an event."""
 
     days: tuple[date, ...]
 
@@ -51,7 +51,7 @@ class _Days:
 
 
 def draw_report(report: AudienceReport, path: Path) -> None:
-    """Write the picture of `report` to `path`, as SVG where its name ends so and otherwise as PNG, 1320 by 1080."""
+    """Write the picture of `report` to `path`: SVG if the name ends in .svg, otherwise PNG, 1320 by 1080."""
     # With a salt of its own, and without a date, the same picture is the same file.
     with rc_context({"svg.hashsalt": "soundmark"}):
         if path.suffix.lower() == ".svg":
@@ -61,7 +61,7 @@ def draw_report(report: AudienceReport, path: Path) -> None:
 
 
 def report_figure(report: AudienceReport) -> Figure:
-    """Return the picture: what was reached on each day of the period, how often, and what was not counted twice."""
+    """Return the picture: reach on each day of the period, frequency, and replays."""
     layout = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.14)  # Inches.
     figure = Figure(figsize=(11, 9), dpi=120, layout=layout, facecolor=_PAPER)
     FigureCanvasAgg(figure)
@@ -84,7 +84,7 @@ def report_figure(report: AudienceReport) -> Figure:
 
 
 def period_name(report: AudienceReport) -> str:
-    """Return the period in words: its days where it is whole days, otherwise its moments; in UTC."""
+    """Return the period in words, in UTC: as days if it consists of whole days, otherwise as two times."""
     begin, end = _period(report)
     if begin == _midnight(begin) and end == _midnight(end) and begin < end:
         last = end - timedelta(days=1)
@@ -95,7 +95,7 @@ def period_name(report: AudienceReport) -> str:
 
 
 def frequency_bars(report: AudienceReport) -> list[tuple[str, int]]:
-    """How often, and how many tokens: each frequency up to the last bar, which holds all above it."""
+    """Return the number of tokens by frequency; the last bar holds all higher frequencies."""
     tokens = {row.frequency: row.tokens for row in report.by_frequency}
     bars = [
         (str(frequency), tokens.get(frequency, 0))
@@ -115,7 +115,7 @@ def _midnight(moment: datetime) -> datetime:
 
 
 def _days_of(report: AudienceReport) -> _Days:
-    """Return the days of the period, and with them any other that the report has a row for."""
+    """Return the days of the period, extended by any other day that the report has a row for."""
     begin, end = _period(report)
     # The end is no part of the period: at midnight it is the day before.
     edges = [begin.date(), max(begin, end - timedelta(microseconds=1)).date()]
@@ -162,7 +162,7 @@ def _draw_integrity(axes: Axes, report: AudienceReport, days: _Days) -> None:
 
 
 def _finish(axes: Axes, *, none: str | None) -> None:
-    """Draw the frame of a chart; one without anything in it says so with `none` and has no scale."""
+    """Draw the frame of a chart; an empty chart shows the text `none` and has no scale."""
     axes.set_facecolor("white")
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
@@ -180,7 +180,7 @@ def _finish(axes: Axes, *, none: str | None) -> None:
 
 def _finish_days(axes: Axes, days: _Days) -> None:
     first, last = days.numbers[0], days.numbers[-1]
-    # A short period stands in the middle of a week, whose other days have no name: they were not asked for.
+    # A short period is centred in a week whose other days are unlabelled, as they are not part of it.
     spare = max(0.0, _DAYS_MIN - (last - first + 1)) / 2
     axes.set_xlim(first - spare - _HALF_A_DAY, last + spare + _HALF_A_DAY)
     if len(days.days) <= _DAYS_NAMED_MAX:

@@ -1,4 +1,4 @@
-"""Secrets that the service shows once: into a file that only its owner reads, or onto standard output."""
+"""The output of secrets that the service shows once: a file that only its owner can read, or standard output."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -12,17 +12,19 @@ from soundmark.cli.errors import Refused
 
 SecretFile = Annotated[
     Path | None,
-    typer.Option("--secret-file", metavar="FILE", help="Write the secret there, mode 0600, instead of printing it."),
+    typer.Option(
+        "--secret-file", metavar="FILE", help="Write the secret to this file, mode 0600, instead of printing it."
+    ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 
 @contextmanager
 def secret_sink(path: Path | None, *, force: bool) -> Iterator[Callable[[str], None]]:
-    """Yield what keeps a secret: in `path`, on the disk when it returns; nowhere where that is None.
+    """Yield a function that saves a secret in `path`, on the disk when it returns; it saves nothing if `path` is None.
 
-    A place that cannot be written to is refused before anything is asked of the service, since a secret that was made
-    and not kept is lost.
+    Call the service inside the block only: a path that cannot be written to is refused first, because a secret that is
+    created but not saved is lost.
 
     Raises: Refused.
     """
@@ -46,8 +48,8 @@ def secret_sink(path: Path | None, *, force: bool) -> Iterator[Callable[[str], N
                 os.fsync(file.fileno())
                 scratch.replace(path)
             except OSError as error:
-                said = f"{path} cannot be written: {error.strerror}; the secret is lost, so rotate it"
-                raise Refused(said) from None
+                reason = f"{path} cannot be written: {error.strerror}; the secret is lost, so rotate it"
+                raise Refused(reason) from None
 
         try:
             yield keep
@@ -57,11 +59,11 @@ def secret_sink(path: Path | None, *, force: bool) -> Iterator[Callable[[str], N
 
 
 def check_free(path: Path, *, force: bool) -> None:
-    """Refuse a file that would be overwritten, unless that is wanted.
+    """Refuse a file that would be overwritten, unless `force` is true.
 
     Raises: Refused.
     """
     if not path.name or path.is_dir():
         raise Refused(f"{path} cannot be written: it is a directory")
     if not force and (path.exists() or path.is_symlink()):
-        raise Refused(f"{path} is there already; --force replaces it")
+        raise Refused(f"{path} already exists; --force overwrites it")

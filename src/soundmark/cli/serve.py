@@ -17,7 +17,7 @@ from soundmark.supervision.workers import run_workers
 
 app = typer.Typer(add_completion=False)
 
-# Imported by name when it is served: a process holds its own component and no other.
+# Imported by name when it is served, so that a process loads no other component.
 _FACTORIES: Final[dict[settings.Component, str]] = {
     "core": "soundmark.core.app",
     "audience": "soundmark.audience.app",
@@ -28,21 +28,21 @@ _PORTS: Final[dict[settings.Component, int]] = {"core": 8080, "audience": 8081, 
 
 @app.command()
 def serve(
-    component: Annotated[settings.Component, typer.Argument(help="What to serve.")],
+    component: Annotated[settings.Component, typer.Argument(help="The component to serve.")],
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="By default 8080 (core), 8081 (audience), 8082 (audio).")
+        int | None, typer.Option(min=1, max=65535, help="Default: 8080 (core), 8081 (audience), 8082 (audio).")
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that share the port.")] = 1,
     beside_others: Annotated[bool, typer.Option("--beside-others", hidden=True)] = False,
 ) -> None:
-    """Serve one component until Ctrl-C or SIGTERM, then finish what is under way."""
+    """Serve one component until Ctrl-C or SIGTERM, then finish the open requests."""
     given = read_settings(settings.COMPONENTS[component])
     log.configure(level=given.log_level, log_format=given.log_format, component=component)
     listen = Listen(host, port or _PORTS[component], given.metrics_port)
     try:
         if not beside_others:
-            # Two deployments would share the port without a word; processes of one are started beside each other.
+            # Otherwise two deployments could share the port silently. Only workers of one deployment may share it.
             reserve_port(listen.host, listen.port).close()
         if workers > 1:
             asyncio.run(run_workers(component, listen, workers))

@@ -23,7 +23,7 @@ BaseUrl = Annotated[
     typer.Option(
         "--base-url",
         metavar="URL",
-        help="Where the service is. Default: SOUNDMARK_BASE_URL, the data dir's, or http://127.0.0.1:8080.",
+        help="The service's URL. Default: SOUNDMARK_BASE_URL, the data dir's, or http://127.0.0.1:8080.",
     ),
 ]
 KeyFile = Annotated[
@@ -31,7 +31,7 @@ KeyFile = Annotated[
     typer.Option(
         "--key-file",
         metavar="FILE",
-        help="Holds a server key, or an access token; only its owner may read it. Default: SOUNDMARK_API_KEY.",
+        help="The file with a server key or access token; only you may have access to it. Default: SOUNDMARK_API_KEY.",
     ),
 ]
 UpDir = Annotated[
@@ -39,18 +39,18 @@ UpDir = Annotated[
     typer.Option(
         "--data-dir",
         metavar="DIR",
-        help="Call the `soundmark up` that runs there, without a key as its operator. Default: .soundmark.",
+        help="Call the `soundmark up` that runs there; without a key, as its operator. Default: .soundmark.",
     ),
 ]
 
-# Where `soundmark up` runs unless it is told otherwise.
+# The default data dir of `soundmark up`.
 _HERE: Final = Path(".soundmark")
 _OTHERS: Final = 0o077
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service. `api_key` is the environment's; `operator_token` is that of a data dir."""
+    """A service. `api_key` comes from the environment, `operator_token` from a data dir."""
 
     base_url: str
     api_key: Secret | None
@@ -58,12 +58,12 @@ class Service:
 
 
 def find_service(base_url: str | None, data_dir: Path | None) -> Service:
-    """Return the service that the options, the environment and the data dir name, in this order.
+    """Return the service that the options, the environment or the data dir names, in this order.
 
-    Without a data dir it is the one in the current folder, where an `up` of the same user runs there. Its operator
-    token is for its own address only.
+    The default data dir is the one in the current folder, if an `up` of the same user runs there. Its operator token
+    is used for its own URL only.
 
-    Raises: Refused for a data dir that is named and where nothing runs, and for wrong settings.
+    Raises: Refused if nothing runs in a given data dir, and for wrong settings.
     """
     up = _read_own_up_file() if data_dir is None else _read_up_file(data_dir / UP_FILE)
     known = {f"{PREFIX}BASE_URL": up["base_url"]} if isinstance(up.get("base_url"), str) else {}
@@ -79,7 +79,7 @@ def find_service(base_url: str | None, data_dir: Path | None) -> Service:
 
 
 def find_credential(service: Service, key_file: Path | None) -> str:
-    """Return what a command calls the service with.
+    """Return the credential with which a command calls the service.
 
     Raises: Refused.
     """
@@ -89,11 +89,11 @@ def find_credential(service: Service, key_file: Path | None) -> str:
         return service.api_key.reveal()
     if service.operator_token is not None:
         return service.operator_token.reveal()
-    raise Refused("there is no key to call with: set SOUNDMARK_API_KEY, or give --key-file or --data-dir")
+    raise Refused("no credential was given: set SOUNDMARK_API_KEY, or give --key-file or --data-dir")
 
 
 def read_private_file(file: Path) -> str:
-    """Return the secret in a file that only its owner may read, or that comes through a pipe.
+    """Return the secret in a file to which only its owner has access, or from a pipe.
 
     Raises: Refused.
     """
@@ -101,12 +101,12 @@ def read_private_file(file: Path) -> str:
         with file.open("rb") as opened:
             status = os.fstat(opened.fileno())
             if stat.S_ISREG(status.st_mode) and status.st_mode & _OTHERS:
-                raise Refused(f"{file} is open to others; make it yours alone: chmod 600 {file}")
+                raise Refused(f"other users have access to {file}; run: chmod 600 {file}")
             return opened.read().decode("utf-8").strip()
     except OSError as error:
         raise Refused(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise Refused(f"{file} holds no key") from None
+        raise Refused(f"{file} does not contain a key") from None
 
 
 def _read_up_file(file: Path) -> Mapping[str, Any]:
@@ -117,7 +117,7 @@ def _read_up_file(file: Path) -> Mapping[str, Any]:
 
 
 def _read_own_up_file() -> Mapping[str, Any]:
-    """Return what an `up` of ours left in the current folder; nothing where somebody else could have put it there."""
+    """Return the up-file in the current folder; nothing if another user could have written it."""
     file = _HERE / UP_FILE
     try:
         read_trusted(file)

@@ -20,7 +20,7 @@ _PAPER, _INK, _SOFT, _WAVE = "#fbfbf9", "#1d2125", "#5b636b", "#8a2a6b"
 
 
 def read_wav(path: Path) -> tuple[Any, int]:
-    """Samples from -1 to 1 and their rate in Hz, of a mono 16-bit WAV."""
+    """Return the samples, from -1 to 1, of a mono 16-bit WAV, and their rate in Hz."""
     with wave.open(str(path), "rb") as sound:
         assert (sound.getnchannels(), sound.getsampwidth()) == (1, 2), "Core renders mono, 16 bits"
         samples = np.frombuffer(sound.readframes(sound.getnframes()), dtype="<i2").astype(np.float32) / 32768
@@ -28,13 +28,13 @@ def read_wav(path: Path) -> tuple[Any, int]:
 
 
 def power(samples: Any) -> Any:
-    """The energy at 513 pitches, 0 to half the sample rate (rows), in steps of 256 samples (columns)."""
+    """Return the energy at 513 pitches, 0 to half the sample rate (rows), in steps of 256 samples (columns)."""
     frames = np.lib.stride_tricks.sliding_window_view(samples, _WINDOW)[::_HOP] * np.hanning(_WINDOW)
     return np.abs(np.fft.rfft(frames, axis=1)).T ** 2
 
 
 def draw(wav_path: Path, png_path: Path, *, title: str) -> None:
-    """The picture of `wav_path` is written to `png_path`, 1320 by 720: the wave above, the spectrogram below."""
+    """Draw `wav_path` into `png_path`, 1320 by 720: the wave above, the spectrogram below."""
     samples, rate = read_wav(wav_path)
     layout = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.12)  # Inches.
     figure = Figure(figsize=(11, 6), dpi=120, layout=layout, facecolor=_PAPER)
@@ -52,7 +52,7 @@ def draw(wav_path: Path, png_path: Path, *, title: str) -> None:
 
 
 def _draw_wave(axes: Axes, samples: Any, rate: int) -> None:
-    # Lowest to highest of each column of pixels: a line through 100,000 points would only be smeared.
+    # Lowest to highest for each column of pixels, since a line through 100,000 points would only be a smear.
     width = max(1, len(samples) // _COLUMNS)
     columns = samples[: len(samples) // width * width].reshape(-1, width)
     seconds = (np.arange(len(columns)) + 0.5) * width / rate

@@ -21,22 +21,23 @@ from soundmark.supervision.up import Postgres, Refusal, Reports, run
 app = typer.Typer(add_completion=False)
 
 _FOR_TRYING: Final = (
-    f"The one that comes along is for trying and tests only; {CHOICE} names the folder of an installed one."
+    f"This is the bundled PostgreSQL, which is for tests and trials only; "
+    f"to use an installed one, set {CHOICE} to the folder of its programs."
 )
 
 
 @app.command()
 def up(
-    data_dir: Annotated[Path, typer.Option(help="Where everything is kept.")] = Path(".soundmark"),
-    host: Annotated[str, typer.Option(help="The public address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The public port; 0 takes a free one.")] = 8080,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes of each component.")] = 1,
-    demo: Annotated[bool, typer.Option("--demo", help="Show the main job once, then go on serving.")] = False,
+    data_dir: Annotated[Path, typer.Option(help="The folder for all data and secrets.")] = Path(".soundmark"),
+    host: Annotated[str, typer.Option(help="The IP address that the public API listens on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port of the public API; 0 takes a free one.")] = 8080,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="The number of HTTP processes of each component.")] = 1,
+    demo: Annotated[bool, typer.Option("--demo", help="Run `soundmark demo` once, then keep serving.")] = False,
 ) -> None:
     """Run everything on this machine, with a PostgreSQL of its own, until Ctrl-C or SIGTERM.
 
-    Each part is a process of its own, started again when it dies. What is in the data dir survives restarts and
-    crashes; it holds every secret, and `up.json` in it says where everything is while it runs.
+    Each part is a separate process, which is restarted if it dies. The data dir survives restarts and crashes. It
+    contains every secret; while everything runs, its `up.json` says where to reach each part.
     """
     console = Console(soft_wrap=True)
     progress = console.status("Starting ...")
@@ -48,12 +49,12 @@ def up(
 
     def stopping() -> None:
         progress.stop()
-        console.print("Stopping; what is under way is finished first.")
+        console.print("Stopping, after finishing the open requests.")
 
     reports = Reports(
         ready=ready,
         stopping=stopping,
-        demo_failed=lambda status: console.print(f"[red]The demonstration failed (status {status}).[/] Still serving."),
+        demo_failed=lambda status: console.print(f"[red]The demo failed (status {status}).[/] Still serving."),
     )
     log.configure(level="info", log_format=None, component="up")
     try:

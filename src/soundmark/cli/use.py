@@ -1,4 +1,4 @@
-"""`soundmark use`: choose the organisation and project that a person works in."""
+"""`soundmark use`: choose a person's default organisation and project."""
 
 from typing import Annotated
 
@@ -17,19 +17,19 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def use(  # noqa: PLR0913 - one for each option
     organization: Annotated[
-        str | None, typer.Argument(metavar="ORG", help="The organisation's id; without it, show what was chosen.")
+        str | None, typer.Argument(metavar="ORG", help="The organisation's id. Without it, show the current choice.")
     ] = None,
     project: Annotated[str | None, typer.Argument(metavar="PROJECT", help="One of its projects.")] = None,
     *,
-    forget: Annotated[bool, typer.Option("--forget", help="Choose nothing from now on.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Remove the choice.")] = False,
     base_url: BaseUrl = None,
     key_file: KeyFile = None,
     data_dir: UpDir = None,
 ) -> None:
-    """Choose the organisation, and maybe the project, of the commands that name none.
+    """Choose the default organisation, and optionally the default project, for other commands.
 
-    The choice is remembered for this service, in $XDG_CONFIG_HOME/soundmark/defaults.json or
-    ~/.config/soundmark/defaults.json. A server key belongs to one project and goes by that instead.
+    The choice is saved for this service, in $XDG_CONFIG_HOME/soundmark/defaults.json or
+    ~/.config/soundmark/defaults.json. Calls with a server key use the key's own project instead.
     """
     address = find_service(base_url, data_dir).base_url
     if forget:
@@ -48,17 +48,17 @@ def use(  # noqa: PLR0913 - one for each option
 def _show(address: str) -> None:
     choice = find_choice(address)
     if choice is None:
-        raise Refused(f"nothing was chosen for {printable(address)}")
+        raise Refused(f"no organisation is chosen for {printable(address)}")
     what = choice.organization_id + (f" {choice.project_id}" if choice.project_id else "")
     typer.echo(printable(f"{what} at {address}"))
 
 
 def _check_project(client: Client, project: str | None) -> None:
-    """Ask for the organisation's projects, since a typing error found here costs nothing.
+    """Check that the organisation and the project exist, so that a typing error is found now and not later.
 
-    Raises: Refused for a project that is none of them. ClientFailure for an organisation that is not the caller's.
+    Raises: Refused for an unknown project; ClientFailure for an organisation that is not the caller's.
     """
     if project is None:
         client.projects.page(limit=1)
     elif project not in {one.id for one in client.projects.list()}:
-        raise Refused(f"{printable(project)} is no project of this organisation")
+        raise Refused(f"{printable(project)} is not a project of this organisation")

@@ -18,12 +18,12 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def work(
-    component: Annotated[WithDatabase, typer.Argument(help="Whose jobs.")],
+    component: Annotated[WithDatabase, typer.Argument(help="The component whose jobs to run.")],
     data_dir: DataDir = None,
 ) -> None:
     """Run the background jobs of one component until Ctrl-C or SIGTERM.
 
-    Ends with status 1 when the database goes away: whoever supervises it starts it again.
+    It exits with status 1 if the database becomes unavailable, so have a supervisor restart it.
     """
     given = read_settings(settings.JOBS[component], data_dir)
     log.configure(level=given.log_level, log_format=given.log_format, component=f"{component}-jobs")
@@ -34,5 +34,5 @@ def work(
 
 
 async def _run(component: WithDatabase, given: Any) -> None:
-    # Imported by name when it is needed: a process holds its own component and no other.
+    # Imported by name when it is needed, so that a process loads no other component.
     await importlib.import_module(f"soundmark.{component}.worker").run(given)

@@ -16,11 +16,11 @@ def test_the_minor_before_the_known_good_one_is_warned_of(version: int) -> None:
     assert find_warning(version + 1) is None
     warning = find_warning(version - 1)
     assert warning is not None
-    assert warning.startswith(f"PostgreSQL {write_version(version - 1)} lacks security fixes that ")
+    assert warning.startswith(f"PostgreSQL {write_version(version - 1)} lacks the security fixes of ")
     assert f"{write_version(version)} (2026-11-12) has" in warning
 
 
 @pytest.mark.parametrize(("version", "written"), [(140023, "14.23"), (190000, "19.0")])
 def test_another_major_is_none_that_soundmark_runs_on(version: int, written: str) -> None:
     assert not is_supported(version)
-    assert find_warning(version) == (f"PostgreSQL {written} is none of the releases that Soundmark runs on, 15 to 18.")
+    assert find_warning(version) == (f"PostgreSQL {written} is not supported; Soundmark runs on PostgreSQL 15 to 18.")
