@@ -24,7 +24,7 @@ def test_a_secret_is_not_written_through_a_link(tmp_path: Path, link: str) -> No
     path.symlink_to(target)
     if link == "to a file":
         target.write_text("somebody's")
-    with pytest.raises(Refused, match="is there already"), secret_sink(path, force=False):
+    with pytest.raises(Refused, match="already exists"), secret_sink(path, force=False):
         pass
     with secret_sink(path, force=True) as keep:
         keep("xak_secret")

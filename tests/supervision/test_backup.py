@@ -217,7 +217,7 @@ def test_what_was_altered_is_not_restored(backed_up: BackedUp, tmp_path: Path) -
         (copy / file.name).write_bytes(file.read_bytes())
     dump = copy / "audience.dump"
     dump.write_bytes(dump.read_bytes()[:-1] + b"x")
-    assert f"{dump} is not what the manifest says" in refusal("restore", str(copy), "--data-dir", str(tmp_path / "new"))
+    assert f"{dump} does not match the manifest" in refusal("restore", str(copy), "--data-dir", str(tmp_path / "new"))
     dump.unlink()
     assert f"{dump} cannot be read" in refusal("restore", str(copy), "--data-dir", str(tmp_path / "new"))
     assert not (tmp_path / "new").exists()
@@ -229,7 +229,7 @@ def test_a_folder_that_is_there_is_not_written_to(backed_up: BackedUp) -> None:
         "AUDIENCE_DATABASE_URL": "postgresql://y@127.0.0.1:9/b",
     }
     deployment = backup.Deployment({"core": Secret(settings["CORE_DATABASE_URL"]), "audience": Secret("")}, {})
-    with pytest.raises(backup.BackupRefused, match="is there already"):
+    with pytest.raises(backup.BackupRefused, match="already exists"):
         backup.make_backup(deployment, backed_up.folder)
 
 
@@ -277,7 +277,7 @@ def test_a_restore_into_databases_of_the_environment(
 def test_a_database_that_holds_something_is_left_as_it_is(backed_up: BackedUp, databases: Databases) -> None:
     soundmark("restore", str(backed_up.folder), **databases.settings)
     before = {part: dumps.count_rows(url) for part, url in databases.urls.items()}
-    assert "Core's database holds something" in refusal("restore", str(backed_up.folder), **databases.settings)
+    assert "Core's database is not empty" in refusal("restore", str(backed_up.folder), **databases.settings)
     assert {part: dumps.count_rows(url) for part, url in databases.urls.items()} == before
 
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL that is installed on the machine in the place of the one that comes along: SOUNDMARK_POSTGRES_BIN.
+"""A PostgreSQL that is installed on the machine instead of the bundled one: SOUNDMARK_POSTGRES_BIN.
 
 The wheel holds a second PostgreSQL, 16, so there is always one to try; and every one that is installed is tried too.
 """
@@ -71,7 +71,7 @@ def test_a_release_that_soundmark_does_not_run_on_is_named(tmp_path: Path, versi
     with pytest.raises(NoPostgres) as refusal:
         find_chosen_programs(tmp_path, None)
     assert str(refusal.value) == (
-        f"SOUNDMARK_POSTGRES_BIN: {tmp_path} holds PostgreSQL {written}, and Soundmark runs on 15 to 18"
+        f"SOUNDMARK_POSTGRES_BIN: {tmp_path} holds PostgreSQL {written}, but Soundmark supports 15 to 18"
     )
 
 
@@ -103,8 +103,8 @@ def test_a_cluster_of_another_major_is_named(tmp_path: Path) -> None:
     with pytest.raises(ClusterFailed) as refusal:
         cluster.require_major(150021)
     assert str(refusal.value) == (
-        f"the database in {tmp_path} was made by PostgreSQL 18, and /usr/lib/postgresql/15/bin holds 15.21; "
-        "name the folder of an installed PostgreSQL 18 in SOUNDMARK_POSTGRES_BIN (unset: the one that comes along), "
+        f"the database in {tmp_path} was created by PostgreSQL 18, but /usr/lib/postgresql/15/bin holds 15.21; "
+        "set SOUNDMARK_POSTGRES_BIN to the folder of an installed PostgreSQL 18 (or unset it for the bundled one), "
         "or use another data dir"
     )
 
@@ -113,7 +113,7 @@ def test_a_cluster_of_another_major_is_named(tmp_path: Path) -> None:
 def test_both_components_have_their_tables_on_every_release(name: str, second: Path, user: OsUser | None) -> None:
     folder = INSTALLED.get(name, second)
     if not is_supported(version_of(folder, user)):
-        with pytest.raises(NoPostgres, match="and Soundmark runs on"):
+        with pytest.raises(NoPostgres, match="but Soundmark supports"):
             find_chosen_programs(folder, user)
         return
     with throwaway_cluster(folder=find_chosen_programs(folder, user)) as running:
@@ -142,7 +142,8 @@ def test_up_runs_on_the_postgres_that_is_named_and_on_no_other_afterwards(second
             assert up.stop(signal.SIGTERM) == 0
         bundled = write_version(version_of(installation.find_programs(user), user))
         line = refused_up(data_dir, "--port", "0")
-        assert f"was made by PostgreSQL {major_of(version)}, and " in line
-        assert f" holds {bundled}; name the folder of an installed PostgreSQL {major_of(version)} in " in line
+        assert f"was created by PostgreSQL {major_of(version)}, but " in line
+        advice = f"set SOUNDMARK_POSTGRES_BIN to the folder of an installed PostgreSQL {major_of(version)} "
+        assert f" holds {bundled}; {advice}" in line
         with running_up(data_dir, environ=chosen) as again:
             assert read_notes(again.until_ready()) == ["on another"]

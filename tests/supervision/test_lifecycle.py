@@ -144,7 +144,7 @@ def test_a_missing_master_key_is_never_made_anew(seeded: Path) -> None:
     key = seeded / "master.key"
     kept = key.rename(seeded / "master.key.kept")
     try:
-        assert "is missing, and without it nothing that the database seals can be opened" in refused_up(seeded)
+        assert "is missing, and without it the sealed values in the database cannot be opened" in refused_up(seeded)
         assert not key.exists()
     finally:
         kept.rename(key)
@@ -155,7 +155,7 @@ def test_a_missing_master_key_is_never_made_anew(seeded: Path) -> None:
     [
         ("SOUNDMARK_RESOLVE_RATE_LIMITS", "120", "SOUNDMARK_RESOLVE_RATE_LIMITS: no such setting"),
         ("SOUNDMARK_RESOLVE_RATE_LIMIT", "none", "SOUNDMARK_RESOLVE_RATE_LIMIT: "),
-        ("SOUNDMARK_CORE_DATABASE_URL", "postgresql://a@b/c", "`up` brings a PostgreSQL of its own"),
+        ("SOUNDMARK_CORE_DATABASE_URL", "postgresql://a@b/c", "`up` runs its own PostgreSQL"),
         ("SOUNDMARK_AUDIO_URL", "http://127.0.0.1:1", "`up` runs Audio itself"),
         ("SOUNDMARK_MASTER_KEY", "A" * 43, "is not the key in"),
         ("SOUNDMARK_OPERATOR_TOKEN", "short", "SOUNDMARK_OPERATOR_TOKEN: must be xop_ followed by 43"),

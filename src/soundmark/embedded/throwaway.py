@@ -1,4 +1,4 @@
-"""A cluster for the length of a test run or a tool: quick, empty, gone afterwards."""
+"""A temporary cluster for a test run or a tool: fast and initially empty."""
 
 import contextlib
 import shutil
@@ -12,16 +12,16 @@ from soundmark.embedded.installation import find_programs, make_system_directory
 from soundmark.embedded.postgres import Cluster, RunningCluster
 from soundmark.operating_system.os_user import OsUser, can_enter, unprivileged_user
 
-# Nobody misses what is in it after a crash.
+# Its data need not survive a crash.
 _HASTY: Final = (("fsync", "off"), ("full_page_writes", "off"), ("synchronous_commit", "off"))
 
 
 @contextlib.contextmanager
 def throwaway_cluster(*, is_durable: bool = False, folder: Path | None = None) -> Iterator[RunningCluster]:
-    """A running cluster of its own in a temporary folder; stopped and removed at the end, however that comes.
+    """Run a cluster in a temporary folder; stop and remove it at the end, even after an error.
 
-    Only `is_durable` does a commit wait until it is on the disk, as it does where it matters. `folder` holds the
-    programs of an installed PostgreSQL; None takes the one that comes along.
+    If `is_durable`, a commit waits until it is on the disk, as in production. `folder` holds the programs of an
+    installed PostgreSQL; None means the bundled one.
     """
     user = unprivileged_user()
     directory = _reachable_directory(user)

@@ -1,6 +1,7 @@
-"""Small files that are there whole or not at all, whatever is killed meanwhile, and that only their owner reads.
+"""Small files that only their owner can read, and that are written completely or not at all.
 
-What is read here decides what is trusted with every secret, so it is read only where nobody else can have put it.
+These files decide which programs are trusted with every secret, so a file that somebody else could have written is not
+read.
 """
 
 import contextlib
@@ -19,20 +20,21 @@ _OTHERS: Final = 0o077
 
 
 class NotTrusted(Exception):  # noqa: N818 - named for what was found
-    """Somebody else could have made or changed this file or folder; the message names it and says what to do."""
+    """Somebody else could have created or changed this file or folder; the message names it and says what to do."""
 
 
 def open_trusted(path: Path, flags: int, *, is_secret: bool, owner_uid: int | None = None) -> int:
-    """Open the file at `path` and return its descriptor; a file that is made has mode 0600.
+    """Open the file at `path` and return its descriptor; a new file gets mode 0600.
 
-    It must be a regular file with this one name, belong to `owner_uid` (None: to ourselves), and be writable, where
-    `is_secret` even readable, by its owner alone. The last part of the path is never followed as a symbolic link.
+    It must be a regular file without further hard links, belong to `owner_uid` (None: to ourselves), and be writable by
+    its owner alone; if `is_secret`, it must also be readable by its owner alone. A symbolic link in the last part of
+    the path is refused.
 
-    Raises: NotTrusted; OSError when it cannot be opened.
+    Raises: NotTrusted; OSError if it cannot be opened.
     """
-    assert not flags & os.O_TRUNC, "what is not ours would be emptied before that is known"
+    assert not flags & os.O_TRUNC, "a file must be checked before it is emptied"
     try:
-        # Without O_NONBLOCK a named pipe in the file's place would keep us waiting.
+        # Without O_NONBLOCK, opening a named pipe would block.
         handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as error:
         if error.errno == errno.ELOOP:
@@ -56,15 +58,15 @@ def read_trusted(path: Path, *, owner_uid: int | None = None) -> str:
 
 
 def require_trusted_folder(path: Path) -> None:
-    """Make sure that nobody else can put anything into the folder at `path`, and that nobody but root has.
+    """Refuse a folder that somebody else can write to, or in which anybody but root and ourselves owns a file.
 
-    A subfolder may belong to somebody else: root keeps a cluster in it that runs as another user.
+    In a folder of root's, a subfolder may belong to somebody else: it holds a cluster that runs as another user.
 
     Raises: NotTrusted; OSError.
     """
     us = os.geteuid()
     found = path.stat()
-    for state in (found, path.lstat()):  # Whoever made a link to a folder may lead us elsewhere tomorrow.
+    for state in (found, path.lstat()):  # The owner of a link to a folder could point it elsewhere later.
         if state.st_uid != us:
             raise NotTrusted(f"{path} belongs to {_name_of(state.st_uid)} and not to {_name_of(us)}, who runs this")
     if found.st_mode & _OTHERS_WRITE:
@@ -73,13 +75,13 @@ def require_trusted_folder(path: Path) -> None:
         try:
             state = entry.lstat()
         except FileNotFoundError:
-            continue  # A running `up` makes and renames small files.
+            continue  # A running `up` creates and renames small files.
         if state.st_uid not in {us, 0} and not (us == 0 and stat.S_ISDIR(state.st_mode)):
             raise NotTrusted(f"{entry} belongs to {_name_of(state.st_uid)}; remove it unless you put it there")
 
 
 def write_private(path: Path, text: str, owner: OsUser | None = None) -> None:
-    """Put `text` at `path`, mode 0600, on the disk when this returns; `owner` None is ourselves."""
+    """Write `text` to `path`, mode 0600, on the disk when this returns; `owner` None means ourselves."""
     handle, scratch = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -97,7 +99,7 @@ def write_private(path: Path, text: str, owner: OsUser | None = None) -> None:
 
 
 def flush_directory(path: Path) -> None:
-    """Put what was made, renamed and removed in `path` on the disk."""
+    """Flush the created, renamed and removed entries of the folder `path` to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""The operating system's user to whom root hands PostgreSQL, which refuses to run as root, and all that serves."""
+"""The user of the operating system as whom root runs PostgreSQL, which refuses to run as root, and the components."""
 
 import contextlib
 import os
@@ -17,18 +17,18 @@ _TRIAL_TIMEOUT_S: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class OsUser:
-    """A user without privileges, to whom root hands whatever need not be root's."""
+    """A user without privileges, as whom root runs everything that does not need root."""
 
     name: str
     uid: int
     gid: int
 
     def spawn_options(self) -> dict[str, Any]:
-        """Keyword arguments that make `subprocess` start a program as this user."""
+        """Return the keyword arguments with which `subprocess` starts a program as this user."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     def environ(self) -> dict[str, str]:
-        """Return what the environment says about this user: whoever looks for files of theirs looks in root's else."""
+        """Return the environment variables of this user, so that programs do not look for files in root's home."""
         home = "/nonexistent"
         with contextlib.suppress(KeyError):
             home = pwd.getpwuid(self.uid).pw_dir
@@ -36,19 +36,19 @@ class OsUser:
 
 
 def spawn_options(user: OsUser | None) -> dict[str, Any]:
-    """Keyword arguments that make `subprocess` start a program as `user`; None stays who we are."""
+    """Return the keyword arguments with which `subprocess` starts a program as `user`; None means ourselves."""
     return {} if user is None else user.spawn_options()
 
 
 def spawn_environ(user: OsUser | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a program that runs as `user`; None stays who we are."""
+    """Return the environment of a program that runs as `user`; None means ourselves."""
     return {**environ, **({} if user is None else user.environ())}
 
 
 def unprivileged_user() -> OsUser | None:
-    """Return the user that root hands its processes to; None when we are not root, and everything runs as ourselves.
+    """Return the user as whom root runs its processes; None if we are not root, since all then runs as ourselves.
 
-    The user `soundmark`, made if it does not exist, else `nobody`.
+    It is `soundmark`, which is created if missing, or else `nobody`.
     """
     if os.geteuid() != 0:
         return None
@@ -56,7 +56,7 @@ def unprivileged_user() -> OsUser | None:
 
 
 def owner_of(path: Path) -> OsUser | None:
-    """Whom root must become to use what `path` holds; None when we are not root, or root owns it."""
+    """Return the owner of `path`, as whom root must run what uses it; None if we are not root, or root owns it."""
     uid = path.stat().st_uid
     if os.geteuid() != 0 or uid == 0:
         return None
@@ -67,12 +67,12 @@ def owner_of(path: Path) -> OsUser | None:
 
 
 def can_run(user: OsUser | None, argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether `argv`, really started as `user`, ends well."""
+    """Start `argv` as `user`, and return whether it succeeds."""
     return output_of(user, argv, environ) is not None
 
 
 def output_of(user: OsUser | None, argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> str | None:
-    """Return what `argv`, really started as `user`, writes to standard output; None when it does not end well."""
+    """Start `argv` as `user`, and return what it writes to standard output; None if it fails."""
     try:
         done = subprocess.run(  # noqa: S603 - our own command lines
             argv,
@@ -93,7 +93,7 @@ def output_of(user: OsUser | None, argv: Sequence[str], environ: Mapping[str, st
 
 
 def can_enter(user: OsUser | None, directory: Path) -> bool:
-    """Whether `user` can really go to `directory`, every folder above it included."""
+    """Return whether `user` can actually enter `directory`, through every folder above it."""
     return can_run(user, ["/bin/sh", "-c", 'cd -- "$1"', "sh", str(directory)])
 
 
@@ -102,7 +102,7 @@ def _find(name: str) -> OsUser | None:
         entry = pwd.getpwnam(name)
     except KeyError:
         return None
-    # A user of this name with root's number would be no step down.
+    # A user of this name with root's uid would not reduce any privileges.
     return OsUser(entry.pw_name, entry.pw_uid, entry.pw_gid) if entry.pw_uid != 0 else None
 
 

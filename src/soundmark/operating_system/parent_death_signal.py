@@ -12,19 +12,19 @@ _libc: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else
 
 
 def signalled_with_parent(signum: signal.Signals) -> Callable[[], None] | None:
-    """What a child runs before its program, so that it gets `signum` when the thread that started it ends.
+    """Return a `preexec_fn` with which a child gets `signum` when the thread that started it ends.
 
-    However that thread ends, `kill -9` included. None where the kernel has no such thing. The child must have changed
-    its user already, because that forgets the wish.
+    That includes an end by `kill -9`. None if the kernel cannot do this. The child must have changed its user already,
+    because a change of user resets the setting.
     """
     if _libc is None:
         return None
     parent = os.getpid()
 
-    def ask() -> None:
+    def request_signal() -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, int(signum))
         if os.getppid() != parent:
-            # The parent was faster: nobody would ever send that signal.
+            # The parent has ended already, so the signal would never come.
             os._exit(1)
 
-    return ask
+    return request_signal

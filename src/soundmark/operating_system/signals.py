@@ -1,4 +1,4 @@
-"""Ending in order when somebody asks for it."""
+"""Orderly ends on signals."""
 
 import asyncio
 import contextlib
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def until_signalled() -> Iterator[None]:
-    """End the block at the first SIGINT, SIGTERM or SIGHUP; later ones do not disturb its way out."""
+    """End the block at the first SIGINT, SIGTERM or SIGHUP; later signals do not disturb the cleanup."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None, "runs in a task"
+    assert task is not None, "the caller runs in a task"
     signalled = False
 
     def end() -> None:
@@ -20,7 +20,7 @@ def until_signalled() -> Iterator[None]:
             task.cancel()
 
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # `nohup` has us ignore that the terminal closes, and means it.
+        # `nohup` makes us ignore SIGHUP, and that must stay so.
         if signum is not signal.SIGHUP or signal.getsignal(signum) is not signal.SIG_IGN:
             loop.add_signal_handler(signum, end)
     try:

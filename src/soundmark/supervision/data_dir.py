@@ -1,4 +1,4 @@
-"""The data dir of a `soundmark up`: whose turn it is, the master key, and where everything is while it runs."""
+"""The data dir of a `soundmark up`: its lock, the master key, and the up-file, which says where everything is."""
 
 import contextlib
 import fcntl
@@ -28,21 +28,21 @@ _LOCK_FILE: Final = "lock"
 
 
 class DataDirRefused(Exception):  # noqa: N818 - named for what is said to the reader
-    """The data dir cannot be used; the message is a line for the reader and holds no secret."""
+    """The data dir cannot be used; the message is one line for the user, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The right to use a data dir; `after_crash` when the last holder did not end cleanly."""
+    """The right to use a data dir; `after_crash` means that the last holder did not end cleanly."""
 
     after_crash: bool
 
 
 def make_data_dir(path: Path) -> None:
-    """Make `path`, if there is none, for its owner alone; take one that is there from its owner only.
+    """Create the data dir for its owner alone, or check that an existing one is ours.
 
-    Root's may be passed through, so that the unprivileged user of PostgreSQL gets to its part; every file in it has a
-    mode of its own.
+    Other users can pass through one of root's, so that PostgreSQL's unprivileged user reaches its part; the mode of
+    each file in it protects that file.
 
     Raises: DataDirRefused.
     """
@@ -51,7 +51,7 @@ def make_data_dir(path: Path) -> None:
     except FileExistsError:
         _require_own(path)
     except OSError as error:
-        raise DataDirRefused(f"the data dir {path} cannot be made: {error.strerror}") from None
+        raise DataDirRefused(f"the data dir {path} cannot be created: {error.strerror}") from None
     else:
         path.chmod(0o711 if os.geteuid() == 0 else 0o700)
 
@@ -71,9 +71,9 @@ def _require_own(path: Path) -> None:
 
 @contextlib.contextmanager
 def take_turn(path: Path) -> Iterator[Turn]:
-    """Hold the data dir at `path`; the kernel lets go of it however this process ends.
+    """Hold the data dir at `path`; the kernel releases it however this process ends.
 
-    Raises: DataDirRefused when another process holds it, naming its pid.
+    Raises: DataDirRefused, naming the pid, if another process holds it.
     """
     try:
         handle = open_trusted(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, is_secret=False)
@@ -86,7 +86,7 @@ def take_turn(path: Path) -> Iterator[Turn]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise DataDirRefused(f"already running on {path} (pid {file.read().strip() or 'unknown'})") from None
-        # The number of whoever held it last stays there unless it took it away itself.
+        # A pid is left in the file if the last holder did not end cleanly.
         turn = Turn(after_crash=bool(file.read()))
         _overwrite(file, f"{os.getpid()}\n")
         yield turn
@@ -94,11 +94,11 @@ def take_turn(path: Path) -> Iterator[Turn]:
 
 
 def master_key(path: Path, *, given: str | None, cluster_exists: bool, entropy: Entropy) -> Secret:
-    """The master key of the data dir at `path`, made once, when there is nothing yet that another one sealed.
+    """Return the master key of the data dir at `path`; create it if there is no cluster yet.
 
-    `given` is the setting `MASTER_KEY`. It is used where there is no key file, and never written to one.
+    `given` is the setting `MASTER_KEY`. It is used if there is no key file, and is never written to one.
 
-    Raises: DataDirRefused for a missing, broken or contradictory key.
+    Raises: DataDirRefused for a missing, malformed or contradictory key.
     """
     file = path / MASTER_KEY_FILE
     kept = _kept_key(file)
@@ -110,7 +110,7 @@ def master_key(path: Path, *, given: str | None, cluster_exists: bool, entropy: 
         return Secret(given.strip())
     if cluster_exists:
         raise DataDirRefused(
-            f"{file} is missing, and without it nothing that the database seals can be opened; put it back"
+            f"{file} is missing, and without it the sealed values in the database cannot be opened; put it back"
         )
     made = base64url.encode(entropy.take(MASTER_KEY_BYTES))
     write_private(file, made + "\n")
@@ -118,18 +118,18 @@ def master_key(path: Path, *, given: str | None, cluster_exists: bool, entropy: 
 
 
 def kept_master_keys(path: Path) -> tuple[Secret | None, Secret | None]:
-    """The master key in the data dir, and the one that it took the place of last.
+    """Return the master key in the data dir, and the one that it last replaced.
 
-    Raises: DataDirRefused for what is no key.
+    Raises: DataDirRefused for a malformed key.
     """
     return _kept_key(path / MASTER_KEY_FILE), _kept_key(path / OLD_MASTER_KEY_FILE)
 
 
 def replace_master_key(path: Path, key: Secret) -> None:
-    """`key` is the master key of the data dir; the one before stays beside it. Safe to repeat."""
+    """Make `key` the master key of the data dir, and keep the previous one beside it. Repeating it is safe."""
     kept, _ = kept_master_keys(path)
     if kept is not None and kept.reveal() != key.reveal():
-        # First: whatever kills us between the two, both keys are somewhere.
+        # The old key first: if we are killed between the two writes, neither key is lost.
         write_private(path / OLD_MASTER_KEY_FILE, kept.reveal() + "\n")
     write_private(path / MASTER_KEY_FILE, key.reveal() + "\n")
 
@@ -150,19 +150,19 @@ def _kept_key(file: Path) -> Secret | None:
 
 
 def write_up_file(path: Path, up: Mapping[str, Any]) -> None:
-    """Say where everything is, to the owner of the data dir alone."""
+    """Write the up-file, which says where everything is; only the owner of the data dir can read it."""
     write_private(path / UP_FILE, json.dumps(up, indent=2) + "\n")
 
 
 def remove_up_file(path: Path) -> None:
-    """Nothing is anywhere any more."""
+    """Remove the up-file, if there is one."""
     (path / UP_FILE).unlink(missing_ok=True)
 
 
 def read_up_file(file: Path) -> dict[str, Any]:
-    """What `write_up_file` wrote.
+    """Return what `write_up_file` wrote.
 
-    Raises: DataDirRefused when nothing runs there, or the file is somebody else's.
+    Raises: DataDirRefused if nothing runs there, or the file cannot be read.
     """
     try:
         up = json.loads(file.read_text(encoding="utf-8"))

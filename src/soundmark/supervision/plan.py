@@ -1,4 +1,4 @@
-"""What `soundmark up` will run: ports that are held, secrets, and the environment of each process."""
+"""The plan of what `soundmark up` runs: reserved ports, secrets, and the environment of each process."""
 
 import contextlib
 import os
@@ -24,13 +24,13 @@ from soundmark.supervision.supervisor import Program, soundmark
 LOOPBACK: Final = "127.0.0.1"
 DATABASES: Final[Mapping[settings.Component, str]] = {"core": "soundmark_core", "audience": "soundmark_audience"}
 
-# After a crash the children of the last run may hold the port while they finish what is under way.
+# After a crash, children of the last run may hold the port until they have finished their requests.
 _PORT_WAIT_S: Final = 15
 _POLL_S: Final = 0.05
-_LOG_LEVEL: Final = "warning"  # What goes well would drown what a person at a terminal is shown.
+_LOG_LEVEL: Final = "warning"  # Routine messages would bury what a person at a terminal needs to see.
 _ANY_ADDRESS: Final = {"0.0.0.0": LOOPBACK, "::": "[::1]"}  # noqa: S104 - compared, not bound
-# What `up` decides itself: a value from outside would contradict what it runs.
-_OWN_POSTGRES: Final = "`up` brings a PostgreSQL of its own; with yours, run the components with `soundmark serve`"
+# `up` decides these settings itself; other values would contradict what it runs.
+_OWN_POSTGRES: Final = "`up` runs its own PostgreSQL; to use yours, run the components with `soundmark serve`"
 _OURS: Final = {
     "CORE_DATABASE_URL": _OWN_POSTGRES,
     "AUDIENCE_DATABASE_URL": _OWN_POSTGRES,
@@ -41,12 +41,12 @@ _OURS: Final = {
 
 
 class SettingGiven(Exception):  # noqa: N818 - named for what is said to the reader
-    """The environment holds a setting that is not the caller's to give; the message is a line for the reader."""
+    """The environment has a setting that the caller must not set; the message is one line for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line of `up` says."""
+    """The options of `up`."""
 
     data_dir: Path
     host: str
@@ -56,7 +56,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """A port for everything that listens; `metrics` by component."""
+    """The ports of everything that listens."""
 
     serving: Mapping[settings.Component, int]
     metrics: Mapping[settings.Component, int]
@@ -65,7 +65,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where everything will be, what it is told, and as `user` whose process it is (None: ours).
+    """The places, settings and secrets of all processes, and the user that they run as (None: ourselves).
 
     `given` are the caller's settings, by name without prefix.
     """
@@ -80,42 +80,42 @@ class Plan:
     user: OsUser | None = None
 
     def address(self, component: settings.Component) -> str:
-        """Where `component` answers on this machine."""
+        """Return the URL of `component` on this machine."""
         host = self.options.host if component == "core" else LOOPBACK
         host = _ANY_ADDRESS.get(host, f"[{host}]" if ":" in host else host)
         return f"http://{host}:{self.ports.serving[component]}"
 
     def settings_of(self, component: settings.Component) -> dict[str, str]:
-        """The settings of one component: those that it takes, and no other component's secret."""
+        """Return the settings of one component, without any other component's secrets."""
         port = str(self.ports.metrics[component])
         return {**self._taken(component, settings.COMPONENTS[component]), f"{PREFIX}METRICS_PORT": port}
 
     def database_setting_of(self, component: settings.Component) -> dict[str, str]:
-        """The settings of a process that only touches the database of `component`."""
-        told = {"LOG_LEVEL": _LOG_LEVEL, **self.given}
-        kept = {PREFIX + name: told[name] for name in ("LOG_LEVEL", "LOG_FORMAT") if name in told}
-        return {**kept, f"{PREFIX}{component.upper()}_DATABASE_URL": self.database_urls[component].reveal()}
+        """Return the settings of a process that uses only the database of `component`."""
+        values = {"LOG_LEVEL": _LOG_LEVEL, **self.given}
+        log_settings = {PREFIX + name: values[name] for name in ("LOG_LEVEL", "LOG_FORMAT") if name in values}
+        return {**log_settings, f"{PREFIX}{component.upper()}_DATABASE_URL": self.database_urls[component].reveal()}
 
     def serving(self, component: settings.Component) -> Program:
-        """The process that serves `component`."""
+        """Return the process that serves `component`."""
         host = self.options.host if component == "core" else LOOPBACK
         where = ("--host", host, "--port", str(self.ports.serving[component]))
         argv = soundmark("serve", component, *where, "--workers", str(self.options.workers_count))
         return Program(component, argv, {**foreign_environ(), **self.settings_of(component)}, user=self.user)
 
     def working(self, component: settings.Component) -> Program:
-        """The process that runs the background jobs of `component`."""
+        """Return the process that runs the background jobs of `component`."""
         argv = soundmark("work", component)
         taken = self._taken(component, settings.JOBS[component])
         return Program(f"{component} jobs", argv, {**foreign_environ(), **taken}, user=self.user)
 
     def migrating(self, component: settings.Component) -> Program:
-        """The process that brings the database of `component` to the current schema, and ends."""
+        """Return the process that brings the database of `component` to the current schema, and ends."""
         environ = {**foreign_environ(), **self.database_setting_of(component)}
         return Program(f"migrate {component}", soundmark("migrate", component), environ, user=self.user)
 
     def _taken(self, component: settings.Component, model: type[settings.ProcessSettings]) -> dict[str, str]:
-        """What a process of `component` takes, which is no other component's secret."""
+        """Return the settings of a process of `component`, without any other component's secrets."""
         taken = {name.upper() for name in model.model_fields}
         foreign = {f"{name.upper()}_DATABASE_URL" for name in DATABASES if name != component}
         values = {**self._made(), **self.given}
@@ -137,15 +137,15 @@ class Plan:
 
 
 def audience_master_key(master_key: Secret) -> Secret:
-    """The master key of Audience: one of its own, with which nothing of Core's can be opened."""
+    """Derive the master key of Audience, which opens nothing that Core has sealed."""
     sealer = Sealer(parse_master_key(master_key.reveal()), SystemEntropy())
     return Secret(base64url.encode(sealer.derive("audience")))
 
 
 def given_settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """The caller's settings, by name without prefix.
+    """Return the caller's settings, by name without prefix.
 
-    Raises: SettingGiven for what `up` decides itself.
+    Raises: SettingGiven for a setting that `up` decides itself.
     """
     given = {name.removeprefix(PREFIX): value for name, value in environ.items() if name.startswith(PREFIX) and value}
     for name in sorted(given.keys() & _OURS.keys()):
@@ -154,18 +154,18 @@ def given_settings(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def given_operator_token(given: Mapping[str, str], entropy: Entropy) -> Secret:
-    """The operator token: the caller's, else a new one."""
+    """Return the caller's operator token, or a new one."""
     return Secret(given.get("OPERATOR_TOKEN") or mint_secret(entropy, "xop_"))
 
 
 def audience_credential(master_key: Secret, entropy: Entropy) -> Secret:
-    """What Core shows Audience under `up`: derived, so that commands on the data dir can tell it too."""
+    """Derive Core's credential for Audience under `up`; commands on the data dir can derive it too."""
     sealer = Sealer(parse_master_key(master_key.reveal()), entropy)
     return Secret(base64url.encode(sealer.derive("audience credential")))
 
 
 def check(plan: Plan) -> None:
-    """Refuse what a component would refuse, before anything runs.
+    """Refuse settings that a component would refuse, before anything runs.
 
     Raises: kit.settings.SettingsInvalid.
     """
@@ -176,9 +176,9 @@ def check(plan: Plan) -> None:
 
 @contextlib.contextmanager
 def held_ports(options: Options, clock: Clock, *, after_crash: bool) -> Iterator[Ports]:
-    """Ports for everything, kept by sockets of ours that are bound and never listen.
+    """Reserve all ports, with our own sockets that are bound and never listen.
 
-    So nobody else gets one of them while the process that uses it is being started again.
+    So nobody else gets a port while the process that uses it is being restarted.
 
     Raises: CannotListen.
     """
@@ -207,6 +207,6 @@ def held_ports(options: Options, clock: Clock, *, after_crash: bool) -> Iterator
 
 
 def foreign_environ() -> dict[str, str]:
-    """The environment without settings of ours: each process is given its own."""
+    """Return the environment without our settings, since each process gets its own."""
     ours = (PREFIX, "PROMETHEUS_MULTIPROC_DIR")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}

@@ -1,4 +1,4 @@
-"""Waiting until what was started can be used."""
+"""Waiting until the started processes are ready."""
 
 import asyncio
 import http.client
@@ -11,7 +11,7 @@ from soundmark.kit.clock import Clock
 from soundmark.supervision.supervisor import Supervisor
 
 READY_TIMEOUT_S: Final = 60
-ENDS_MAX: Final = 5  # What ended so often before it was ready would not be ready the next time either.
+ENDS_MAX: Final = 5  # A process that ended this often before it was ready will not become ready.
 
 _POLL_S: Final = 0.03
 _PROBE_TIMEOUT_S: Final = 5
@@ -20,11 +20,11 @@ Probe = Callable[[], bool]
 
 
 class NotReady(Exception):  # noqa: N818 - named for what was found
-    """A process did not become ready; the message is a line for the reader and names it."""
+    """A process did not become ready; the message is one line for the user, and names it."""
 
 
 async def until_ready(supervisor: Supervisor, clock: Clock, probes: Mapping[str, Probe]) -> None:
-    """Return when the probe of every named process has passed; probes block, and run in threads.
+    """Wait until the probe of every named process has passed. Probes block, so they run in threads.
 
     Raises: NotReady, naming the first that ended `ENDS_MAX` times or was not ready in `READY_TIMEOUT_S` seconds.
     """
@@ -43,7 +43,7 @@ async def until_ready(supervisor: Supervisor, clock: Clock, probes: Mapping[str,
 
 
 def readyz_probe(address: str) -> Probe:
-    """A probe that asks the component at `address` whether it is ready. It uses no proxy, whatever is configured."""
+    """Return a probe that asks the component at `address` whether it is ready; it never uses a proxy."""
     parts = urlsplit(address)
 
     def probe() -> bool:

@@ -1,4 +1,4 @@
-"""The databases of a data dir on which no `soundmark up` runs."""
+"""The databases of a data dir while no `soundmark up` runs on it."""
 
 import contextlib
 import os
@@ -17,12 +17,12 @@ from soundmark.supervision.plan import DATABASES
 
 @contextlib.contextmanager
 def stopped_databases(path: Path) -> Iterator[dict[Component, Secret]]:
-    """Run the PostgreSQL of a data dir, and nothing else, for as long as the block lasts; return both URLs.
+    """Run only the PostgreSQL of a data dir during the block, and yield the URLs of both databases.
 
-    The data dir, the cluster and the databases are made where they are missing. Nobody else can run an `up` there
-    meanwhile.
+    The data dir, the cluster and the databases are created if missing. Nobody else can run an `up` there in the
+    meantime.
 
-    Raises: data_dir.DataDirRefused, also while an `up` runs there; NoPostgres; ClusterFailed.
+    Raises: data_dir.DataDirRefused, also if an `up` runs there; NoPostgres; ClusterFailed.
     """
     data_dir.make_data_dir(path)
     with data_dir.take_turn(path):

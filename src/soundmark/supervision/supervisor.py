@@ -1,4 +1,4 @@
-"""Processes that are kept running until they are told to stop."""
+"""Processes that are kept running until they are stopped."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ _log: Final = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A process to keep running. `errors` is where its standard error goes; None: where ours goes."""
+    """A process to keep running. Its standard error goes to the file `errors`; None: to ours."""
 
     name: str
     argv: tuple[str, ...]
@@ -50,11 +50,11 @@ class _Kept:
 
 
 class Supervisor:
-    """Starts programs again when they end, sooner at first and then with growing pauses.
+    """A supervisor that restarts programs when they end, with growing pauses.
 
-    To be used from the main thread: the kernel ends the children when the thread that started them ends, and so takes
-    them along when we are killed. Each child is the leader of a session of its own, so that Ctrl-C at the terminal
-    reaches us alone and everything ends in order.
+    Use it from the main thread: the kernel ends the children when the thread that started them ends, and therefore
+    also when we are killed. Each child leads a session of its own, so that Ctrl-C at the terminal reaches only us and
+    everything ends in order.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -63,24 +63,24 @@ class Supervisor:
 
     def keep(self, program: Program) -> None:
         """Start `program` and keep it running until `stop`."""
-        assert program.name not in self._kept, f"{program.name} is kept already"
+        assert program.name not in self._kept, f"{program.name} is already being kept"
         kept = self._kept[program.name] = _Kept(program, asyncio.Event())
         kept.keeper = asyncio.create_task(self._keep(kept), name=program.name)
 
     def names(self) -> list[str]:
-        """What is being kept, in the order in which it was started."""
+        """Return the names of the kept programs, in the order in which they were started."""
         return list(self._kept)
 
     def ends_count(self, name: str) -> int:
-        """How often the program ended without being told to."""
+        """Return how often the program ended by itself."""
         return self._kept[name].ends_count
 
     def last_end(self, name: str) -> str:
-        """How it ended the last time, in words; empty before the first."""
+        """Return how the program last ended, in words; empty if it never did."""
         return self._kept[name].last_end
 
     async def stop(self, names: Iterable[str]) -> None:
-        """Stop the named programs at the same time: politely, and after their grace firmly."""
+        """Stop the named programs at the same time, and kill those that outlast their grace period."""
         chosen = [self._kept.pop(name) for name in list(names)]
         await asyncio.gather(*(self._stop(kept) for kept in chosen))
 
@@ -90,7 +90,7 @@ class Supervisor:
             started_s = self._clock.monotonic_s()
             try:
                 kept.last_end = await self._run_once(kept)
-            except Exception as error:  # noqa: BLE001 - whatever keeps it from starting may be gone by the next try
+            except Exception as error:  # noqa: BLE001 - whatever prevented the start may be gone at the next attempt
                 kept.last_end = f"not started: {error}"
             if kept.stopping.is_set():
                 return
@@ -103,7 +103,7 @@ class Supervisor:
             pause_s = min(pause_s * 2, BACKOFF_MAX_S)
 
     async def _run_once(self, kept: _Kept) -> str:
-        """Start the program and wait until it ends; how it did."""
+        """Start the program, wait until it ends, and return how it ended."""
         if kept.program.before_start is not None:
             await asyncio.to_thread(kept.program.before_start)
         if kept.stopping.is_set():
@@ -111,7 +111,7 @@ class Supervisor:
         process = await spawn(kept.program)
         kept.process = process
         if kept.stopping.is_set():
-            # `stop` came while the process was being made, and had nothing to send a signal to.
+            # `stop` was called while the process was being created, and found no process to signal.
             _send(process, kept.program.stop_signal)
         return _end_in_words(await process.wait())
 
@@ -131,7 +131,7 @@ class Supervisor:
 
 
 def soundmark(*arguments: str) -> tuple[str, ...]:
-    """The command line of our own command; `-P` keeps modules of the working directory out of it."""
+    """Return a command line of `soundmark`; `-P` keeps it from importing modules from the working directory."""
     return (sys.executable, "-P", "-m", "soundmark", *arguments)
 
 

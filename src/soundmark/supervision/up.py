@@ -1,4 +1,4 @@
-"""Everything on this machine, from an empty folder to serving and back: what `soundmark up` does."""
+"""The work of `soundmark up`: run everything on this machine, starting from an empty folder, and stop it again."""
 
 import asyncio
 import contextlib
@@ -49,10 +49,10 @@ _POSTGRES: Final = "PostgreSQL"
 
 
 class MigrationRefused(Exception):  # noqa: N818 - named for what happened
-    """A database could not be brought to the current schema; the process that tried has said why."""
+    """A database could not be brought to the current schema; the process that tried has printed the reason."""
 
 
-# Each carries a line for the reader, and leaves nothing running.
+# The message of each is one line for the user; each leaves nothing running.
 Refusal = (
     CannotListen,
     ClusterFailed,
@@ -67,7 +67,7 @@ Refusal = (
 
 @dataclass(frozen=True, slots=True)
 class Postgres:
-    """The PostgreSQL that is used: where its programs are, its version, and whether it is the one of the wheel."""
+    """The PostgreSQL in use: the folder of its programs, its version, and whether it is the bundled one."""
 
     folder: Path
     version: int
@@ -76,9 +76,9 @@ class Postgres:
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """What the caller is told.
+    """The functions that report to the caller.
 
-    `ready` once, when everything answers; `demo_failed` when the demonstration did; `stopping` when a signal ends all.
+    `ready` is called once, when everything answers, `demo_failed` if the demo fails, and `stopping` at a signal.
     """
 
     ready: Callable[[Plan, Home, Postgres], None]
@@ -89,7 +89,7 @@ class Reports:
 async def run(options: Options, tell: Reports, *, demo: bool) -> None:
     """Run everything until SIGINT, SIGTERM or SIGHUP, then stop it in order.
 
-    With `demo` the main job is shown once when everything is ready; serving goes on whatever comes of it.
+    If `demo`, the demo runs once when everything is ready; serving continues whether or not it succeeds.
 
     Raises: one of `Refusal`.
     """
@@ -120,19 +120,19 @@ async def run(options: Options, tell: Reports, *, demo: bool) -> None:
 
 
 def _find_postgres(user: OsUser | None) -> Postgres:
-    """Return the PostgreSQL that the environment chooses, else the one of the wheel."""
+    """Return the PostgreSQL that the environment chooses, or else the bundled one."""
     chosen = settings.read(settings.UpSettings, os.environ).postgres_bin
     folder = find_programs(user) if chosen is None else find_chosen_programs(chosen, user)
     return Postgres(folder, version_of(folder, user), is_bundled=chosen is None)
 
 
 def _serving_user(home: Home) -> OsUser | None:
-    """Return who runs everything beside PostgreSQL: the same user, or None (we ourselves) where that user cannot."""
+    """Return the user for everything but PostgreSQL: the same one, or None (ourselves) if that user cannot run it."""
     return home.user if home.user is not None and can_serve(home.user, foreign_environ()) else None
 
 
 def _plan(options: Options, ports: Ports, given: Mapping[str, str], cluster: Cluster, entropy: Entropy) -> Plan:
-    """The plan, with stand-ins for the URLs of databases that nobody can connect to yet."""
+    """Return the plan, with placeholders for the URLs of the databases, which do not exist yet."""
     key = data_dir.master_key(
         options.data_dir, given=given.get("MASTER_KEY"), cluster_exists=cluster.exists(), entropy=entropy
     )
@@ -151,7 +151,7 @@ def _plan(options: Options, ports: Ports, given: Mapping[str, str], cluster: Clu
 
 
 async def _bring_up(plan: Plan, cluster: Cluster, supervisor: Supervisor, clock: Clock, entropy: Entropy) -> Plan:
-    """Start everything, each as soon as what it needs is there; the plan with the real URLs, when all are ready."""
+    """Start each process as soon as possible; when all are ready, return the plan with the real database URLs."""
     port = plan.ports.postgres
     supervisor.keep(plan.serving("audio"))
     await asyncio.to_thread(cluster.prepare, entropy)
@@ -165,7 +165,7 @@ async def _bring_up(plan: Plan, cluster: Cluster, supervisor: Supervisor, clock:
     for component in DATABASES:
         supervisor.keep(plan.serving(component))
     await until_ready(supervisor, clock, {component: readyz_probe(plan.address(component)) for component in COMPONENTS})
-    # Nobody waits for the workers, and while they load they would keep the processor from those who are waited for.
+    # The workers come last: nobody waits for them, and their start would slow down the other processes.
     for component in DATABASES:
         supervisor.keep(plan.working(component))
     return plan
@@ -177,7 +177,7 @@ def _postgres(cluster: Cluster, plan: Plan) -> Program:
         _POSTGRES,
         cluster.command(plan.ports.postgres),
         options["env"],
-        # Fast shutdown: disconnect everybody, write a checkpoint, end.
+        # Fast shutdown: disconnect all clients, write a checkpoint, end.
         stop_signal=signal.SIGINT,
         grace_s=STOP_TIMEOUT_S,
         user=cluster.user,
@@ -187,7 +187,7 @@ def _postgres(cluster: Cluster, plan: Plan) -> Program:
 
 
 async def _migrate(plan: Plan, component: Component) -> None:
-    """Bring a database to the current schema, in a process of its own, unless it is there already."""
+    """Bring a database to the current schema, in a separate process, unless it already has it."""
     url = plan.database_urls[component].reveal()
     async with await psycopg.AsyncConnection.connect(
         url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S
@@ -204,7 +204,7 @@ def _demo(directory: Path) -> Program:
 
 
 async def _finish(program: Program) -> int:
-    """Run `program` to its end; its exit status."""
+    """Run `program` to its end, and return its exit status."""
     process = await spawn(program)
     try:
         return await process.wait()
@@ -230,7 +230,7 @@ def _up_file(plan: Plan) -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def _supervised(directory: Path, clock: Clock, tell: Reports) -> AsyncIterator[Supervisor]:
-    """A supervisor whose programs are stopped at the end, whatever ends it."""
+    """Yield a supervisor; stop its programs at the end of the block, whatever ends it."""
     supervisor = Supervisor(clock)
     try:
         yield supervisor
@@ -239,6 +239,6 @@ async def _supervised(directory: Path, clock: Clock, tell: Reports) -> AsyncIter
         raise
     finally:
         data_dir.remove_up_file(directory)
-        # The database goes last: what the others finish, they write to it.
+        # The database is stopped last, because the others still write to it while they finish.
         await supervisor.stop(name for name in supervisor.names() if name != _POSTGRES)
         await supervisor.stop(supervisor.names())

@@ -1,4 +1,4 @@
-"""Several processes of one component on one port, of which each is started again when it ends."""
+"""Several processes of one component on one port, each restarted when it ends."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,8 @@ from soundmark.supervision.supervisor import Program, Supervisor, soundmark
 async def run_workers(component: str, listen: Listen, workers_count: int) -> None:
     """Keep `workers_count` processes of `component` running until SIGINT or SIGTERM.
 
-    The kernel spreads connections over them. Their metrics lie in a folder of their own, where each can add up all.
+    The kernel distributes connections among them. They write their metrics to one folder, so that each can report the
+    sums.
     """
     argv = soundmark("serve", component, "--host", listen.host, "--port", str(listen.port), "--beside-others")
     supervisor = Supervisor(SystemClock())
@@ -32,7 +33,7 @@ async def run_workers(component: str, listen: Listen, workers_count: int) -> Non
 
 
 def forget_dead_processes(folder: Path) -> None:
-    """What processes that have ended last said of their present state counts no more; what they counted still does."""
+    """Remove the live gauges of processes that have ended, and keep their counters."""
     for file in folder.glob("gauge_live*_*.db"):
         try:
             os.kill(int(file.stem.rpartition("_")[2]), 0)

@@ -10,9 +10,9 @@ MAJOR_MIN: Final = 15
 MAJOR_MAX: Final = 18
 
 KNOWN_GOOD_SINCE: Final = "2026-11-12"  # The day of these releases; look again with each release of ours.
-# 18.7 is the security release of that day. The one before, 18.6 (2026-08-13), closed holes through which a database user
-# could run code as the server's user. Minor releases of all majors come out together (18.4, 17.10, 16.14 and 15.18 on
-# 2026-05-14; Debian's 15.20 matches 18.6), which gives the other numbers.
+# 18.7 is the security release of that day. The one before, 18.6 (2026-08-13), closed holes through which a database
+# user could run code as the server's user. Minor releases of all majors come out together (18.4, 17.10, 16.14 and 15.18
+# on 2026-05-14; Debian's 15.20 matches 18.6), which gives the other numbers.
 KNOWN_GOOD: Final[Mapping[int, int]] = {18: 180007, 17: 170013, 16: 160017, 15: 150021}
 
 _MINORS: Final = 10_000
