@@ -1,4 +1,4 @@
-"""Audience's composition root: settings → Context → ASGI app. The only place that wires."""
+"""Audience's composition root: settings → Context → ASGI app."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
@@ -65,7 +65,7 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
     app = _routes(lifespan)
     app.state.context = ctx
     install_problem_handlers(app, settings.base_url)
-    # In front: a probe must not be compared with every other route.
+    # In front, so that a probe is not matched against every other route.
     app.router.routes[:0] = health_routes({"database": database_is_ready}, ctx.db.find_warning)
     private = HttpEdge(
         Guard(app, settings.audience_credential),
@@ -86,7 +86,7 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
 
 
 def _front(ingest: Ingest, rest: AsgiApp) -> AsgiApp:
-    """Return an app that serves events, which need no credential of ours, and then the private routes."""
+    """Return an app that serves events, which need no credential of ours, in front of the private routes."""
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == PATH:
@@ -138,7 +138,7 @@ def _refused_events(settings: AudienceSettings, clock: Clock) -> RefusalLimit:
 
 @contextlib.asynccontextmanager
 async def _running(ctx: Context, group: GroupCommit) -> AsyncIterator[None]:
-    """Run everything that runs beside the requests, from start to stop."""
+    """Open and close the database and the batcher of events."""
     async with contextlib.AsyncExitStack() as stack:
         with explain_failures("Audience", sealed="what Audience has stored"):
             await ctx.db.open()

@@ -1,4 +1,4 @@
-"""What a command may reach."""
+"""The contexts of commands and of background jobs."""
 
 import asyncio
 import contextlib
@@ -14,17 +14,17 @@ from soundmark.kit.postgres.database import Database
 
 
 class ReportTurns:
-    """How many count events at a time. An organisation takes one turn at most, so that it never takes all of them."""
+    """A limit on reports that are counted at a time. An organisation has one turn at most, so it never has them all."""
 
     def __init__(self, at_once: int) -> None:
-        assert at_once > 1, "the only turn would be anybody's for as long as he likes"
+        assert at_once > 1, "one organisation could keep the only turn for as long as it likes"
         self._turns: Final = asyncio.Semaphore(at_once)
-        # Only of those who wait or count: nobody else holds his.
+        # Weak, so that only organisations that wait or count have a lock here.
         self._own: Final[WeakValueDictionary[str, asyncio.Lock]] = WeakValueDictionary()
 
     @contextlib.asynccontextmanager
     async def turn(self, organization_id: str) -> AsyncIterator[None]:
-        """It is the organisation's turn, until the block ends."""
+        """Wait for the organisation's turn, and hold it until the block ends."""
         own = self._own.setdefault(organization_id, asyncio.Lock())
         async with own, self._turns:
             yield
@@ -32,9 +32,9 @@ class ReportTurns:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a command may reach: the running process's parts, wired once in `app`.
+    """The parts of the running process that a command may use, wired once in `app`.
 
-    Who counts events takes one of the `report_turns`.
+    A command that counts events takes one of the `report_turns`.
     """
 
     db: Database
@@ -46,7 +46,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class WorkContext:
-    """What a background job may reach: the parts of a worker, wired once in `worker`. No key: no job opens a secret."""
+    """The parts of a worker that a background job may use, wired once in `worker`; no key, as no job opens a secret."""
 
     db: Database
     clock: Clock

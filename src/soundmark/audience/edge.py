@@ -1,4 +1,4 @@
-"""How a request from Core becomes a context, a workspace and an operation, and how a route serves an endpoint."""
+"""The dependencies of Audience's routes (context, workspace, operation), and the decorator that serves an endpoint."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
@@ -27,7 +27,7 @@ def serve(router: APIRouter, endpoint: PrivateEndpoint[Any]) -> Callable[[F], F]
     )
 
 
-# Asynchronous although they wait for nothing: the framework would run them in a thread, which costs more.
+# Asynchronous although they never wait, because the framework would run them in a thread, which costs more.
 async def _context(request: Request) -> Context:
     context: Context = request.app.state.context
     return context
@@ -40,7 +40,7 @@ async def _workspace(query: Annotated[ProjectQuery, Query()]) -> Workspace:
 Ctx = Annotated[Context, Depends(_context)]
 InWorkspace = Annotated[Workspace, Depends(_workspace)]
 OrganizationPath = Annotated[str, Path(pattern=ID_PATTERN)]
-# Of any shape: a text that cannot be an integration's id names none.
+# Any text is accepted: one that cannot be an integration's id names no integration.
 IntegrationPath = Annotated[str, Path(max_length=1024)]
 OperationId = Annotated[str, Header(alias=OPERATION_HEADER, pattern=ID_PATTERN)]
 

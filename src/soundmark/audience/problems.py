@@ -1,4 +1,4 @@
-"""The problems that are Audience's own. Those that Core passes on stand in `soundmark.wire.private.problems`."""
+"""Audience's own problems. Those that Core passes on are in `soundmark.wire.private.problems`."""
 
 from soundmark.kit.http.problems import Kind, Problem
 

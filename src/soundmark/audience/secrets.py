@@ -14,7 +14,7 @@ _TOKEN_KEY_BYTES: Final = 32
 
 
 def seal_hmac_secret(sealer: Sealer, integration_id: str, secret: Secret) -> bytes:
-    """Return what `integrations.sealed_secret` holds."""
+    """Return a sealed HMAC secret, for `integrations.sealed_secret`."""
     return sealer.seal(secret.reveal().encode(), table="integrations", column="sealed_secret", row=integration_id)
 
 
@@ -28,9 +28,9 @@ def open_hmac_secret(sealer: Sealer, integration_id: str, sealed: bytes) -> Secr
 
 
 async def token_key(db: Database, sealer: Sealer, clock: Clock, entropy: Entropy) -> bytes:
-    """Return the key under which measurement tokens are digested, made on the first start.
+    """Return the key under which measurement tokens are digested; create it on the first start.
 
-    It is not derived from the master key: then a new master key would make every token of the day a new one.
+    It is not derived from the master key, because a new master key would then change the digest of every token.
 
     Raises: DatabaseUnavailable; kit.sealing.SealBroken under another master key.
     """

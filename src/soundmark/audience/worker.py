@@ -1,4 +1,4 @@
-"""The composition root of Audience's background jobs: settings → WorkContext → tasks. Beside `app`, nobody wires."""
+"""The composition root of Audience's background jobs: settings → WorkContext → tasks."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from soundmark.kit.postgres.jobs import WorkerFailed, jobs_app, require_schema, 
 from soundmark.settings import AudienceDatabaseSettings
 
 _NAME: Final = "soundmark-audience-jobs"
-_POOL_SIZE: Final = 2  # One transaction at a time: those who record events shall have the processor.
+_POOL_SIZE: Final = 2  # The jobs run one transaction at a time, to leave the processor to ingestion.
 
 
 async def run(settings: AudienceDatabaseSettings) -> None:
@@ -34,6 +34,6 @@ async def run(settings: AudienceDatabaseSettings) -> None:
 
 
 def work_context(settings: AudienceDatabaseSettings, *, clock: Clock | None = None) -> WorkContext:
-    """What the jobs reach; its database is not open yet."""
+    """Return the context of the jobs; its database is not open yet."""
     db = Database(settings.audience_database_url, pool_size=_POOL_SIZE, application_name=_NAME)
     return WorkContext(db=db, clock=clock or SystemClock())

@@ -1,4 +1,4 @@
-"""The one place where time enters."""
+"""The only source of time."""
 
 import time
 from datetime import UTC, datetime
@@ -6,18 +6,18 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the rest of the program may ask about time."""
+    """A source of time."""
 
     def now(self) -> datetime:
-        """The wall clock in UTC, cut to whole milliseconds: what is stored equals what is signed."""
+        """Return the wall clock in UTC, truncated to milliseconds, so that stored and signed times are equal."""
         ...
 
     def unix_s(self) -> float:
-        """The wall clock in seconds since 1970, for where a `datetime` would cost more than what it is used for."""
+        """Return the wall clock in seconds since 1970, for code in which a `datetime` would be too slow."""
         ...
 
     def monotonic_s(self) -> float:
-        """Seconds since some fixed moment; never goes back, whatever happens to the wall clock."""
+        """Return seconds since some fixed moment; they never go back, whatever happens to the wall clock."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The deadline of the request in progress: when its caller stops waiting, and what that bounds here."""
+"""The deadline of the request in progress, which is when its caller stops waiting."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ class DeadlinePassed(Problem):
 
 @contextlib.asynccontextmanager
 async def enforce_deadline(timeout_s: float) -> AsyncIterator[None]:
-    """Cancel the block, and the query that it waits for, when `timeout_s` have passed.
+    """Cancel the block, and the query that it waits for, after `timeout_s` seconds.
 
     Raises: DeadlinePassed.
     """
@@ -45,9 +45,9 @@ def find_remaining_s() -> float | None:
 
 
 def outlive_deadline() -> None:
-    """Let the request in progress go on after its deadline.
+    """Let the request in progress continue after its deadline.
 
-    For work that is worth finishing although nobody waits for the response: a retry finds it done.
+    This is for work that is worth finishing although nobody waits for the response, since a retry finds it done.
     """
     timeout = _current.get()
     if timeout is not None and not timeout.expired():

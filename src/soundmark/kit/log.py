@@ -1,6 +1,6 @@
-"""Structured log: one event a line, to standard error, as text for people or JSON for machines.
+"""The structured log: one event on each line, to standard error, as text for people or JSON for machines.
 
-What may be logged: ids, codes, counts, durations. Never a token, an address, an e-mail or a body.
+Ids, codes, counts and durations may be logged; tokens, client IP addresses, e-mail addresses and bodies never.
 """
 
 import logging
@@ -17,7 +17,7 @@ _PLAIN: Final = "\x1b[0m"
 
 
 def configure(*, level: str, log_format: LogFormat | None, component: str) -> None:
-    """Send this process's events, and those of its libraries, to standard error.
+    """Send the log events of this process and its libraries to standard error.
 
     `log_format` None means text on a terminal and JSON elsewhere.
     """
@@ -44,9 +44,9 @@ def configure(*, level: str, log_format: LogFormat | None, component: str) -> No
 
 
 class TextRenderer:
-    """One short line for an event; below it only a traceback.
+    """A renderer that writes one short line for each event, and a traceback below it.
 
-    On a terminal the day is left out, and colours tell warnings and errors.
+    On a terminal it leaves out the day and colours warnings and errors.
     """
 
     def __init__(self, *, is_terminal: bool) -> None:
@@ -77,7 +77,7 @@ def _words(event: structlog.typing.EventDict, level: str) -> list[str]:
 
 
 def _written(value: Any) -> str:
-    """Return a value as one word, or in quotes: nothing in it can begin a line or move a terminal's cursor."""
+    """Return a value as one word, or in quotes, so that it can neither begin a line nor control a terminal."""
     if value is None:
         return "-"
     if not isinstance(value, str):

@@ -1,7 +1,7 @@
-"""Metrics in Prometheus text, on a port of their own.
+"""Metrics in Prometheus's text format, on a port of their own.
 
-Where several processes serve one component, each keeps its values in files below `PROMETHEUS_MULTIPROC_DIR` and
-whichever process is asked adds up all of them.
+If several processes serve one component, each keeps its values in files below `PROMETHEUS_MULTIPROC_DIR`, and any of
+them reports the sums of all.
 """
 
 import os
@@ -15,7 +15,7 @@ AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def metrics_app() -> AsgiApp:
-    """An ASGI app that answers `/metrics`, and 404 elsewhere."""
+    """Return an ASGI app that serves `/metrics`, and 404 elsewhere."""
     registry = REGISTRY
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()

@@ -6,12 +6,12 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 PREFIX: Final = "SOUNDMARK_"
-# The context in which values from the environment are validated, for a check that is stricter elsewhere.
+# The validation context of values from the environment; some checks are stricter for other values.
 ENVIRONMENT: Final = "environment"
 
 
 class SettingsInvalid(Exception):  # noqa: N818 - named for what was found
-    """The environment does not configure the component; `faults` names every wrong setting and why."""
+    """The environment does not configure the component; `faults` names every wrong setting and the reason."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("; ".join(faults))
@@ -35,9 +35,9 @@ def environment_name(name: str) -> str:
 def read_settings(model: type[S], environ: Mapping[str, str], *, known: Iterable[str]) -> S:
     """Read the settings of one component from `SOUNDMARK_…` variables. An empty value counts as unset.
 
-    `known` are the settings of every component: one environment may configure several.
+    `known` are the settings of all components, because one environment may configure several.
 
-    Raises: SettingsInvalid, which names every wrong, missing and unknown setting at once and repeats no value.
+    Raises: SettingsInvalid, which names every wrong, missing and unknown setting at once, without their values.
     """
     given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
     known_variables = {environment_name(name) for name in known}
@@ -54,7 +54,7 @@ def read_settings(model: type[S], environ: Mapping[str, str], *, known: Iterable
 
 
 def error_message(message: str) -> str:
-    """Return a message of Pydantic's without the prefix that it gives to ours."""
+    """Return a message from Pydantic without the prefix that it adds to ours."""
     return message.removeprefix("Value error, ")
 
 
@@ -63,6 +63,6 @@ def _describe_faults(invalid: ValidationError) -> Iterator[str]:
         loc, message = error["loc"], error["msg"]
         if error["type"] == "missing":
             message = "is not set"
-        # A default that follows from another setting is reported too when any setting is wrong.
+        # If any setting is wrong, Pydantic also reports defaults that depend on other settings.
         if error["type"] != "default_factory_not_called":
             yield (f"{environment_name(str(loc[0]))}: " if loc else "") + error_message(message)

@@ -1,4 +1,4 @@
-"""Why a component does not start, in words for its operator."""
+"""The errors that keep a component from starting, in words for its operator."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from soundmark.kit.postgres.schema_version import SchemaOutdated
 
 
 class CannotStart(Exception):  # noqa: N818 - named for what is said to the operator
-    """An operator must mend something first; the message is one line that names it, and holds no secret."""
+    """An operator must fix something first; the message is one line that names it, without secrets."""
 
 
 @contextlib.contextmanager
 def explain_failures(component: str, *, sealed: str) -> Iterator[None]:
-    """Raise CannotStart for the failures of a starting component that its operator can mend.
+    """Raise CannotStart for failures of a starting component that its operator can fix.
 
-    `sealed` names what the component's master key must open.
+    `sealed` says in words what the component's master key must open.
 
     Raises: CannotStart.
     """

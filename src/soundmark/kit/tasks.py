@@ -1,4 +1,4 @@
-"""Tasks that run beside the requests: how they end."""
+"""Ending background tasks."""
 
 import asyncio
 from typing import Any, Final
@@ -11,16 +11,16 @@ _log: Final = structlog.get_logger()
 
 
 async def cancel_and_wait(task: asyncio.Task[Any]) -> None:
-    """`task` is over, with everything it does on its way out: it is cancelled if it was still running.
+    """Cancel `task`, and wait until it has ended, including its cleanup.
 
-    An error of its own is logged and not raised, since whoever stops it has more to stop. Our own cancellation is
-    raised as always.
+    An error of the task is logged and not raised, because the caller usually has more to stop. A cancellation of the
+    caller is raised as always.
     """
     while not task.done():
         # More than once: a wait for a connection of the pool loses a cancellation that comes together with the
         # connection (psycopg_pool, WaitingClient.wait; asyncio.wait_for of Python 3.11).
         task.cancel()
-        # Unlike `await task`, this raises CancelledError only where we are cancelled ourselves.
+        # Unlike `await task`, this raises CancelledError only if we are cancelled ourselves.
         await asyncio.wait([task], timeout=_AGAIN_S)
     error = None if task.cancelled() else task.exception()
     if error is not None:

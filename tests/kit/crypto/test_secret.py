@@ -1,4 +1,4 @@
-"""A value that must not be seen."""
+"""A type for values that must never be printed."""
 
 import copy
 import json

@@ -1,8 +1,8 @@
 """Counting events and the different tokens among them.
 
-A token is 64 bits of a keyed digest, so that any range of tokens is a fair share of an integration's events, and no
-token is in two ranges: what was counted of disjoint ranges adds up, different tokens included. That bounds the memory
-of a report of any size, and lets both halves of a machine work on it.
+A token is 64 bits of a keyed digest, so any range of tokens is a fair share of an integration's events. No token is in
+two ranges, so the counts of disjoint ranges add up, including the counts of different tokens. This bounds the memory of
+a report of any size, and lets two processors work on it.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class PackedDay:
 class Codes:
     """The Codes of an integration: their numbers, ascending, and for each the first number of its campaign's Codes.
 
-    That one stands for the campaign; the Codes of none have one, too.
+    That number stands for the campaign; Codes without a campaign share one, too.
     """
 
     numbers: Numbers
@@ -49,7 +49,7 @@ class Codes:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """For each key its events, and the different tokens among them."""
+    """For each key, the number of its events and of the different tokens among them."""
 
     events: Numbers
     tokens: Numbers
@@ -58,13 +58,13 @@ class Reached:
         return Reached(self.events + other.events, self.tokens + other.tokens)
 
     def keys(self) -> list[int]:
-        """The keys that have events."""
+        """Return the keys that have events."""
         return [int(key) for key in np.flatnonzero(self.events)]
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What was counted. The keys are days, places in `Codes`, numbers of receivers, and countries' numbers plus 1.
+    """The counts. Their keys are days, places in `Codes`, numbers of receivers, and numbers of countries plus 1.
 
     Codes of one campaign are counted at the place of its first. `frequencies` says at each place how many tokens have
     so many events.
@@ -93,7 +93,7 @@ class Tally:
 
 
 def tally(days: Sequence[PackedDay], *, days_count: int, codes: Codes) -> Tally:
-    """Count the events of a range of tokens; of every one of their tokens, all events of the report are there."""
+    """Count the events of a range of tokens; `days` must have all events of the report with these tokens."""
     tokens = _joined([day.tokens for day in days], ">i8")
     code = np.searchsorted(codes.numbers, _joined([day.codes for day in days], ">i4"))
     day = np.repeat(
@@ -103,7 +103,7 @@ def tally(days: Sequence[PackedDay], *, days_count: int, codes: Codes) -> Tally:
     receiver = _joined([day.receivers for day in days], ">i2")
     country = _joined([day.countries for day in days], ">i2")
 
-    # Each day ascends already, and a stable sort merges what ascends.
+    # Each day is ascending already, and a stable sort merges ascending runs.
     order = np.argsort(tokens, kind="stable")
     ascending = tokens[order]
     is_first = np.ones(len(tokens), dtype=bool)
@@ -129,7 +129,7 @@ def tally(days: Sequence[PackedDay], *, days_count: int, codes: Codes) -> Tally:
 
 
 def ranges_of_tokens(first: int, count: int) -> list[tuple[int, int]]:
-    """All tokens from `first` on, in `count` ranges of one size: the first and the last token of each."""
+    """Divide all tokens from `first` on into `count` ranges of one size; return the first and last token of each."""
     size = -(-(TOKEN_MAX - first + 1) // count)
     begins = range(first, TOKEN_MAX + 1, size)
     return [(begin, min(begin + size - 1, TOKEN_MAX)) for begin in begins]

@@ -9,7 +9,7 @@ from soundmark.wire.shape import EntitledMode
 
 @dataclass(frozen=True, slots=True)
 class Entitlement:
-    """Core's entitlement as Core last sent it. `ends_at` None has no end; a smaller `revision` is an older one."""
+    """An entitlement as Core last sent it. `ends_at` None means no end; a smaller `revision` is an older one."""
 
     organization_id: str
     mode: EntitledMode

@@ -1,4 +1,4 @@
-"""Integrations: what publishers measure with."""
+"""Integrations, with which publishers measure."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ SECRET_PREFIX: Final = "xhm_"  # noqa: S105 - how each begins
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The project of an organisation that a request is about; what lies outside it does not exist for the caller."""
+    """The project of an organisation that a request is about; nothing outside it exists for the caller."""
 
     organization_id: str
     project_id: str
@@ -47,7 +47,7 @@ class Integration:
 
 @dataclass(frozen=True, slots=True)
 class TrustedKey:
-    """A public key of Core's that proofs are verified with."""
+    """A public key of Core's with which proofs are verified."""
 
     key_id: str
     public_key: bytes

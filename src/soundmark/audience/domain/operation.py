@@ -1,4 +1,4 @@
-"""What Core has Audience do: once, however often it sends the request."""
+"""The operations that Core requests; each is carried out once, however often Core sends the request."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ class RequestedOperation:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation that was done. `answer` is the JSON text of its response, without any secret."""
+    """An operation that was carried out. `answer` is the JSON text of its response, without any secret."""
 
     id: str
     organization_id: str

@@ -1,4 +1,4 @@
-"""What a row of `events` carries instead of words: small numbers that never change their meaning."""
+"""The numbers that stand for words in a row of `events`; they never change their meaning."""
 
 from typing import Final
 
@@ -21,7 +21,7 @@ _FIRST: Final = ord("A")
 
 
 def country_number(code: str) -> int:
-    """The number of an ISO 3166-1 alpha-2 code, from its two letters A to Z alone."""
+    """Return the number of an ISO 3166-1 alpha-2 code; it depends on the two letters A to Z alone."""
     first, second = (ord(letter) - _FIRST for letter in code)
     assert 0 <= first < _LETTERS, "a country code is two letters A to Z"
     assert 0 <= second < _LETTERS, "a country code is two letters A to Z"
@@ -29,7 +29,7 @@ def country_number(code: str) -> int:
 
 
 def country_code(number: int) -> str:
-    """The two letters that `country_number` made `number` of."""
+    """Return the two letters whose `country_number` is `number`."""
     assert 0 <= number < _LETTERS**2, "no country has this number"
     first, second = divmod(number, _LETTERS)
     return chr(_FIRST + first) + chr(_FIRST + second)

@@ -1,1 +1,1 @@
-"""The way of an event: bytes in, one commit for many, bytes out."""
+"""The hot path of an event: bytes in, one commit for many events, bytes out."""

@@ -18,7 +18,7 @@ _EVENT_REPLAY, _CODE_TOKEN_DUPLICATE, _PROOF_REPLAY = range(3)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is already stored of the events of a batch, under the number of each integration."""
+    """The stored rows that concern the events of a batch, by the number of the integration."""
 
     bodies: dict[tuple[int, str], str]
     proofs: set[tuple[int, str]]
@@ -76,5 +76,5 @@ class Decided:
 
 
 def pair_of(number: int, delivery: PendingEvent) -> Pair:
-    """Return what may be recorded once: a Code and a token on a day, within an integration."""
+    """Return the pair of Code and token, which an integration may record once a day."""
     return number, delivery.event.xr_id, delivery.day, delivery.token

@@ -1,4 +1,4 @@
-"""An event: from its bytes to the values that are judged and stored."""
+"""Parsing an event from its bytes to the values that are judged and stored."""
 
 import hashlib
 import re
@@ -18,8 +18,8 @@ from soundmark.wire.audience_event import AudienceEvent
 from soundmark.wire.countries import COUNTRIES
 
 _INTEGRATION_ID: Final = re.compile(r"int_[A-Za-z0-9_-]{8,}", re.ASCII)
-# Everything that an event says, with a space between: as exact as `AudienceEvent`, and one look instead of fifteen.
-# The key's id is not among it: it must be one that is trusted, to the letter.
+# The texts of an event, separated by spaces: as exact as `AudienceEvent`, with one match instead of fifteen. The key's
+# id is left out, because it must equal a trusted one anyway.
 _TIMESTAMP: Final = r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:[0-5]\d)"
 _EXACT: Final = re.compile(
     r"evt_[A-Za-z0-9_-]{22} int_[A-Za-z0-9_-]{8,} xr_[A-Za-z0-9_-]{16,} " + _TIMESTAMP + " mt_[A-Za-z0-9_-]{43} "
@@ -34,7 +34,7 @@ _QUOTES_MIN: Final = 2 * (7 + 6 + 7 + 6)
 
 
 class Proof(NamedTuple):
-    """The proof that Core signed, as it stands in the event."""
+    """The proof in an event, as Core signed it."""
 
     proof_id: str | None
     xr_id: str
@@ -48,10 +48,10 @@ class Proof(NamedTuple):
     signature: str
 
     def canonical(self, key_id: bytes) -> bytes:
-        """The RFC 8785 bytes that the signature covers; `key_id` is the canonical form of its own.
+        """Return the RFC 8785 bytes that the signature covers; `key_id` is the canonical form of the key's id.
 
-        Put together from parts that are canonical already, in the order of their names: no other text in a proof has
-        a character that JSON would escape (checked against the library by tests).
+        They are joined from canonical parts, in the order of their names: no other text in a proof has a character
+        that JSON would escape. Tests compare the result with the library's.
         """
         return b"".join(
             (
@@ -67,7 +67,7 @@ class Proof(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A well-formed event, of which nothing is believed yet."""
+    """A well-formed event, which is not trusted yet."""
 
     event_id: str
     integration_id: str
@@ -102,10 +102,10 @@ class _Members(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class UnreadEvent(NamedTuple):
-    """A body of well-formed JSON, of which nothing else is looked at before its signature holds.
+    """A body of well-formed JSON, which is not read further until its signature is verified.
 
-    `integration_id` is whose it claims to be, None where that is missing or no id. What was parsed is in `members`, or
-    in `value` for a body that is not as usual. `query_faults` is what is wrong with the request beside it.
+    `integration_id` is the integration that it claims to be from; None if it is missing or malformed. The parsed body
+    is `members`, or `value` for an unusual body. `query_faults` are the faults of the request's query string.
     """
 
     body: bytes
@@ -119,9 +119,9 @@ _decode: Final = msgspec.json.Decoder(_Members).decode
 
 
 def parse_body(body: bytes) -> UnreadEvent:
-    """Parse `body` and find whose it claims to be; judge nothing else.
+    """Parse `body` and find the integration that it claims to be from; judge nothing else.
 
-    Raises: MalformedBody for what is no I-JSON.
+    Raises: MalformedBody unless it is I-JSON.
     Source: contract, section 6.
     """
     members = _parse_usual(body)
@@ -132,7 +132,7 @@ def parse_body(body: bytes) -> UnreadEvent:
 
 
 def read_event(unread: UnreadEvent) -> Event | ValidationFailed:
-    """Return the event that was parsed, or why it is none.
+    """Return the event in a parsed body, or why the body is not an event.
 
     Source: contract, section 6, Event.
     """
@@ -146,47 +146,48 @@ def read_event(unread: UnreadEvent) -> Event | ValidationFailed:
 
 
 def event_digest(event_id: str) -> str:
-    """What is stored of an event id, as hexadecimal digits."""
+    """Return the digest that is stored of an event id, as hexadecimal digits."""
     return hashlib.sha256(event_id.encode()).hexdigest()[:_DIGEST_CHARS]
 
 
 def body_digest(body: bytes) -> str:
-    """What is stored of the bytes that an event came in, as hexadecimal digits."""
+    """Return the digest that is stored of an event's body, as hexadecimal digits."""
     return hashlib.sha256(body).hexdigest()[:_DIGEST_CHARS]
 
 
 def _parse_usual(body: bytes) -> _Members | None:
-    """Return the members of a body that has those of an event and no others, as texts; None leaves it open what it is.
+    """Return the members of a body that has exactly those of an event, as texts; None if this quick test cannot tell.
 
-    A body in ASCII without a backslash has a quotation mark at either end of every name and text and nowhere else: as
-    many as the members need, and no name can have occurred twice.
+    An ASCII body without a backslash has quotation marks only at both ends of every name and text. If there are as
+    many as the members need, no name occurs twice.
     """
     if b"\\" in body or not body.isascii():
         return None
     try:
-        said = _decode(body)
+        members = _decode(body)
     except msgspec.MsgspecError:
         return None
-    proof = said.proof
+    proof = members.proof
     quotes_count = _QUOTES_MIN
-    if said.country is not msgspec.UNSET:
-        quotes_count += 2 if said.country is None else 4
+    if members.country is not msgspec.UNSET:
+        quotes_count += 2 if members.country is None else 4
     quotes_count += (4 if proof.proof_id is not msgspec.UNSET else 0) + (2 if proof.campaign_id is not None else 0)
-    return said if body.count(b'"') == quotes_count else None
+    return members if body.count(b'"') == quotes_count else None
 
 
-def _read_usual(said: _Members) -> Event | None:
-    """Return the event, where one look says that it is one; None leaves the question open."""
-    proof, country = said.proof, said.country
+def _read_usual(members: _Members) -> Event | None:
+    """Return the event if one match shows that it is well-formed; None if this quick test cannot tell."""
+    proof, country = members.proof, members.country
     proof_id = "" if proof.proof_id is msgspec.UNSET else proof.proof_id
     campaign_id = proof.campaign_id or ""
     if country is msgspec.UNSET:
         country = None
     elif country is not None and country not in COUNTRIES:
         return None
-    receiver = RECEIVER_NUMBERS.get(said.receiver_class)
+    receiver = RECEIVER_NUMBERS.get(members.receiver_class)
     texts = (
-        f"{said.event_id} {said.integration_id} {said.xr_id} {said.occurred_at} {said.measurement_token} {proof_id} "
+        f"{members.event_id} {members.integration_id} {members.xr_id} {members.occurred_at} "
+        f"{members.measurement_token} {proof_id} "
         f"{proof.xr_id} {proof.integration_id} {campaign_id} {proof.issued_at} {proof.expires_at} {proof.signature}"
     )
     if (
@@ -194,18 +195,19 @@ def _read_usual(said: _Members) -> Event | None:
         or _EXACT.fullmatch(texts) is None
         or not 1 <= len(proof.key_id) <= _KEY_ID_CHARS_MAX
         or not proof.key_id.isprintable()
-        # Empty is not absent, and there is no room for it.
+        # `texts` cannot tell an empty member from an absent one.
         or (proof_id == "" and proof.proof_id is not msgspec.UNSET)
         or (campaign_id == "" and proof.campaign_id is not None)
     ):
         return None
     try:
-        occurred_at = _moment(said.occurred_at)
+        occurred_at = _moment(members.occurred_at)
         issued_at, expires_at = _moment(proof.issued_at), _moment(proof.expires_at)
     except ValueError:
         return None
     return Event(
-        said.event_id, said.integration_id, said.xr_id, occurred_at, receiver, said.measurement_token, country,
+        members.event_id, members.integration_id, members.xr_id, occurred_at, receiver, members.measurement_token,
+        country,
         Proof(
             proof_id or None, proof.xr_id, proof.integration_id, proof.campaign_id,
             proof.issued_at, proof.expires_at, issued_at, expires_at, proof.key_id, proof.signature,
@@ -217,14 +219,14 @@ _ZULU_MS_CHARS: Final = len("2026-11-20T10:00:00.000Z")
 
 
 def _moment(text: str) -> datetime:
-    """What `parse_timestamp` answers, for a text of its shape; sooner for the shape that we write ourselves."""
+    """Return what `parse_timestamp` returns, but faster for the shape that we write ourselves."""
     if len(text) == _ZULU_MS_CHARS and text[-1] == "Z" and text[-5] == ".":
         return datetime.fromisoformat(text)
     return parse_timestamp(text)
 
 
 def _known_id(text: Any) -> str | None:
-    """Return `text` where it may be the id of an integration."""
+    """Return `text` if it may be the id of an integration, or else None."""
     return text if isinstance(text, str) and _INTEGRATION_ID.fullmatch(text) is not None else None
 
 
@@ -236,7 +238,7 @@ def _parse_any(body: bytes) -> Any:
 
 
 def _read_any(value: Any) -> Event | ValidationFailed:
-    """Return the event that a parsed body is, whatever it is, or why it is none."""
+    """Return the event in any parsed body, or why the body is not an event."""
     crowds = find_crowds(value)
     if crowds:
         return ValidationFailed(errors=tuple(FieldError("body", pointer_to(one.place), one.message) for one in crowds))
@@ -258,7 +260,7 @@ def _read_any(value: Any) -> Event | ValidationFailed:
             xr_id=proof.xr_id,
             integration_id=proof.integration_id,
             campaign_id=proof.campaign_id,
-            # As they were written: the signature covers the texts.
+            # As received, because the signature covers the texts.
             issued_at_text=value["proof"]["issued_at"],
             expires_at_text=value["proof"]["expires_at"],
             issued_at=proof.issued_at.astimezone(UTC),

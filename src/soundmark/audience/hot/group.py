@@ -27,7 +27,7 @@ from soundmark.kit.postgres.transaction import CONSTRAINT_ERRORS, Tx
 from soundmark.kit.text.months import month_of
 
 _BATCH_MAX: Final = 256
-_WAITING_MAX: Final = 4096  # Of 16 KiB at most each: 64 MiB. Beyond it the database is not keeping up.
+_WAITING_MAX: Final = 4096  # At 16 KiB at most: 64 MiB. If more are waiting, the database cannot keep up.
 _BATCH_TIMEOUT_S: Final = 5.0
 _REMEMBERED_MAX: Final = 100_000
 _MS_OF_S: Final = 1000
@@ -43,17 +43,16 @@ _batch_seconds: Final = Histogram(
 
 
 class _RowGone(Exception):  # noqa: N818 - named for what was found
-    """A row to be locked is gone; nothing was written."""
+    """A row that was to be locked is gone; nothing was written."""
 
 
 class GroupCommit:
-    """Judges and stores the events of many callers in few transactions, on one connection of its own.
+    """A batcher that judges and stores the events of many callers in few transactions, on its own connection.
 
-    Whatever can be judged of an event without the database is judged while the batch before it commits. Event ids,
-    proofs, pairs and quotas, which depend on the order, are judged under the locks of the months that the batch counts
-    in: what was read stays true until the commit, whatever other processes do. The outcome of an event is there only
-    after the commit that it rests on. A commit whose answer was lost is never repeated: its callers learn that the
-    database is unavailable, deliver again, and learn the outcome of their events then.
+    Checks that need no database run while the previous batch commits. Event ids, proofs, pairs and quotas depend on the
+    order, so they are judged under locks on the months that the batch counts in: what was read stays true until the
+    commit, whatever other processes do. An event has its outcome only after the commit. A commit whose answer was lost
+    is never repeated: its callers get DatabaseUnavailable, deliver again, and get the outcome of their events then.
 
     Source: contract, section 6; docs/adr/0010.
     """
@@ -79,12 +78,12 @@ class GroupCommit:
         await self._connection.aclose()
 
     def deliver(self, delivery: PendingEvent) -> asyncio.Future[Outcome]:
-        """Return the future of the event's outcome, which is there once it is committed."""
+        """Return the future of the event's outcome, which is set after the commit."""
         assert self._token_key, "no event is delivered before the start"
         outcome = self._batcher.submit(delivery)
         source = self._sources.get(delivery.unread.integration_id or "")
         if source is not None and not outcome.done():
-            # The database is busy with the batch before. Whether this integration is still the same is seen later.
+            # The database is busy with the previous batch. Whether this integration is unchanged is checked later.
             delivery.check(source, self._token_key)
         return outcome
 
@@ -101,17 +100,17 @@ class GroupCommit:
         except DatabaseUnavailable as problem:
             _log.warning("group_failed", error=type(problem.__cause__ or problem).__name__, events=len(batch))
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it was, the batch has an outcome
-            # Not the error's text, in which the content of a row may stand.
+        except Exception as error:  # noqa: BLE001 - after any error, the batch has an outcome
+            # Without the error's text, which may contain the content of a row.
             _log.error("group_failed", error=type(error).__name__, events=len(batch))
             raise InternalError from None
         return [_outcome_of(delivery) for delivery in batch]
 
     async def _judge(self, batch: Sequence[PendingEvent]) -> None:
-        """Judge, and once more if a row had changed meanwhile and nothing was written.
+        """Judge, and judge again if a row changed in the meantime, so that nothing was written.
 
-        That is a month that was purged, or the same event in another process at the turn of a month, when the two lock
-        different rows.
+        A month may have been purged, or another process may have the same event at the turn of a month, when the two
+        lock different rows.
         """
         try:
             await self._connection.run(lambda tx: self._judge_once(tx, batch))
@@ -119,14 +118,14 @@ class GroupCommit:
             await self._connection.run(lambda tx: self._judge_once(tx, batch))
 
     async def _judge_once(self, tx: Tx, batch: Sequence[PendingEvent]) -> None:
-        """1. Refuse the events that no integration vouches for. 2. Judge the others in one transaction."""
+        """Refuse the events that no integration vouches for, then judge the others in one transaction."""
         await self._refuse_strangers(tx, batch)
         admitted = [delivery for delivery in batch if delivery.refusal is None]
         if admitted:
             await self._record(tx, admitted)
 
     async def _refuse_strangers(self, tx: Tx, batch: Sequence[PendingEvent]) -> None:
-        """Refuse the events that their integration, as it is now, does not vouch for: one look-up, and no lock."""
+        """Refuse the events that their integration does not vouch for now, with one query and no lock."""
         doubtful = [one for one in batch if one.checked_by is None or one.refusal is not None]
         if not doubtful:
             return
@@ -139,7 +138,7 @@ class GroupCommit:
             one.outcome = one.refusal
 
     def _known(self, rows: Iterable[SourceRow]) -> dict[str, IntegrationState]:
-        """Return the integrations of these rows; one that has not changed is the same object as before."""
+        """Return the integrations of these rows; an unchanged one is the same object as before."""
         if len(self._sources) > _REMEMBERED_MAX:
             self._sources.clear()
         found = {}
@@ -158,9 +157,9 @@ class GroupCommit:
             return None
 
     async def _record(self, tx: Tx, deliveries: Sequence[PendingEvent]) -> None:
-        """1. Lock the months and read. 2. Decide in the order of arrival. 3. Write and commit.
+        """Lock the months and read, decide in the order of arrival, then write and commit.
 
-        The clock is read after the locks; only the month to count in is decided before them.
+        The clock is read after taking the locks; only the month to count in is chosen before.
         """
         first_day = month_of(self._clock.now()).first_day
         quotas = sorted({_quota_key_of(one) for one in deliveries})
@@ -172,7 +171,7 @@ class GroupCommit:
             delivery.outcome = outcome
 
     async def _ensure_months(self, tx: Tx, quotas: Sequence[QuotaKey], first_day: date) -> None:
-        """Insert the rows to lock, unless they are there; committed alone, so that other processes find them."""
+        """Insert missing rows that will be locked, in a transaction of its own, so that other processes find them."""
         missing = [quota for quota in quotas if (quota, first_day) not in self._months]
         if missing:
             await ingestion.insert_months(tx, missing, first_day)
@@ -183,7 +182,7 @@ class GroupCommit:
     async def _lock_and_read(
         self, tx: Tx, deliveries: Sequence[PendingEvent], quotas: Sequence[QuotaKey], first_day: date
     ) -> tuple[dict[str, IntegrationState], Found]:
-        """Begin, lock, and return the integrations as they are now and what is stored of these events."""
+        """Begin, lock, and return the current integrations and the stored rows that concern these events."""
         numbers = [_number_of(one) for one in deliveries]
         event_keys, proof_keys = [one.event_key for one in deliveries], [one.proof_key for one in deliveries]
         pairs = [pair_of(number, one) for number, one in zip(numbers, deliveries, strict=True)]
@@ -205,7 +204,7 @@ class GroupCommit:
         return self._known(sources.result()), found
 
     def _decide(self, deliveries: Sequence[PendingEvent], fresh: dict[str, IntegrationState], found: Found) -> Decided:
-        assert self._transition_until is not None, "read with the connection"
+        assert self._transition_until is not None, "set when the connection was prepared"
         decided = Decided(self._clock.now())
         for delivery in deliveries:
             source = fresh.get(delivery.event.integration_id)
@@ -242,13 +241,13 @@ class GroupCommit:
             if decided.signals:
                 signals = [(number, *counts) for number, counts in sorted(decided.signals.items())]
                 await ingestion.update_integrity_days(tx, decided.now.date(), signals)
-        # Only now does everybody see them.
+        # After the commit, because only now does everybody see them.
         if len(self._codes) > _REMEMBERED_MAX:
             self._codes.clear()
         self._codes.update(new_codes)
 
     async def _number_codes(self, tx: Tx, decided: Decided) -> dict[tuple[str, str], int]:
-        """Return the numbers of the Codes for which this process has none. They outlive every event of theirs."""
+        """Return the numbers of the Codes that this process does not know yet. A number outlives its Code's events."""
         unknown = {
             (number, one.event.xr_id): one.event for number, one in decided.recorded if _code_of(one) not in self._codes
         }

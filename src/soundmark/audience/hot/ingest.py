@@ -44,7 +44,7 @@ Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 
 class Ingest:
-    """Receives events: reads the bytes, has them judged and stored, and writes the outcome.
+    """The endpoint for events: it reads the bytes, has them judged and stored, and writes the outcome.
 
     Senders are limited by their IP addresses, except a caller with one of `credentials`. That is Core, which forwards
     events and limits their senders itself. Core's deadline does not end the recording of an event: the publisher
@@ -95,7 +95,7 @@ class Ingest:
         except Problem as problem:
             outcome = problem
         except Exception as error:  # noqa: BLE001 - the edge of this route answers and logs whatever escapes
-            # Without its text and its traceback, which could hold what was sent.
+            # Without its text and its traceback, which could contain the request.
             _log.error("internal_error", request_id=identity, error=type(error).__name__)
             outcome = InternalError()
         if isinstance(outcome, str):

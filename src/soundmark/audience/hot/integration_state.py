@@ -1,4 +1,4 @@
-"""An integration as ingestion knows it, and the events that it vouches for."""
+"""An integration as ingestion knows it, and the checks of whether it vouches for an event."""
 
 import hmac
 import json
@@ -62,14 +62,14 @@ def refusal_of_sender(source: IntegrationState | None, body: bytes, signature: b
     key = None if source is None else source.hmac_key
     is_signed = hmac.compare_digest(hmac.digest(key or _NO_SECRET, body, "sha256"), signature or b"")
     if source is not None and key is None:
-        return InternalError()  # We must mend this. The sender may try again; if refused, the event would be lost.
+        return InternalError()  # An operator must repair this. The sender may retry, so that no event is lost.
     return None if source is not None and is_signed else Unauthenticated()
 
 
 def refusal_of_proof(source: IntegrationState, event: Event) -> Problem | None:
     """Return why the proof does not vouch for this event; None if it may.
 
-    It judges what was signed and by which key, but not the time.
+    It judges the signed content and the key, but not the time.
     """
     return None if _is_genuine(source, event, event.proof) else ProofInvalid()
 

@@ -1,4 +1,4 @@
-"""An event on its way: what came, and what is known of it."""
+"""An event whose outcome is not known yet."""
 
 import hashlib
 import hmac
@@ -14,12 +14,12 @@ DUPLICATE: Final = "duplicate"
 Outcome: TypeAlias = str | Problem
 
 _SECONDS_MASK: Final = 0xFFFF_FFFF
-_PROOF_DIGEST_CHARS: Final = 24  # 96 bits beside the 32 of the second that the proof was issued in.
+_PROOF_DIGEST_CHARS: Final = 24  # 96 bits, after the 32 bits of the second in which the proof was issued.
 _TOKEN_BYTES: Final = 8
 
 
 class PendingEvent:
-    """An event on its way, whose sender claims that its HMAC is `signature`.
+    """An event whose outcome is not known yet, and whose HMAC is `signature` according to its sender.
 
     `checked_by` is the integration that vouches for it or refuses it.
     """
@@ -48,7 +48,7 @@ class PendingEvent:
         return self._event
 
     def check(self, source: IntegrationState | None, token_key: bytes) -> None:
-        """Note whether `source` vouches for the event, and if it does, what is stored of it."""
+        """Note whether `source` vouches for the event and, if it does, the values to store."""
         self.checked_by = source
         self.refusal = self._refusal(source)
         if source is not None and self.refusal is None and not self.event_key:

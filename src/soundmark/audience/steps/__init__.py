@@ -1,1 +1,1 @@
-"""Pieces of a transaction that take several statements."""
+"""Steps of transactions that several commands share."""

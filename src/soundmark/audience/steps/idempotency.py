@@ -1,4 +1,4 @@
-"""Doing each operation once."""
+"""Carrying out each operation only once."""
 
 from datetime import datetime
 from typing import TypeVar
@@ -13,9 +13,9 @@ W = TypeVar("W", bound=Wire)
 
 
 async def find_response(tx: Tx, operation: RequestedOperation, shape: type[W]) -> W | None:
-    """Return the response that this operation got when it was done; None if it was not done.
+    """Return the response of an operation that was carried out before; None if it was not.
 
-    The first step of a command: it locks the operation, so that a repeat waits here while it is in progress.
+    This is the first step of a command. It locks the operation, so that a repeat waits while the first is in progress.
 
     Raises: OperationConflict if the id belongs to another operation.
     """
@@ -33,7 +33,7 @@ async def find_response(tx: Tx, operation: RequestedOperation, shape: type[W]) -
 async def save_response(
     tx: Tx, operation: RequestedOperation, integration_id: str, response: Wire, *, now: datetime
 ) -> None:
-    """Record that the operation was done; a repeat gets `response` from now on, which must hold no secret."""
+    """Record that the operation was carried out; repeats get `response`, which must hold no secret."""
     done = Operation(
         id=operation.id,
         organization_id=operation.workspace.organization_id,

@@ -1,7 +1,7 @@
 """Judging and storing events: each statement serves a whole batch.
 
-Columns travel as plain arrays: none of their values needs quotes. Functions that return places count the rows that they
-got from zero.
+Columns are sent as plain arrays, because none of their values needs quotes. A place is an index, from zero, into the
+rows that a function was given.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,8 +12,8 @@ from soundmark.audience.domain.integration import QuotaKey
 from soundmark.kit.postgres.arrays import plain_array
 from soundmark.kit.postgres.transaction import Tx
 
-# These tables grow by four orders of magnitude while a connection lives. So every value is looked up in an index,
-# whatever the statistics said when the statement was planned: for these statements that is never wrong.
+# These tables may grow by four orders of magnitude during one connection. Looking up every value in an index is right
+# for these statements at any size, so they do that whatever the statistics said when they were planned.
 _SETTINGS: Final = (
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; "
     "SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; SET statement_timeout = '4s'"
@@ -52,7 +52,7 @@ class EventRow(NamedTuple):
 
 
 async def prepare_connection(tx: Tx) -> datetime:
-    """Set how this connection plans and for how long it may wait; return when the transition of proofs began."""
+    """Set the planner options and timeouts of this connection; return when the transition of proofs began."""
     await tx.run(_SETTINGS)
     ((began_at,),) = await tx.rows("SELECT began_at FROM proof_transition")
     assert isinstance(began_at, datetime), "the migration noted when it ran"
@@ -110,7 +110,7 @@ async def find_sources(tx: Tx, ids: Iterable[str]) -> list[SourceRow]:
 
 
 async def find_event_bodies(tx: Tx, integrations: Sequence[int], event_keys: Sequence[str]) -> dict[int, str]:
-    """Return the digests of the bodies that came with those event ids that are stored, by their places."""
+    """Return the digests of the bodies of those events that are stored, by their places."""
     rows = await tx.rows(
         """
         SELECT given.place, event_ids.body
@@ -156,7 +156,7 @@ async def find_pairs(tx: Tx, pairs: Sequence[tuple[int, str, date, int]]) -> lis
 
 
 async def insert_codes(tx: Tx, codes: Sequence[tuple[int, str, str | None]]) -> list[tuple[Any, ...]]:
-    """Number the Codes, given as (integration, Code, campaign), and return (integration, Code, number) of each.
+    """Give numbers to Codes, given as (integration, Code, campaign); return (integration, Code, number) of each.
 
     A Code that has a number already keeps it.
     """

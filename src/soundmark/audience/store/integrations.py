@@ -62,7 +62,7 @@ async def find(tx: Tx, workspace: Workspace, integration_id: str) -> Integration
 
 
 async def find_workspace(db: Database, integration_id: str) -> Workspace | None:
-    """Return the project of an integration, which may be any project."""
+    """Return the project of an integration of any tenant."""
     return await db.one_or_none(
         Workspace,
         "SELECT organization_id, project_id FROM integrations WHERE id = %(integration_id)s",
@@ -91,7 +91,7 @@ async def lock(tx: Tx, workspace: Workspace, integration_id: str) -> Integration
 
 
 async def get_number(tx: Tx, workspace: Workspace, integration_id: str) -> int:
-    """Return the number that stands for an existing integration in the rows of its events."""
+    """Return the number that represents an existing integration in the rows of its events."""
     number: int | None = await tx.value(
         """
         SELECT number
@@ -163,7 +163,7 @@ async def update_secret(
 
 
 async def update_retention(tx: Tx, workspace: Workspace, integration_id: str, *, retention_days: int) -> None:
-    """Set for how many days an integration's data is kept."""
+    """Set how many days an integration's data is kept."""
     await tx.run(
         """
         UPDATE integrations

@@ -10,7 +10,7 @@ from soundmark.wire.private.measurements import LegacyCount
 
 
 async def insert_or_update(tx: Tx, workspace: Workspace, counts: Sequence[LegacyCount]) -> None:
-    """Store the counts of days, each in place of its day's earlier count. Lock order: by day, docs/locks.md."""
+    """Store the counts of days, replacing earlier counts. Lock order: by day, docs/locks.md."""
     await tx.run(
         """
         INSERT INTO legacy_days (organization_id, project_id, day, events)

@@ -15,7 +15,7 @@ DAY_MS: Final = 24 * 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A period in UTC days, from `from_ms` of the first day up to and without `to_ms` of the last."""
+    """A period in UTC days: from `from_ms` of the first day, inclusive, to `to_ms` of the last day, exclusive."""
 
     first_day: date
     from_ms: int
@@ -40,7 +40,7 @@ class IntegrityCounts:
 
 @dataclass(frozen=True, slots=True)
 class CodeNames:
-    """The Code and campaign that a number stands for."""
+    """The Code and campaign that a number represents."""
 
     number: int
     xr_id: str
@@ -98,9 +98,9 @@ async def get_codes(tx: Tx, integration: int, *, campaign_id: str | None, xr_id:
 async def list_events(
     tx: Tx, integration: int, span: Span, *, tokens: tuple[int, int], codes: list[int] | None
 ) -> list[PackedDay]:
-    """Return the events whose tokens are from the first to the last of `tokens`; of some Codes, or of all with None."""
-    # The server packs the columns: ten million rows as Python objects would take longer than all the rest. Only the
-    # index is read, once for each day, in the order of days and tokens.
+    """Return the events whose tokens lie in the range `tokens`, of these Codes; None means all Codes."""
+    # The server packs the columns, because making Python objects of ten million rows would take longer than everything
+    # else. Only the index is read, once for each day, in the order of days and tokens.
     async with tx.connection.cursor(binary=True, row_factory=class_row(_Day)) as cursor:
         await cursor.execute(
             """
@@ -138,7 +138,7 @@ async def list_events(
 
 
 async def list_code_names(tx: Tx, integration: int, numbers: list[int]) -> list[CodeNames]:
-    """Return what these numbers of the integration's Codes stand for."""
+    """Return the Codes of the integration that these numbers represent."""
     return await tx.all(
         CodeNames,
         """

@@ -9,7 +9,7 @@ from soundmark.kit.postgres.transaction import Tx
 
 @dataclass(frozen=True, slots=True)
 class AgedTable:
-    """A table whose rows belong to a day of an integration. No index finds them by day, so its blocks are walked."""
+    """A table whose rows belong to a day of an integration. It has no index by day, so its blocks are walked."""
 
     name: str
     deleting: LiteralString
@@ -39,8 +39,8 @@ _RETENTION_LOCK: Final = 2  # Kind of advisory lock: docs/locks.md.
 async def hold(tx: Tx) -> None:
     """Keep the daily retention from deleting until the transaction ends. Lock order: docs/locks.md.
 
-    Two transactions that delete the same rows, one in the order of the index and one in that of the table, would
-    otherwise deadlock. Several integrations may change their retention at once.
+    Otherwise two transactions could deadlock that delete the same rows, one in the order of the index, the other in
+    that of the table. Several integrations may change their retention at once.
     """
     await tx.run("SELECT pg_advisory_xact_lock_shared(%(kind)s, 0)", {"kind": _RETENTION_LOCK})
 
@@ -59,7 +59,7 @@ async def count_blocks(tx: Tx, table: AgedTable) -> int:
 
 
 async def delete_in_blocks(tx: Tx, table: AgedTable, *, first: int, end: int, today: date) -> int:
-    """Delete the old rows in the blocks from `first` up to and without `end`; return their number."""
+    """Delete the old rows in the blocks from `first`, inclusive, to `end`, exclusive; return their number."""
     params = {"first": f"({first},0)", "end": f"({end},0)", "today": today}
     return await tx.run(table.deleting, params)
 

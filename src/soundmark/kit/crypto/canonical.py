@@ -1,4 +1,4 @@
-"""Canonical JSON (RFC 8785), guarded: one value has one spelling, and what has none is refused."""
+"""Canonical JSON (RFC 8785): each value has one spelling, and values without one are refused."""
 
 from typing import Any, Final
 
@@ -11,15 +11,15 @@ SIZE_MAX_BYTES: Final = 16 * 1024
 
 
 class NotCanonical(ValueError):  # noqa: N818 - named for what was found, like every problem
-    """The value has no canonical form, or one beyond the limits."""
+    """The value has no canonical form, or its form exceeds the limits."""
 
 
 def canonicalize(value: Any, *, depth_max: int = DEPTH_MAX, size_max_bytes: int = SIZE_MAX_BYTES) -> bytes:
-    """The RFC 8785 bytes of `value`, whose outermost object is level 1.
+    """Return the RFC 8785 bytes of `value`, whose outermost object is level 1.
 
-    Raises: NotCanonical for cycles, non-finite numbers, integers beyond ±(2^53-1) (floats too that would be written
-        as such), lone surrogates, member names that are no strings, values that JSON does not have, more than
-        `depth_max` levels, and more than `size_max_bytes` bytes.
+    Raises: NotCanonical for cycles, non-finite numbers, integers beyond ±(2^53-1) (including floats that would be
+        written like such integers), lone surrogates, member names that are not strings, values that JSON does not have,
+        more than `depth_max` levels, and more than `size_max_bytes` bytes.
     Source: RFC 8785; API v1, "Issuance ordering"; contract, section 3, Intent.
     """
     _Check(size_max_bytes).value(value, depth_max)
@@ -33,10 +33,10 @@ def canonicalize(value: Any, *, depth_max: int = DEPTH_MAX, size_max_bytes: int 
 
 
 class _Check:
-    """Refuses what rfc8785 would accept, misread or walk for ever.
+    """A check for values that rfc8785 would accept wrongly, misread or never finish.
 
-    A cycle runs out of levels. A list that holds another one twice, and so on, has more values than anybody can walk:
-    every value costs at least a byte, so the size runs out first.
+    A cycle exceeds the limit on levels. A list that holds another one twice, and so on, has exponentially many values;
+    each costs at least a byte, so it exceeds the limit on size.
     """
 
     def __init__(self, size_max_bytes: int) -> None:

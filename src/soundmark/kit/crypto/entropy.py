@@ -1,4 +1,4 @@
-"""The one place where chance enters."""
+"""The only source of randomness."""
 
 import os
 from typing import Final, Protocol
@@ -10,14 +10,14 @@ class Entropy(Protocol):
     """A source of unpredictable bytes."""
 
     def take(self, size: int) -> bytes:
-        """`size` fresh bytes, never given out twice."""
+        """Return `size` fresh bytes, which are never returned again."""
         ...
 
 
 class SystemEntropy:
-    """The kernel's generator, read in blocks: one system call serves hundreds of request ids.
+    """The kernel's generator, read in blocks, so that one system call serves hundreds of request ids.
 
-    A block lives only in this process's memory and each byte of it is given out once. Not to be shared by forks.
+    A block is only in this process's memory, and each byte of it is returned once. Forked processes must not share it.
     """
 
     def __init__(self) -> None:

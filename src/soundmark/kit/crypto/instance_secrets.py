@@ -1,4 +1,4 @@
-"""The table `instance_secrets`: secrets that a component makes for itself on its first start, and keeps sealed."""
+"""The table `instance_secrets`: secrets that a component creates on its first start and keeps sealed."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -31,7 +31,7 @@ async def find(tx: Tx, sealer: Sealer, name: str) -> bytes | None:
 async def ensure(tx: Tx, sealer: Sealer, name: str, *, make: Callable[[], bytes], now: datetime) -> bytes:
     """Return the secret of this name; on the first start, insert what `make` returns.
 
-    Of several processes that start at once, the first to commit inserts, and all return its secret.
+    If several processes start at once, the first to commit inserts, and all return its secret.
 
     Raises: SealBroken if it was sealed under another master key.
     """

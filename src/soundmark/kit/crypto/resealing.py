@@ -1,4 +1,4 @@
-"""Another master key for everything that a database keeps sealed."""
+"""Replacing the master key under which a database's values are sealed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from soundmark.kit.postgres.transaction import Tx
 
 
 class ResealRefused(Exception):  # noqa: N818 - named for what was found
-    """A value opens under none of the keys, and nothing was changed. The message names it and holds no secret."""
+    """A value opens under none of the keys, and nothing was changed. The message names it, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resealed:
-    """How many values were moved to the new key, and how many were sealed under it already."""
+    """The number of values that were moved to the new key, and of those that were already sealed under it."""
 
     moved_count: int
     already_count: int
@@ -33,7 +33,7 @@ class SealedColumn:
 
 @dataclass(frozen=True, slots=True)
 class SealedValue:
-    """One value, sealed to its `row`; `organization_id` is empty if it belongs to no tenant."""
+    """One value, sealed for its `row`; `organization_id` is empty if it belongs to no tenant."""
 
     organization_id: str
     row: str
@@ -56,14 +56,14 @@ class SealedColumns:
 async def reseal(db: Database, sealed: SealedColumns, *, old: Sequence[Sealer], new: Sealer) -> Resealed:
     """Seal every value of every tenant under `new` and no other key, or change nothing.
 
-    Repeating it is safe. It is what to do after an interruption, and once more when every process has the new key: it
-    moves what processes with the old key sealed in the meantime, and passes over what opens under the new key.
+    Repeating it is safe: it skips values that open under the new key. Repeat it after an interruption, and once more
+    when every process has the new key, to move the values that were sealed under the old key in the meantime.
 
     Raises: ResealRefused if a value opens neither under `new` nor under one of `old`; DatabaseUnavailable.
     """
     moved_count = already_count = 0
     async with db.transaction(tenant=sealed.tenant) as tx:
-        # Anybody who seals waits for our commit, so that no value appears behind our back in what we listed.
+        # Everybody who seals waits for our commit, so that no value is added while we work through the list.
         await tx.run(sealed.lock)
         for column in sealed.columns:
             values = await _list(tx, column)
@@ -79,7 +79,7 @@ async def reseal(db: Database, sealed: SealedColumns, *, old: Sequence[Sealer], 
 
 
 async def require_openable(db: Database, sealed: SealedColumns, sealers: Sequence[Sealer]) -> None:
-    """Raise ResealRefused unless every sealed value opens under one of `sealers`, and so can be moved.
+    """Check that every sealed value opens under one of `sealers`, so that it can be moved.
 
     Raises: ResealRefused; DatabaseUnavailable.
     """

@@ -1,4 +1,4 @@
-"""Secrets that must be revealed again: AES-256-GCM envelopes bound to the place where they are kept."""
+"""Sealing secrets that must be revealed again: AES-256-GCM, bound to the place where the sealed value is stored."""
 
 import hashlib
 from typing import Final
@@ -18,11 +18,11 @@ _NONCE_BYTES: Final = 12  # NIST SP 800-38D, section 8.2.
 
 
 class SealBroken(Exception):  # noqa: N818 - named for what was found, like every problem
-    """An envelope does not open: another master key, another place, or altered bytes."""
+    """An envelope does not open, because of another master key, another place, or altered bytes."""
 
 
 class Sealer:
-    """Seals and opens under one master key.
+    """A master key, with which values are sealed and opened.
 
     An envelope is version (1 byte), fingerprint of the master key (8), nonce (12), ciphertext and tag. The place
     (table, column, row) is authenticated with it, so that an envelope moved to another row does not open.
@@ -37,13 +37,13 @@ class Sealer:
         self._entropy: Final = entropy
 
     def seal(self, plaintext: bytes, *, table: str, column: str, row: str) -> bytes:
-        """An envelope that opens only under this master key and at this place."""
+        """Return an envelope that opens only under this master key and at this place."""
         nonce = self._entropy.take(_NONCE_BYTES)
         sealed = self._cipher.encrypt(nonce, plaintext, _place(table, column, row))
         return _VERSION + self._fingerprint + nonce + sealed
 
     def unseal(self, envelope: bytes, *, table: str, column: str, row: str) -> bytes:
-        """What was sealed.
+        """Return the text that was sealed.
 
         Raises: SealBroken.
         """
@@ -58,14 +58,14 @@ class Sealer:
             raise SealBroken(f"the envelope in {table}.{column} does not open") from None
 
     def derive(self, purpose: str) -> bytes:
-        """A 32-byte key of its own for `purpose`, the same in every process with this master key (RFC 5869)."""
+        """Derive a 32-byte key for `purpose`, the same in every process with this master key (RFC 5869)."""
         return HKDF(algorithm=SHA256(), length=32, salt=None, info=f"soundmark/{purpose}".encode()).derive(
             self._master_key
         )
 
 
 def parse_master_key(text: str) -> bytes:
-    """The key that a setting or a key file spells.
+    """Return the key that the text of a setting or key file encodes.
 
     Raises: ValueError unless it is 32 bytes in base64url without padding.
     """

@@ -1,4 +1,4 @@
-"""A value that must not be seen."""
+"""A type for values that must never be printed."""
 
 import hashlib
 import hmac
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Secret:
-    """Holds a text that never prints: not in a log, a traceback's repr, an f-string or a pickle."""
+    """A text that is never printed: not in a log, a repr in a traceback, an f-string or a pickle."""
 
     __slots__ = ("_text",)
 
@@ -14,11 +14,11 @@ class Secret:
         self._text: Final = text
 
     def reveal(self) -> str:
-        """The text itself, for the one place that must send or compare it."""
+        """Return the text itself, for the one place that must send or compare it."""
         return self._text
 
     def equals(self, candidate: str) -> bool:
-        """Whether `candidate` is the same text, in time that does not depend on where they differ."""
+        """Return whether `candidate` is the same text, in time that does not depend on where they differ."""
         return hmac.compare_digest(_digest(self._text), _digest(candidate))
 
     def __repr__(self) -> str:
@@ -31,5 +31,5 @@ class Secret:
 
 
 def _digest(text: str) -> bytes:
-    # A lone surrogate stays one: replaced, it would equal a question mark.
+    # A lone surrogate is kept, because its replacement would equal a question mark.
     return hashlib.sha256(text.encode(errors="surrogatepass")).digest()

@@ -1,4 +1,4 @@
-"""Ed25519 (RFC 8032): key pairs, verification, and the keyring that knows which key signs now."""
+"""Ed25519 (RFC 8032): key pairs, verification, and the keyring with the key that signs now."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ class SigningKey:
 
     @classmethod
     def from_seed(cls, key_id: str, seed: bytes) -> "SigningKey":
-        """The key pair of a 32-byte seed (RFC 8032, section 5.1.5)."""
+        """Return the key pair of a 32-byte seed (RFC 8032, section 5.1.5)."""
         public_key, expanded = crypto_sign_seed_keypair(seed)
         return cls(key_id, public_key, expanded)
 
     def sign(self, message: bytes) -> bytes:
-        """The 64-byte signature over exactly these bytes."""
+        """Return the 64-byte signature over exactly these bytes."""
         return crypto_sign(message, self._expanded)[:SIGNATURE_BYTES]
 
     def __repr__(self) -> str:
@@ -44,7 +44,7 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A key that can verify, and where it stands in its life."""
+    """A key that can verify, and its status."""
 
     key_id: str
     public_key: bytes
@@ -52,21 +52,21 @@ class PublicKey:
 
 
 class Keyring:
-    """The keys as they were at one moment: which one signs, and every one that ever did."""
+    """The keys at one moment: the one that signs, and all others that are known."""
 
     def __init__(self, keys: Mapping[str, PublicKey], active: SigningKey) -> None:
         self.keys: Final = MappingProxyType(dict(keys))
         self.active: Final = active
 
     def verifies(self, key_id: str, message: bytes, signature: bytes) -> bool:
-        """Whether `signature` over `message` is by the key with exactly this id; False for an unknown key."""
+        """Return whether the key with exactly this id made `signature` over `message`; False for an unknown key."""
         key = self.keys.get(key_id)
         return key is not None and verifies(key.public_key, message, signature)
 
 
 def verifies(public_key: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether `signature` is by `public_key` over exactly `message`."""
-    # The binding trusts the length of the key: a shorter one would be read beyond its end.
+    """Return whether `signature` is by `public_key` over exactly `message`."""
+    # The binding does not check the key's length, and would read beyond the end of a shorter key.
     if len(signature) != SIGNATURE_BYTES or len(public_key) != PUBLIC_KEY_BYTES:
         return False
     try:

@@ -8,20 +8,20 @@ _TO_URL: Final = bytes.maketrans(b"+/", b"-_")
 
 
 def encode(data: bytes) -> str:
-    """`data` in `A-Za-z0-9_-`, without padding."""
+    """Return `data` in `A-Za-z0-9_-`, without padding."""
     return encode_to_bytes(data).decode("ascii")
 
 
 def encode_to_bytes(data: bytes) -> bytes:
-    """`encode`, for a text that goes on as ASCII bytes."""
+    """Return what `encode` returns, as ASCII bytes."""
     return binascii.b2a_base64(data, newline=False).rstrip(b"=").translate(_TO_URL)
 
 
 def decode(text: str) -> bytes:
-    """The bytes that `encode` would have turned into exactly this text.
+    """Return the bytes for which `encode` returns exactly this text.
 
-    Raises: ValueError for foreign characters, padding, and for set bits beyond the last byte, so that one value has
-        one spelling only.
+    Raises: ValueError for foreign characters, padding, and for set bits beyond the last byte, so that each value has
+        only one spelling.
     """
     try:
         data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)

@@ -14,12 +14,12 @@ _ID_TEXT: Final = re.compile(r"[a-z]{2,8}_[A-Za-z0-9_-]{1,128}", re.ASCII)
 
 
 def mint(entropy: Entropy, prefix: str, chars: int = ID_CHARS) -> str:
-    """A new identifier: `prefix` (with its underscore) and `chars` characters of 6 random bits each."""
+    """Return a new identifier: `prefix` (with its underscore) and `chars` characters of 6 random bits each."""
     return prefix + base64url.encode(entropy.take((chars * 6 + 7) // 8))[:chars]
 
 
 def mint_secret(entropy: Entropy, prefix: str) -> str:
-    """A new secret: `prefix` and 43 characters carrying 256 random bits."""
+    """Return a new secret: `prefix` and 43 characters with 256 random bits."""
     return prefix + base64url.encode(entropy.take(SECRET_BYTES))
 
 

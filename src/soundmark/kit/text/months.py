@@ -14,7 +14,7 @@ class Month:
 
     @property
     def name(self) -> str:
-        """Such as 2026-11."""
+        """The year and month, such as 2026-11."""
         return f"{self.first_day:%Y-%m}"
 
     @property

@@ -1,4 +1,4 @@
-"""Keyset pages, newest first, and the cursors between them."""
+"""Keyset pages, newest first, and the cursors that lead from one to the next."""
 
 import hashlib
 import hmac
@@ -25,7 +25,7 @@ V = TypeVar("V")
 
 
 class InvalidCursor(Problem):
-    """The cursor is not one that this list gave out to this caller's question."""
+    """The cursor is not from this list with the same tenant and filters."""
 
     kind: ClassVar = Kind.INVALID
     code: ClassVar = "invalid_cursor"
@@ -34,7 +34,7 @@ class InvalidCursor(Problem):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The last entry of a page; the next page begins behind it."""
+    """The last entry of a page; the next page begins after it."""
 
     created_at: datetime
     id: str
@@ -42,26 +42,26 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some entries and where to go on; `next_position` None is the end."""
+    """A page of entries, and where the next one begins; `next_position` None means the end."""
 
     entries: Sequence[T]
     next_position: Position | None
 
 
 def cut_page(rows: Sequence[T], limit: int, position: Callable[[T], Position]) -> Page[T]:
-    """The first `limit` of `rows`, which were fetched one more than asked to learn whether a next page exists."""
+    """Return a page of the first `limit` of `rows`; one row more means that there is a next page."""
     entries = rows[:limit]
     return Page(entries, position(entries[-1]) if len(rows) > limit else None)
 
 
 class Cursors:
-    """Writes and reads cursors: opaque, authenticated, and bound to one list with its tenant and filters."""
+    """A codec of cursors, which are opaque, authenticated, and bound to one list with its tenant and filters."""
 
     def __init__(self, key: bytes) -> None:
         self._key: Final = key
 
     def write(self, position: Position | None, *, route: str, bound_to: Mapping[str, str | None]) -> str | None:
-        """The text that leads behind `position`; None stays None."""
+        """Return the cursor for the page after `position`; None for None."""
         if position is None:
             return None
         parts = [format_timestamp(position.created_at), position.id]
@@ -69,7 +69,7 @@ class Cursors:
         return base64url.encode(self._mac(content, route, bound_to) + content)
 
     def read(self, text: str | None, *, route: str, bound_to: Mapping[str, str | None]) -> Position | None:
-        """The position that `write` was given for the same list; None stays None.
+        """Return the position in a cursor of the same list; None for None.
 
         Raises: InvalidCursor for an edited cursor and for one of another route, tenant or filter.
         """
@@ -94,4 +94,4 @@ class Cursors:
 
 
 def _refused() -> InvalidCursor:
-    return InvalidCursor(errors=(FieldError("query", "/cursor", "must be the next_cursor of the page before"),))
+    return InvalidCursor(errors=(FieldError("query", "/cursor", "must be the next_cursor of the previous page"),))

@@ -8,16 +8,15 @@ _RFC_3339: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,
 
 
 def format_timestamp(moment: datetime) -> str:
-    """`2026-11-20T10:00:00.000Z`. Texts of this shape sort like the moments that they name."""
-    assert moment.tzinfo is not None, "a moment without a zone names no instant"
+    """Return a text such as `2026-11-20T10:00:00.000Z`. These texts sort in the order of their times."""
+    assert moment.tzinfo is not None, "a time without a zone is ambiguous"
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def parse_timestamp(text: str) -> datetime:
-    """The UTC moment that `text` names, cut to whole milliseconds.
+    """Return the UTC time that `text` names, truncated to milliseconds.
 
-    Raises: ValueError for anything but an RFC 3339 date-time, one without an offset included, and for a moment
-        outside the years 1 to 9999 of UTC.
+    Raises: ValueError unless `text` is an RFC 3339 date-time with an offset, in the years 1 to 9999 of UTC.
     """
     match = _RFC_3339.fullmatch(text)
     if match is None:

@@ -1,6 +1,6 @@
-"""Checks of hosts, e-mail addresses and URLs that people write into settings and other services into documents.
+"""Checks of hosts, e-mail addresses and URLs in settings and in documents of other services.
 
-No check repeats the text that it refuses: the text may hold a password.
+No error message repeats the refused text, because it may contain a password.
 """
 
 import re
@@ -11,8 +11,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, ValidatedEmail, validate_email
 
-# "https": https only. "secure": https, or http on a loopback address, which nobody on the way can change.
-# "http": both, for a service in a network of the operator's own.
+# "https": https only. "secure": https, or http on a loopback address, which no network can tamper with.
+# "http": both, for a service in the operator's own network.
 UrlKind = Literal["https", "secure", "http"]
 
 # The library refuses domains that no public mail server knows. On a private network, people may have mail at `….local`
@@ -88,7 +88,7 @@ def is_secure_url(text: str) -> bool:
 
 
 def split_url(text: str) -> SplitResult:
-    """Split a URL into its parts; all are empty where the library refuses it, because its message repeats the text."""
+    """Split a URL into its parts; all are empty if the library refuses it, as its error message repeats the text."""
     try:
         return urlsplit(text)
     except ValueError:
@@ -104,7 +104,7 @@ def has_valid_port(netloc: str) -> bool:
 
 
 def _split_with_host(text: str) -> SplitResult | None:
-    """Return the parts of a URL that names a host in printable ASCII; None for everything else."""
+    """Return the parts of a URL with a host, in printable ASCII; None for everything else."""
     parts = split_url(text if _URL_TEXT.fullmatch(text) else "")
     if not parts.hostname or not has_valid_port(parts.netloc):
         return None

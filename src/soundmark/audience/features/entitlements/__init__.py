@@ -1,1 +1,1 @@
-"""What Core says an organisation is entitled to."""
+"""The entitlements that Core sends."""

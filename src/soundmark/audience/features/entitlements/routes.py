@@ -18,14 +18,14 @@ async def put_entitlement(
 ) -> EntitlementResponse:
     """Keep an organisation's entitlement, unless a later revision is already here; return the one that is kept.
 
-    Repeated, late and reordered requests all end alike.
+    Repeated, late and reordered requests all lead to the same result.
 
     Source: API v1, "States and transitions", entitlements; contract, section 6.
     """
     async with ctx.db.transaction() as tx:
         await entitlements.insert_or_update_newer(tx, Entitlement.from_terms(organization_id, mode, body))
         kept = await entitlements.find(tx, organization_id, mode)
-    assert kept is not None, "one was just put there, or was there already"
+    assert kept is not None, "one was just inserted, or was there already"
     return EntitlementResponse(
         organization_id=kept.organization_id,
         mode=kept.mode,

@@ -1,1 +1,1 @@
-"""Integrations: made, listed, revoked, and what is changed of them."""
+"""Integrations: creating, listing, changing and revoking them."""

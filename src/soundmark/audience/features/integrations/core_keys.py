@@ -1,4 +1,4 @@
-"""The key of Core's that every integration trusts."""
+"""Core's signing key, which every integration trusts."""
 
 from soundmark.audience.context import Context
 from soundmark.audience.domain.integration import PREVIOUS_KEY_KEPT, TrustedKey
@@ -17,7 +17,7 @@ async def trust_everywhere(ctx: Context, request: TrustEverywhereRequest) -> Tru
     """
     async with ctx.db.transaction() as tx:
         ids = await integrations.lock_unrevoked(tx, after=request.after, limit=request.limit)
-        # Read after the locks: the seven minutes begin when the key is there.
+        # Read after taking the locks, because the seven minutes begin when the key is in place.
         previous_until = ctx.clock.now() + PREVIOUS_KEY_KEPT
         await integrations.update_core_key(tx, ids, TrustedKey.from_shape(request), previous_until=previous_until)
         if request.still_signs is not None:

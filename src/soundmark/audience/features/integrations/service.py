@@ -1,4 +1,4 @@
-"""Commands on integrations. Each mutation is an operation of Core's: done once, and answered the same ever after."""
+"""Commands on integrations. Each mutation is an operation of Core's: a repeat gets the same response."""
 
 from dataclasses import replace
 from datetime import date, datetime
@@ -46,7 +46,7 @@ _CUT_STATEMENT_TIMEOUT_S: Final = 120
 async def create_integration(
     ctx: Context, operation: RequestedOperation, request: CreateIntegrationRequest
 ) -> IntegrationSecretResponse:
-    """Create an integration that trusts the key of the request, and reveal its secret this once.
+    """Create an integration that trusts the key of the request, and reveal its secret, only this once.
 
     Core's entitlement is kept too, unless a later one is already known here.
 
@@ -99,7 +99,7 @@ async def read_integration(ctx: Context, workspace: Workspace, integration_id: s
 
 
 async def list_integrations(ctx: Context, query: IntegrationsQuery) -> IntegrationsResponse:
-    """List a page of a project's integrations, newest first, revoked ones too."""
+    """List a page of a project's integrations, newest first, including revoked ones."""
     workspace = Workspace(query.organization_id, query.project_id)
     before = None
     if query.before_at is not None and query.before_id is not None:
@@ -110,7 +110,7 @@ async def list_integrations(ctx: Context, query: IntegrationsQuery) -> Integrati
 
 
 async def revoke_integration(ctx: Context, operation: RequestedOperation) -> IntegrationResponse:
-    """Revoke an integration: it records nothing from now on; what it recorded stays reportable.
+    """Revoke an integration: it records no more events, but its reports stay available.
 
     An integration that is already revoked is answered unchanged.
 
@@ -132,7 +132,7 @@ async def revoke_integration(ctx: Context, operation: RequestedOperation) -> Int
 
 
 async def rotate_secret(ctx: Context, operation: RequestedOperation) -> IntegrationSecretResponse:
-    """Replace the HMAC secret of an integration, and reveal the new one this once; the old one is rejected at once.
+    """Replace the HMAC secret of an integration, and reveal the new one, only this once; reject the old one at once.
 
     Raises: IntegrationNotFound; IntegrationRevoked; OperationConflict.
     Source: API v1, "Audience control".
@@ -153,10 +153,10 @@ async def rotate_secret(ctx: Context, operation: RequestedOperation) -> Integrat
 
 
 async def change_retention(ctx: Context, operation: RequestedOperation, *, retention_days: int) -> RetentionResponse:
-    """Change how long an integration keeps its data; delete and count exactly what is older, all or nothing.
+    """Change how long an integration keeps its data; delete all older events, or none, and count them.
 
-    A longer retention restores nothing. What tells replays apart follows with the daily retention. The deletion of
-    years of events goes on after Core's deadline, since it would otherwise never end; Core learns of it later.
+    A longer retention restores nothing. The daily retention deletes the records that detect replays. The deletion of
+    years of events continues after Core's deadline, since it would otherwise never end; Core gets the result later.
 
     Raises: IntegrationNotFound; IntegrationRevoked; ValidationFailed for a demo that would keep its data too long;
         OperationConflict.
@@ -256,7 +256,7 @@ async def _require_entitlement(tx: Tx, organization_id: str, mode: AudienceMode,
 async def _delete_events(tx: Tx, number: int, *, before: date) -> int:
     """Delete and count the events of every day that precedes `before`.
 
-    A day at a time, so that no statement is long, however much a year holds.
+    It deletes a day at a time, so that no statement takes long, however many events a year has.
     """
     deleted_count = 0
     day = await retention.find_day(tx, number, after=None, before=before)

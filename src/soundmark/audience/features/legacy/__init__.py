@@ -1,1 +1,1 @@
-"""Aggregates of the time before XR v1: kept apart, never mixed with what is verified."""
+"""Aggregates from before XR v1, which are never mixed with verified events."""

@@ -1,1 +1,1 @@
-"""What was done for an operation of Core's."""
+"""The results of operations that Core requested."""

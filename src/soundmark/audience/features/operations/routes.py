@@ -17,10 +17,10 @@ router = APIRouter(route_class=JsonRoute)
 
 @serve(router, READ_OPERATION)
 async def read_operation(ctx: Ctx, operation_id: Annotated[str, Path(max_length=1024)]) -> OperationResponse:
-    """Read what was done under an operation id; wait for an operation in progress.
+    """Read the result of an operation; wait for it if it is in progress.
 
-    NotFound means that it has not been done yet. A request that is still on its way may do it later, so only a caller
-    that knows of none can conclude that it never will be done.
+    NotFound means that the operation has not been carried out yet. A request on its way may still do so; only a caller
+    that knows of no such request can conclude that it never will be.
 
     Raises: NotFound.
     Source: API v1, "Lifecycle audit intents".

@@ -1,1 +1,1 @@
-"""Reports: what was measured, counted."""
+"""Reports on measured events."""

@@ -47,4 +47,4 @@ def _find_workspace(query: ReportQuery) -> Workspace | None:
     if query.organization_id is None and query.project_id is None:
         return None
     missing = "organization_id" if query.organization_id is None else "project_id"
-    raise ValidationFailed(errors=(FieldError("query", f"/{missing}", "must be there, as the other one is"),))
+    raise ValidationFailed(errors=(FieldError("query", f"/{missing}", "must be given together with the other one"),))

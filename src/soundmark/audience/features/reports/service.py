@@ -1,4 +1,4 @@
-"""Counting what an integration measured."""
+"""Counting the events of an integration."""
 
 import asyncio
 import contextlib
@@ -22,19 +22,19 @@ from soundmark.wire.audience_report import DIMENSION_MAX
 from soundmark.wire.private.measurements import ReportQuery
 from soundmark.wire.private.problems import IntegrationNotFound, ReportTooLarge
 
-# Events that are counted together: 32 bytes each, a few times over. Fewer would cost more searches in the index.
+# Events that are counted together, at 32 bytes each, several times. Fewer would cost more searches in the index.
 _AT_ONCE: Final = 250_000
-# The first range is this share of all tokens, and says how many the others have to be.
+# The first range is this share of all tokens; its count determines the number of further ranges.
 _SAMPLES: Final = 256
 _SAMPLED: Final = (TOKEN_MIN, TOKEN_MIN + 2**64 // _SAMPLES - 1)
 _RANGES_MAX: Final = 100_000
-# No event occurs later than this from now: receivers' clocks may be ahead by minutes.
+# Events lie in the future by less than this: receivers' clocks may be minutes fast.
 _AHEAD_MAX: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The counts from `from_at` up to `to_at`. `names` has every Code that was counted, by its place in `codes`.
+    """The counts from `from_at` up to `to_at`. `names` has every counted Code, by its place in `codes`.
 
     Every dimension has at most `DIMENSION_MAX` entries.
     """
@@ -49,7 +49,7 @@ class Report:
 
 
 async def get_workspace(ctx: Context, integration_id: str) -> Workspace:
-    """Return the project of an integration, for the administration, which does not know it.
+    """Return the project of an integration, for an administrator, who does not know it.
 
     Raises: IntegrationNotFound; DatabaseUnavailable.
     """
@@ -64,8 +64,8 @@ async def get_workspace(ctx: Context, integration_id: str) -> Workspace:
 async def read_report(ctx: Context, workspace: Workspace, integration_id: str, query: ReportQuery) -> Report:
     """Count what an integration of the project recorded, as of one moment, whether it is revoked or not.
 
-    Events older than the retention are not counted, deleted or not. The caller's deadline ends the counting, so that
-    callers who give up and ask again do not queue behind their own requests.
+    Events older than the retention are not counted, even if they are not deleted yet. The caller's deadline ends the
+    counting, so that callers who give up and retry do not queue behind their own requests.
 
     Raises: IntegrationNotFound; ReportTooLarge; ValidationFailed unless the period begins before it ends;
         DatabaseUnavailable.
@@ -73,7 +73,7 @@ async def read_report(ctx: Context, workspace: Workspace, integration_id: str, q
     """
     if not may_be_id(integration_id):
         raise IntegrationNotFound
-    # Few at a time: each takes two connections and two processors, and other requests need some of both.
+    # Few at a time, because each uses two connections and two processors, and other requests need some of both.
     async with ctx.report_turns.turn(workspace.organization_id), ctx.db.snapshot() as tx:
         return await _count(ctx, tx, workspace, integration_id, query)
 
@@ -125,7 +125,7 @@ class _Counting:
         async with contextlib.AsyncExitStack() as stack:
             readers = [self.tx]
             if count > 1:
-                # One connection takes longer, with the same result.
+                # Without the second connection it takes longer, with the same result.
                 with contextlib.suppress(DatabaseUnavailable):
                     second = await stack.enter_async_context(self.ctx.db.beside(self.tx))
                     await reports.keep_to_index(second)
@@ -163,8 +163,8 @@ async def _all_of(counting: list[Coroutine[Any, Any, Tally]]) -> list[Tally]:
 def _period(query: ReportQuery, integration: Integration, now: datetime) -> tuple[datetime, datetime]:
     """Return the period that the report states.
 
-    Without an end it ends now. Without a beginning it begins with the retention, or, if all of it precedes the
-    retention, where the retention began at its end.
+    By default it ends now, and begins where the retention begins. If the end precedes the retention, it begins where
+    the retention began at that end.
 
     Raises: ValidationFailed unless it begins before it ends.
     """

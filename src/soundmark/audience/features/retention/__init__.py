@@ -1,1 +1,1 @@
-"""Forgetting what is older than it may be."""
+"""Deleting data that is older than its retention."""

@@ -15,9 +15,9 @@ _log: Final = structlog.get_logger()
 
 
 def add_tasks(app: App, ctx: WorkContext) -> None:
-    """Make `app` delete what has aged out."""
+    """Make `app` delete data that is older than its retention, once a day."""
 
-    # Half an hour after a day has aged: whatever was under way when it did is over.
+    # Half an hour after midnight UTC, when every transaction of the day before has ended.
     @app.periodic(cron="31 0 * * *")
     @app.task(name=FORGET, queueing_lock=FORGET, lock=FORGET, retry=UNTIL_DONE)
     async def forget(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it

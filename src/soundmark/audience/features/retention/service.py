@@ -1,4 +1,4 @@
-"""Deleting what is older than its integration keeps."""
+"""Deleting data that is older than its integration's retention."""
 
 from typing import Final
 
@@ -6,15 +6,15 @@ from soundmark.audience.context import WorkContext
 from soundmark.audience.store import retention
 from soundmark.audience.store.retention import AGED_TABLES
 
-_BLOCKS_AT_ONCE: Final = 256  # Two megabytes, some 30,000 rows: no transaction is long, and nobody waits for one.
+_BLOCKS_AT_ONCE: Final = 256  # Two megabytes, some 30,000 rows, so that every transaction is short.
 
 
 async def forget_aged(ctx: WorkContext) -> dict[str, int]:
-    """What belongs to days that are not kept any more is gone; how many rows of each table it was.
+    """Delete the rows of days that are not kept any more; return how many rows of each table were deleted.
 
-    Each table is walked once from its beginning to the end that it had then, in steps of their own. Row by row nobody
-    waits for it: those who record events write other rows, and what is deleted no report shows any more. Safe at any
-    time, at once with itself, and after it was interrupted.
+    Each table is walked once, to the end that it had at the beginning, with one transaction for each step. Nobody waits
+    for these deletions: new events are other rows, and no report shows the deleted ones. It is safe at any time, twice
+    at once, and after an interruption.
 
     Raises: DatabaseUnavailable.
     Source: API v1, "Limits", Audience retention.

@@ -1,1 +1,1 @@
-"""How much was measured in a month."""
+"""An organisation's events in a month."""

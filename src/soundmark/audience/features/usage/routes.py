@@ -16,7 +16,7 @@ router = APIRouter(route_class=JsonRoute)
 
 @serve(router, READ_USAGE)
 async def read_usage(ctx: Ctx, query: Annotated[UsageQuery, Query()]) -> UsageResponse:
-    """Read what an organisation used in a month, in every mode, as of one moment.
+    """Read an organisation's usage in a month, by mode, as of one moment.
 
     Source: API v1, "Usage".
     """
