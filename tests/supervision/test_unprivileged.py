@@ -140,5 +140,5 @@ def test_a_port_for_root_is_refused_where_nothing_serves_as_root(
     line = refused_up(data_dir, "--port", "1", command=ordinary.command, environ=ordinary.environ)
     assert line == (
         f"soundmark: 127.0.0.1:1 cannot be listened on: ports below {RESERVED_BELOW} are reserved for root, "
-        f"and what serves runs as the user {user.name}; choose another port with --port (make up PORT=8181)"
+        f"and the serving process runs as the user {user.name}; choose another port with --port (make up PORT=8181)"
     )

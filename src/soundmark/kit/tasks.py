@@ -17,7 +17,7 @@ async def cancel_and_wait(task: asyncio.Task[Any]) -> None:
     caller is raised as always.
     """
     while not task.done():
-        # More than once: a wait for a connection of the pool loses a cancellation that comes together with the
+        # Repeatedly, because a wait for a pooled connection loses a cancellation that arrives together with the
         # connection (psycopg_pool, WaitingClient.wait; asyncio.wait_for of Python 3.11).
         task.cancel()
         # Unlike `await task`, this raises CancelledError only if we are cancelled ourselves.

@@ -1,4 +1,4 @@
-"""Answers that are files: whole, and closed however the sending ends."""
+"""Responses that are files: whole, and closed however the sending ends."""
 
 import io
 from typing import Any

@@ -1,4 +1,4 @@
-"""At which level a request is logged: whoever asks for warnings sees what went wrong, and no more."""
+"""At which level a request is logged: errors of the caller are warnings, our own are errors."""
 
 import httpx2
 import pytest

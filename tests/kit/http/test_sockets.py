@@ -78,7 +78,7 @@ def test_a_user_without_privileges_is_refused_before_anything_is_tried(
         sockets.require_unreserved("::", 499, "soundmark")
     assert str(found.value) == (
         "[::]:499 cannot be listened on: ports below 500 are reserved for root, "
-        "and what serves runs as the user soundmark"
+        "and the serving process runs as the user soundmark"
     )
 
 

@@ -16,7 +16,7 @@ class AgedTable:
 
 
 def _aged(name: LiteralString) -> AgedTable:
-    # It reads some blocks of the table and no index: an index by day would cost every row that is written.
+    # It reads blocks of the table, because an index by day would slow down every insert.
     return AgedTable(
         name,
         "DELETE FROM "  # noqa: S608 - the names are those of the tables below

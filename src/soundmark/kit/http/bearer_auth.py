@@ -1,4 +1,4 @@
-"""The entrance of a private component: the credential, the caller's name and its deadline."""
+"""Authentication at a private component: the credential, the caller's name and its deadline."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ _OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """An ASGI app that lets only holders of a credential reach `app`, each until its deadline; health is open.
+    """An ASGI app that passes only requests with a credential to `app`, each until its deadline; health is open.
 
-    It stands before routing, so that a stranger cannot learn which paths exist, and before the body is read.
+    It works before routing, so that a stranger cannot learn which paths exist, and before the body is read.
     """
 
     app: AsgiApp
@@ -40,12 +40,12 @@ def holds_credential(scope: Scope, credentials: Iterable[Secret]) -> bool:
     if header is None:
         return False
     scheme, _, candidate = header.decode("latin-1").partition(" ")
-    # Both credentials of a pair are compared, whichever fits, so that the time taken reveals nothing.
+    # Both credentials of a pair are always compared, so that the time reveals nothing.
     matches_count = sum(credential.equals(candidate) for credential in credentials)
     return scheme.lower() == "bearer" and matches_count > 0
 
 
 def describe_caller(scope: Scope) -> dict[str, str]:
-    """Return what the log says about the process behind a request that held a credential."""
+    """Return what the log says about the process that sent a request with a credential."""
     name: str | None = scope.get("state", {}).get("caller_name")
     return {} if name is None else {"caller": name}

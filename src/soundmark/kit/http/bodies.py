@@ -1,4 +1,4 @@
-"""Reading request bodies: how large they may be, and what it may cost to judge them."""
+"""Reading request bodies, with limits on their size and on the cost of validating them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,8 +12,10 @@ from soundmark.kit.http.json_outline import read_outline
 from soundmark.kit.http.problems import MalformedBody, PayloadTooLarge, UnsupportedMediaType
 from soundmark.kit.http.strict_json import MalformedJson, Unrepresentable, parse_json
 
-_IN_LOOP_BYTES_MAX: Final = 64 * 1024  # Read in under 3 ms, whatever it holds; what is larger is read in a thread.
-_AT_ONCE_BYTES_MAX: Final = 8 * 1024  # Read in under 0.4 ms; of larger ones, one in each turn of the event loop.
+_IN_LOOP_BYTES_MAX: Final = 64 * 1024  # Read in under 3 ms, whatever it holds. Larger bodies are read in a thread.
+_AT_ONCE_BYTES_MAX: Final = (
+    8 * 1024
+)  # Read in under 0.4 ms. Of larger bodies, one is read in each turn of the event loop.
 _MEMBERS_MAX: Final = 64  # Of one object, four times what the largest shape has.
 _LENGTH_CHARS_MAX: Final = 15  # Of a Content-Length; int() refuses some thousand digits in its own way.
 _turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]] = WeakKeyDictionary()
@@ -21,7 +23,7 @@ _turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]] = Weak
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """How much a JSON body may hold: bytes, and what opens and separates values (`count_structure`)."""
+    """How much a JSON body may hold: bytes, and characters that open and separate values (`count_structure`)."""
 
     bytes_max: int
     structure_max: int
@@ -29,14 +31,14 @@ class BodyLimits:
 
 # Contract, section 1. The longest text that such a request holds has 4,096 characters, all of which may be commas.
 SMALL_BODY: Final = BodyLimits(64 * 1024, 12 * 1024)
-# Of issuance and recovery, whose intent may be written with escapes; it has 16 KiB in canonical form, and 4 KiB are for
-# what stands around it.
+# For issuance and recovery, whose intent may be written with escapes: it has 16 KiB in canonical form, and the rest has
+# 4 KiB.
 LARGE_BODY: Final = BodyLimits(1024 * 1024, 20 * 1024)
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """Where a body holds too much to be shown to a model: the members on the way to it, what it must do, what it is."""
+    """A place where a body holds too much for a model: its path of members, the error message, and the value."""
 
     place: tuple[str, ...]
     message: str
@@ -45,7 +47,7 @@ class Excess:
 
 @dataclass(frozen=True, slots=True)
 class JsonBody:
-    """A body that was read. Where there is `excess` it must be refused, and `value` is what could be read cheaply."""
+    """A body that was read. If it has `excess`, it must be refused, and `value` is only what could be read cheaply."""
 
     data: bytes
     value: Any
@@ -53,7 +55,7 @@ class JsonBody:
 
 
 async def read_json_body(request: Request, limits: BodyLimits, names: Sequence[str]) -> JsonBody:
-    """Read a JSON body; of one that holds more values than any request needs, only the members `names`.
+    """Read a JSON body; if it holds more values than any request needs, read only the members `names`.
 
     Raises: UnsupportedMediaType; PayloadTooLarge, before anything is parsed; MalformedBody.
     """
@@ -68,7 +70,7 @@ async def read_json_body(request: Request, limits: BodyLimits, names: Sequence[s
             if len(data) > _IN_LOOP_BYTES_MAX:
                 return await asyncio.to_thread(_parse, data, limits, names)
             body = _parse(data, limits, names)
-            await asyncio.sleep(0)  # Every other request goes on before the next large body is read.
+            await asyncio.sleep(0)  # Let every other request continue before the next large body is read.
             return body
     except MalformedJson as error:
         raise MalformedBody(f"The body is not well-formed JSON: {error}.") from None
@@ -77,7 +79,7 @@ async def read_json_body(request: Request, limits: BodyLimits, names: Sequence[s
 def _turn_of_large_bodies() -> asyncio.Lock:
     """Return the lock of this event loop that lets one large body be read at a time.
 
-    A hundred that arrive together would keep everybody else waiting for a hundred times three milliseconds.
+    Otherwise a hundred that arrive together would block everybody else for a hundred times three milliseconds.
     """
     return _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
@@ -101,10 +103,10 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
 
 
 def find_crowds(value: Any) -> list[Excess]:
-    """Find the objects with more members than any shape has, of which a model would name each.
+    """Find objects with more members than any shape has, since a model would report every one of these members.
 
-    Only the outermost object and those that are its members are looked at: further inside, shapes have no objects but
-    those that may hold anything.
+    Only the outermost object and its members are checked: deeper inside, the only objects in shapes are those that may
+    hold anything.
     """
     message = f"must hold at most {_MEMBERS_MAX} members"
     if not isinstance(value, dict):
@@ -129,7 +131,7 @@ def _parse(data: bytes, limits: BodyLimits, names: Sequence[str]) -> JsonBody:
 
 
 def _holds_excess(value: Any) -> bool:
-    """Tell whether the value is, or holds as the last one of each level, what cannot be represented."""
+    """Return whether the value is `Unrepresentable`, or holds it along the last items of all levels."""
     while isinstance(value, list | dict) and value:
         value = value[-1] if isinstance(value, list) else next(reversed(value.values()))
     return isinstance(value, Unrepresentable)

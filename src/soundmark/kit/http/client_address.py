@@ -1,4 +1,4 @@
-"""Whose request it is, for the rate limit: the address, and its digest, which nobody can turn back."""
+"""The client IP address of a request, and its irreversible digest, for rate limits and the log."""
 
 import hmac
 from collections.abc import Iterable
@@ -7,7 +7,9 @@ from typing import Final
 
 from soundmark.kit.crypto.entropy import Entropy
 
-_IPV6_PREFIX: Final = 64  # One subscriber has at least this much; single addresses would be limitless.
+_IPV6_PREFIX: Final = (
+    64  # One subscriber has at least this many addresses, so limiting single addresses would be useless.
+)
 _DIGEST_BYTES: Final = 16
 _KEY_LIFE_S: Final = 3600
 _REMEMBERED_MAX: Final = 50_000  # Some 8 MB.
@@ -17,16 +19,16 @@ Network = IPv4Network | IPv6Network
 
 
 class AddressReader:
-    """Finds the address that a request came from."""
+    """A reader of the client IP address of a request."""
 
     def __init__(self, trusted_proxies: Iterable[Network]) -> None:
         self._trusted: Final = tuple(trusted_proxies)
 
     def subject(self, peer: str | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
-        """What is counted for a request: an IPv4 address, or the /64 of an IPv6 address.
+        """Return the subject that is counted for a request: an IPv4 address, or the /64 of an IPv6 address.
 
-        `X-Forwarded-For` counts only where the socket's peer is a trusted proxy, and then the rightmost address that
-        is no trusted proxy.
+        `X-Forwarded-For` is used only if the socket's peer is a trusted proxy. Then its rightmost address that is not a
+        trusted proxy counts.
         """
         if peer is None:
             return "unknown"
@@ -39,7 +41,7 @@ class AddressReader:
         for text in reversed([part.strip() for value in forwarded for part in value.split(",")]):
             hop = _parse(text)
             if hop is None:
-                break  # What stands left of a text that is no address was written by somebody we know nothing of.
+                break  # Everything left of a malformed address was written by an unknown party.
             address = hop
             if not self._is_trusted(hop):
                 break
@@ -55,12 +57,12 @@ class AddressReader:
 
 
 class AddressDigest:
-    """HMAC-SHA-256 of a subject under a key that is made anew each hour and kept nowhere.
+    """HMAC-SHA-256 of a subject under a key that is replaced each hour and never stored.
 
-    The digests of an hour are remembered until it ends, which costs a tenth of computing one for each request.
+    The digests of an hour are cached until it ends; a look-up costs a tenth of computing a digest.
 
-    Where several machines count together, `shared_key` gives all of them the same key for the same hour: it is derived
-    from the master key, and the place where they count never sees it.
+    If several machines count together, `shared_key` gives all of them the same key for the same hour. It is derived
+    from the master key, and the server that counts never sees it.
     """
 
     def __init__(self, entropy: Entropy, shared_key: bytes | None = None) -> None:
@@ -71,7 +73,7 @@ class AddressDigest:
         self._made: dict[str, bytes] = {}
 
     def of(self, subject: str, now_s: float) -> bytes:
-        """The digest that stands for `subject` during the hour of `now_s`, which is seconds since 1970."""
+        """Return the digest of `subject` during the hour of `now_s`, which is in seconds since 1970."""
         if not self._ends_at_s - _KEY_LIFE_S <= now_s < self._ends_at_s:
             self._begin_hour(int(now_s) // _KEY_LIFE_S)
         digest = self._made.get(subject)

@@ -8,22 +8,22 @@ from urllib.parse import parse_qsl
 from soundmark.kit.http.problems import FieldError
 
 _PARAMETERS_MAX: Final = 64  # Far above what any route takes.
-_NAME_CHARS_MAX: Final = 160  # An answer does not grow with what was sent.
+_NAME_CHARS_MAX: Final = 160  # A response must not grow with the request.
 
 
 def has_too_many_parameters(query_string: bytes) -> bool:
-    """Tell whether a query string is one that should not even be split."""
+    """Return whether a query string has too many parameters to be worth splitting."""
     return query_string.count(b"&") >= _PARAMETERS_MAX
 
 
 def query_faults(query_string: bytes, known: Collection[str]) -> tuple[FieldError, ...]:
-    """Return a fault for each name in a query string that is not `known` or stands there more than once.
+    """Return a fault for each name in a query string that is not `known` or occurs more than once.
 
     Source: contract, section 1.
     """
     if has_too_many_parameters(query_string):
         return (FieldError("query", "/", f"must hold at most {_PARAMETERS_MAX} parameters"),)
-    # As Starlette reads it, so that no name is judged here that the routes would understand otherwise.
+    # Decoded like Starlette does, so that a name is the same here and in the routes.
     counts = Counter(name for name, _ in parse_qsl(query_string.decode("latin-1"), keep_blank_values=True))
     return tuple(
         FieldError("query", f"/{name[:_NAME_CHARS_MAX]}", message)
@@ -34,5 +34,5 @@ def query_faults(query_string: bytes, known: Collection[str]) -> tuple[FieldErro
 
 def _fault_of(count: int, *, is_known: bool) -> str | None:
     if not is_known:
-        return "is no parameter of this operation"
+        return "is not a parameter of this operation"
     return "must be given once" if count > 1 else None

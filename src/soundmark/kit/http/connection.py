@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection: uvicorn's protocol, with a limit on everything that a peer can make us hold."""
+"""One HTTP/1.1 connection: uvicorn's protocol, with limits on everything that a peer can make us hold."""
 
 import asyncio
 import fcntl
@@ -25,19 +25,19 @@ HEAD_MAX_BYTES: Final = 64 * 1024
 REQUEST_MAX_S: Final = 30.0
 IDLE_MAX_S: Final = 30.0
 STALL_MAX_S: Final = 30.0
-REQUESTS_MAX: Final = 16  # Read and not answered yet, the one that is being answered included.
+REQUESTS_MAX: Final = 16  # Requests that were read and are not answered completely.
 
-# An ASGI message of our own: `head` are the status line's successors as bytes, without the empty line; `body` is all
-# of it. A server that takes it names it in `scope["extensions"]`.
+# An ASGI message of our own: `head` is the headers as bytes, without the empty line, and `body` is the whole body. A
+# server that accepts it names it in `scope["extensions"]`.
 WHOLE_RESPONSE: Final = "soundmark.whole_response"
 
 _EVICTABLE_AFTER_S: Final = 1.0
 _NEARLY_FULL: Final = 0.9
-_SEND_BUFFER_BYTES: Final = 256 * 1024  # The kernel grows it to 4 MB otherwise, for each peer that does not read.
+_SEND_BUFFER_BYTES: Final = 256 * 1024  # Otherwise the kernel grows it to 4 MB for each peer that does not read.
 _JUDGED_HEADERS: Final = frozenset({b"host", b"expect", b"transfer-encoding"})
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
 _EXTENSIONS: Final[dict[str, dict[str, Any]]] = {WHOLE_RESPONSE: {}}
-_RESET: Final = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # `struct linger`: on, for no time at all.
+_RESET: Final = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # `struct linger`: on, for zero seconds.
 
 _ended: Final = Counter("soundmark_connections_ended_total", "Connections ended by a limit, by limit.", ["limit"])
 _entropy: Final = SystemEntropy()
@@ -47,7 +47,7 @@ Network = IPv4Network | IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How many connections one process holds at most, in all and from one address that is no trusted proxy."""
+    """The most connections that one process holds, in all and from one address that is not a trusted proxy."""
 
     connections_max: int = 4096
     per_address_max: int = 512
@@ -55,7 +55,7 @@ class ConnectionLimits:
 
 
 class ConnectionGate:
-    """Admits connections up to the limits, and keeps what may be closed to make room for others."""
+    """A gate that admits connections up to the limits, and closes resting ones to make room for new ones."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits: Final = limits
@@ -64,7 +64,7 @@ class ConnectionGate:
         self._evictable: deque[tuple[float, Connection]] = deque()
 
     def enter(self, peer: str | None) -> str | None:
-        """Count a connection; return what `leave` takes, or None if it exceeds a limit."""
+        """Count a connection; return the subject to pass to `leave`, or None if it exceeds a limit."""
         subject = self._subject_of(peer)
         count = self._counts.get(subject, 0)
         if subject and count >= self._limits.per_address_max:
@@ -85,7 +85,7 @@ class ConnectionGate:
             del self._counts[subject]
 
     def sweep(self, connections: Collection["Connection"], now_s: float) -> None:
-        """End what exceeds its time; where connections run short, note which of them do the least."""
+        """End overdue connections; if connections run short, note which of them have rested longest."""
         for connection in connections:
             connection.end_if_overdue(now_s)
         self._evictable.clear()
@@ -98,18 +98,18 @@ class ConnectionGate:
     def _make_room(self) -> bool:
         while self._evictable:
             since_s, connection = self._evictable.popleft()
-            # A connection that was used since the sweep stays.
+            # A connection that was used after the sweep is kept.
             if connection.is_open and connection.resting_since_s() == since_s:
                 connection.abort("connections")
                 return True
         return False
 
     def _subject_of(self, peer: str | None) -> str:
-        """What is counted for a peer: an IPv4 address or the /64 of an IPv6 address; nothing for a trusted proxy."""
+        """Return the subject that is counted: an IPv4 address or the /64 of an IPv6 address; "" for a trusted proxy."""
         try:
             address = ip_address(peer or "")
         except ValueError:
-            return ""  # A UNIX socket: its file's permissions say who may connect.
+            return ""  # A UNIX socket, whose file permissions decide who may connect.
         if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
             address = address.ipv4_mapped
         if any(address in network for network in self._limits.trusted_proxies if network.version == address.version):
@@ -118,9 +118,10 @@ class ConnectionGate:
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's HTTP/1.1 with each answer in one piece, strict framing, and an end to what a peer can hold.
+    """uvicorn's HTTP/1.1 with each response in one piece, strict framing, and limits on what a peer can hold.
 
-    uvicorn's own keep-alive timer is not used: `ConnectionGate.sweep` ends what rests, whatever bytes a peer sends.
+    uvicorn's own keep-alive timer is not used: `ConnectionGate.sweep` ends resting connections, whatever bytes a peer
+    sends.
     """
 
     cycle: "ResponseCycle | None"  # type: ignore[assignment]  # uvicorn's own type
@@ -141,7 +142,7 @@ class Connection(HttpToolsProtocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether the peer is still connected as far as we know."""
+        """Whether the peer is still connected, as far as we know."""
         return not self.transport.is_closing()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own type
@@ -163,8 +164,8 @@ class Connection(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # We speak no other protocol. RFC 9110, section 7.8, lets a server answer as if it had not been asked for
-            # one; what follows may be in that protocol, so it is not read.
+            # We speak no other protocol. RFC 9110, section 7.8, lets a server ignore the request for one. The following
+            # bytes may be in that protocol, so they are not read.
             self._stop_reading()
         except httptools.HttpParserError:
             self._refuse(*(self._refusal or (HTTPStatus.BAD_REQUEST, "This is not a valid HTTP/1.1 request.")))
@@ -172,7 +173,7 @@ class Connection(HttpToolsProtocol):
             if self._head_bytes > HEAD_MAX_BYTES:
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The request's head is over 64 KiB.")
 
-    # The parser's callbacks. One that raises ends the parsing; `data_received` then answers `_refusal`.
+    # The parser's callbacks. An exception ends the parsing; `data_received` then answers with `_refusal`.
 
     def on_message_begin(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete and len(self.pipeline) >= REQUESTS_MAX - 1:
@@ -220,7 +221,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        # uvicorn forgets each task by a callback of its own, which is one more turn of the loop for each request.
+        # uvicorn forgets each task in a callback, which costs one more turn of the loop for each request.
         task = self.loop.create_task(cycle.run_asgi(app))
         self.tasks.add(task)
         cycle.forget_task = functools.partial(self.tasks.discard, task)
@@ -236,10 +237,10 @@ class Connection(HttpToolsProtocol):
         else:
             self._resting_since_s = self.loop.time()
 
-    # Limits of time
+    # Time limits.
 
     def resting_since_s(self) -> float | None:
-        """Return since when the peer has owed us something, on the loop's clock; None while we owe an answer."""
+        """Return since when we have been waiting for the peer, on the loop's clock; None while we owe a response."""
         if self._stalled_since_s is not None:
             return self._stalled_since_s
         if self._receiving_since_s is not None:
@@ -247,7 +248,7 @@ class Connection(HttpToolsProtocol):
         return self._resting_since_s if self.cycle is None or self.cycle.response_complete else None
 
     def end_if_overdue(self, now_s: float) -> None:
-        """End the connection of a peer that is too slow to ask, to read, or to ask again."""
+        """End the connection of a peer that is too slow to send a request, to read a response, or to send the next."""
         self._note_progress(now_s)
         since_s = self.resting_since_s()
         if self._stalled_since_s is not None and now_s - self._stalled_since_s > STALL_MAX_S:
@@ -260,12 +261,12 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def abort(self, limit: str) -> None:
-        """End the connection at once and drop what was not sent, ours and the kernel's."""
+        """End the connection at once, and drop all unsent bytes, ours and the kernel's."""
         _ended.labels(limit).inc()
         self._reset()
 
     def _note_progress(self, now_s: float) -> None:
-        """Note since when the peer has acknowledged nothing of what was written."""
+        """Note since when the peer has acknowledged none of the written bytes."""
         transport: GatheringTransport = self.transport  # type: ignore[assignment]  # made in `connection_made`
         if transport.written_bytes == self._confirmed_bytes:
             self._stalled_since_s = None
@@ -278,11 +279,11 @@ class Connection(HttpToolsProtocol):
             self._stalled_since_s = now_s
 
     def _in_kernel_bytes(self) -> int:
-        """Return how much the kernel holds that the peer has not acknowledged."""
+        """Return the number of bytes in the kernel that the peer has not acknowledged."""
         try:
             answer = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
         except OSError:
-            return 0  # Closed meanwhile, or a system that cannot tell.
+            return 0  # The socket was closed, or the system cannot tell.
         return int.from_bytes(answer, "little")
 
     def _reset(self) -> None:
@@ -291,10 +292,10 @@ class Connection(HttpToolsProtocol):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.transport.abort()
 
-    # Ends of what is read
+    # The end of reading.
 
     def _stop_reading(self) -> None:
-        """Answer what was read, then close."""
+        """Answer the requests that were read, then close."""
         self._reads_no_more = True
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
@@ -302,7 +303,7 @@ class Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def _refuse(self, status: HTTPStatus, text: str) -> None:
-        """Answer what was read whole, then `status`, where that can still be told apart; then close."""
+        """Answer the requests that were read completely, then answer with `status` if it is unambiguous, then close."""
         self._reads_no_more = True
         cycle = self.cycle
         is_resting = cycle is None or cycle.response_complete
@@ -316,7 +317,7 @@ class Connection(HttpToolsProtocol):
     def _begin_cycle(self, version: str) -> None:
         """Begin to answer the request whose head was read, or queue it behind the one that is being answered.
 
-        Like uvicorn's own, without what is decided for a WebSocket and with our `ResponseCycle`.
+        Like uvicorn's own, but without WebSockets and with our `ResponseCycle`.
         """
         parsed = httptools.parse_url(self.url)
         path = parsed.path.decode("ascii")
@@ -348,7 +349,7 @@ class Connection(HttpToolsProtocol):
 
 
 class ResponseCycle(RequestResponseCycle):
-    """uvicorn's, which also takes a whole response as bytes: no header of it is judged or copied once more."""
+    """uvicorn's cycle, which also accepts a whole response as bytes, and then neither checks nor copies its headers."""
 
     forget_task: Callable[[], None]
 
@@ -366,7 +367,7 @@ class ResponseCycle(RequestResponseCycle):
             await self.flow.drain()
         if self.disconnected:
             return
-        assert not self.response_started, "a whole response is the only one"
+        assert not self.response_started, "a whole response comes alone"
         self.response_started = self.response_complete = True
         self.message_event.set()
         default_head = _head_of(self.default_headers)
@@ -379,11 +380,11 @@ class ResponseCycle(RequestResponseCycle):
 
 
 class _RefusedError(Exception):
-    """Ends the parsing of what must not be answered; httptools tells of it as of an error of its own."""
+    """The end of parsing a request that must be refused; httptools wraps it in an error of its own."""
 
 
 def limit_memory_of_peers(listening: socket.socket) -> None:
-    """Let the kernel hold less for each connection of this socket, and drop what a peer does not take."""
+    """Limit the kernel's memory for each connection of this socket, and make it drop peers that do not read."""
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(STALL_MAX_S * 1000))
@@ -406,8 +407,8 @@ _head_made: tuple[Iterable[tuple[bytes, bytes]], bytes] = ((), b"")
 
 
 def _head_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Render headers as bytes; uvicorn makes the default ones anew each second, so the last result is kept."""
-    global _head_made  # noqa: PLW0603 - one result, of the newest headers
+    """Render headers as bytes. uvicorn replaces the default headers each second, so the last result is cached."""
+    global _head_made  # noqa: PLW0603 - one result, for the newest headers
     known, head = _head_made
     if known is not headers:
         head = b"".join(b"%b: %b\r\n" % header for header in headers)

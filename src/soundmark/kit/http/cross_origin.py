@@ -1,7 +1,7 @@
-"""Answers that pages of any origin may read (CORS, as the Fetch standard has it).
+"""Responses that pages of any origin may read (CORS, according to the Fetch standard).
 
-Starlette's middleware knows one policy for a whole app and answers a preflight with 200; here a few paths are open to
-everybody and all others to nobody, so what is sent is constant.
+Starlette's middleware has one policy for a whole app and answers a preflight with 200. Here a few paths are open to
+every origin and all others to none, so the headers are constant.
 """
 
 from collections.abc import Collection
@@ -16,7 +16,7 @@ Headers: TypeAlias = list[tuple[bytes, bytes]]
 _MAX_AGE_S: Final = 86400  # Contract, section 1.
 _ANY_ORIGIN: Final = (b"access-control-allow-origin", b"*")
 
-# What every answer of such a path carries, whoever asked: it is the same for all, so a cache may keep it.
+# The headers of every response of such a path. They are the same for all origins, so that caches may store it.
 READABLE_HEADERS: Final[tuple[tuple[bytes, bytes], ...]] = (
     _ANY_ORIGIN,
     (b"access-control-expose-headers", b"RateLimit, RateLimit-Policy, Retry-After, X-Request-Id"),
@@ -24,7 +24,7 @@ READABLE_HEADERS: Final[tuple[tuple[bytes, bytes], ...]] = (
 
 
 def is_preflight(scope: Scope) -> bool:
-    """Return whether a browser asks for permission before it sends the request itself."""
+    """Return whether a request is a preflight, with which a browser asks for permission to send another."""
     if scope["method"] != "OPTIONS":
         return False
     names = {name for name, _ in scope["headers"]}
@@ -32,7 +32,7 @@ def is_preflight(scope: Scope) -> bool:
 
 
 class Preflight:
-    """The answer to every preflight of a path that may be read with `GET` and one more request header."""
+    """The response to every preflight of a path that allows `GET` with one additional request header."""
 
     def __init__(self, allowed_header: str, entropy: Entropy) -> None:
         self._entropy: Final = entropy
@@ -53,7 +53,7 @@ class Preflight:
 
 
 class CrossOrigin:
-    """An ASGI app around `app` that opens `paths`, and whatever begins with one of `prefixes`, to every origin."""
+    """An ASGI app around `app` that opens `paths`, and paths that begin with one of `prefixes`, to every origin."""
 
     def __init__(self, app: AsgiApp, preflight: Preflight, paths: Collection[str], prefixes: tuple[str, ...]) -> None:
         self._app: Final = app

@@ -11,14 +11,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 _CODING: Final = re.compile(r"\s*(gzip|x-gzip|\*)\s*(?:;\s*q=([01](?:\.\d{0,3})?)\s*)?", re.ASCII | re.IGNORECASE)
-_TAG_CHARS: Final = 22  # 88 bits of SHA-256: documents of one address differ, and nobody chooses them.
+_TAG_CHARS: Final = 22  # 88 bits of SHA-256 are enough to tell versions of one document apart.
 
 
 class Document:
-    """A text with its gzip form and its entity tag, answered as the request's headers ask for it.
+    """A text with its gzip form and its entity tag, served in the form that the request's headers ask for.
 
-    The tag is weak, so that one names both forms (RFC 9110, section 8.8.1). It depends on the text alone: every process
-    of a release answers the same one.
+    The tag is weak, so that it names both forms (RFC 9110, section 8.8.1). It depends only on the text, so it is the
+    same in every process of a release.
     """
 
     def __init__(self, text: str, media_type: str, headers: Mapping[str, str]) -> None:
@@ -29,7 +29,7 @@ class Document:
         self._media_type: Final = media_type
 
     def answer(self, request: Request) -> Response:
-        """Return the whole document, compressed where that is accepted, or that the caller has it already (304)."""
+        """Return the document, compressed if the caller accepts that, or 304 if the caller already has it."""
         if self._is_held(request.headers.getlist("if-none-match")):
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=self._kept)
         if _takes_gzip(request.headers.getlist("accept-encoding")):
@@ -44,7 +44,7 @@ class Document:
 
 
 def _takes_gzip(accepted: list[str]) -> bool:
-    """Return whether the caller can read gzip (RFC 9110, section 12.5.3); without the header it is spared it."""
+    """Return whether the caller accepts gzip (RFC 9110, section 12.5.3); without the header it does not."""
     qualities: dict[str, float] = {}
     for coding in ",".join(accepted).split(","):
         match = _CODING.fullmatch(coding)

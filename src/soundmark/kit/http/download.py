@@ -1,4 +1,4 @@
-"""Answers that are files."""
+"""Responses that are files."""
 
 from collections.abc import Mapping
 from typing import IO, Final
@@ -11,19 +11,19 @@ _CHUNK_BYTES: Final = 64 * 1024
 
 
 class Download(Response):
-    """An answer out of a file that was written to its end; the file is closed however the sending ends.
+    """A response with the content of a file whose position is at its end; the file is closed however the sending ends.
 
-    `name` is what whoever saves it is offered: ASCII without quotes.
+    `name` is the suggested file name: ASCII without quotes.
     """
 
     def __init__(self, content: IO[bytes], media_type: str, *, name: str, headers: Mapping[str, str]) -> None:
         length = content.tell()
         content.seek(0)
         self._content: Final = content
-        told = {"content-disposition": f'attachment; filename="{name}"', "content-length": str(length)}
-        super().__init__(None, media_type=media_type, headers={**headers, **told})
+        own = {"content-disposition": f'attachment; filename="{name}"', "content-length": str(length)}
+        super().__init__(None, media_type=media_type, headers={**headers, **own})
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as ASGI has it
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
         with self._content as content:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             while chunk := content.read(_CHUNK_BYTES):

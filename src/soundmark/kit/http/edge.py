@@ -1,4 +1,4 @@
-"""The ASGI app around every component: request ids, the log line, and a problem for whatever escapes."""
+"""The ASGI app around every component: request ids, the log line, and problem documents for all errors."""
 
 import logging
 import re
@@ -30,7 +30,7 @@ from soundmark.kit.http.problems import (
     ValidationFailed,
 )
 
-GONE: Final = 499  # What is noted of a caller who left before the answer; nobody reads it.
+GONE: Final = 499  # The logged status for a caller who left before the response; nobody receives it.
 
 _REFUSALS: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS})
 _PROBES: Final = frozenset({"/healthz", "/readyz"})
@@ -38,7 +38,7 @@ _REQUEST_ID_BYTES: Final = 16
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9_-]{1,64}")
 _log: Final = structlog.get_logger()
 
-# Which problem a bare framework error stands for; the framework raises these before any route of ours runs.
+# The problems for errors of the framework, which it raises before any route of ours runs.
 _FRAMEWORK_PROBLEMS: Final[dict[int, type[Problem]]] = {
     HTTPStatus.NOT_FOUND: NotFound,
     HTTPStatus.METHOD_NOT_ALLOWED: MethodNotAllowed,
@@ -49,7 +49,7 @@ _FRAMEWORK_PROBLEMS: Final[dict[int, type[Problem]]] = {
 
 
 def request_id(headers: list[tuple[bytes, bytes]], entropy: Entropy) -> str:
-    """The caller's own `X-Request-Id` when it is well-formed, else a new one."""
+    """Return the caller's own `X-Request-Id` if it is well-formed, or else a new one."""
     for name, value in headers:
         if name == b"x-request-id":
             if _REQUEST_ID.fullmatch(value):
@@ -60,10 +60,10 @@ def request_id(headers: list[tuple[bytes, bytes]], entropy: Entropy) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HttpEdge:
-    """An ASGI app around `app`: request id, log line, `Cache-Control`, and problems for whatever escapes.
+    """An ASGI app around `app`: request id, log line, `Cache-Control`, and problem documents for all errors.
 
-    `HEAD` is answered wherever `GET` is. `describe_caller` returns what the log line adds about the caller of every
-    request, `describe_refused` what it adds to a refused one (401, 403, 429).
+    `HEAD` is answered wherever `GET` is. `describe_caller` returns what to log about the caller of every request,
+    `describe_refused` what to log in addition about a refused one (401, 403, 429).
     """
 
     app: AsgiApp
@@ -80,26 +80,26 @@ class HttpEdge:
         scope.setdefault("state", {})["request_id"] = identity
         is_head = scope["method"] == "HEAD"
         answered = _Answer(send, identity, no_store=scope["path"].startswith("/v1"), is_head=is_head)
-        # A copy: the server reads in its own scope whether a body is due.
-        asked = {**scope, "method": "GET"} if is_head else scope
+        # A copy, because the server checks the method in its own scope to decide whether to send a body.
+        inner_scope = {**scope, "method": "GET"} if is_head else scope
         started_s = time.perf_counter()
         try:
             with structlog.contextvars.bound_contextvars(request_id=identity):
-                await self._run(asked, receive, answered)
+                await self._run(inner_scope, receive, answered)
         finally:
-            # The server keeps the scope for as long as the connection is open.
+            # Removed, because the server keeps the scope as long as the connection is open.
             scope["state"].pop("json", None)
             _log.log(
                 _level_of(scope["path"], answered.status),
                 "request",
                 request_id=identity,
                 method=scope["method"],
-                # The template, never the path: a path may hold a token.
-                route=getattr(asked.get("route"), "path", None),
+                # The template, never the path, because a path may contain a token.
+                route=getattr(inner_scope.get("route"), "path", None),
                 status=answered.status,
                 duration_ms=round((time.perf_counter() - started_s) * 1000, 1),
-                **self.describe_caller(asked),
-                **(self.describe_refused(asked) if answered.status in _REFUSALS else {}),
+                **self.describe_caller(inner_scope),
+                **(self.describe_refused(inner_scope) if answered.status in _REFUSALS else {}),
             )
 
     async def _run(self, scope: Scope, receive: Receive, answered: "_Answer") -> None:
@@ -111,7 +111,7 @@ class HttpEdge:
             if isinstance(problem, InternalError):
                 _log.exception("internal_error")
             if answered.is_complete:
-                return  # The framework raises a mistake again after it was answered; it is logged now.
+                return  # The framework raises an unexpected error again after answering it; it has been logged now.
             if answered.status is not None:
                 raise
             await problem_response(problem, self.base_url, answered.request_id)(scope, receive, answered)
@@ -120,23 +120,24 @@ class HttpEdge:
 def _refuse_line_end(path: str) -> None:
     """Raise NotFound for a path that ends in a line end.
 
-    The framework's patterns end in `$`, which Python also matches before a line end: a second spelling of each route.
+    The framework's patterns end in `$`, which Python also matches before a line end, so each route would have a second
+    spelling.
     """
     if path.endswith("\n"):
         raise NotFound
 
 
 def _level_of(path: str, status: int | None) -> int:
-    """Return the level at which a request is logged: whoever asks for warnings sees what went wrong, and no more."""
+    """Return the level at which a request is logged: errors of the caller are warnings, our own are errors."""
     if path in _PROBES:
-        return logging.DEBUG  # A probe asks every few seconds and its answer interests nobody afterwards.
+        return logging.DEBUG  # A probe arrives every few seconds, and nobody needs its result later.
     if status is None or status < HTTPStatus.BAD_REQUEST or status == GONE:
         return logging.INFO
     return logging.WARNING if status < HTTPStatus.INTERNAL_SERVER_ERROR else logging.ERROR
 
 
 class _Answer:
-    """A `send` that adds what every answer carries, leaves out the body for HEAD, and remembers the status."""
+    """A `send` that adds the headers of every response, leaves out the body for HEAD, and records the status."""
 
     def __init__(self, send: Send, identity: str, *, no_store: bool, is_head: bool) -> None:
         self._send = send
@@ -165,9 +166,9 @@ def install_problem_handlers(
     base_url: str,
     refine: Callable[[RequestValidationError], Problem | None] = lambda _error: None,
 ) -> None:
-    """Let every failure of `app` answer a problem document.
+    """Make `app` answer every failure with a problem document.
 
-    `refine` may name a more exact problem for what was found invalid; None keeps `validation_failed`.
+    `refine` may return a more exact problem for an invalid request; None keeps `validation_failed`.
     """
 
     def answer(request: Request, problem: Problem) -> Response:
@@ -202,9 +203,9 @@ def install_problem_handlers(
 
 
 def _allowed_methods(app: Starlette, request: Request) -> str:
-    """Every method that some route has on this path; the framework would name those of the first route only.
+    """Return every method that some route has on this path; the framework would name only those of the first route.
 
-    A path that is spelt out is not also one with a parameter: `/things/all` has not the methods of `/things/{id}`.
+    A literal path does not also match one with a parameter: `/things/all` lacks the methods of `/things/{id}`.
     """
     matching = [route for route in _leaves(app.routes) if route.matches(request.scope)[0] is not Match.NONE]
     nearest = [route for route in matching if "{" not in getattr(route, "path", "")] or matching
@@ -213,7 +214,7 @@ def _allowed_methods(app: Starlette, request: Request) -> str:
 
 
 def _leaves(routes: Iterable[BaseRoute]) -> Iterator[BaseRoute]:
-    """The routes themselves: the framework keeps a router that was included, as ours are without a prefix, as one."""
+    """Yield the single routes; the framework keeps an included router without a prefix, like ours, as one route."""
     for route in routes:
         included = getattr(route, "original_router", None)
         if included is None:

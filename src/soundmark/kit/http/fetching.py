@@ -1,4 +1,4 @@
-"""Reading JSON from somebody else's server: a ceiling on bytes, no redirects, no retries."""
+"""Fetching JSON from somebody else's server: a limit on bytes, no redirects, no retries."""
 
 from http import HTTPStatus
 from typing import Any, Final
@@ -10,7 +10,7 @@ from soundmark.kit.postgres.database import assert_no_transaction
 
 
 class FetchFailed(Exception):  # noqa: N818 - named for what was found
-    """The server did not answer JSON as it should; `reason` is one of our own words and safe to log."""
+    """The server did not answer with the expected JSON; `reason` is one of our own words and safe to log."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -18,16 +18,16 @@ class FetchFailed(Exception):  # noqa: N818 - named for what was found
 
 
 class Fetcher:
-    """A client of other people's JSON documents.
+    """A client for other people's JSON documents.
 
     `timeout_s` bounds each single wait, `bytes_max` a document while it streams. Certificates are checked against the
-    authorities that the operating system trusts, or against `SSL_CERT_FILE` where that is set.
+    authorities that the operating system trusts, or against `SSL_CERT_FILE` if that is set.
     """
 
     def __init__(self, *, timeout_s: float, bytes_max: int) -> None:
         self._bytes_max: Final = bytes_max
         self._client: Final = httpx2.AsyncClient(
-            # Uncompressed, so that the ceiling is on what is held and not on what was sent.
+            # Uncompressed, so that the limit on received bytes is also one on memory.
             headers={"accept": "application/json", "accept-encoding": "identity"},
             timeout=httpx2.Timeout(timeout_s),
             verify=httpx2.create_ssl_context(),
@@ -36,7 +36,7 @@ class Fetcher:
         )
 
     async def json_object(self, url: str) -> dict[str, Any]:
-        """The JSON object at `url`.
+        """Return the JSON object at `url`.
 
         Raises: FetchFailed.
         """
@@ -59,7 +59,7 @@ class Fetcher:
         return value
 
     async def aclose(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._client.aclose()
 
     async def _read(self, response: httpx2.Response) -> bytes:

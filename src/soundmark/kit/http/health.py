@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz`: is the process up, and is everything up that it needs."""
+"""`/healthz` and `/readyz`: whether the process runs, and whether everything that it needs is available."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-SHARED_S: Final = 1.0  # How long an answer is given again: probes ask every few seconds, floods far more often.
-# Above the longest wait of a check of ours (a connection that must be replaced), below a probe's usual patience.
+SHARED_S: Final = 1.0  # How long a result is reused: probes arrive every few seconds, floods far more often.
+# Above the longest wait of our own checks (a connection that must be replaced), below a probe's usual timeout.
 CHECK_TIMEOUT_S: Final = 4.0
 
 Check = Callable[[], Awaitable[bool]]
@@ -18,9 +18,9 @@ Warn = Callable[[], str | None]
 
 
 class Readiness:
-    """What of some checks is not available, asked once for everybody who wants to know within a second.
+    """Some checks, which run at most once a second for all callers.
 
-    A check that is late or raises counts as not available.
+    A check that is late or raises counts as not passed.
     """
 
     def __init__(self, checks: Mapping[str, Check]) -> None:
@@ -29,13 +29,13 @@ class Readiness:
         self._asked_until_s = 0.0
 
     async def find_unavailable(self) -> list[str]:
-        """Return the names of the checks that do not pass, as of a moment ago at most.
+        """Return the names of the checks that do not pass, as of at most `SHARED_S` ago.
 
-        While checks are under way everybody waits for the same ones, and then has their answer for `SHARED_S`.
+        While the checks run, all callers wait for the same run.
         """
         asking = self._asking
         if asking is None or (asking.done() and asyncio.get_running_loop().time() >= self._asked_until_s):
-            # A task of its own, because whoever asks first may hang up before the others have their answer.
+            # A separate task, because the first caller may hang up while others still wait for the result.
             asking = self._asking = asyncio.create_task(self._ask(), name="readiness")
         return await asyncio.shield(asking)
 
@@ -46,11 +46,11 @@ class Readiness:
 
 
 def health_routes(checks: Mapping[str, Check], warn: Warn = lambda: None) -> list[Route]:
-    """Routes that answer 200 on `/healthz`, and on `/readyz` 503 naming what of `checks` is not available.
+    """Return the routes: `/healthz` answers 200; `/readyz` answers 200, or 503 naming the `checks` that do not pass.
 
-    What `warn` says of a process that is ready all the same is the `detail` of its answer.
+    If `warn` returns a text, it is the `detail` of a process that is ready all the same.
 
-    Neither needs a credential, so what `/readyz` costs is bounded by time and not by how often it is asked.
+    Neither needs a credential, so the cost of `/readyz` does not depend on how often it is called.
     """
     readiness = Readiness(checks)
 
@@ -72,5 +72,5 @@ async def _passes(check: Check) -> bool:
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             return await check()
-    except Exception:  # noqa: BLE001 - whatever goes wrong in a check, the answer is that the dependency is not there
+    except Exception:  # noqa: BLE001 - after any error in a check, the dependency counts as unavailable
         return False

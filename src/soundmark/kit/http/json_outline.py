@@ -1,4 +1,4 @@
-"""What can be read cheaply of a JSON text that holds more values than any request needs."""
+"""Reading cheaply some members of a JSON text that holds more values than any request needs."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -10,10 +10,11 @@ from soundmark.kit.http.strict_json import DEPTH_PARSED, STRING_OR_BRACKET, STRU
 
 
 def read_outline(data: bytes, names: Sequence[str], *, structure_max: int = STRUCTURE_MAX) -> dict[str, Any]:
-    """Return those members of a text that `names` lists; `data` is one that `parse_json` calls `Unrepresentable`.
+    """Return the members `names` of a JSON text for which `parse_json` returns `Unrepresentable`.
 
-    A member that by itself holds too much is `Unrepresentable`. Of a text that nests too deeply, the members in front
-    of the place are known, and the one in which it lies holds an `Unrepresentable`. A text that is no object has none.
+    A member that by itself holds too much is `Unrepresentable`. If the text nests too deeply, only the members before
+    that place are returned, and the one that contains it, with an `Unrepresentable` in it. A text that is not an object
+    has no members.
 
     Raises: MalformedJson, as `parse_json` does, for the members that are read.
     """
@@ -24,7 +25,7 @@ def read_outline(data: bytes, names: Sequence[str], *, structure_max: int = STRU
     except msgspec.ValidationError:
         return {}
     except msgspec.DecodeError:
-        raise MalformedJson("a string is not well formed") from None
+        raise MalformedJson("a string is malformed") from None
     return {
         name: parse_json(bytes(raw), structure_max=structure_max)
         for name, raw in msgspec.structs.asdict(found).items()
@@ -34,14 +35,14 @@ def read_outline(data: bytes, names: Sequence[str], *, structure_max: int = STRU
 
 @lru_cache(maxsize=256)
 def _outline_type(names: tuple[str, ...]) -> type[msgspec.Struct]:
-    """Return a type that keeps the bytes of these members and skips every other one."""
+    """Return a type that keeps the bytes of these members and skips all others."""
     return msgspec.defstruct("Outline", [(name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in names])
 
 
 def _read_shallow_part(text: str, names: Sequence[str], structure_max: int) -> dict[str, Any]:
     """Read the text up to where it nests too deeply, as if every bracket were closed there.
 
-    Nothing is known of a text that has too many strings and brackets in front of that place.
+    Return no members of a text with too many strings and brackets before that place.
     """
     closing: list[str] = []
     for count, token in enumerate(STRING_OR_BRACKET.finditer(text)):

@@ -1,4 +1,4 @@
-"""Choosing among the media types of a resource what the caller likes best (RFC 9110, section 12.5.1)."""
+"""Choosing the media type of a resource that the caller prefers (RFC 9110, section 12.5.1)."""
 
 import re
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ _ANY: Final = "*"
 
 
 def choose_media_type(accept: Sequence[str], offered: Sequence[str]) -> str | None:
-    """The one of `offered` that the `Accept` headers like best, the earlier of two that they like alike.
+    """Return the one of `offered` that the `Accept` headers prefer; of several, the first.
 
-    Without a header the first; None where they accept none. What is no media range is passed over.
+    Without a header, return the first; if they accept none, None. Malformed media ranges are ignored.
     """
     ranges = [parsed for header in accept for part in header.split(",") if (parsed := _range(part)) is not None]
     if not accept or not any(header.strip() for header in accept):
@@ -30,10 +30,10 @@ def _range(part: str) -> tuple[str, str, float] | None:
 
 
 def _quality(media_type: str, ranges: Sequence[tuple[str, str, float]]) -> float:
-    """What the most specific range that holds `media_type` gives it; 0 where none does."""
+    """Return the quality that the most specific matching range gives `media_type`; 0 if none matches."""
     main, _, sub = media_type.partition("/")
-    for wanted in ((main, sub), (main, _ANY), (_ANY, _ANY)):
-        found = [quality for *media_range, quality in ranges if tuple(media_range) == wanted]
+    for candidate in ((main, sub), (main, _ANY), (_ANY, _ANY)):
+        found = [quality for *media_range, quality in ranges if tuple(media_range) == candidate]
         if found:
             return max(found)
     return 0.0

@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457), and the errors that they name."""
+"""Problem documents (RFC 9457), and the errors that they list."""
 
 import itertools
 import json
@@ -17,12 +17,12 @@ from soundmark.kit.http.problems import (
 )
 
 PROBLEM_TYPE: Final = "application/problem+json"
-_NAME_CHARS_MAX: Final = 160  # Of a member that a pointer names; the longest that we know has 32.
+_NAME_CHARS_MAX: Final = 160  # The longest member name of ours has 32.
 _LOCATIONS: Final[dict[str, Location]] = {"body": "body", "query": "query", "path": "path", "header": "header"}
 
 
 def problem_document(problem: Problem, *, base_url: str, request_id: str) -> bytes:
-    """The RFC 9457 document of one problem."""
+    """Return the RFC 9457 document of one problem."""
     document: dict[str, Any] = {
         "type": f"{base_url}/problems/{problem.code}",
         "title": problem.title,
@@ -39,7 +39,7 @@ def problem_document(problem: Problem, *, base_url: str, request_id: str) -> byt
 
 
 def problem_response(problem: Problem, base_url: str, identity: str) -> Response:
-    """The response of one problem, headers included."""
+    """Return the response of one problem, with its headers."""
     return Response(
         problem_document(problem, base_url=base_url, request_id=identity),
         status_code=int(problem.kind),
@@ -49,13 +49,13 @@ def problem_response(problem: Problem, base_url: str, identity: str) -> Response
 
 
 def body_errors(error: ValidationError) -> tuple[FieldError, ...]:
-    """Return what a model refuses about a body that was validated without the framework."""
+    """Return the first errors of a model about a body that was validated without the framework."""
     faults = error.errors(include_input=False, include_url=False, include_context=False)
     return tuple(_field_error({**fault, "loc": ("body", *fault["loc"])}) for fault in faults[:ERRORS_MAX])
 
 
 def field_errors(error: RequestValidationError) -> tuple[FieldError, ...]:
-    """Return what the framework refuses about a request, the first few faults at most."""
+    """Return the first errors of the framework about a request."""
     return tuple(_field_error(fault) for fault in error.errors()[:ERRORS_MAX])
 
 
@@ -66,9 +66,9 @@ def _field_error(error: dict[str, Any]) -> FieldError:
 
 
 def pointer_to(steps: Iterable[int | str]) -> str:
-    """Return the JSON pointer (RFC 6901) to what lies behind these members and places.
+    """Return the JSON pointer (RFC 6901) of these member names and indexes.
 
-    It ends in front of a name that no member of ours could have: an answer does not grow with what was sent.
+    It ends before a name that is longer than any member of ours, so that a response does not grow with the request.
     """
     near = itertools.takewhile(lambda step: len(str(step)) <= _NAME_CHARS_MAX, steps)
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in near)

@@ -1,4 +1,4 @@
-"""Rate limits: so many requests of one client IP address in one window."""
+"""Rate limits: a number of requests for each subject, such as a client IP address, in each window."""
 
 import asyncio
 import math
@@ -12,16 +12,16 @@ from redis.exceptions import RedisError
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.secret import Secret
 
-_SUBJECTS_MAX: Final = 200_000  # About 40 MB at the very most; beyond it the oldest half of a window is forgotten.
+_SUBJECTS_MAX: Final = 200_000  # About 40 MB at most; beyond it, the older generation of windows is forgotten.
 _SHARED_TIMEOUT_S: Final = 0.25
 _ALONE_S: Final = 1.0
 _log: Final = structlog.get_logger()
 
 
 class LimitState(NamedTuple):
-    """Whether a request may go on, how many more may, and after how many seconds the count begins anew.
+    """Whether a request is allowed, how many more are, and after how many seconds the window ends.
 
-    `is_first_refused` of the one request that went over the limit, so that it can be logged once in a window.
+    `is_first_refused` is true for the first request over the limit, so that it can be logged once in a window.
     """
 
     is_allowed: bool
@@ -31,26 +31,26 @@ class LimitState(NamedTuple):
 
 
 class RateLimit(Protocol):
-    """Counts requests."""
+    """A counter of requests by subject."""
 
     async def hit(self, subject: bytes) -> LimitState:
         """Count one request of `subject` and judge it."""
         ...
 
     async def look(self, subject: bytes) -> LimitState:
-        """Return what the last request of `subject` was told, and count nothing; a new subject is allowed."""
+        """Return the state after the last request of `subject`, without counting; a new subject is allowed."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of connections, if there are any."""
+        """Close the connections, if there are any."""
         ...
 
 
 class LocalRateLimit:
-    """Counts in this process: a window of `window_s` begins with a subject's first request.
+    """A counter in this process: a window of `window_s` begins with a subject's first request.
 
-    Two generations of windows are kept and the elder is dropped whole, so forgetting costs nothing and memory is
-    bounded. Why no library does this: docs/adr/0004.
+    Two generations of windows are kept, and the older one is dropped as a whole, so that forgetting costs nothing and
+    memory is bounded. docs/adr/0004 says why no library does this.
     """
 
     def __init__(self, quota: int, window_s: int, clock: Clock) -> None:
@@ -71,11 +71,11 @@ class LocalRateLimit:
             window = self._young[subject] = [now_s + self._window_s, 0]
         window[1] += 1
         left = self._quota - int(window[1])
-        # The window's end lies ahead, so its whole seconds are one at least.
+        # The window has not ended, so this is at least one second.
         return LimitState(left >= 0, max(left, 0), math.ceil(window[0] - now_s), left == -1)
 
     def judge(self, subject: bytes) -> LimitState:
-        """Return what the last request of `subject` was told, and count nothing; a new subject is allowed."""
+        """Return the state after the last request of `subject`, without counting; a new subject is allowed."""
         window = self._young.get(subject) or self._old.get(subject)
         now_s = self._clock.monotonic_s()
         if window is None or now_s >= window[0]:
@@ -94,11 +94,11 @@ class LocalRateLimit:
 
 
 class SharedRateLimit:
-    """Counts in Redis or Valkey for every process and machine that names the same server.
+    """A counter in Redis or Valkey, for all processes and machines that use the same server.
 
-    Each limit has a `key_prefix` of its own there. When that server does not answer, this process counts alone: a
-    neighbour's fault must not stop anybody, and must not lift the limit either. Once a second one request tries it
-    again; the others do not wait with it.
+    Each limit has its own `key_prefix` there. While that server does not answer, this process counts alone, because an
+    outage must neither refuse everybody nor lift the limit. Once a second, one request tries the server again; the
+    others do not wait for it.
     """
 
     def __init__(  # noqa: PLR0913 - wired once, by a composition root
@@ -127,7 +127,7 @@ class SharedRateLimit:
         together: Callable[[bytes], Awaitable[LimitState]],
         alone: Callable[[bytes], LimitState],
     ) -> LimitState:
-        """What the server says, or this process alone while the server is away."""
+        """Count at the server, or in this process alone while the server is unavailable."""
         was_away = self._is_away
         if was_away:
             now_s = self._clock.monotonic_s()
@@ -137,7 +137,7 @@ class SharedRateLimit:
         try:
             verdict = await together(subject)
         except (RedisError, OSError, TimeoutError) as error:
-            # Of all that waited for the same silence, the first one tells.
+            # Of all requests that waited in vain, only the first one logs it.
             if was_away or not self._is_away:
                 _log.warning("shared_rate_limit_unavailable", error=type(error).__name__)
                 self._is_away = True
@@ -149,13 +149,13 @@ class SharedRateLimit:
     async def _count_together(self, subject: bytes) -> LimitState:
         key = self._key_of(subject)
         async with asyncio.timeout(_SHARED_TIMEOUT_S), self._client.pipeline(transaction=True) as pipeline:
-            # The first request of a subject opens its window; all three are one step.
+            # The first request of a subject opens its window. The three commands are one transaction.
             pipeline.set(key, 0, px=self._window_ms, nx=True)
             pipeline.incr(key)
             pipeline.pttl(key)
             _, used, left_ms = await pipeline.execute()
             if left_ms < 0:
-                # A server before Redis 7 can end a window within that step; the count after it would never end.
+                # Before Redis 7, a window can end within the transaction, and the new count would never expire.
                 await self._client.pexpire(key, self._window_ms)
                 left_ms = self._window_ms
         return self._verdict(used, left_ms)
@@ -180,7 +180,7 @@ class SharedRateLimit:
 
 
 def make_rate_limit(url: Secret | None, quota: int, window_s: int, *, key_prefix: bytes, clock: Clock) -> RateLimit:
-    """Return a limit that is counted at `url` together with others, or in this process alone where that is None."""
+    """Return a limit that is counted at `url`, shared with other processes; if `url` is None, in this process alone."""
     alone = LocalRateLimit(quota, window_s, clock)
     if url is None:
         return alone

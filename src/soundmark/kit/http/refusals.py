@@ -15,7 +15,7 @@ _log: Final = structlog.get_logger()
 
 
 class ClientAddresses:
-    """Reads whose request it is, as the digest of an address that nobody can turn back."""
+    """A reader of client IP addresses, which returns their irreversible digests."""
 
     def __init__(self, reader: AddressReader, digest: AddressDigest, clock: Clock) -> None:
         self._reader: Final = reader
@@ -29,15 +29,15 @@ class ClientAddresses:
         return self._digest.of(self._reader.subject(client[0] if client else None, headers), self._clock.unix_s())
 
     def describe_refused(self, scope: Scope) -> dict[str, str]:
-        """Return what the log says of the client whose request was refused."""
+        """Return what the log says about the client whose request was refused."""
         return {"address": self.digest_of(scope).hex()}
 
 
 class RefusalLimit:
-    """Counts what is refused to each client IP address, and turns everything away from one that went over the limit.
+    """A counter of refusals by client IP address; it refuses every request of a client over the limit.
 
-    Accepted requests are not counted. Clients are known by the digests of their addresses; `name` is what the log
-    calls this limit.
+    Accepted requests are not counted. Clients are known by the digests of their addresses; `name` is the name of this
+    limit in the log.
 
     Source: contract, section 2, Refused credentials.
     """
@@ -47,16 +47,16 @@ class RefusalLimit:
         self._limit: Final = limit
 
     async def check(self, client: bytes) -> None:
-        """Return if requests of this client are answered at all.
+        """Refuse a client over the limit.
 
-        Raises: RateLimited until the window ends in which too many were refused.
+        Raises: RateLimited until the end of the window in which too many requests were refused.
         """
         _require_allowed(await self._limit.look(client))
 
     async def count(self, client: bytes) -> None:
         """Count one refusal.
 
-        Raises: RateLimited, in the place of that refusal, where it is one too many.
+        Raises: RateLimited, in place of that refusal, if it exceeds the limit.
         """
         verdict = await self._limit.hit(client)
         if verdict.is_first_refused:
@@ -64,7 +64,7 @@ class RefusalLimit:
         _require_allowed(verdict)
 
     async def aclose(self) -> None:
-        """Let go of connections, if there are any."""
+        """Close the connections, if there are any."""
         await self._limit.aclose()
 
 

@@ -15,11 +15,11 @@ from soundmark.kit.http.bodies import SMALL_BODY, BodyLimits, Excess, read_json_
 from soundmark.kit.http.closed_query import has_too_many_parameters, query_faults
 from soundmark.kit.http.strict_json import Unrepresentable
 
-ACCESS: Final = "x-svc-access"  # The OpenAPI extension in which every route says what it needs of its caller.
+ACCESS: Final = "x-svc-access"  # The OpenAPI extension in which every route says what it requires of its caller.
 
 
 class JsonRoute(APIRoute):
-    """A route whose body is read as I-JSON, before anything else of the request is judged.
+    """A route whose body is read as I-JSON before the rest of the request is validated.
 
     Order of judgement: media type, size and syntax of the body (415, 413, 400), then the route's dependencies, then the
     shapes of parameters and body (422). The query string is closed.
@@ -30,8 +30,8 @@ class JsonRoute(APIRoute):
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().__init__(path, endpoint, **options)
         if self.body_field is not None:
-            said = {"description": f"At most {self.body_limits.bytes_max // 1024:,} KiB."}
-            self.openapi_extra = {**(self.openapi_extra or {}), "requestBody": said}
+            body = {"description": f"At most {self.body_limits.bytes_max // 1024:,} KiB."}
+            self.openapi_extra = {**(self.openapi_extra or {}), "requestBody": body}
 
     @functools.cached_property
     def query_names(self) -> frozenset[str]:
@@ -45,7 +45,7 @@ class JsonRoute(APIRoute):
         return tuple(getattr(model, "model_fields", ()))
 
     def judges_query_first(self) -> bool:
-        """Whether the query string is judged before the route's dependencies, or by one of them."""
+        """Return whether the query string is checked before the route's dependencies, or by one of them."""
         return True
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -68,7 +68,7 @@ class JsonRoute(APIRoute):
     async def _judge_body(
         self, request: Request, handle: Callable[[Request], Coroutine[Any, Any, Response]]
     ) -> Response:
-        """Read the body so that the framework finds it parsed already, and let it judge the rest."""
+        """Read the body, so that the framework finds it already parsed, and let the framework validate the rest."""
         excess = await self._read_body(request)
         try:
             return await handle(request)
@@ -78,24 +78,24 @@ class JsonRoute(APIRoute):
             raise
 
     async def _read_body(self, request: Request) -> Sequence[Excess]:
-        """Put the body where the framework looks for it; return why it must be refused all the same."""
+        """Put the body where the framework looks for it; return the excess for which it must be refused."""
         body = await read_json_body(request, self.body_limits, self.member_names)
-        request._body = body.data  # noqa: SLF001 - where Starlette keeps what was read once
+        request._body = body.data  # noqa: SLF001 - where Starlette keeps a body that was read
         request.state.json = body.value
-        # No model is shown what would cost it too much: it is refused once the tenant was judged.
+        # A body that would cost a model too much is not validated; it is refused after the tenant was checked.
         request._json = Unrepresentable() if body.excess else body.value  # noqa: SLF001 - as above
         return body.excess
 
 
 class StrictRoute(JsonRoute):
-    """A route whose caller is known before its body is read: a missing credential (401) comes before all else.
+    """A route that identifies its caller before its body is read, so that a missing credential (401) comes first.
 
-    Each says in its `ACCESS` extension whether it is `public`; `app.state.authenticate` knows the callers of the
-    others. Tenant and role are its dependencies, which judge the query string after both.
+    Its `ACCESS` extension says whether it is `public`; `app.state.authenticate` identifies the callers of the others.
+    Tenant and role are dependencies of the route, which check the query string after both.
     """
 
     def judges_query_first(self) -> bool:
-        """Whether nobody has to be known first."""
+        """Return whether the route is public, so that no caller has to be identified first."""
         return bool((self.openapi_extra or {})[ACCESS]["public"])
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -133,15 +133,15 @@ def refuse_unknown_parameters(request: Request) -> None:
 
 
 def _name_unknown_parameters(request: Request, error: RequestValidationError) -> None:
-    """Raise `error` anew with the unknown parameters in front, if it does not name them: one may be what is missing.
+    """Raise `error` again with unknown parameters in front, if it lacks them: one may be a misspelt required parameter.
 
     Raises: RequestValidationError.
     """
-    said = error.errors()
-    known = {tuple(fault["loc"]) for fault in said}
-    unsaid = [fault for fault in _unknown_parameters(request) if fault["loc"] not in known]
-    if unsaid:
-        raise RequestValidationError([*unsaid, *said]) from None
+    faults = error.errors()
+    known = {tuple(fault["loc"]) for fault in faults}
+    missing = [fault for fault in _unknown_parameters(request) if fault["loc"] not in known]
+    if missing:
+        raise RequestValidationError([*missing, *faults]) from None
 
 
 def _unknown_parameters(request: Request) -> list[dict[str, Any]]:

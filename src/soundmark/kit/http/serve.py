@@ -1,4 +1,4 @@
-"""One process of one component: an ASGI app on its own listening socket, and its metrics beside it."""
+"""One process of a component: an ASGI app on a listening socket, and its metrics on another."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ _log: Final = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Where a component serves; `metrics_port` None serves no metrics."""
+    """The address where a component listens; `metrics_port` None means no metrics."""
 
     host: str
     port: int
@@ -38,7 +38,7 @@ class Listen:
 
 
 class _Lifespan(LifespanOn):
-    """uvicorn's, but an app that cannot start says so in one line; only what nobody expected has a traceback."""
+    """uvicorn's lifespan, but an app that cannot start logs one line; only unexpected errors have a traceback."""
 
     async def startup(self) -> None:
         self._running = asyncio.get_running_loop().create_task(self.main())
@@ -49,7 +49,7 @@ class _Lifespan(LifespanOn):
             await self._running
 
     async def send(self, message: LifespanSendMessage) -> None:
-        # The framework sends a traceback from where it caught the error; the error itself is better to go by.
+        # The framework sends only a traceback as text; the error itself says more.
         error = sys.exc_info()[1]
         if message["type"] == "lifespan.startup.failed" and isinstance(error, CannotStart):
             _log.error("cannot_start", reason=str(error))
@@ -58,7 +58,7 @@ class _Lifespan(LifespanOn):
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers: several servers of one process stop together."""
+    """uvicorn without its signal handlers, because several servers of one process stop together."""
 
     def __init__(self, config: uvicorn.Config, gate: ConnectionGate) -> None:
         super().__init__(config)
@@ -76,26 +76,26 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
         await super().startup(sockets=sockets)
-        # Everything made so far lives as long as the process. A collector that keeps walking it costs a fifth of the
-        # throughput (bench/RESULTS.md), so it is told to look at new objects only, and seldom.
+        # Everything created so far lives as long as the process. A garbage collector that keeps traversing it costs a
+        # fifth of the throughput (bench/RESULTS.md), so it checks only new objects, and seldom.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
 
 
 def run(app: Any, listen: Listen, limits: ConnectionLimits = ConnectionLimits()) -> None:  # noqa: B008 - frozen
-    """Serve `app` until SIGTERM or SIGINT, then finish what is under way for at most `GRACE_S` seconds.
+    """Serve `app` until SIGTERM or SIGINT, then finish open requests for at most `GRACE_S` seconds.
 
-    Raises: sockets.CannotListen; SystemExit with status 1 when the app's own start-up failed.
+    Raises: sockets.CannotListen; SystemExit with status 1 if the app's own start-up failed.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(app, listen, _limits_of_this_process(limits)))
 
 
 def _limits_of_this_process(limits: ConnectionLimits) -> ConnectionLimits:
-    """Raise the limit of open files as far as this process may, and take no more connections than fit below it.
+    """Raise this process's limit on open files as far as possible, and limit the connections to fit below it.
 
-    A process without a free file descriptor answers nobody, and a health check least of all.
+    A process without a free file descriptor cannot answer anybody, not even a health check.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
@@ -139,7 +139,7 @@ async def _serve(app: Any, listen: Listen, limits: ConnectionLimits) -> None:
 
 async def _until_stopped(server: uvicorn.Server, sock: Any, stop: Any) -> None:
     try:
-        # uvicorn ends the process with a status of its own when start-up fails; which one it is, `_serve` says.
+        # uvicorn raises SystemExit with its own status if start-up fails; `_serve` chooses the status instead.
         with contextlib.suppress(SystemExit):
             await server.serve(sockets=[sock])
     finally:
@@ -152,7 +152,7 @@ def _server(app: Any, limits: ConnectionLimits, *, lifespan: Any) -> uvicorn.Ser
         app,
         ws="none",
         lifespan=lifespan,
-        # A forwarded header is judged where it is used, against the configured proxies, and nowhere else.
+        # Forwarded headers are checked against the configured proxies where they are used, and only there.
         proxy_headers=False,
         server_header=False,
         access_log=False,

@@ -11,7 +11,7 @@ _RESERVED_BELOW_DEFAULT: Final = 1024
 
 
 class CannotListen(OSError):  # noqa: N818 - named for what was found
-    """This address cannot be listened on; the message is a line for the operator that names it and says why."""
+    """This address cannot be listened on; the message is one line for the operator, with the address and the reason."""
 
 
 class PortTaken(CannotListen):
@@ -40,9 +40,9 @@ def shared_socket(host: str, port: int) -> socket.socket:
 
 
 def reserve_port(host: str, port: int) -> socket.socket:
-    """Return what `shared_socket` does, after making sure that nobody else had the port at that moment.
+    """Return a socket like `shared_socket`, after checking that nobody else has the port at the moment.
 
-    SO_REUSEPORT alone would let two deployments of one user share a port without a word.
+    SO_REUSEPORT alone would let two deployments of one user share a port silently.
 
     Raises: CannotListen.
     """
@@ -53,19 +53,19 @@ def reserve_port(host: str, port: int) -> socket.socket:
 
 
 def require_unreserved(host: str, port: int, user: str) -> None:
-    """Make sure that `user`, who has no privileges, may listen on `port`.
+    """Refuse a port on which `user`, who has no privileges, cannot listen.
 
     Raises: PortReserved.
     """
     if 0 < port < (below := _reserved_below()):
         raise PortReserved(
             f"{_written(host, port)} cannot be listened on: ports below {below} are reserved for root, "
-            f"and what serves runs as the user {user}"
+            f"and the serving process runs as the user {user}"
         )
 
 
 def listen(sock: socket.socket) -> None:
-    """Start to take connections."""
+    """Start accepting connections."""
     sock.listen(_BACKLOG)
     sock.setblocking(False)
 
@@ -83,7 +83,7 @@ def _new_socket(host: str, port: int) -> socket.socket:
 def _bind(sock: socket.socket, host: str, port: int) -> None:
     try:
         sock.bind((host, port))
-    # A host name that is too long, or holds what no host name may, is a UnicodeError.
+    # A host name that is too long or malformed raises UnicodeError.
     except (OSError, UnicodeError) as error:
         raise _refusal(error, host, port) from error
 
@@ -108,7 +108,7 @@ def _written(host: str, port: int) -> str:
 
 
 def _reserved_below() -> int:
-    """Return the first port that every user may listen on."""
+    """Return the first port on which every user may listen."""
     try:
         return int(_RESERVED_BELOW.read_text(encoding="utf-8"))
     except (OSError, ValueError):

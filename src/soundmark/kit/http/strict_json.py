@@ -1,4 +1,4 @@
-"""Reading JSON as I-JSON (RFC 7493): what two parsers could understand differently is refused."""
+"""Reading JSON as I-JSON (RFC 7493), which refuses everything that two parsers could read differently."""
 
 import json
 import math
@@ -11,27 +11,27 @@ import msgspec
 JsonValue: TypeAlias = bool | int | float | str | Sequence["JsonValue"] | Mapping[str, "JsonValue"] | None
 
 INTEGER_MAX: Final = 2**53 - 1  # RFC 7493 section 2.2.
-# Values of one text, as `count_structure` counts them. Each costs about 0.2 µs to read, a hundred times what a
-# character of a string costs. The bodies of requests have closer limits.
+# The most values in one text, as `count_structure` counts them. Each costs about 0.2 µs to read, a hundred times as
+# much as a character of a string. Request bodies have lower limits.
 STRUCTURE_MAX: Final = 128 * 1024
-_EXPONENT_FROM: Final = 1e21  # From here on RFC 8785 writes an exponent, so the value reads back as what it was.
+_EXPONENT_FROM: Final = 1e21  # From here on RFC 8785 writes an exponent, so the number is read back unchanged.
 _WHITESPACE: Final = " \t\n\r"
 DEPTH_PARSED: Final = 256  # Far above every limit on content, far below the parser's recursion limit.
-_COUNTED: Final = b"[{,"  # One for each value, but for the first of each list and object.
+_COUNTED: Final = b"[{,"  # One for each value, except the first in each list or object.
 _NOT_COUNTED: Final = bytes(set(range(256)) - set(_COUNTED))
 _SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
-# A string that stays open reaches to the end, so that no character is read twice: quadratic time would be a weapon.
+# An unclosed string extends to the end, so that no character is read twice: quadratic time could be abused.
 STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 class MalformedJson(ValueError):  # noqa: N818 - named for what was found, like every problem
-    """The text is no I-JSON."""
+    """The text is not I-JSON."""
 
 
 class Unrepresentable:
-    """Stands where a document holds what a double cannot hold exactly, or nests beyond all reason.
+    """A placeholder for a number that a double cannot hold exactly, and for values nested too deeply.
 
-    Syntax is not at fault there, so the parser goes on; no model accepts it and nothing canonicalises it.
+    Its syntax is correct, so the parser continues; but no model accepts it, and it has no canonical form.
     """
 
     def __repr__(self) -> str:
@@ -42,13 +42,13 @@ _UNREPRESENTABLE: Final = Unrepresentable()
 
 
 def parse_json(data: bytes, *, structure_max: int = STRUCTURE_MAX) -> Any:
-    """Return the value of a JSON text in UTF-8, of any kind; `Unrepresentable` stands for what cannot be held.
+    """Return the value of a JSON text in UTF-8, with `Unrepresentable` in place of values that cannot be held.
 
-    A number that is written `7.0` is the integer 7, as RFC 8785 has it.
+    A number that is written `7.0` is the integer 7, as in RFC 8785.
 
-    A text for which `count_structure` answers more than `structure_max` is `Unrepresentable` as a whole: only its
-    syntax is judged, because building its values costs a hundred times what reading a string of its size costs.
-    `json_outline` says what else is known of it.
+    A text for which `count_structure` returns more than `structure_max` is `Unrepresentable` as a whole: only its
+    syntax is checked, because building its values costs a hundred times as much as reading a string of its size.
+    `json_outline` can read some of its members.
 
     Raises: MalformedJson for broken syntax, invalid UTF-8, an empty text, duplicate member names at any depth, NaN,
         Infinity and lone surrogates.
@@ -72,12 +72,12 @@ def parse_json(data: bytes, *, structure_max: int = STRUCTURE_MAX) -> Any:
 
 
 def count_structure(data: bytes) -> int:
-    """Count the characters `[`, `{` and `,`, which open and separate values; those inside of strings count too."""
+    """Count the characters `[`, `{` and `,`, which open and separate values; those inside strings count too."""
     return len(data.translate(None, delete=_NOT_COUNTED))
 
 
 def is_exact_number(number: float) -> bool:
-    """Whether `number` means the same to every reader of its canonical form."""
+    """Return whether every reader of the canonical form of `number` gets the same number."""
     if isinstance(number, int):
         return -INTEGER_MAX <= number <= INTEGER_MAX
     if not math.isfinite(number):
@@ -106,7 +106,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(_: str) -> Any:
-    raise MalformedJson("NaN and Infinity are no JSON numbers")
+    raise MalformedJson("NaN and Infinity are not JSON numbers")
 
 
 def _integer(text: str) -> int | Unrepresentable:
@@ -124,9 +124,9 @@ def _float(text: str) -> float | Unrepresentable:
 
 
 def _require_syntax(data: bytes, text: str) -> None:
-    """Judge the syntax of a text without building its values.
+    """Check the syntax of a text without building its values.
 
-    Of a text that nests deeper than the library reads, only that its strings and brackets are closed.
+    If the text nests deeper than the library can read, check only that its strings and brackets are closed.
 
     Raises: MalformedJson.
     """
@@ -139,32 +139,32 @@ def _require_syntax(data: bytes, text: str) -> None:
 
 
 def _require_closed(text: str) -> None:
-    """Judge in linear time whether every string and every bracket is closed, and nothing follows the last one.
+    """Check in linear time that every string and every bracket is closed, and nothing follows the last bracket.
 
     Raises: MalformedJson.
     """
     pieces = text.replace("\\\\", "").replace('\\"', "").split('"')
     if len(pieces) % 2 == 0:
-        raise MalformedJson("a string stays open")
+        raise MalformedJson("a string is not closed")
     outside = "".join(pieces[::2]).strip(_WHITESPACE)
     for opening, closing in ("[]", "{}"):
         if outside.count(opening) != outside.count(closing):
-            raise MalformedJson("brackets stay open")
+            raise MalformedJson("a bracket is not closed")
     if outside[:1] + outside[-1:] not in {"[]", "{}"}:
-        raise MalformedJson("something stands outside of the brackets")
+        raise MalformedJson("there is text outside the brackets")
 
 
 def _refuse_lone_surrogates(value: Any) -> None:
     try:
         json.dumps(value, ensure_ascii=False, default=repr).encode("utf-8")
     except UnicodeEncodeError:
-        raise MalformedJson("a surrogate stands alone") from None
+        raise MalformedJson("a surrogate is unpaired") from None
 
 
 def _cut_deep_parts(text: str) -> str:
-    """Replace what lies deeper than `DEPTH_PARSED` by a number that becomes `Unrepresentable`.
+    """Replace values deeper than `DEPTH_PARSED` by a number that becomes `Unrepresentable`.
 
-    The place of the excess stays known, and so does whether the rest of the text is well formed.
+    So the place of the excess stays known, and the rest of the text can be parsed.
     """
     parts: list[str] = []
     depth = kept_to = 0
@@ -182,5 +182,5 @@ def _cut_deep_parts(text: str) -> str:
             case _:
                 continue
     if depth >= DEPTH_PARSED:
-        raise MalformedJson("brackets stay open")
+        raise MalformedJson("a bracket is not closed")
     return "".join([*parts, text[kept_to:]])

@@ -1,4 +1,4 @@
-"""A transport that sends what was written in one turn of the event loop in one piece."""
+"""A transport that sends everything written in one turn of the event loop in one piece."""
 
 import asyncio
 from collections.abc import Iterable
@@ -10,11 +10,11 @@ Writable = bytes | bytearray | memoryview
 
 
 class GatheringTransport(asyncio.Transport):
-    """In front of a socket's transport.
+    """A transport in front of a socket's transport.
 
-    A server writes the head of an answer and its body apart. Sent apart, each is a system call and a packet, and the
-    reader is woken for half an answer: a third of what resolving costs (bench/RESULTS.md). Nothing waits for longer
-    than the turn of the loop in which it was written.
+    A server writes the head and the body of a response separately. Sent separately, each would need a system call and a
+    packet, and would wake the reader: a third of the cost of resolving (bench/RESULTS.md). Nothing waits longer than
+    the turn of the loop in which it was written.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -26,7 +26,7 @@ class GatheringTransport(asyncio.Transport):
         self.written_bytes = 0  # Since the connection was made, whether sent or not.
 
     def write(self, data: Writable) -> None:
-        """Send `data` when this turn ends, or with what makes it more than 64 KiB."""
+        """Send `data` when this turn ends, or as soon as more than 64 KiB are waiting."""
         if not self._gathered:
             self._loop.call_soon(self._send)
         self._gathered.append(data)
@@ -36,7 +36,7 @@ class GatheringTransport(asyncio.Transport):
             self._send()
 
     def write_whole(self, data: bytes) -> None:
-        """Send `data`, which nothing of the same turn will follow, without waiting for the turn's end."""
+        """Send `data` without waiting for the end of the turn, because nothing will follow it in the same turn."""
         if self._gathered or self._transport.is_closing():
             self.write(data)
         else:
@@ -44,39 +44,39 @@ class GatheringTransport(asyncio.Transport):
             self._transport.write(data)
 
     def writelines(self, list_of_data: Iterable[Writable]) -> None:
-        """Send all of it, as `write` does."""
+        """Send all of the data, as `write` does."""
         for data in list_of_data:
             self.write(data)
 
     def close(self) -> None:
-        """Send what was written, then end the connection."""
+        """Send the waiting data, then end the connection."""
         self._send()
         self._transport.close()
 
     def abort(self) -> None:
-        """End the connection and drop what was not sent."""
+        """End the connection and drop unsent data."""
         self._gathered.clear()
         self._gathered_bytes = 0
         self._transport.abort()
 
     def get_write_buffer_size(self) -> int:
-        """Return how many bytes were written and are not with the kernel yet."""
+        """Return how many written bytes have not been passed to the kernel yet."""
         return self._gathered_bytes + self._transport.get_write_buffer_size()
 
     def is_closing(self) -> bool:
-        """Whether the connection ends."""
+        """Return whether the connection is closing."""
         return self._transport.is_closing()
 
     def pause_reading(self) -> None:
-        """Take nothing from the socket until `resume_reading`."""
+        """Stop reading from the socket until `resume_reading`."""
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Go on taking from the socket."""
+        """Continue reading from the socket."""
         self._transport.resume_reading()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """What the socket's transport knows of its peer."""
+        """Return information from the socket's transport, such as the peer's address."""
         return self._transport.get_extra_info(name, default)
 
     def _send(self) -> None:
@@ -84,11 +84,11 @@ class GatheringTransport(asyncio.Transport):
             parts, is_large = self._gathered, self._gathered_bytes > _GATHERED_MAX_BYTES
             self._gathered = []
             self._gathered_bytes = 0
-            # The peer may have gone in this very turn, and uvloop's transport raises once it is closed.
+            # The peer may have left in this very turn, and a closed transport of uvloop's raises.
             if self._transport.is_closing():
                 return
             if is_large:
-                # Not joined: a document that many peers leave unread is in memory once.
+                # Not joined, so that a document that many peers leave unread is in memory only once.
                 self._transport.writelines(parts)
             else:
                 self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))

@@ -1,4 +1,4 @@
-"""Texts of PostgreSQL's arrays, for statements on many rows: the driver takes ten times as long to adapt a list.
+"""PostgreSQL's array literals, for statements on many rows, since the driver takes ten times as long to adapt a list.
 
 The statement casts such a parameter, as in `unnest(%(ids)s::text[])`.
 Source: PostgreSQL, "Array Input and Output Syntax".
@@ -9,12 +9,12 @@ from datetime import datetime
 
 
 def plain_array(values: Iterable[object]) -> str:
-    """Return an array of values whose texts need no quotes, such as numbers, days, ids and hex digits; None is NULL."""
+    """Return an array of values that need no quotes, such as numbers, days, ids and hex digits; None becomes NULL."""
     return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
 
 
 def text_array(values: Iterable[str | None]) -> str:
-    """Return a `text[]`; None is NULL."""
+    """Return a `text[]`; None becomes NULL."""
     return "{" + ",".join(["NULL" if value is None else _quoted(value) for value in values]) + "}"
 
 

@@ -36,14 +36,14 @@ class _Entry(Generic[T, R]):
 
 
 class Batcher(Generic[T, R]):
-    """Processes items in batches, one batch of a queue after the other.
+    """A processor of items in batches, one batch of a queue after the other.
 
-    No item waits for company: in an idle queue, a batch starts as soon as the event loop has finished the turn in which
-    its first item arrived. `process` gets the items in the order of arrival, all of them submitted before it began, and
-    returns one outcome for each.
+    No item waits for a batch to fill: in an idle queue, a batch starts as soon as the event loop has finished the turn
+    in which its first item arrived. `process` gets the items in the order of arrival and returns one outcome for each.
+    All of them were submitted before it began.
 
     If `process` raises a Problem, that is the outcome of the whole batch. If it raises anything else, it must have
-    changed nothing: it gets each item once more alone, so that an error reaches only the caller whose item causes it.
+    changed nothing: it then gets each item again, alone, so that an error reaches only the caller whose item causes it.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Batcher(Generic[T, R]):
         """
         outcome = await self.submit(item, queue=queue, size=size)
         if isinstance(outcome, Problem):
-            # The callers of a batch may share it: without the frames of those that raised it before.
+            # The callers of a batch may share the problem, so remove the frames of those that raised it before.
             raise outcome.with_traceback(None)
         return outcome
 
@@ -97,7 +97,7 @@ class Batcher(Generic[T, R]):
 
     def _start(self, queue: str, entries: deque[_Entry[T, R]]) -> None:
         self._queues[queue] = entries
-        # In a context of its own: a worker serves many requests and belongs to none.
+        # In an empty context, because a worker serves many requests and belongs to none.
         worker = asyncio.create_task(self._work(queue, entries), name="batcher", context=contextvars.Context())
         self._workers.add(worker)
         worker.add_done_callback(self._workers.discard)
@@ -106,7 +106,7 @@ class Batcher(Generic[T, R]):
         """Process the entries of a queue until it is empty."""
         batch: list[_Entry[T, R]] = []
         try:
-            # What else arrives in this turn of the event loop belongs to the first batch.
+            # Everything that arrives in this turn of the event loop belongs to the first batch.
             await asyncio.sleep(0)
             while entries:
                 batch = self._take_batch(entries)
@@ -138,7 +138,7 @@ class Batcher(Generic[T, R]):
         except Problem as problem:
             for entry in batch:
                 entry.settle(problem)
-        except Exception as error:  # noqa: BLE001 - whatever it was, it goes to the caller whose item caused it
+        except Exception as error:  # noqa: BLE001 - any error goes to the caller whose item caused it
             if len(batch) == 1:
                 batch[0].fail(error)
                 return

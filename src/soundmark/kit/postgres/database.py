@@ -25,8 +25,8 @@ EVERY_TENANT: Final = "*"  # For operators' commands on all tenants; few tables 
 CONNECT_TIMEOUT_S: Final = 3
 STATEMENT_TIMEOUT_S: Final = 30
 _ACQUIRE_TIMEOUT_S: Final = 3.0
-# The pool doubles its pause after every failed attempt. It gives up early and the next request starts over, so that it
-# finds the database seconds after its return, however long the outage was.
+# The pool doubles its pause after every failed attempt. It gives up early, and the next request starts over, so that
+# the database is found within seconds of its return, however long the outage was.
 _RECONNECT_TIMEOUT_S: Final = 2.0
 _ATTEMPTS: Final = 3
 _IN_TRANSACTION: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
@@ -44,7 +44,7 @@ _open_transaction: Final[ContextVar[bool]] = ContextVar("open_transaction", defa
 
 
 def assert_no_transaction(what: str) -> None:
-    """Fail if `what` would keep a transaction open for a time that we do not control."""
+    """Assert that `what`, whose duration we do not control, does not run inside a transaction."""
     assert not _open_transaction.get(), f"{what} inside a transaction"
 
 
@@ -121,7 +121,7 @@ class Database:
     async def beside(self, tx: Tx) -> AsyncIterator[Tx]:
         """Begin a second snapshot, on a connection of its own, that sees exactly what the snapshot `tx` sees.
 
-        So two of the server's processes can share the reading. `tx` has no tenant.
+        So two of the server's processes can share the work of reading. `tx` has no tenant.
 
         Raises: DatabaseUnavailable, also if no second connection is free.
         """
@@ -130,7 +130,7 @@ class Database:
         begin += sql.SQL("; SET TRANSACTION SNAPSHOT {}").format(exported).as_bytes(None)
         timeout_s = _find_timeout_s()
         if timeout_s is not None:
-            # Behind the snapshot, which must come before any query.
+            # After the snapshot, which must come before any query.
             begin += sql.SQL("; SET LOCAL statement_timeout = {}").format(f"{timeout_s}s").as_bytes(None)
         async with self._begun(begin, is_beside=True) as second:
             yield second
@@ -144,7 +144,7 @@ class Database:
     async def all(self, record: type[R], statement: LiteralString, params: Params | None = None) -> list[R]:
         """Return the rows of one reading statement, sent without BEGIN and COMMIT: a third of the round trips.
 
-        It sees no tenant's rows. Every request reads so before its tenant is known.
+        It sees no tenant's rows. Requests read with it before their tenant is known.
 
         Raises: DatabaseUnavailable.
         """
@@ -159,7 +159,7 @@ class Database:
             except TIMEOUT_ERRORS as error:
                 raise describe_unavailable(error) from error
             except CONNECTION_ERRORS:
-                pass  # The connection had died unnoticed, as in `_acquire`. Reading may be repeated.
+                pass  # The connection had died unnoticed, as in `_acquire`. Reads may be repeated.
             finally:
                 await self._pool.putconn(connection)
             await self._pool.check()
@@ -240,7 +240,7 @@ class Database:
                 await self._pool.putconn(connection)
                 await self._pool.check()
             except BaseException:
-                # Cancelled. The pool never replaces a connection that it does not get back.
+                # Cancelled. The pool never replaces a connection that is not returned to it.
                 await self._give_back(connection)
                 raise
             else:
@@ -268,7 +268,7 @@ def _remove_content(error: psycopg.DatabaseError) -> None:
 def _find_timeout_s() -> int | None:
     """Return how long a statement may take for a request with a deadline; None where the connection's limit is less.
 
-    The request itself is cancelled then, and its query with it. The server's own clock stands behind that, so that no
+    At the deadline the request is cancelled, and its query with it. This timeout is enforced by the server, so that no
     query runs on for a process that died or hangs.
     """
     remaining_s = deadline.find_remaining_s()
@@ -283,8 +283,8 @@ def _begin(
 ) -> bytes:
     """Return the statements that begin a transaction and name its tenant, for one round trip.
 
-    The settings end with the transaction. They are `SET LOCAL`, not `set_config`, so that whatever may stand between
-    this process and the tables can tell that they are settings, and hand them on.
+    The settings end with the transaction. They are `SET LOCAL`, not `set_config`, so that a proxy in front of the
+    database can recognise them as settings and pass them on.
     """
     statements: list[sql.Composable] = [sql.SQL("BEGIN ISOLATION LEVEL ") + sql.SQL(isolation)]
     settings = {

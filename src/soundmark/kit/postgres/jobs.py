@@ -26,7 +26,7 @@ GRACE_S: Final = 10
 _ACQUIRE_TIMEOUT_S: Final = 3.0
 _HEARTBEAT_S: Final = 10
 _STALLED_AFTER_S: Final = 30  # Three heartbeats.
-# A machine that was off at the hour of a daily task runs it when it is on again.
+# A machine that was off at the time of a daily task runs it when it is on again.
 _OVERDUE_MAX_S: Final = 24 * 60 * 60
 _TROUBLE_PAUSE_S: Final = 5
 _TROUBLE_PAUSE_MAX_S: Final = 600
@@ -36,7 +36,7 @@ _log: Final = structlog.get_logger()
 
 
 class WorkerFailed(Exception):  # noqa: N818 - named for what happened
-    """The worker has no database; its supervisor starts it again."""
+    """The worker has lost its database; its supervisor restarts it."""
 
 
 class Later(Exception):  # noqa: N818 - named for what it asks for
@@ -52,9 +52,9 @@ class _UntilDone(BaseRetryStrategy):
         if isinstance(exception, Later):
             return RetryDecision(retry_at=exception.at)
         if isinstance(exception, asyncio.CancelledError):
-            return RetryDecision()  # This worker stops; the next one may begin at once.
+            return RetryDecision()  # This worker is stopping; another one may begin at once.
         pause_s = min(_TROUBLE_PAUSE_S * 2 ** min(job.attempts, _DOUBLINGS_MAX), _TROUBLE_PAUSE_MAX_S)
-        # Only its name: the text of a library's error may hold an address, or worse.
+        # Only the error's name: the text of a library's error may contain an address, or worse.
         _log.warning(
             "job_failed", task=job.task_name, job_id=job.id, error=type(exception).__name__, again_in_s=pause_s
         )
@@ -69,13 +69,13 @@ class Queue:
     """Defers jobs in the transaction that decides them: they exist if and only if it commits."""
 
     def __init__(self) -> None:
-        # Never opened: it uses the connections of its callers' transactions and has none of its own.
+        # Never opened, because it uses the connections of its callers' transactions.
         self._app: Final = App(connector=PsycopgConnector())
 
     async def defer(self, tx: Tx, task: str, *, lock: str, **ids: str) -> None:
         """Run `task` with `ids` once the transaction has committed.
 
-        Jobs of one `lock` run one at a time. A job gets ids and never facts: it reads the facts when it runs.
+        Jobs with the same `lock` run one at a time. A job gets only ids, and reads everything else when it runs.
         """
         deferrer = self._app.configure_task(task, lock=lock, connection=tx.connection)
         try:
@@ -86,10 +86,10 @@ class Queue:
 
 
 class _Jobs(JobManager):
-    """Jobs that end when they cannot be run again because their successor already waits.
+    """A manager of jobs that ends a job that cannot be retried because its successor is already waiting.
 
-    Only one job of a queueing lock may wait. Procrastinate raises if a second should, and leaves it as if it ran for
-    ever, with its lock, for which its successor waits.
+    Only one job of a queueing lock may wait. Procrastinate raises for a second one and leaves it as if it ran for ever,
+    holding the lock for which its successor waits.
     """
 
     async def retry_job_by_id_async(
@@ -108,16 +108,17 @@ class _Jobs(JobManager):
 
 
 class _Pool(AsyncConnectionPool):
-    """A pool that does not wait half a minute for a database that does not answer."""
+    """A pool that does not wait half a minute for an unavailable database."""
 
     async def open(self, wait: bool = False, timeout: float = CONNECT_TIMEOUT_S * 2) -> None:  # noqa: ASYNC109 - theirs
         await super().open(wait, timeout)
 
 
 def jobs_app(url: Secret, *, application_name: str, pool_size: int = 4) -> App:
-    """Return the queue in the database at `url`, with its own housekeeping; it is not open yet.
+    """Return the queue in the database at `url`, with its housekeeping tasks; it is not open yet.
 
-    A component adds its tasks. A task must tolerate running twice: a worker that dies leaves its job to another.
+    A component adds its tasks. A task must tolerate running twice, because another worker repeats the job of one that
+    died.
     """
     connector = PsycopgConnector(
         pool_factory=_Pool,
@@ -181,7 +182,7 @@ def _add_housekeeping(app: App) -> None:
     @app.periodic(cron="* * * * *")
     @app.task(name="retry_stalled_jobs", queueing_lock="retry_stalled_jobs", pass_context=True)
     async def retry_stalled_jobs(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - see above
-        """Give the jobs of dead workers to living ones."""
+        """Requeue the jobs of dead workers."""
         for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=_STALLED_AFTER_S):
             if job.id != context.job.id:
                 await app.job_manager.retry_job(job)

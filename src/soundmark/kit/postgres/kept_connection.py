@@ -16,7 +16,7 @@ T = TypeVar("T")
 class KeptConnection:
     """One connection outside the pool, opened at its first use and replaced after every failure.
 
-    For one user at a time, such as the batches of one queue. `prepare` gets each new connection before anybody else.
+    It has one user at a time, such as the batches of one queue. `prepare` gets each new connection first.
     """
 
     def __init__(
@@ -28,10 +28,10 @@ class KeptConnection:
         self._connection: psycopg.AsyncConnection[Any] | None = None
 
     async def run(self, work: Callable[[Tx], Awaitable[T]]) -> T:
-        """Return what `work` returns; it gets the connection in autocommit mode and may begin a transaction itself.
+        """Run `work` with the connection in autocommit mode, and return its result; it may begin a transaction itself.
 
-        A connection that died, such as in a restart of the server, looks alive until it is used. So `work` runs once
-        more, on a new connection, if it raises what says that the connection was lost. Once it may have committed it
+        A connection that died, for example in a restart of the server, looks alive until it is used. So if `work`
+        raises because the connection was lost, it runs again on a new connection. If it may have committed by then, it
         must raise something else, as `Tx.ending` does.
 
         Raises: DatabaseUnavailable, also if `work` takes longer than `timeout_s`; whatever else `work` raises.
@@ -49,7 +49,7 @@ class KeptConnection:
             await self.aclose()
             raise describe_unavailable(error) from error
         except BaseException:
-            # Its transaction may still be open; the server rolls it back.
+            # If its transaction is still open, the server rolls it back.
             await self.aclose()
             raise
 

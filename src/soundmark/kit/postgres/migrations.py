@@ -1,6 +1,6 @@
-"""Bringing a database to the current schema: Alembic runs revisions that are plain SQL, forward only.
+"""Bringing a database to the current schema: Alembic runs revisions in plain SQL, forward only.
 
-Loads SQLAlchemy, so only the commands that migrate import it; `kit.schema_version` serves everybody else.
+This module loads SQLAlchemy, so only commands that migrate import it; the others use `schema_version`.
 """
 
 import math
@@ -25,16 +25,16 @@ _LOCK_POLL_S: Final = 0.2
 
 
 class MigrationFailed(Exception):  # noqa: N818 - named for what happened
-    """The database could not be brought to the current schema; the message says why and holds no secret."""
+    """The database could not be brought to the current schema; the message is the reason, without secrets."""
 
 
 def migrate(url: Secret, package: str, *, until: str | None = None) -> list[str]:
     """Apply every revision of `package` (such as `soundmark.core`) that the database at `url` lacks.
 
-    Stop after the revision `until`, where one is given: a test populates the schema of an earlier release. Return the
-    revisions applied, oldest first. Each is a transaction of its own; an index that one needs may be built before it.
-    Two migrations at once are safe: the second waits for the first, for at most `LOCK_TIMEOUT_S`, and finds nothing
-    left to do.
+    Stop after the revision `until`, if given, with which a test gets the schema of an earlier release. Return the
+    applied revisions, oldest first. Each is a transaction of its own; an index that it needs may be built before it.
+    Two migrations at once are safe: the second waits for the first, for at most `LOCK_TIMEOUT_S`, and finds nothing to
+    do.
 
     Raises: MigrationFailed.
     """
@@ -52,10 +52,10 @@ def migrate(url: Secret, package: str, *, until: str | None = None) -> list[str]
 
 
 def _take_turn(guard: psycopg.Connection[Any]) -> None:
-    """Take the lock that all migrations of a database take, until `guard` is closed.
+    """Take the lock of all migrations of a database, until `guard` is closed.
 
-    Never by a statement that waits: CREATE INDEX CONCURRENTLY waits for every statement that began before it, and so
-    would wait for those that wait for it.
+    It polls instead of waiting in a statement: CREATE INDEX CONCURRENTLY waits for every statement that began before
+    it, and would wait for those that wait for this lock.
 
     Raises: MigrationFailed.
     """
@@ -63,7 +63,7 @@ def _take_turn(guard: psycopg.Connection[Any]) -> None:
         if guard.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK_KEY]).fetchone() == (True,):
             return
         time.sleep(_LOCK_POLL_S)
-    raise MigrationFailed("another migration of this database does not come to an end")
+    raise MigrationFailed("another migration of this database does not end")
 
 
 def _upgrade(url: Secret, package: str, until: str | None) -> list[str]:
@@ -78,7 +78,7 @@ def _upgrade(url: Secret, package: str, until: str | None) -> list[str]:
     config.set_main_option(
         "version_locations", str(files(package).joinpath("migrations", "versions")).replace("%", "%%")
     )
-    # The driver parses the URL, so that whatever a serving process connects to can be migrated too.
+    # The driver parses the URL, so that every URL that works for a serving process works here too.
     engine = create_engine(
         "postgresql+psycopg://",
         creator=lambda: psycopg.connect(url.reveal(), connect_timeout=CONNECT_TIMEOUT_S),

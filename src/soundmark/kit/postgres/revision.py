@@ -1,4 +1,4 @@
-"""What a revision of a database schema is written with: scripts of SQL, run exactly as they stand."""
+"""The functions for revisions of a database schema, which run SQL scripts exactly as they are written."""
 
 from importlib.resources import files
 
@@ -7,9 +7,9 @@ from sqlalchemy import Connection
 
 
 def run_script(sql: str) -> None:
-    """Carry out every statement of `sql`, which may hold any number of them.
+    """Execute all statements in `sql`.
 
-    `op.execute` would read `:name` and `%` as places for parameters; this sends the text as it is.
+    `op.execute` would treat `:name` and `%` as placeholders; this function sends the text as it is.
     """
     bind = op.get_bind()
     assert isinstance(bind, Connection), "migrations run on a connection"
@@ -21,6 +21,6 @@ def run_script(sql: str) -> None:
 def create_job_tables() -> None:
     """Create the tables, types and functions of procrastinate 3.10.0, the queue of background jobs.
 
-    The text is a pinned copy of `procrastinate/sql/schema.sql`: a revision must do tomorrow what it does today.
+    The script is a pinned copy of `procrastinate/sql/schema.sql`, because a revision must never change.
     """
     run_script(files("soundmark.kit.postgres").joinpath("jobs_schema_3_10_0.sql").read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
-"""The revision that a database is at, and the one that this program needs.
+"""The revision of a database, and the one that this program needs.
 
-Revisions are files `<package>/migrations/versions/NNNN_words.py` with the revision id `NNNN`, so that the names alone
-tell which is the newest, and a serving process learns it without loading Alembic.
+Revisions are files `<package>/migrations/versions/NNNN_words.py` with the revision id `NNNN`, so that a serving process
+finds the newest one by its name alone, without loading Alembic.
 """
 
 import functools
@@ -27,7 +27,7 @@ def newest_revision(package: str) -> str:
 
 
 async def current_revision(tx: Tx) -> str | None:
-    """Return the revision that the database is at; None before the first."""
+    """Return the revision of the database; None before the first."""
     exists = await tx.value("SELECT to_regclass('alembic_version') IS NOT NULL")
     return await tx.value("SELECT version_num FROM alembic_version") if exists else None
 
@@ -35,13 +35,13 @@ async def current_revision(tx: Tx) -> str | None:
 async def is_current(tx: Tx, package: str) -> bool:
     """Return whether the database is at least at the revision that `package` needs.
 
-    A newer one is fine: revisions only go forward, and the old release serves while the new one rolls out.
+    A newer one is fine: revisions only go forward, and the old release keeps serving while the new one is rolled out.
     """
     return (await current_revision(tx) or "") >= newest_revision(package)
 
 
 async def require_current(db: Database, package: str) -> None:
-    """Raise SchemaOutdated unless the database is at least at the revision that `package` needs.
+    """Refuse a database that is not at least at the revision that `package` needs.
 
     Raises: SchemaOutdated; DatabaseUnavailable.
     """

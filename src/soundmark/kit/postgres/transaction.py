@@ -1,4 +1,4 @@
-"""An open transaction: what steps and store functions execute statements with, and how a failure is described."""
+"""An open transaction, with which steps and store functions execute statements, and its failures."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ CONSTRAINT_ERRORS: Final = (psycopg.errors.IntegrityError,)
 
 
 class Tx:
-    """An open transaction. Steps and store functions take one; only a command opens one."""
+    """An open transaction. Steps and store functions take one as an argument; only a command opens one."""
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self._connection: Final = connection
@@ -30,11 +30,11 @@ class Tx:
 
     @property
     def connection(self) -> psycopg.AsyncConnection[Any]:
-        """The connection itself, for a library that takes part in the transaction. Nobody commits on it."""
+        """The connection itself, for a library that takes part in the transaction. It must not commit."""
         return self._connection
 
     def announce(self, name: str) -> None:
-        """Have `Database.take_announced` return `name` once the transaction is over."""
+        """Make `Database.take_announced` return `name` after the transaction has ended."""
         self.announced.add(name)
 
     async def all(self, record: type[R], statement: LiteralString, params: Params | None = None) -> list[R]:
@@ -45,7 +45,7 @@ class Tx:
             return await cursor.fetchall()
 
     async def one_or_none(self, record: type[R], statement: LiteralString, params: Params | None = None) -> R | None:
-        """Return the one row, or None. Several rows are a mistake of ours."""
+        """Return the one row, or None. Several rows fail an assertion."""
         rows = await self.all(record, statement, params)
         assert len(rows) <= 1, "a statement for one row found several"
         return rows[0] if rows else None
@@ -98,7 +98,7 @@ class Tx:
         try:
             async with self._connection.pipeline() as pipeline:
                 yield send
-                # The connection serves its users in order of arrival: here the tasks arrive, and the sync after them.
+                # The connection serves its users in the order of arrival: first these tasks, then the sync.
                 await asyncio.sleep(0)
                 await pipeline.sync()
         except BaseException as error:
@@ -119,7 +119,7 @@ class Tx:
     async def ending(self) -> AsyncIterator[None]:
         """Send the statements of the block and the commit in one round trip; none of them returns anything.
 
-        The last thing in a transaction.
+        Use it last in a transaction.
 
         Raises: DatabaseUnavailable if the connection is lost. The transaction may be committed all the same, so the
             caller must not repeat it.
@@ -134,7 +134,7 @@ class Tx:
         self.is_over = True
 
     async def _until_synced(self) -> None:
-        """Wait for the answers to a pipeline; outside one there is nothing to wait for."""
+        """Wait for the answers to a pipeline; do nothing outside of one."""
         if self._synced is not None:
             await self._synced.wait()
 
@@ -148,7 +148,7 @@ class Send(Protocol):
 
 
 def describe_unavailable(error: Exception) -> DatabaseUnavailable:
-    """Return the problem of a connection that was lost, or of a statement that took too long."""
+    """Return the problem for a lost connection, or for a statement that took too long."""
     if isinstance(error, (*TIMEOUT_ERRORS, TimeoutError)):
         return DatabaseUnavailable("The database did not answer in time.")
     return DatabaseUnavailable()

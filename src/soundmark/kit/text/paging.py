@@ -14,10 +14,10 @@ from soundmark.kit.text.timestamps import format_timestamp, parse_timestamp
 
 LIMIT_DEFAULT: Final = 50
 LIMIT_MAX: Final = 100
-# The longest position ends with the subject of a person: 255 characters of up to four bytes, with all else 1450.
+# The longest position ends with a person's subject of 255 characters, at up to four bytes: 1450 bytes in all.
 CURSOR_CHARS_MAX: Final = 2048
 _MAC_BYTES: Final = 16
-# The shortest names a moment, `["2026-11-20T10:00:00.000Z","x"]`, behind its MAC.
+# The shortest has a time, `["2026-11-20T10:00:00.000Z","x"]`, after its MAC.
 CURSOR_CHARS_MIN: Final = (_MAC_BYTES + 32) * 4 // 3
 
 T = TypeVar("T")

@@ -122,7 +122,7 @@ def _is_ip_address(text: str) -> bool:
         ip_address(text)
     except ValueError:
         return False
-    return "%" not in text  # An IPv6 address with a zone means something on one machine only.
+    return "%" not in text  # An IPv6 address with a zone is meaningful on one machine only.
 
 
 def _is_secure(parts: SplitResult) -> bool:
