@@ -66,7 +66,7 @@ class TextRenderer:
 def _words(event: structlog.typing.EventDict, level: str) -> list[str]:
     name = event.pop("event")
     if name == "request":
-        # The status tells the level.
+        # The status shows the level.
         words = [_written(event.pop(key, None)) for key in ("status", "method", "route")]
         words.append(f"{event.pop('duration_ms', None)} ms")
     else:

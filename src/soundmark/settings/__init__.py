@@ -1,4 +1,4 @@
-"""The settings of every process: one module a component, and the registry of platform settings.
+"""The settings of every process: one module for each component, and the registry of platform settings.
 
 Only the composition roots and the command line read them. docs/settings.md explains each.
 """
@@ -58,6 +58,6 @@ S = TypeVar("S", bound=ProcessSettings)
 def read(model: type[S], environ: Mapping[str, str]) -> S:
     """Read the settings of `model` from `environ`.
 
-    Raises: kit.settings.SettingsInvalid, naming everything that is wrong.
+    Raises: kit.settings.SettingsInvalid, naming every wrong setting.
     """
     return read_settings(model, environ, known=NAMES)

@@ -8,13 +8,13 @@ from soundmark.settings.process import LOCAL_CORE, PoolSettings, ProcessSettings
 
 
 class AudienceDatabaseSettings(ProcessSettings):
-    """Settings of `soundmark work audience`, and of the commands that touch Audience's database only."""
+    """Settings of `soundmark work audience`, and of the commands that use only Audience's database."""
 
     audience_database_url: DatabaseUrl
 
 
 class AudienceKeysSettings(AudienceDatabaseSettings):
-    """Settings of the commands that open what Audience has sealed, under a master key of its own."""
+    """Settings of the commands that open values sealed by Audience, which has a master key of its own."""
 
     master_key: MasterKey
 

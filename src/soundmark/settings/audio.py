@@ -5,6 +5,6 @@ from soundmark.settings.process import ServedSettings
 
 
 class AudioSettings(ServedSettings):
-    """Settings of `soundmark serve audio`, which holds nothing but its credential."""
+    """Settings of `soundmark serve audio`, whose only secret is its credential."""
 
     audio_credential: Credentials

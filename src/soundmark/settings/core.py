@@ -34,19 +34,19 @@ class AudienceChannelSettings(PrivateSettings):
 
 
 class CoreDatabaseSettings(ProcessSettings):
-    """Settings of the commands that touch Core's database only."""
+    """Settings of the commands that use only Core's database."""
 
     core_database_url: DatabaseUrl
 
 
 class KeysSettings(CoreDatabaseSettings):
-    """Settings of the commands that open what Core has sealed."""
+    """Settings of the commands that open values sealed by Core."""
 
     master_key: MasterKey
 
 
 class RotationSettings(KeysSettings, AudienceChannelSettings):
-    """Settings of the commands that activate a signing key: Audience has to know it before it signs."""
+    """Settings of the commands that activate a signing key, which Audience must know before it signs."""
 
 
 class LegacyImportSettings(CoreDatabaseSettings, AudienceChannelSettings):

@@ -20,7 +20,7 @@ _UNREADABLE: Final = re.compile(r"\s|%(?!(?!00)[0-9A-Fa-f]{2})")
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Says in docs/settings.md which values a type allows, where its bounds or choices do not say it."""
+    """The allowed values of a type in words, for docs/settings.md, if its bounds or choices do not show them."""
 
     text: str
 
@@ -78,7 +78,7 @@ def _api_key(text: str) -> Secret:
 
 
 def _oidc_issuer(text: str) -> str:
-    # Kept to the letter, with a slash at its end: tokens name it like that.
+    # Kept exactly as it is, including a slash at its end, because tokens name it like that.
     return check_url(text, "secure")
 
 

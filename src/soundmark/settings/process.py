@@ -1,4 +1,4 @@
-"""Settings that several components take."""
+"""Settings that several components share."""
 
 from typing import Annotated, Final, Literal
 
@@ -19,7 +19,7 @@ class ProcessSettings(Settings):
 
 
 class ServedSettings(ProcessSettings):
-    """Settings of every process that serves: how many connections it holds, and which proxies it trusts."""
+    """Settings of every serving process: its limits on connections, and the proxies that it trusts."""
 
     connections_max: Annotated[int, Field(ge=16, le=1_000_000)] = 4096
     connections_per_address: Annotated[int, Field(ge=1, le=1_000_000)] = 512

@@ -1,9 +1,9 @@
-"""The registry of platform settings: what a platform administrator may change while everything runs.
+"""The registry of platform settings, which an administrator may change while everything runs.
 
-One field is one setting: its name, type, check, default and a line of description. A field of type `Secret` is a
-credential, which the API takes and never shows; every other field is configuration. Everything else about a setting
-follows from its field: the environment variable, the member of `GET /v1/platform/settings`, the name and the check of
-its PUT route, and its row in docs/settings.md. A feature reads a group with `core.platform_settings`.
+Each field is one setting, with its name, type, check, default and a line of description. A field of type `Secret` is a
+credential, which the API accepts and never shows; every other field is configuration. Everything else about a setting
+is derived from its field: the environment variable, the member of `GET /v1/platform/settings`, the name and the check
+of its PUT route, and its row in docs/settings.md. A feature reads a group with `core.platform_settings`.
 
 Source: API v1, "Platform settings"; contract, section 7.
 """
@@ -87,7 +87,7 @@ class PlatformGroup(Settings):
 
 
 class MailServerSettings(PlatformGroup):
-    """The mail server, without the credentials that it asks for."""
+    """The mail server, without its credentials."""
 
     title = "Mail"
 
@@ -142,7 +142,9 @@ class AccountingSettings(PlatformGroup):
     accounting_api_key: SecretText | None = Field(None, description="Authenticates Core to the accounting system.")
     accounting_entity_id: ProviderId | None = Field(None, description="The entity that issues the invoices.")
     accounting_tva_rate: Percentage | None = Field(None, description="The VAT rate of the invoices, in percent.")
-    accounting_enable_invoice_sync: bool = Field(False, description="Whether draft invoices are created there.")
+    accounting_enable_invoice_sync: bool = Field(
+        False, description="Whether draft invoices are created in the accounting system."
+    )
 
 
 class SupportSettings(PlatformGroup):
@@ -159,7 +161,7 @@ class SupportSettings(PlatformGroup):
 
 
 class PlatformFallbacks(MailSettings, CardSettings, LocalPaymentSettings, AccountingSettings, SupportSettings):
-    """Every platform setting, as the environment of a process gives it; what the database says comes first."""
+    """Every platform setting, from the environment of a process; values in the database take precedence."""
 
 
 V = TypeVar("V", bound=Value | Secret)
@@ -174,9 +176,9 @@ class PlatformSetting(Generic[V]):
     _adapter: TypeAdapter[V]
 
     def check(self, value: Any) -> V:
-        """Return a value that came as JSON in the form that is stored.
+        """Return a value from JSON in the form in which it is stored.
 
-        Raises: ValueError, which says what the value must be and does not repeat it.
+        Raises: ValueError, which says what the value must be, without repeating it.
         """
         try:
             return self._adapter.validate_python(value, strict=True)
@@ -185,7 +187,7 @@ class PlatformSetting(Generic[V]):
 
 
 def _platform_settings() -> Mapping[str, PlatformSetting[Any]]:
-    """Return every setting by its name, in the order of the alphabet."""
+    """Return every setting by its name, in alphabetical order."""
     hints = get_type_hints(PlatformFallbacks, include_extras=True)
     config = ConfigDict(arbitrary_types_allowed=True)
     return {

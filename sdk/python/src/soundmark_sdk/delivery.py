@@ -74,7 +74,7 @@ def make_failure(reason: DeliveryReason, retry_after_s: float | None = None) -> 
 
 
 class Deliverer:
-    """Posts events to one service, for one event loop; safe for any number of concurrent deliveries.
+    """A sender of events to one service, for one event loop; safe for any number of concurrent deliveries.
 
     `authorise` returns the header that authenticates exactly these bytes. It is called before each attempt.
     """

@@ -58,7 +58,7 @@ class ReceiverFailure(Failure):
 
     @property
     def retryable(self) -> bool:
-        """Whether asking again later can help without any other change."""
+        """Whether resolving again later can help without any other change."""
         return self.reason in RETRYABLE_REASONS
 
 

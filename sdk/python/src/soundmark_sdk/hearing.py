@@ -41,14 +41,17 @@ class Frame:
 
 
 class Listener:
-    """Hears frames in a stream of mono samples and reports each frame once, however often it is repeated.
+    """A listener to a stream of mono samples that reports each frame once, however often it is repeated.
 
     It holds one of the few decoders of the process until it is closed, so use it as a context manager. It is not safe
     for several threads at once.
     """
 
     def __init__(self, sample_rate: int = RATE_HZ) -> None:
-        """Raises: ValueError for a rate outside 44.1 to 768 kHz; RuntimeError when no decoder becomes free in 30 s."""
+        """Take a decoder.
+
+        Raises: ValueError for a rate outside 44.1 to 768 kHz; RuntimeError when no decoder becomes free in 30 s.
+        """
         self._resampler = Resampler(sample_rate)
         self._decoder: int | None = _acquire_decoder()
         self._pending: Samples = np.zeros(0, np.float32)

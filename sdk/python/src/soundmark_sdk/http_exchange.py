@@ -121,7 +121,10 @@ class ServiceConnection:
         await self._transport.aclose()
 
     def check_open(self) -> None:
-        """Raises: RuntimeError after `close`, because the transport would open a connection that nobody closes."""
+        """Refuse requests after `close`, because the transport would open a connection that nobody closes.
+
+        Raises: RuntimeError.
+        """
         if self._closed:
             raise RuntimeError(f"This {self._owner} is closed.")
 

@@ -45,7 +45,7 @@ class Levels:
 
 
 class LevelMeter:
-    """Measures a recording in pieces of shape (samples, channels)."""
+    """A meter for a recording in pieces of shape (samples, channels)."""
 
     def __init__(self, sample_rate: int) -> None:
         self._rate: Final = sample_rate

@@ -46,7 +46,7 @@ class Markers:
 
 
 class MarkerSearch:
-    """Looks for markers in a stream of mono samples at 48 kHz."""
+    """A search for markers in a stream of mono samples at 48 kHz."""
 
     def __init__(self) -> None:
         self._pending: Samples = np.zeros(0, np.float32)

@@ -11,7 +11,7 @@ from soundmark_sdk.strict_json import JsonValue
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What the issuer wants to happen. `resource` is the JSON object as signed; an intent has at most 16 KiB."""
+    """The action that the issuer intends. `resource` is the JSON object as signed; an intent has at most 16 KiB."""
 
     type: str
     action: str

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class AsyncRunner:
-    """Awaits coroutines in the caller's own task."""
+    """A runner that awaits coroutines in the caller's own task."""
 
     def __init__(self, owner: str, *, end: Callable[[], Awaitable[None]]) -> None:
         self._owner: Final = owner
@@ -31,7 +31,7 @@ class AsyncRunner:
 
 
 class BlockingRunner:
-    """Runs coroutines for any number of threads, on an event loop in a thread of its own, until it is closed.
+    """A runner of coroutines for any number of threads, on an event loop in its own thread, until it is closed.
 
     A blocking socket has a timeout only for each read, so a server that sends one byte now and then could hold the
     caller for hours. An event loop can give up on the whole request. `owner` names the object that the caller closes.

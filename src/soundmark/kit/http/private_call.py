@@ -45,7 +45,7 @@ class _Fault(msgspec.Struct, frozen=True):
 
 
 class _ProblemDocument(msgspec.Struct, frozen=True):
-    """What is read of an RFC 9457 document; it is open by definition."""
+    """The members that are read from an RFC 9457 document, which may have others."""
 
     code: str
     errors: tuple[Any, ...] = ()
@@ -53,7 +53,7 @@ class _ProblemDocument(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class PrivateComponent:
-    """A component as its callers see it: its address, its credential, its name in the log, its failure."""
+    """A component as its callers see it: its URL, its credential, its name in the log, and its failure."""
 
     name: str
     url: str
@@ -63,10 +63,11 @@ class PrivateComponent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateRequest:
-    """What one call carries.
+    """The parameters and body of one call.
 
     `path` fills the template of the endpoint and must hold checked ids. `body` is a closed shape, or bytes that are
-    forwarded as they are. None is left out of `query`. `operation_id` goes with every mutation that must happen once.
+    forwarded unchanged. Parameters that are None are left out of `query`. `operation_id` is sent with every mutation
+    that must happen only once.
     """
 
     request_id: str

@@ -66,7 +66,7 @@ UNTIL_DONE: Final = _UntilDone()
 
 
 class Queue:
-    """Defers jobs in the transaction that decides them: they exist if and only if it commits."""
+    """A queue that defers jobs in its caller's transaction: they exist if and only if it commits."""
 
     def __init__(self) -> None:
         # Never opened, because it uses the connections of its callers' transactions.

@@ -38,7 +38,10 @@ class ApiConnection:
         await self._connection.close()
 
     def check_open(self) -> None:
-        """Raises: RuntimeError after `close`."""
+        """Refuse calls after `close`.
+
+        Raises: RuntimeError.
+        """
         self._connection.check_open()
 
     def read_credential(self) -> str:

@@ -51,7 +51,7 @@ class TenantIds:
 
 
 class Dispatcher:
-    """Sends the calls of one client, for one event loop; safe for any number of concurrent calls."""
+    """A sender of the calls of one client, for one event loop; safe for any number of concurrent calls."""
 
     def __init__(
         self, connection: ApiConnection, limits: Limits, clock: Clock, issuer: Issuer, tenant: TenantIds

@@ -41,7 +41,7 @@ Fetch: TypeAlias = Callable[[Call], Awaitable[T]]
 
 
 class Issuer:
-    """Stores each issuance before sending it, and asks for its answer before sending it again."""
+    """A sender of issuances that stores each one first, and asks for its answer before sending it again."""
 
     def __init__(self, store: RecoveryStore, clock: Clock, base_url: str) -> None:
         self._store: Final = store

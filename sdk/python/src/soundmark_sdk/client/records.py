@@ -208,7 +208,7 @@ class DryRun(Record):
 
 @dataclass(frozen=True, slots=True)
 class RevokedBatch(Record):
-    """How many Codes a batch revocation received, revoked, and found already revoked or expired."""
+    """The numbers of Codes that a batch revocation received, revoked, and found already revoked or expired."""
 
     requested_count: int
     revoked_count: int

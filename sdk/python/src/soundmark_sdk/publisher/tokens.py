@@ -37,7 +37,7 @@ class SessionRefused(Exception):  # noqa: N818 - an outcome, like ReceiverFailur
 
 
 class ReportingTokens:
-    """Issues and checks the reporting tokens of one integration with the publisher's own key (HS256).
+    """An issuer and checker of the reporting tokens of one integration, with the publisher's own key (HS256).
 
     The publisher chooses the key; it is not the integration's HMAC secret. The same key issues and checks, because the
     reference backend is one program. If another program issues the tokens, give it the same key.

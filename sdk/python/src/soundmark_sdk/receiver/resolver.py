@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Resolver:
-    """Resolves tokens at one service, for one event loop; safe for any number of concurrent calls."""
+    """A resolver of tokens at one service, for one event loop; safe for any number of concurrent calls."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ class AsyncPlatform(AsyncGroup):
         return await self._sender.call(PlatformSettings, make_get("/v1/platform/settings"))
 
     async def put_secret(self, name: str, value: str) -> SecretStatus:
-        """Set a credential, replacing the one before."""
+        """Set a credential, and replace the previous one."""
         path = f"/v1/platform/settings/secrets/{quote_id(name)}"
         return await self._sender.call(SecretStatus, make_call("PUT", path, {"value": value}, is_repeatable=True))
 
