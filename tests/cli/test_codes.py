@@ -421,7 +421,7 @@ def failures(tenant: Tenant, tmp_path: Path) -> Iterator[tuple[Done, str]]:
     for name in ("broken", "spaced"):
         (tmp_path / name).touch(mode=0o600)
     (tmp_path / "broken").write_bytes(b"\xff\xfe")
-    yield run(*listing, "--key-file", str(tmp_path / "broken")), "holds no key"
+    yield run(*listing, "--key-file", str(tmp_path / "broken")), "does not contain a key"
     (tmp_path / "spaced").write_text("two words")
     yield run(*listing, "--key-file", str(tmp_path / "spaced")), "printable ASCII characters without spaces."
 

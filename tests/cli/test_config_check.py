@@ -81,5 +81,5 @@ async def test_an_issuer_without_keys_is_named_with_the_reason(issuer: OidcIssue
 
 async def test_offline_nobody_is_asked(issuer: OidcIssuer) -> None:
     async with issuer.down():
-        assert (await check(issuer.url)).refusal.endswith("gives no keys: it cannot be reached")
+        assert (await check(issuer.url)).refusal.endswith("from that identity provider: it cannot be reached")
         assert await check(issuer.url, "--offline") == Done(0, "ok\n", "")

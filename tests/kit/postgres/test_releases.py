@@ -17,7 +17,7 @@ def test_the_minor_before_the_known_good_one_is_warned_of(version: int) -> None:
     warning = find_warning(version - 1)
     assert warning is not None
     assert warning.startswith(f"PostgreSQL {write_version(version - 1)} lacks the security fixes of ")
-    assert f"{write_version(version)} (2026-11-12) has" in warning
+    assert f"{write_version(version)} (2026-11-12); upgrade it." in warning
 
 
 @pytest.mark.parametrize(("version", "written"), [(140023, "14.23"), (190000, "19.0")])
