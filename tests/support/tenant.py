@@ -151,3 +151,8 @@ async def make_tenant(api: Api) -> Tenant:
     """Create an organisation with one project as this caller."""
     organization_id = await api.make_organization()
     return Tenant(api, organization_id, await api.make_project(organization_id))
+
+
+async def make_second_project(tenant: Tenant) -> Tenant:
+    project_id = await tenant.api.make_project(tenant.organization_id, "Evening show")
+    return Tenant(tenant.api, tenant.organization_id, project_id)

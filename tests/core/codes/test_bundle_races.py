@@ -1,0 +1,96 @@
+"""Changes while an audio bundle is rendered: it is judged once more before its first byte."""
+
+from typing import IO
+
+import pytest
+from support.code_bundles import make_codes, refused, request_bundle
+from support.core_client import Api
+from support.rival import Rival
+from support.tenant import Tenant, make_second_project
+
+# As the API does it: it locks the row against everybody who holds it before it changes it.
+REVOKED_KEY = (
+    "WITH held AS (SELECT id FROM api_keys FOR UPDATE)"
+    " UPDATE api_keys k SET revoked_at = k.created_at FROM held WHERE k.id = held.id"
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("UPDATE codes SET revoked_at = issued_at WHERE xr_id = %s", (409, "code_not_active")),
+        ("DELETE FROM codes WHERE xr_id = %s", (404, "code_not_found")),
+        (
+            "UPDATE codes c SET project_id = p.id FROM projects p WHERE p.id <> c.project_id AND c.xr_id = %s",
+            (404, "code_not_found"),
+        ),
+        ("DELETE FROM projects WHERE id = (SELECT project_id FROM codes WHERE xr_id = %s)", (404, "project_not_found")),
+    ],
+    ids=["revoked", "deleted", "moved", "project deleted"],
+)
+async def test_what_becomes_of_the_selection_while_it_is_rendered_counts(
+    tenant: Tenant, rival: Rival, bundle_files: list[IO[bytes]], change: str, problem: tuple[int, str]
+) -> None:
+    """Somebody holds the caller's row, so the finished bundle waits to be judged once more."""
+    await make_second_project(tenant)
+    selection = await make_codes(tenant, 3)
+    async with rival.holding("SELECT 1 FROM members FOR UPDATE"):
+        bundling = await rival.while_waiting(request_bundle(tenant, selection))
+        assert [file.closed for file in bundle_files] == [False], "it is rendered"
+        await rival.run(change, selection[1])
+    assert refused(await bundling) == problem
+    assert [file.closed for file in bundle_files] == [True]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("UPDATE members SET role = 'billing'", (403, "forbidden")),
+        ("DELETE FROM members", (404, "organization_not_found")),
+    ],
+    ids=["demoted", "removed"],
+)
+async def test_what_becomes_of_the_caller_while_it_is_rendered_counts(
+    tenant: Tenant, rival: Rival, bundle_files: list[IO[bytes]], change: str, problem: tuple[int, str]
+) -> None:
+    selection = await make_codes(tenant, 3)
+    async with rival.committing(change):
+        bundling = await rival.while_waiting(request_bundle(tenant, selection))
+        assert [file.closed for file in bundle_files] == [False], "it is rendered"
+    assert refused(await bundling) == problem
+    assert [file.closed for file in bundle_files] == [True]
+
+
+async def test_a_code_that_expires_while_it_is_rendered_is_no_bundle(
+    api: Api, tenant: Tenant, rival: Rival, bundle_files: list[IO[bytes]]
+) -> None:
+    selection = await make_codes(tenant, 2, lifetime_s=60)
+    async with rival.holding("SELECT 1 FROM members FOR UPDATE"):
+        bundling = await rival.while_waiting(request_bundle(tenant, selection))
+        api.clock.advance(seconds=60)
+    assert refused(await bundling) == (409, "code_not_active")
+    assert [file.closed for file in bundle_files] == [True]
+
+
+async def test_a_key_that_is_revoked_while_it_is_rendered_gets_no_bundle(
+    tenant: Tenant, rival: Rival, bundle_files: list[IO[bytes]]
+) -> None:
+    selection = await make_codes(tenant, 2)
+    server = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
+    assert (await request_bundle(server, selection)).status == 200  # And that it was used is noted.
+    async with rival.committing(REVOKED_KEY):
+        bundling = await rival.while_waiting(request_bundle(server, selection))
+        assert not bundle_files[-1].closed, "it is rendered"
+    assert refused(await bundling) == (401, "unauthenticated")
+    assert all(file.closed for file in bundle_files)
+
+
+async def test_a_database_that_goes_while_it_is_rendered_is_no_bundle(
+    tenant: Tenant, rival: Rival, bundle_files: list[IO[bytes]]
+) -> None:
+    selection = await make_codes(tenant, 2)
+    async with rival.holding("SELECT 1 FROM members FOR UPDATE"):
+        bundling = await rival.while_waiting(request_bundle(tenant, selection))
+        await rival.kill_waiting_sessions()
+        assert refused(await bundling) == (503, "database_unavailable")
+    assert [file.closed for file in bundle_files] == [True]
