@@ -8,10 +8,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
-from soundmark_sdk.client import Intent, IssueRequest
+import pytest
+from soundmark_sdk.client import (
+    AsyncClient,
+    ClientFailure,
+    Intent,
+    IssueRequest,
+)
 
 from .issuer import INTENT, compact
-from .stand_ins import make_response
+from .stand_ins import FakeClock, make_response
 
 CREDENTIAL: Final = "xak_" + "s" * 43
 ORGANIZATION: Final = "org_0123456789abcdefABCDEF"
@@ -211,3 +217,15 @@ class _Handler(socketserver.StreamRequestHandler):
         except ConnectionError:
             # The client hung up, as some tests expect.
             return
+
+
+def make_client(service: IssuingService, clock: FakeClock, **settings: Any) -> AsyncClient:
+    return AsyncClient(service.url, CREDENTIAL, clock=clock, **{"timeout_s": 5, **settings})
+
+
+async def fail_to_issue(service: IssuingService, client: AsyncClient, **options: Any) -> ClientFailure:
+    with pytest.raises(ClientFailure) as failure:
+        await client.codes.issue(ISSUE_REQUEST, **options)
+    assert CREDENTIAL not in str(failure.value) + repr(failure.value)
+    assert len(service.keys) == 1
+    return failure.value

@@ -2,24 +2,16 @@
 
 import asyncio
 import json
-from datetime import timedelta
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from soundmark_sdk.client import (
-    AnswerMalformed,
     ApiProblem,
-    AsyncClient,
     Client,
     ClientFailure,
-    Intent,
-    IssueRequest,
-    MemoryRecoveryStore,
     ServiceUnreachable,
 )
-from soundmark_sdk.client.api_connection import ANSWER_BYTES_MAX
 
 from .issuing_service import (
     BATCH,
@@ -33,25 +25,15 @@ from .issuing_service import (
     answer_half,
     answer_honestly,
     answer_with,
+    fail_to_issue,
     lose_answer,
     lose_request,
+    make_client,
     make_problem,
     perform_and_answer_with,
     stay_silent,
 )
 from .stand_ins import FakeClock, make_response
-
-
-def make_client(service: IssuingService, clock: FakeClock, **settings: Any) -> AsyncClient:
-    return AsyncClient(service.url, CREDENTIAL, clock=clock, **{"timeout_s": 5, **settings})
-
-
-async def fail(service: IssuingService, client: AsyncClient, **options: Any) -> ClientFailure:
-    with pytest.raises(ClientFailure) as failure:
-        await client.codes.issue(ISSUE_REQUEST, **options)
-    assert CREDENTIAL not in str(failure.value) + repr(failure.value)
-    assert len(service.keys) == 1
-    return failure.value
 
 
 async def test_each_issuance_has_its_own_key_and_is_forgotten_after_its_answer(
@@ -188,7 +170,7 @@ async def test_a_pause_that_the_service_asks_for_is_honoured(issuing: IssuingSer
 async def test_a_pause_that_is_too_long_ends_it_at_once(issuing: IssuingService, clock: FakeClock) -> None:
     issuing.add_faults(answer_with(make_problem(503, "database_unavailable", Retry_After="31")))
     async with make_client(issuing, clock) as client:
-        failure = await fail(issuing, client)
+        failure = await fail_to_issue(issuing, client)
         (kept,) = await client.codes.list_unsettled()
     assert isinstance(failure, ApiProblem)
     assert failure.retry_after_s == 31
@@ -201,7 +183,7 @@ async def test_attempts_are_limited_and_an_unknown_result_stays_unsettled(
 ) -> None:
     issuing.add_faults(lose_answer, *[lose_request] * 20)
     async with make_client(issuing, clock, attempts_max=4) as client:
-        failure = await fail(issuing, client)
+        failure = await fail_to_issue(issuing, client)
         assert isinstance(failure, ServiceUnreachable)
         assert issuing.routes == [ISSUE, RECOVER, RECOVER, RECOVER]
         issuing.state.faults.clear()
@@ -216,7 +198,7 @@ async def test_the_same_call_finishes_an_unsettled_issuance(issuing: IssuingServ
     """The caller can only call again, so a repeated call must not get a second key."""
     issuing.add_faults(lose_answer, *[lose_request] * 3)
     async with make_client(issuing, clock, attempts_max=4) as client:
-        await fail(issuing, client)
+        await fail_to_issue(issuing, client)
         await client.codes.issue(ISSUE_REQUEST)
         assert issuing.state.issued == 1
         assert len(issuing.keys) == 1
@@ -228,7 +210,7 @@ async def test_the_same_call_finishes_an_unsettled_issuance(issuing: IssuingServ
 async def test_a_different_call_is_a_different_issuance(issuing: IssuingService, clock: FakeClock) -> None:
     issuing.add_faults(lose_answer, *[lose_request] * 3)
     async with make_client(issuing, clock, attempts_max=4) as client:
-        await fail(issuing, client)
+        await fail_to_issue(issuing, client)
         await client.codes.issue_batch(ISSUE_REQUEST, 1)
     assert len(issuing.keys) == 2
     assert issuing.state.issued == 2
@@ -255,226 +237,3 @@ async def test_a_cancelled_call_leaves_its_issuance_unsettled(issuing: IssuingSe
         assert await client.codes.list_unsettled() == ()
     assert code.xr_id == "xr_" + "0" * 22
     assert issuing.routes == [ISSUE, RECOVER]
-
-
-async def test_an_exhausted_quota_is_not_retried(issuing: IssuingService, clock: FakeClock) -> None:
-    issuing.add_faults(answer_with(make_problem(429, "quota_exceeded", Retry_After="1")))
-    async with make_client(issuing, clock) as client:
-        failure = await fail(issuing, client)
-        assert await client.codes.list_unsettled() == ()
-    assert isinstance(failure, ApiProblem)
-    assert (failure.status, failure.code, failure.retry_after_s, failure.unsettled) == (429, "quota_exceeded", 1, None)
-    assert issuing.routes == [ISSUE]
-
-
-@pytest.mark.parametrize("code", ["validation_failed", "campaign_archived", "forbidden", "unauthenticated"])
-async def test_a_refusal_of_the_first_request_settles_the_issuance(
-    issuing: IssuingService, clock: FakeClock, code: str
-) -> None:
-    issuing.add_faults(answer_with(make_problem(409, code)))
-    async with make_client(issuing, clock) as client:
-        assert (await fail(issuing, client)).unsettled is None
-        assert await client.codes.list_unsettled() == ()
-    assert issuing.routes == [ISSUE]
-
-
-@pytest.mark.parametrize("code", ["quota_exceeded", "campaign_not_open", "validation_failed"])
-async def test_a_refusal_after_the_key_was_looked_up_settles_the_issuance(
-    issuing: IssuingService, clock: FakeClock, code: str
-) -> None:
-    issuing.add_faults(lose_request, answer_honestly, answer_with(make_problem(409, code)))
-    async with make_client(issuing, clock) as client:
-        assert (await fail(issuing, client)).unsettled is None
-    assert issuing.routes == [ISSUE, RECOVER, ISSUE]
-
-
-@pytest.mark.parametrize("code", ["unauthenticated", "forbidden", "organization_not_found", "idempotency_conflict"])
-async def test_a_refusal_that_says_nothing_about_the_first_request_settles_nothing(
-    issuing: IssuingService, clock: FakeClock, code: str
-) -> None:
-    """For example a key that was revoked in between: the result of the first request stays unknown."""
-    issuing.add_faults(lose_answer, answer_with(make_problem(409, code)))
-    async with make_client(issuing, clock) as client:
-        failure = await fail(issuing, client)
-        assert failure.unsettled is not None
-        await client.codes.forget(failure.unsettled)
-        assert await client.codes.list_unsettled() == ()
-    assert isinstance(failure, ApiProblem)
-    assert failure.code == code
-    assert issuing.routes == [ISSUE, RECOVER]
-
-
-async def test_a_receipt_of_another_request_is_a_conflict(issuing: IssuingService, clock: FakeClock) -> None:
-    key = "playout-2026-11-20"
-    async with make_client(issuing, clock) as client:
-        await client.codes.issue_batch(ISSUE_REQUEST, 1, idempotency_key=key)
-        failure = await fail(issuing, client, idempotency_key=key)
-    assert isinstance(failure, ApiProblem)
-    assert (failure.code, failure.unsettled) == ("idempotency_conflict", None)
-    assert issuing.state.issued == 1
-
-
-async def test_the_callers_own_key_returns_the_same_code_again(issuing: IssuingService, clock: FakeClock) -> None:
-    async with make_client(issuing, clock) as client:
-        codes = [await client.codes.issue(ISSUE_REQUEST, idempotency_key="playout-2026-11-20") for _ in range(2)]
-    assert codes[0] == codes[1]
-    assert issuing.state.issued == 1
-
-
-async def test_using_the_callers_own_key_again_does_not_renew_its_age(
-    issuing: IssuingService, clock: FakeClock
-) -> None:
-    """The service counts 24 hours from the first request; with a later start, the client would issue twice."""
-    key = "playout-2026-11-20"
-    issuing.add_faults(lose_answer, lose_request, lose_request, lose_request)
-    async with make_client(issuing, clock, attempts_max=2) as client:
-        first = (await fail(issuing, client, idempotency_key=key)).unsettled
-        clock.advance(timedelta(hours=22).total_seconds())
-        assert (await fail(issuing, client, idempotency_key=key)).unsettled == first
-        clock.advance(timedelta(hours=1).total_seconds())
-        assert await client.codes.list_unsettled() == ()
-
-
-async def test_a_refusal_with_the_callers_own_key_settles_no_earlier_request(
-    issuing: IssuingService, clock: FakeClock
-) -> None:
-    key = "playout-2026-11-20"
-    issuing.add_faults(lose_answer, lose_request, answer_with(make_problem(401, "unauthenticated")))
-    async with make_client(issuing, clock, attempts_max=2) as client:
-        first = (await fail(issuing, client, idempotency_key=key)).unsettled
-        assert first is not None
-        assert (await fail(issuing, client, idempotency_key=key)).unsettled == first
-        assert await client.codes.list_unsettled() == (first,)
-
-
-async def test_an_unsettled_idempotency_key_accepts_no_other_request(issuing: IssuingService, clock: FakeClock) -> None:
-    key = "playout-2026-11-20"
-    issuing.add_faults(lose_answer, lose_request)
-    async with make_client(issuing, clock, attempts_max=2) as client:
-        first = (await fail(issuing, client, idempotency_key=key)).unsettled
-        with pytest.raises(ValueError, match="left without an answer"):
-            await client.codes.issue_batch(ISSUE_REQUEST, 1, idempotency_key=key)
-        assert await client.codes.list_unsettled() == (first,)
-        await client.codes.issue(ISSUE_REQUEST, idempotency_key=key)
-        assert await client.codes.list_unsettled() == ()
-    assert issuing.state.issued == 1
-
-
-async def test_an_idempotency_key_in_use_is_refused(issuing: IssuingService, clock: FakeClock) -> None:
-    issuing.add_faults(stay_silent)
-    async with make_client(issuing, clock) as client:
-        calling = asyncio.create_task(client.codes.issue(ISSUE_REQUEST, idempotency_key="playout-2026-11-20"))
-        await asyncio.sleep(0)
-        with pytest.raises(ValueError, match="in progress"):
-            await client.codes.issue(ISSUE_REQUEST, idempotency_key="playout-2026-11-20")
-        calling.cancel()
-        await asyncio.gather(calling, return_exceptions=True)
-
-
-@pytest.mark.parametrize("key", ["", "x" * 15, "x" * 129, "with a space in it", "line\r\nX-Other: header-x", "é" * 16])
-async def test_a_malformed_idempotency_key_is_not_sent(issuing: IssuingService, clock: FakeClock, key: str) -> None:
-    async with make_client(issuing, clock) as client:
-        with pytest.raises(ValueError, match="idempotency key"):
-            await client.codes.issue(ISSUE_REQUEST, idempotency_key=key)
-    assert issuing.routes == []
-
-
-async def test_without_a_connection_nothing_is_sent_or_remembered(clock: FakeClock) -> None:
-    async with AsyncClient("http://127.0.0.1:9", CREDENTIAL, clock=clock, attempts_max=3) as client:
-        with pytest.raises(ServiceUnreachable) as failure:
-            await client.codes.issue(ISSUE_REQUEST)
-        assert await client.codes.list_unsettled() == ()
-    assert (failure.value.was_sent, failure.value.unsettled) == (False, None)
-    assert len(clock.slept_s) == 2
-
-
-async def test_an_endless_answer_leaves_the_issuance_unsettled(issuing: IssuingService, clock: FakeClock) -> None:
-    issuing.add_faults(*[perform_and_answer_with(make_response(201, b" " * (ANSWER_BYTES_MAX + 1)))] * 2)
-    async with make_client(issuing, clock, attempts_max=2) as client:
-        failure = await fail(issuing, client)
-        assert failure.unsettled is not None
-    assert isinstance(failure, AnswerMalformed)
-    assert issuing.routes == [ISSUE, RECOVER]
-
-
-async def test_an_issuance_is_forgotten_after_23_hours(issuing: IssuingService, clock: FakeClock) -> None:
-    """The service forgets after 24 hours, and a repeat after that would issue again."""
-    issuing.add_faults(lose_answer, lose_request)
-    store = MemoryRecoveryStore()
-    async with make_client(issuing, clock, attempts_max=2, recovery=store) as client:
-        kept = (await fail(issuing, client)).unsettled
-        assert kept is not None
-        clock.advance(timedelta(hours=23).total_seconds() - 2)
-        assert await client.codes.list_unsettled() == (kept,)
-        clock.advance(2)
-        assert await client.codes.list_unsettled() == store.list_unsettled() == ()
-        for finish in (client.codes.resume, client.codes.recover):
-            with pytest.raises(ValueError, match="too old"):
-                await finish(kept)
-        await client.codes.issue(ISSUE_REQUEST)
-    assert len(issuing.keys) == 2
-
-
-async def test_an_issuance_at_another_service_is_not_finished_here(issuing: IssuingService, clock: FakeClock) -> None:
-    store = MemoryRecoveryStore()
-    issuing.add_faults(lose_answer, lose_request)
-    async with make_client(issuing, clock, attempts_max=2, recovery=store) as client:
-        kept = (await fail(issuing, client)).unsettled
-    assert kept is not None
-    with IssuingService() as other:
-        async with make_client(other, clock, recovery=store) as client:
-            assert await client.codes.list_unsettled() == ()
-            with pytest.raises(ValueError, match="another service"):
-                await client.codes.resume(kept)
-            await client.codes.issue(ISSUE_REQUEST)
-        assert other.routes == [ISSUE]
-    assert kept.idempotency_key not in other.keys
-
-
-async def test_recovering_an_issuance_that_never_took_place_issues_nothing(
-    issuing: IssuingService, clock: FakeClock
-) -> None:
-    issuing.add_faults(lose_request, lose_request)
-    async with make_client(issuing, clock, attempts_max=2) as client:
-        kept = (await fail(issuing, client)).unsettled
-        assert kept is not None
-        with pytest.raises(ApiProblem, match="code_issue_not_found"):
-            await client.codes.recover(kept)
-        assert issuing.state.issued == 0
-        assert await client.codes.list_unsettled() == (kept,)
-        await client.codes.resume(kept)
-    assert issuing.state.issued == 1
-
-
-@pytest.mark.parametrize(
-    "resource",
-    [{"n": float("nan")}, {"n": 2**53}, {"s": {1}}, {"text": "\ud800"}, {"x": "x" * 17_000}],
-    ids=["nan", "too large a number", "a set", "a surrogate", "too long"],
-)
-async def test_an_intent_without_a_canonical_form_is_not_sent(
-    issuing: IssuingService, clock: FakeClock, resource: Any
-) -> None:
-    request = IssueRequest(issuer="R", expires_at=ISSUE_REQUEST.expires_at, intent=Intent("link", "open", resource))
-    async with make_client(issuing, clock) as client:
-        with pytest.raises(ValueError, match="canonical"):
-            await client.codes.issue(request)
-    assert issuing.routes == []
-
-
-async def test_a_time_without_a_zone_is_not_sent(issuing: IssuingService, clock: FakeClock) -> None:
-    request = IssueRequest(
-        issuer="R", expires_at=ISSUE_REQUEST.expires_at.replace(tzinfo=None), intent=ISSUE_REQUEST.intent
-    )
-    async with make_client(issuing, clock) as client:
-        with pytest.raises(ValueError, match="time zone"):
-            await client.codes.issue(request)
-    assert issuing.routes == []
-
-
-async def test_a_credential_that_cannot_be_sent_leaves_nothing_behind(issuing: IssuingService) -> None:
-    async with AsyncClient(issuing.url, lambda: "two words") as client:
-        with pytest.raises(ValueError, match="credential") as failure:
-            await client.codes.issue(ISSUE_REQUEST)
-        assert await client.codes.list_unsettled() == ()
-    assert "two words" not in str(failure.value)
-    assert issuing.routes == []

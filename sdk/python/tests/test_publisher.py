@@ -1,162 +1,27 @@
-"""The reference backend: which receivers it admits, what it forwards, and when it reads the secret."""
+"""The reference backend: what it forwards, what it answers, and how it is configured."""
 
 import asyncio
-import base64
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
-from datetime import timedelta
 from typing import Any
 
-import httpx2
-import jwt
 import pytest
 from soundmark_sdk import AsyncReporter, DeliveryFailure
 from soundmark_sdk.delivery import DeliveryLimits
-from soundmark_sdk.publisher import AsyncPublisher, Backend, Consent, ReportingTokens, SessionRefused, from_environment
+from soundmark_sdk.publisher import AsyncPublisher, Backend, ReportingTokens, from_environment
 from soundmark_sdk.publisher import backend as backend_module
 
-from .event_service import HMAC_SECRET, EventService
-from .issuer import INTEGRATION_ID, NOW, Issuer, base64url, compact
+from .event_service import HMAC_SECRET
+from .issuer import INTEGRATION_ID, Issuer, compact
 from .issuing_service import answer_with, lose_answer, lose_request, make_problem
 from .measurements import CONSENT, make_measurement
-from .stand_ins import FakeClock, make_response
-
-KEY = b"a reporting key of the tests, which has more than 32 bytes"
-OTHER_INTEGRATION = "int_ABCDEF0123456789abcdef"
-BACKEND_URL = "http://127.0.0.1:8090"
-
-
-class Touched:
-    """An HMAC secret that counts how often it is read."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self) -> str:
-        self.count += 1
-        return HMAC_SECRET
-
-
-class World:
-    """A backend in front of a service that accepts events."""
-
-    def __init__(self, events: EventService, clock: FakeClock) -> None:
-        self.events, self.clock, self.secret = events, clock, Touched()
-        self.tokens = ReportingTokens(KEY, INTEGRATION_ID, clock=clock)
-        self.publisher = AsyncPublisher(events.url, INTEGRATION_ID, self.secret, clock=clock)
-        self.backend = Backend(self.publisher, self.tokens)
-        self.transport = httpx2.ASGITransport(app=self.backend)
-        self.client = httpx2.AsyncClient(transport=self.transport, base_url=BACKEND_URL)
-
-    async def post(self, body: bytes, token: str | None = None, **options: Any) -> httpx2.Response:
-        headers = {
-            "Content-Type": "application/json",
-            "Authorization": f"Bearer {self.tokens.issue(CONSENT) if token is None else token}",
-            **options.pop("headers", {}),
-        }
-        return await self.client.post("/v1/events", content=body, headers=headers, **options)
-
-
-@pytest.fixture
-async def world(events: EventService, clock: FakeClock) -> AsyncIterator[World]:
-    world = World(events, clock)
-    yield world
-    await world.publisher.aclose()
-
-
-@pytest.fixture
-def body(issuer: Issuer, clock: FakeClock) -> bytes:
-    return make_measurement(issuer, clock).body
-
-
-def make_claims(**changes: Any) -> dict[str, Any]:
-    now = int(NOW.timestamp())
-    standard = {
-        "iat": now,
-        "exp": now + 300,
-        "svc_audience_consent": True,
-        "svc_audience_integration_id": INTEGRATION_ID,
-        **changes,
-    }
-    return {name: value for name, value in standard.items() if value is not ...}
-
-
-def sign_token(key: bytes = KEY, algorithm: str = "HS256", **changes: Any) -> str:
-    return jwt.encode(make_claims(**changes), key, algorithm=algorithm)
-
-
-def make_unsigned_token() -> str:
-    return ".".join((base64url(compact({"alg": "none", "typ": "JWT"})), base64url(compact(make_claims())), ""))
-
-
-SECONDS = int(NOW.timestamp())
-REFUSED: dict[str, Callable[[], str]] = {
-    "nothing": lambda: "",
-    "no token": lambda: "not-a-token",
-    "text of another script": lambda: "é",
-    "too long": lambda: sign_token(more="m" * 8192),
-    "another key": lambda: sign_token(b"k" * 32),
-    "another algorithm of the same key": lambda: sign_token(
-        algorithm="HS512", key=KEY + b"and as long as HS512 wants it"
-    ),
-    "no signature": make_unsigned_token,
-    "a signature cut off": lambda: sign_token()[:-4],
-    "claims of another token": lambda: ".".join(
-        (sign_token().split(".")[0], sign_token(exp=SECONDS + 9).split(".")[1], "x")
-    ),
-    "no iat": lambda: sign_token(iat=...),
-    "no exp": lambda: sign_token(exp=...),
-    "no consent": lambda: sign_token(svc_audience_consent=...),
-    "consent is false": lambda: sign_token(svc_audience_consent=False),
-    "consent is 1": lambda: sign_token(svc_audience_consent=1),
-    "consent is text": lambda: sign_token(svc_audience_consent="true"),
-    "no integration": lambda: sign_token(svc_audience_integration_id=...),
-    "another integration": lambda: sign_token(svc_audience_integration_id=OTHER_INTEGRATION),
-    "integrations, ours among them": lambda: sign_token(svc_audience_integration_id=[INTEGRATION_ID]),
-    "lives too long": lambda: sign_token(exp=SECONDS + 301),
-    "lives for no time": lambda: sign_token(exp=SECONDS),
-    "ends before it begins": lambda: sign_token(exp=SECONDS - 10),
-    "begins later": lambda: sign_token(iat=SECONDS + 12, exp=SECONDS + 200),
-    "has ended": lambda: sign_token(iat=SECONDS - 300, exp=SECONDS),
-    "not before later": lambda: sign_token(nbf=SECONDS + 60),
-    "exp is text": lambda: sign_token(exp=str(SECONDS + 60)),
-    "exp is true": lambda: sign_token(exp=True),
-    "iat is a fraction": lambda: sign_token(iat=SECONDS + 0.5),
-    "exp is beyond every clock": lambda: sign_token(exp=10**400),
-    "for another audience": lambda: sign_token(aud="https://elsewhere.example.org"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-async def test_a_refused_token_reads_no_secret_and_forwards_nothing(world: World, body: bytes, name: str) -> None:
-    token = REFUSED[name]()
-    headers = {"Authorization": f"Bearer {token}".encode()}
-    answer = await world.post(body, headers=headers)
-    assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
-    assert answer.headers["www-authenticate"] == "Bearer"
-    assert (world.secret.count, world.events.bodies) == (0, [])
-    assert not token or token not in answer.text
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        [],
-        [("authorization", "Basic eA==")],
-        [("authorization", "Bearer {}"), ("authorization", "Bearer {}")],
-        [("authorization", "{}")],
-        [("cookie", "token={}")],
-    ],
-    ids=str,
+from .reference_backend import (
+    BACKEND_URL,
+    KEY,
+    OTHER_INTEGRATION,
+    World,
 )
-async def test_a_token_is_accepted_in_one_header_only(
-    world: World, body: bytes, headers: list[tuple[str, str]]
-) -> None:
-    token = world.tokens.issue(CONSENT)
-    sent = [("content-type", "application/json"), *((name, value.format(token)) for name, value in headers)]
-    answer = await world.client.post("/v1/events", content=body, headers=sent)
-    assert (answer.status_code, world.secret.count) == (401, 0)
+from .stand_ins import FakeClock, make_response
 
 
 async def test_an_accepted_token_forwards_the_bytes_unchanged(world: World, body: bytes) -> None:
@@ -170,61 +35,6 @@ async def test_an_accepted_token_forwards_the_bytes_unchanged(world: World, body
     assert world.events.bodies == [spaced, spaced]
     # The receiver's token is not forwarded.
     assert all("authorization" not in request.headers for request in world.events.state.requests)
-
-
-async def test_a_reporting_token_lives_for_at_most_five_minutes(world: World, body: bytes, clock: FakeClock) -> None:
-    token = world.tokens.issue(CONSENT)
-    clock.advance(299)
-    assert (await world.post(body, token)).status_code == 201
-    clock.advance(1)
-    assert (await world.post(body, token)).status_code == 401
-
-
-async def test_the_clock_of_another_machine_may_be_slightly_ahead(world: World, body: bytes) -> None:
-    assert (await world.post(body, sign_token(iat=SECONDS + 10, exp=SECONDS + 100))).status_code == 201
-
-
-async def test_other_claims_are_ignored(world: World, body: bytes) -> None:
-    assert (await world.post(body, sign_token(iss="https://id.example.org", jti="1", nbf=SECONDS))).status_code == 201
-
-
-def test_a_reporting_token_names_nobody(clock: FakeClock) -> None:
-    token = ReportingTokens(KEY, INTEGRATION_ID, clock=clock).issue(CONSENT, lifetime=timedelta(seconds=60))
-    assert json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "==")) == make_claims(exp=SECONDS + 60)
-    assert jwt.get_unverified_header(token) == {"alg": "HS256", "typ": "JWT"}
-
-
-def test_a_token_is_issued_for_a_consent_that_covers_it(clock: FakeClock) -> None:
-    tokens = ReportingTokens(KEY, INTEGRATION_ID, clock=clock)
-    for consent in (Consent(OTHER_INTEGRATION, NOW), Consent(INTEGRATION_ID, NOW + timedelta(seconds=1))):
-        with pytest.raises(ValueError, match="does not cover"):
-            tokens.issue(consent)
-    for lifetime_s in (0, 0.5, -1, 300.5, 301):
-        with pytest.raises(ValueError, match="5 minutes"):
-            tokens.issue(CONSENT, lifetime=timedelta(seconds=lifetime_s))
-
-
-def test_a_short_key_or_a_malformed_integration_id_is_refused() -> None:
-    with pytest.raises(ValueError, match="32 bytes"):
-        ReportingTokens(b"k" * 31, INTEGRATION_ID)
-    with pytest.raises(ValueError, match="integration"):
-        ReportingTokens(KEY, "int_short")
-    assert KEY.decode() not in repr(ReportingTokens(KEY, INTEGRATION_ID))
-
-
-@pytest.mark.parametrize(
-    ("token", "refusal"),
-    [
-        ("nothing", "malformed"),
-        ("has ended", "expired"),
-        ("consent is 1", "consent_missing"),
-        ("another integration", "other_integration"),
-    ],
-)
-def test_the_publisher_can_tell_refusals_apart(clock: FakeClock, token: str, refusal: str) -> None:
-    with pytest.raises(SessionRefused) as failure:
-        ReportingTokens(KEY, INTEGRATION_ID, clock=clock).check(REFUSED[token]())
-    assert failure.value.refusal == refusal
 
 
 def change_event(body: bytes, **changes: Any) -> bytes:

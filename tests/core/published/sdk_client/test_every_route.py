@@ -1,15 +1,11 @@
-"""`soundmark_sdk.client` against the real Core: every route that is published, and a connection that breaks."""
+"""`soundmark_sdk.client` calls every published route of the real Core."""
 
-import asyncio
 import io
 import json
 import re
 import zipfile
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import httpx2
 import pytest
@@ -30,103 +26,18 @@ from soundmark_sdk.client import (
     ApiProblem,
     AsyncClient,
     AuditFilters,
-    Client,
     CodeFilters,
-    FileRecoveryStore,
-    Intent,
-    IssueRequest,
     ReportFilters,
-    TenantNotGiven,
 )
 from soundmark_sdk.client.records import Code
 from soundmark_sdk.publisher import AsyncPublisher, Backend, ReportingTokens
-from support.core_settings import core_settings
-from support.fake_clock import FakeClock
-from support.faulty_proxy import Fault, FaultyProxy
-from support.issuance_queue import IssuanceQueue
-from support.oidc_issuer import CLIENT_ID, OidcIssuer, running_issuer
-from support.rival import Rival
-from support.running_apps import served_in_thread
+from support.faulty_proxy import FaultyProxy
 from support.secret_leaks import remember_secret
 
-from soundmark.core.app import create_app
-from soundmark.embedded.postgres import RunningCluster
-from soundmark.kit.crypto.secret import Secret
+from .conftest import Recording, Tenant, World
 
 # What receivers and publishers ask, and their own halves of the SDK.
 RECEIVERS: Final = {"GET /v1/resolve/{broadcast_token}", "GET /v1/keys", "GET /v1/keys/history", "POST /v1/events"}
-
-
-class Recording(httpx2.AsyncHTTPTransport):
-    """Remembers what was asked, for whoever wants to know which routes were."""
-
-    def __init__(self, asked: set[str]) -> None:
-        super().__init__()
-        self._asked = asked
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        self._asked.add(f"{request.method} {request.url.path}")
-        return await super().handle_async_request(request)
-
-
-@dataclass(frozen=True)
-class World:
-    """A Core on a real socket where people sign in."""
-
-    url: str
-    issuer: OidcIssuer
-    asked: set[str] = field(default_factory=set)
-
-    def client(self, subject_id: str, **claims: Any) -> AsyncClient:
-        """A person's client; each request carries a token of its own, as a real session's would."""
-        tokens = {"email": f"{subject_id}@example.org", **claims}
-        return AsyncClient(self.url, lambda: self.issuer.token(subject_id, **tokens), transport=Recording(self.asked))
-
-    async def document(self) -> dict[str, Any]:
-        async with httpx2.AsyncClient(trust_env=False) as client:
-            document: dict[str, Any] = (await client.get(f"{self.url}/openapi.json")).json()
-            return document
-
-    async def keys(self) -> bytes:
-        async with httpx2.AsyncClient(trust_env=False) as client:
-            return (await client.get(f"{self.url}/v1/keys")).content
-
-
-@dataclass(frozen=True)
-class Tenant:
-    """An organisation with a project, and its owner's client."""
-
-    client: AsyncClient
-    organization_id: str
-    project_id: str
-
-    def issue_request(self, **changes: Any) -> IssueRequest:
-        wanted: dict[str, Any] = {
-            "organization_id": self.organization_id,
-            "project_id": self.project_id,
-            "issuer": "Radio Nordlicht",
-            "expires_at": datetime.now(UTC) + timedelta(hours=1),
-            "intent": Intent("link", "open", {"url": "https://example.org/é", "n": [1, 2.5, None, True]}),
-            **changes,
-        }
-        return IssueRequest(**wanted)
-
-
-@pytest.fixture
-async def world(spare_database_url: Secret, audio_url: str, timely_audience_url: str) -> AsyncIterator[World]:
-    async with running_issuer(FakeClock()) as issuer:
-        urls = {"audio_url": audio_url, "audience_url": timely_audience_url}
-        settings = core_settings(spare_database_url, **urls, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID)
-        with served_in_thread(create_app(settings)) as url:
-            yield World(url, issuer)
-
-
-@pytest.fixture
-async def tenant(world: World) -> AsyncIterator[Tenant]:
-    async with world.client("owner", realm_access={"roles": ["svc_platform_admin"]}) as client:
-        organization = await client.organizations.create("Radio Nordlicht")
-        project = await client.projects.create("Morning show", organization_id=organization.id)
-        yield Tenant(client, organization.id, project.id)
 
 
 async def test_every_published_route_is_called_and_understood(world: World, tenant: Tenant) -> None:
@@ -395,80 +306,3 @@ async def walk_platform(tenant: Tenant) -> None:
     assert settings.configuration["smtp_host"].value == "mail.example.org"
     assert settings.secrets["smtp_password"].configured
     assert (await platform.put_configuration("smtp_host", None)).value is None
-
-
-@pytest.mark.parametrize("fault", ["request lost", "answer lost", "half an answer"])
-async def test_a_code_is_issued_once_over_a_connection_that_breaks(
-    world: World, tenant: Tenant, tmp_path: Path, fault: Fault
-) -> None:
-    key = await tenant.client.api_keys.create(
-        {"codes:read", "codes:write"},
-        expires_in_days=1,
-        organization_id=tenant.organization_id,
-        project_id=tenant.project_id,
-    )
-    with FaultyProxy(world.url, fault, fault) as proxy, FileRecoveryStore(tmp_path / "recovery") as store:
-        async with AsyncClient(proxy.url, key.secret, recovery=store) as client:
-            code = await client.codes.issue(tenant.issue_request())
-            assert store.list_unsettled() == ()
-    usage = await tenant.client.usage(organization_id=tenant.organization_id)
-    assert usage.codes.issued == 1
-    assert await tenant.client.codes.show(code.xr_id, organization_id=tenant.organization_id) == code
-    sent = [passed for passed in proxy.passed if passed.path.startswith("/v1/codes")]
-    assert len({passed.headers["idempotency-key"] for passed in sent}) == 1
-    assert len({passed.body for passed in sent}) == 1
-
-
-async def test_a_repeat_while_the_first_is_still_running_gets_its_answer(
-    world: World, tenant: Tenant, cluster: RunningCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The client gave up waiting, asked what became of it, heard of nothing, and sent it again."""
-    queue = IssuanceQueue(monkeypatch)
-    rival = Rival(cluster.superuser_url_of("core_spare"))
-    request = tenant.issue_request()
-    async with AsyncClient(world.url, world.issuer.token("owner"), timeout_s=2) as client:
-        async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
-            issuing = asyncio.create_task(client.codes.issue(request))
-            await rival.until_someone_waits()
-            await queue.until_entered(2)
-        code = await issuing
-        assert await client.codes.list_unsettled() == ()
-    assert [one.xr_id async for one in tenant.client.codes.list(organization_id=tenant.organization_id)] == [code.xr_id]
-    assert (await tenant.client.usage(organization_id=tenant.organization_id)).codes.issued == 1
-
-
-async def test_a_quota_that_is_used_up_says_when_to_come_back(tenant: Tenant) -> None:
-    await tenant.client.codes.issue_batch(tenant.issue_request(), 100)
-    with pytest.raises(ApiProblem) as failure:
-        await tenant.client.codes.issue(tenant.issue_request())
-    assert (failure.value.status, failure.value.code) == (429, "quota_exceeded")
-    assert failure.value.retry_after_s is not None
-    assert failure.value.retry_after_s > 0
-    verdict = await tenant.client.codes.dry_run(tenant.issue_request())
-    assert (verdict.would_issue, verdict.code, verdict.quota_remaining) == (False, "quota_exceeded", 0)
-
-
-async def test_a_server_key_needs_no_ids(world: World, tenant: Tenant) -> None:
-    """The service says where it belongs; a person has to say it."""
-    ids = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
-    key = await tenant.client.api_keys.create({"codes:read", "codes:write"}, **ids)
-    request = tenant.issue_request(organization_id=None, project_id=None)
-    async with AsyncClient(world.url, key.secret) as client:
-        code = await client.codes.issue(request)
-        assert (code.organization_id, code.project_id) == tuple(ids.values())
-        assert [one.xr_id async for one in client.codes.list()] == [code.xr_id]
-        assert [one async for one in client.campaigns.list()] == []
-        assert (await client.codes.revoke_batch([code.xr_id])).revoked_count == 1
-        with pytest.raises(ApiProblem) as elsewhere:
-            await client.codes.page(organization_id="org_" + "0" * 22)
-        assert elsewhere.value.code == "organization_not_found"
-    with pytest.raises(TenantNotGiven):
-        await tenant.client.codes.issue(request)
-
-
-async def test_a_refused_credential_is_a_problem_that_does_not_repeat_it(world: World) -> None:
-    credential = "xak_" + "n" * 43
-    with Client(world.url, credential) as client, pytest.raises(ApiProblem) as failure:
-        client.usage(organization_id="org_0000000000000000000000")
-    assert (failure.value.status, failure.value.code) == (401, "unauthenticated")
-    assert credential not in str(failure.value)

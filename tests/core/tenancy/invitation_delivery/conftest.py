@@ -1,0 +1,70 @@
+"""A worker that delivers invitations through a mail server of the tests."""
+
+import contextlib
+import datetime as dt
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from support.core_client import Api
+from support.core_settings import jobs_settings
+from support.fake_clock import FakeClock
+from support.mail_server import MailServer, configure_mail, running_mail_server
+from support.rival import Rival
+from support.tenant import Tenant, make_tenant
+
+from soundmark.core.context import Context
+from soundmark.core.features.tenancy.invitations import jobs
+from soundmark.core.worker import make_job_context
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres.jobs import Later
+
+PAUSES_S = [30, 120, 480, 1920]
+
+
+@pytest.fixture
+async def mail_server() -> AsyncIterator[MailServer]:
+    async with running_mail_server() as running:
+        yield running
+
+
+@pytest.fixture
+async def tenant(api: Api, mail_server: MailServer) -> Tenant:
+    """A tenant of a platform whose administrators configured that mail server."""
+    await configure_mail(api, mail_server)
+    return await make_tenant(api)
+
+
+@contextlib.asynccontextmanager
+async def make_worker(database_url: Secret, clock: FakeClock, **changes: str) -> AsyncIterator[Context]:
+    ctx = make_job_context(jobs_settings(database_url, **changes), clock=clock)
+    await ctx.db.open()
+    try:
+        yield ctx
+    finally:
+        await ctx.db.close()
+
+
+@pytest.fixture
+async def ctx(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]:
+    async with make_worker(database_url, clock) as made:
+        yield made
+
+
+async def deliver(ctx: Context, invitation: dict[str, Any]) -> dt.datetime | None:
+    """Run the job; when it wants to be run again."""
+    try:
+        await jobs.deliver(ctx, organization_id=invitation["organization_id"], invitation_id=invitation["id"])
+    except Later as later:
+        return later.at
+    return None
+
+
+async def read_delivery(rival: Rival, invitation: dict[str, Any]) -> tuple[str, int, bool]:
+    """The delivery's status and attempts, and whether a sealed secret is kept."""
+    rows = await rival.rows(
+        "SELECT delivery_status, delivery_attempts, sealed_secret IS NOT NULL FROM invitations WHERE id = %s",
+        invitation["id"],
+    )
+    found: tuple[str, int, bool] = rows[0]
+    return found

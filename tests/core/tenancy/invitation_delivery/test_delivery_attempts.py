@@ -1,0 +1,177 @@
+"""The attempts to deliver an invitation: it is sent once, whatever the mail server does."""
+
+import asyncio
+import datetime as dt
+from typing import Any
+
+import pytest
+from support.core_client import Api
+from support.mail_server import MailServer, configure_mail, running_mail_server
+from support.rival import Rival
+from support.tenant import Tenant
+
+from soundmark.core.context import Context
+from soundmark.core.domain.tenancy.invitation import ATTEMPTS_MAX, LEASE, SENDING_MAX
+from soundmark.core.features.tenancy.invitations import jobs
+
+from .conftest import PAUSES_S, deliver, read_delivery
+
+
+async def test_an_open_delivery_is_run_again_as_often_as_one_likes(
+    tenant: Tenant, ctx: Context, mail_server: MailServer
+) -> None:
+    invitation = await tenant.make_invitation()
+    for _ in range(3):
+        assert await deliver(ctx, invitation) is None
+    assert len(mail_server.received) == 1
+
+
+async def test_one_of_two_runs_at_once_sends(
+    tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
+) -> None:
+    """The one that comes second waits for the row, finds an attempt under way, and comes back after its lease."""
+    ctx.clock.freeze()  # type: ignore[attr-defined]  # the tests' clock
+    invitation = await tenant.make_invitation()
+    async with rival.holding("SELECT 1 FROM invitations FOR UPDATE"):
+        both = [asyncio.create_task(deliver(ctx, invitation)) for _ in range(2)]
+        await rival.until_someone_waits(2)
+    ended = await asyncio.gather(*both)
+    assert len(mail_server.received) == 1
+    # The loser may also have come when everything was over.
+    assert {None} <= set(ended) <= {None, ctx.clock.now() + LEASE}
+    assert await read_delivery(rival, invitation) == ("sent", 1, False)
+
+
+@pytest.mark.parametrize("reply", ["550 no such person", "554 no"])
+async def test_a_refusal_5xx_is_final(
+    tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival, reply: str
+) -> None:
+    mail_server.replies["RCPT"] = reply
+    invitation = await tenant.make_invitation()
+    assert await deliver(ctx, invitation) is None
+    assert await read_delivery(rival, invitation) == ("dead", 1, False)
+    assert mail_server.received == []
+
+
+async def test_a_server_that_is_busy_is_asked_five_times(
+    api: Api, tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
+) -> None:
+    """Each time later than the time before; then the secret is destroyed."""
+    api.clock.freeze()
+    mail_server.replies["RCPT"] = "451 try again later"
+    invitation = await tenant.make_invitation()
+    for number, pause_s in enumerate(PAUSES_S, 1):
+        again_at = api.clock.now() + dt.timedelta(seconds=pause_s)
+        assert await deliver(ctx, invitation) == again_at
+        assert await read_delivery(rival, invitation) == ("pending", number, True)
+        api.clock.advance(seconds=pause_s, milliseconds=-1)
+        assert await deliver(ctx, invitation) == again_at, "too early"
+        api.clock.advance(milliseconds=1)
+    assert await deliver(ctx, invitation) is None
+    assert await read_delivery(rival, invitation) == ("dead", ATTEMPTS_MAX, False)
+    assert mail_server.connections_count == ATTEMPTS_MAX
+    assert await deliver(ctx, invitation) is None
+    assert mail_server.connections_count == ATTEMPTS_MAX
+
+
+async def test_a_mail_whose_fate_is_unknown_is_sent_again_byte_for_byte(
+    api: Api, tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
+) -> None:
+    """The connection drops after DATA: the person may get it twice, and their program sees one."""
+    mail_server.on_data = lambda protocol: protocol.transport.abort()
+    invitation = await tenant.make_invitation()
+    assert await deliver(ctx, invitation) is not None
+    assert await read_delivery(rival, invitation) == ("pending", 1, True)
+    mail_server.on_data = None
+    api.clock.advance(seconds=PAUSES_S[0])
+    assert await deliver(ctx, invitation) is None
+    one, other = mail_server.received
+    assert one.message["Message-ID"] == other.message["Message-ID"]
+    assert one.content == other.content
+    assert await read_delivery(rival, invitation) == ("sent", 2, False)
+
+
+async def test_a_server_that_hangs_is_left_before_another_attempt_may_begin(
+    tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert SENDING_MAX < LEASE
+    monkeypatch.setattr(jobs, "SENDING_MAX", dt.timedelta(seconds=0.5))
+    api = tenant.api
+    mail_server.is_hanging = True
+    api.clock.freeze()
+    invitation = await tenant.make_invitation()
+    assert await deliver(ctx, invitation) == api.clock.now() + dt.timedelta(seconds=PAUSES_S[0])
+    assert await read_delivery(rival, invitation) == ("pending", 1, True)
+
+
+async def test_while_one_sends_nobody_else_does(
+    api: Api, tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
+) -> None:
+    api.clock.freeze()
+    mail_server.is_hanging = True
+    invitation = await tenant.make_invitation()
+    sending = asyncio.create_task(deliver(ctx, invitation))
+    await mail_server.until_received()
+    assert await read_delivery(rival, invitation) == ("processing", 1, True)
+    assert await deliver(ctx, invitation) == api.clock.now() + LEASE
+    assert len(mail_server.received) == 1
+    # The worker is stopped: what it began is taken up when the lease is over, by whoever comes.
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    mail_server.is_hanging = False
+    api.clock.advance(seconds=LEASE.total_seconds())
+    assert await deliver(ctx, invitation) is None
+    assert len(mail_server.received) == 2
+    assert await read_delivery(rival, invitation) == ("sent", 2, False)
+
+
+async def test_attempts_that_nobody_came_back_from_count(
+    tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
+) -> None:
+    """Each worker was killed while it sent: the sixth would be one too many."""
+    invitation = await tenant.make_invitation()
+    await rival.run("UPDATE invitations SET delivery_status = 'processing', delivery_attempts = %s", ATTEMPTS_MAX)
+    assert await deliver(ctx, invitation) is None
+    assert await read_delivery(rival, invitation) == ("dead", ATTEMPTS_MAX, False)
+    assert mail_server.connections_count == 0
+
+
+async def test_an_attempt_that_is_overtaken_does_not_speak_for_the_other(
+    tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
+) -> None:
+    """A worker that was stopped for longer than its lease wakes up and finds that somebody else is sending."""
+    mail_server.on_data = lambda protocol: protocol.transport.abort()
+    invitation = await tenant.make_invitation()
+    async with rival.holding("SELECT 1"):
+        original = jobs._send
+
+        async def overtaken(context: Context, attempt: Any) -> None:
+            await rival.run("UPDATE invitations SET delivery_attempts = 2")
+            await original(context, attempt)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(jobs, "_send", overtaken)
+            assert await deliver(ctx, invitation) is None
+    assert await read_delivery(rival, invitation) == ("processing", 2, True)
+
+
+async def test_a_removed_server_is_a_failed_attempt(tenant: Tenant, ctx: Context, rival: Rival) -> None:
+    invitation = await tenant.make_invitation()
+    await rival.run("DELETE FROM platform_configuration WHERE name = 'smtp_host'")
+    assert await deliver(ctx, invitation) is not None
+    assert await read_delivery(rival, invitation) == ("pending", 1, True)
+
+
+async def test_a_change_of_the_server_holds_for_the_next_attempt(
+    api: Api, tenant: Tenant, ctx: Context, rival: Rival
+) -> None:
+    """Without a restart of the worker."""
+    invitation = await tenant.make_invitation()
+    await rival.run("UPDATE platform_configuration SET value = '1' WHERE name = 'smtp_port'")
+    assert await deliver(ctx, invitation) is not None
+    async with running_mail_server() as other:
+        await configure_mail(api, other)
+        api.clock.advance(seconds=PAUSES_S[0])
+        assert await deliver(ctx, invitation) is None
+        assert len(other.received) == 1

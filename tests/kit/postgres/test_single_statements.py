@@ -1,0 +1,50 @@
+"""A statement that runs on its own, without a transaction."""
+
+import asyncio
+
+import psycopg
+import pytest
+from support.notes_table import Note, break_database, terminate_connections
+from support.rival import Rival
+
+from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.postgres.database import Database
+
+
+async def test_a_statement_of_its_own_answers_one_row_or_none(db: Database, rival: Rival) -> None:
+    assert await db.one_or_none(Note, "SELECT text FROM notes WHERE text = %(text)s", {"text": "one"}) is None
+    await rival.run("INSERT INTO notes (text) VALUES ('one')")
+    assert await db.one_or_none(Note, "SELECT text FROM notes WHERE text = %(text)s", {"text": "one"}) == Note("one")
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        await db.one_or_none(Note, "SELECT nothing FROM notes")
+    assert await db.one_or_none(Note, "SELECT text FROM notes") == Note("one"), "the connection is as good as before"
+
+
+async def test_a_statement_of_its_own_is_never_asked_inside_a_transaction(db: Database) -> None:
+    """It would not see what the transaction wrote."""
+    async with db.transaction():
+        with pytest.raises(AssertionError):
+            await db.one_or_none(Note, "SELECT text FROM notes")
+
+
+async def test_a_statement_of_its_own_outlives_its_connections(db: Database, superuser: Rival) -> None:
+    async def read() -> Note | None:
+        return await db.one_or_none(Note, "SELECT 'one' AS text")
+
+    await asyncio.gather(*(read() for _ in range(10)))
+    await terminate_connections(superuser)
+    assert await asyncio.gather(*(read() for _ in range(10))) == [Note("one")] * 10
+    async with break_database(superuser):
+        with pytest.raises(DatabaseUnavailable):
+            await read()
+    assert await read() == Note("one")
+
+
+async def test_a_statement_of_its_own_that_is_cut_is_the_databases_failure(db: Database, superuser: Rival) -> None:
+    sleeping = asyncio.create_task(db.one_or_none(Note, "SELECT pg_sleep(10)::text AS text"))
+    cut = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    while not await superuser.rows(cut):  # noqa: ASYNC110 - the event happens in PostgreSQL
+        await asyncio.sleep(0.005)
+    with pytest.raises(DatabaseUnavailable, match="in time"):
+        await sleeping
+    assert await db.is_ready()
