@@ -1,4 +1,4 @@
-"""What all tests share: each worker has one PostgreSQL, one audio component and one Core, each test no content."""
+"""Shared fixtures: each worker has one PostgreSQL, one audio component and one Core, and each test starts empty."""
 
 import asyncio
 import signal
@@ -42,11 +42,11 @@ structlog.configure(
     ]
 )
 
-# An example that takes long is a machine that is busy, and no fault.
+# An example that takes long means a busy machine, not a fault.
 settings.register_profile("soundmark", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("soundmark")
 
-# Started in the background of a shell, a run ignores Ctrl-C, and so does all that it starts; some tests press it.
+# A run that a shell started in the background ignores Ctrl-C, and so do its children; some tests press it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _KEPT_BY_AUDIENCE = {"alembic_version", "proof_transition"}
@@ -115,7 +115,7 @@ def session_clock() -> FakeClock:
 
 @pytest.fixture(scope="session")
 def beside_core_url(cluster: RunningCluster) -> Secret:
-    """The database of the Audience that the shared Core speaks to."""
+    """The database of the Audience that the shared Core calls."""
     url = cluster.create_role_and_database(BESIDE_CORE)
     migrate(url, "soundmark.audience")
     return url
@@ -123,14 +123,14 @@ def beside_core_url(cluster: RunningCluster) -> Secret:
 
 @pytest.fixture(scope="session")
 def measuring_url(beside_core_url: Secret, session_clock: FakeClock) -> Iterator[str]:
-    """Where that Audience answers: the real component on a real socket, by the same clock."""
+    """The URL of that Audience: the real component on a real socket, with the same clock."""
     with served_in_thread(create_audience_app(audience_settings(beside_core_url), clock=session_clock)) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def timely_audience_url(beside_core_url: Secret) -> Iterator[str]:
-    """The same component by the machine's own clock, for a Core that goes by it too."""
+    """The URL of the same component on the machine's clock, for a Core that uses that clock too."""
     with served_in_thread(create_audience_app(audience_settings(beside_core_url))) as url:
         yield url
 
@@ -154,8 +154,8 @@ def session_keys(migrated_url: Secret, session_api: Api) -> list[Any]:
 
 @pytest.fixture
 async def database_url(cluster: RunningCluster, migrated_url: Secret, session_keys: list[Any]) -> Secret:
-    """The shared Core's database without any content but its keys, and none of it in Audience either."""
-    # In a thread: the shared Core may be in the middle of a transaction and has to go on to end it.
+    """The shared Core's database, and Audience's, with no content but the signing keys."""
+    # In a thread: the shared Core may be inside a transaction, and must be able to finish it.
     await asyncio.to_thread(restore_core, cluster.superuser_url_of(_SHARED), session_keys)
     await asyncio.to_thread(_empty_audience, cluster.superuser_url_of(BESIDE_CORE))
     return migrated_url
@@ -163,7 +163,7 @@ async def database_url(cluster: RunningCluster, migrated_url: Secret, session_ke
 
 @pytest.fixture
 def spare_database_url(cluster: RunningCluster, spare_migrated_url: Secret) -> Secret:
-    """A migrated database of its own without any content, for a test that starts its own Core on its own keys."""
+    """A migrated, empty database for a test that starts its own Core with its own keys."""
     with psycopg.connect(cluster.superuser_url_of(_SPARE).reveal(), autocommit=True) as connection:
         empty_core(connection, kept={"alembic_version", "plans"})
     return spare_migrated_url
@@ -183,14 +183,14 @@ def rival(database_url: Secret, cluster: RunningCluster) -> Rival:
 
 @pytest.fixture
 def measuring(database_url: Secret, cluster: RunningCluster) -> Rival:
-    """A rival in the database of the Audience that the shared Core speaks to."""
+    """A rival in the database of the Audience that the shared Core calls."""
     assert database_url is not None, "the database is empty"
     return Rival(cluster.superuser_url_of(BESIDE_CORE))
 
 
 @pytest.fixture
 def api(session_api: Api, database_url: Secret, clock: FakeClock) -> Api:
-    """Core, as its operator sees it from this machine."""
+    """The shared Core, called by its operator from this machine."""
     assert database_url is not None, "the database is empty"
     return Api(session_api.app, clock)
 
@@ -205,7 +205,7 @@ async def tenant(api: Api) -> Tenant:
 async def session_people(
     migrated_url: Secret, audio_url: str, measuring_url: str, session_api: Api, session_clock: FakeClock
 ) -> AsyncIterator[People]:
-    """A second Core on the same database, where people sign in and the operator is nobody."""
+    """A second Core on the same database, where people sign in and the operator has no role."""
     assert session_api is not None, "the signing keys are there"
     async with running_issuer(session_clock) as issuer:
         urls = {"audio_url": audio_url, "audience_url": measuring_url}
@@ -216,7 +216,7 @@ async def session_people(
 
 @pytest.fixture
 def people(session_people: People, api: Api) -> People:
-    """The people of a Core without content; `api` is another Core on the same database."""
+    """The people of an empty Core; `api` is another Core on the same database."""
     assert api is not None, "the database is empty"
     return session_people
 

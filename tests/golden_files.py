@@ -1,6 +1,6 @@
-"""What is published, as files: a change of it is seen in review, and never happens by accident.
+"""The golden files of everything published: a change shows up in review, and never happens by accident.
 
-After a change on purpose: `.venv/bin/python tests/golden_files.py`, then read the diff.
+After an intended change: `.venv/bin/python tests/golden_files.py`, then read the diff.
 """
 
 import json
@@ -17,7 +17,7 @@ RENEW: Final = "if it was changed on purpose, run `.venv/bin/python tests/golden
 
 
 def published_files() -> dict[str, str]:
-    """The text of every golden file, by its path below `FOLDER`, as the code has it now."""
+    """Return the text of every golden file as the code produces it now, by its path below `FOLDER`."""
     problems = {code: {"status": int(problem.kind), "title": problem.title} for code, problem in CATALOGUE.items()}
     return {
         "openapi.json": openapi_document(bare_app(), BASE_URL),
@@ -27,12 +27,12 @@ def published_files() -> dict[str, str]:
 
 
 def golden_files() -> dict[str, str]:
-    """The text of every golden file as it was reviewed last."""
+    """Return the text of every golden file as it was last reviewed."""
     return {str(path.relative_to(FOLDER)): path.read_text("utf-8") for path in sorted(FOLDER.rglob("*.json"))}
 
 
 def renew() -> None:
-    """Make the golden files what the code has now; one that is no longer published is removed."""
+    """Write the golden files as the code produces them now, and remove those no longer published."""
     published = published_files()
     for name in golden_files().keys() - published.keys():
         (FOLDER / name).unlink()

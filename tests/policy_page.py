@@ -1,6 +1,6 @@
-"""docs/policy.md, printed from the policy table and the operations that name its actions.
+"""docs/policy.md, generated from the policy table and the operations that name its actions.
 
-After a change on purpose: `.venv/bin/python tests/policy_page.py`, then read the diff.
+After an intended change: `.venv/bin/python tests/policy_page.py`, then read the diff.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,7 +52,7 @@ Operations = Mapping[str | None, list[str]]
 
 
 def printed() -> str:
-    """The page as the code has it now."""
+    """Return the page as the code has it now."""
     operations = _operations()
     inside = {action: rule for action, rule in POLICY.items() if rule.roles is not None}
     outside = {action: rule for action, rule in POLICY.items() if rule.roles is None}
@@ -71,7 +71,7 @@ def printed() -> str:
 
 
 def _operations() -> Operations:
-    """The operations of each action; those of None are public."""
+    """Return the operations of each action; those under None are public."""
     found: dict[str | None, list[str]] = {}
     for operation in list_operations():
         found.setdefault(operation.access["action"], []).append(str(operation))
@@ -115,7 +115,7 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def renew() -> None:
-    """Make the page what the code has now."""
+    """Write the page as the code has it now."""
     PAGE.write_text(printed(), "utf-8")
 
 

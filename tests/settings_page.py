@@ -1,6 +1,6 @@
-"""The tables of docs/settings.md, printed from the settings; the prose around them is written by hand.
+"""The tables of docs/settings.md, generated from the settings; the prose around them is written by hand.
 
-After a change on purpose: `.venv/bin/python tests/settings_page.py`, then read the diff.
+After an intended change: `.venv/bin/python tests/settings_page.py`, then read the diff.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Whether a SQL statement says whose rows it means."""
+"""A check that a SQL statement restricts its rows to a tenant."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ Source: TypeAlias = exp.Table | exp.Unnest
 
 
 def unnamed_tenants(statement: str, keys: Mapping[str, str]) -> set[str]:
-    """Return the tenants' tables of which a statement does not say whose rows it means.
+    """Return the tenant tables whose rows a statement does not restrict to a tenant.
 
-    `keys` has the column of each table that says so. It is given by a parameter, or equals that of another table in the
-    same SELECT, UPDATE or DELETE for which it is given.
+    `keys` has the tenant column of each table. A parameter restricts it, or equality with the tenant column of another
+    table in the same SELECT, UPDATE or DELETE that is restricted.
     """
     tree = sqlglot.parse_one(statement, dialect="postgres")
     shadowed = {cte.alias for cte in tree.find_all(exp.CTE)}
@@ -85,7 +85,7 @@ def _sources(part: exp.Expression) -> Iterator[Source]:
 
 
 def _conditions(part: exp.Expression, kind: type[exp.Expression]) -> Iterator[exp.Expression]:
-    """Yield what must hold of a row and is of one kind: parts of WHERE and ON, and the columns of USING."""
+    """Yield the conditions that rows must meet, of one kind: parts of WHERE and ON, and the columns of USING."""
     joins = part.args.get("joins") or []
     clauses = [where.this for where in [part.args.get("where")] if where is not None]
     clauses += [join.args["on"] for join in joins if join.args.get("on") is not None]

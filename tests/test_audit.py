@@ -1,4 +1,4 @@
-"""`make audit`: what fails it, what is excused until when, and what it says where no advisories can be had."""
+"""`make audit`: what makes it fail, how long exemptions hold, and what it prints without advisories."""
 
 import json
 import threading
@@ -93,7 +93,7 @@ def test_a_withdrawn_advisory_counts_for_nothing(index: Index, locks: Path) -> N
     assert audit.audit_python(locks).vulnerabilities == ()
 
 
-def test_an_index_of_projects_speaks_for_the_newest_release_only(index: Index, locks: Path) -> None:
+def test_an_index_of_projects_covers_only_the_newest_release(index: Index, locks: Path) -> None:
     index.describe_project("leaky", "1.1", ADVISORY)
     index.describe_project("sound", "3.0", ADVISORY)
     found = audit.audit_python(locks)
@@ -163,7 +163,7 @@ def test_the_bundled_postgresql_is_compared_with_the_known_good_releases() -> No
         assert "lacks security fixes" in vulnerability.summary
 
 
-def test_a_vulnerability_that_nobody_excuses_fails(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_vulnerability_without_an_exemption_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert audit.judge([OURS], {}, TODAY) == 1
     assert capsys.readouterr().out == "VULNERABLE: leaky 1.1: CVE-2026-1, PYSEC-2026-1: Reads beyond its end.\n"
 
@@ -202,7 +202,7 @@ def test_the_exemptions_of_this_repository_can_be_read() -> None:
     assert all(exemption.reason for exemption in audit.read_exemptions(audit.ROOT / audit.EXEMPTIONS).values())
 
 
-def test_the_whole_audit_says_what_it_could_not_check_and_fails_for_what_it_found(
+def test_the_audit_prints_what_it_could_not_check_and_fails_for_what_it_found(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], index: Index, locks: Path
 ) -> None:
     index.describe_release("leaky", "1.1", ADVISORY)

@@ -58,7 +58,7 @@ def test_every_link_leads_somewhere() -> None:
     assert {name(path): links for path in DOCUMENTS if (links := list(broken_links(path)))} == {}
 
 
-def test_every_file_that_is_named_exists() -> None:
+def test_every_named_file_exists() -> None:
     missing = {
         f"{name(path)}: {file}"
         for path in DOCUMENTS
@@ -68,7 +68,7 @@ def test_every_file_that_is_named_exists() -> None:
     assert missing == set()
 
 
-def test_every_command_that_is_named_exists() -> None:
+def test_every_named_command_exists() -> None:
     known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     for path in DOCUMENTS:
         text = path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`scripts/pip-progress`: a minute of installing is not a minute of silence, and a failure is told whole."""
+"""`scripts/pip-progress`: installing shows progress, and a failure is shown in full."""
 
 import os
 import pty
@@ -16,15 +16,15 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_what_is_done_is_said_in_a_line(tmp_path: Path) -> None:
+def test_progress_is_one_line(tmp_path: Path) -> None:
     lock = tmp_path / "lock.txt"
-    lock.write_text("structlog\n")  # Installed already: nothing is fetched.
+    lock.write_text("structlog\n")  # It is installed already, so nothing is downloaded.
     done = run("install", "--requirement", str(lock))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1].startswith(f"  {lock}: done in ")
 
 
-def test_a_failure_shows_the_words_of_pip(tmp_path: Path) -> None:
+def test_a_failure_shows_the_output_of_pip(tmp_path: Path) -> None:
     lock = tmp_path / "lock.txt"
     lock.write_text("no-such-package-anywhere==1.0\n")
     done = run("install", "--requirement", str(lock))
@@ -33,7 +33,7 @@ def test_a_failure_shows_the_words_of_pip(tmp_path: Path) -> None:
     assert "No matching distribution found for no-such-package-anywhere==1.0" in done.stderr
 
 
-def test_on_a_terminal_one_line_is_written_over() -> None:
+def test_on_a_terminal_one_line_is_overwritten() -> None:
     ours, theirs = pty.openpty()
     subprocess.run(
         [sys.executable, str(SCRIPT), "install", "structlog"],
@@ -55,5 +55,5 @@ def test_on_a_terminal_one_line_is_written_over() -> None:
 def _read(handle: int) -> bytes:
     try:
         return os.read(handle, 4096)
-    except OSError:  # Nobody has the other end any more.
+    except OSError:  # The other end is closed.
         return b""

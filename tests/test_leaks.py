@@ -1,4 +1,4 @@
-"""The guard over every captured log sees what it is there for."""
+"""The check of every captured log for secrets finds what it must find."""
 
 from typing import Any
 
@@ -20,24 +20,24 @@ from support.tenant import Tenant, make_tenant
         "eyJhbGciOiJub25lIn0.e30x.c2ln",
     ],
 )
-def test_what_looks_like_a_secret_is_found(secret: str) -> None:
+def test_a_value_with_the_shape_of_a_secret_is_found(secret: str) -> None:
     assert find_leaks(f'{{"event": "request", "x": "{secret}"}}') == {secret}
 
 
-def test_what_was_remembered_is_found() -> None:
+def test_a_remembered_secret_is_found() -> None:
     remember_secret("correct horse battery")
     assert find_leaks("smtp said: correct horse battery?") == {"correct horse battery"}
     assert find_leaks("key_id=sig_k8X3xlRS2yKbNqIoKjKY5s request_id=req_1 xr_0000000000000000000001") == set()
 
 
-async def test_a_secret_that_is_logged_is_in_what_is_looked_at(api: Api, capsys: Any) -> None:
-    """Or the guard would look where no log is."""
+async def test_a_logged_secret_is_in_the_searched_text(api: Api, capsys: Any) -> None:
+    """Otherwise the check would search where no log is written."""
     key = await (await make_tenant(api)).make_key()
     get_logger().info("leak", key=key["secret"])
     assert find_leaks("".join(capsys.readouterr())) == {key["secret"]}
 
 
-async def test_what_a_tenant_does_leaves_no_secret_in_the_log(api: Api, capsys: Any) -> None:
+async def test_the_acts_of_a_tenant_leave_no_secret_in_the_log(api: Api, capsys: Any) -> None:
     tenant: Tenant = await make_tenant(api)
     code = await tenant.make_code()
     await tenant.make_key()

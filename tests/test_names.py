@@ -1,4 +1,4 @@
-"""Names: one class name has one meaning, and no module is named after nothing."""
+"""Names: each class name has one meaning, and no module has a meaningless name."""
 
 import ast
 from collections import defaultdict
@@ -39,7 +39,7 @@ def test_no_two_classes_of_a_component_share_a_name(component: str) -> None:
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
-def test_no_module_is_named_after_nothing() -> None:
+def test_no_module_has_a_meaningless_name() -> None:
     names = {path.stem for folder in COMPONENTS.values() for path in folder.rglob("*.py")}
     assert len(names) > 200
     assert names & MEANINGLESS == set()

@@ -1,4 +1,4 @@
-"""What every file of the repository keeps to: it names nobody's machine, and what it installs is what was reviewed."""
+"""Rules for every file of the repository: it names no private machine, and it installs only reviewed versions."""
 
 import ast
 import json
@@ -17,12 +17,12 @@ from packaging.version import Version
 ROOT = Path(__file__).parent.parent
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 PINNED = re.compile(r"[a-z0-9-]+==[^ ;\\]+(?: ; [^\\]+)? \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+")
-MADE = {"__pycache__", "dist", "node_modules"}  # And what begins with a dot.
+MADE = {"__pycache__", "dist", "node_modules"}  # Also files and folders whose names begin with a dot.
 OF_A_MACHINE = re.compile(r"(?<![\w.])/(?:root|home|work|opt)/[A-Za-z.]")
 
 
 def texts() -> dict[str, str]:
-    """Every text of the repository. A bare machine has no git to ask."""
+    """Yield the text of every file of the repository; a bare machine has no git to list them."""
     found = {}
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [name for name in folders if (name == ".ci" or name[0] != ".") and name not in MADE]
@@ -33,7 +33,7 @@ def texts() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
-def test_a_lock_file_is_nothing_but_versions_and_hashes(lock: Path) -> None:
+def test_a_lock_file_holds_only_versions_and_hashes(lock: Path) -> None:
     rest = "\n".join(line for line in lock.read_text().splitlines() if not line.lstrip().startswith("#")) + "\n"
     assert PINNED.sub("", rest).strip() == ""
     assert "://" not in lock.read_text()
@@ -43,7 +43,7 @@ NODE_LOCKS = sorted((ROOT / "tests").glob("*/package-lock.json"))
 
 
 @pytest.mark.parametrize("lock", NODE_LOCKS, ids=lambda path: path.parent.name)
-def test_a_lock_file_of_npm_is_nothing_but_versions_and_hashes(lock: Path) -> None:
+def test_an_npm_lock_file_holds_only_versions_and_hashes(lock: Path) -> None:
     own, *packages = json.loads(lock.read_text())["packages"].values()
     wanted = json.loads((lock.parent / "package.json").read_text())["dependencies"]
     assert own["dependencies"] == wanted
@@ -58,7 +58,7 @@ def test_every_folder_of_npm_packages_is_installed_by_make() -> None:
     assert NODE_LOCKS
 
 
-def test_what_an_installation_takes_is_locked() -> None:
+def test_every_installation_is_locked() -> None:
     names = ["build.txt", "complete.txt", "floors.txt", "generators.txt", "runtime.txt", "test.txt"]
     assert [path.name for path in LOCKS] == names
     makefile = (ROOT / "Makefile").read_text()
@@ -66,12 +66,12 @@ def test_what_an_installation_takes_is_locked() -> None:
     assert {"--no-deps", "--require-hashes"} <= set(locked.split())
     assert ours.split()[-4:] == ["--editable", "sdk/python", "--editable", "."]
     assert "--no-deps" in ours
-    # Nothing is installed but by these two.
+    # Only these two install anything.
     assert len(re.findall(r"\binstall --", makefile)) == 2
 
 
-def declared() -> list[Requirement]:
-    """What both distributions require at run time, the extras included."""
+def list_requirements() -> list[Requirement]:
+    """Return the run-time requirements of both distributions, including those of the extras."""
     found: list[Requirement] = []
     for file in (ROOT / "pyproject.toml", ROOT / "sdk" / "python" / "pyproject.toml"):
         project = tomllib.loads(file.read_text())["project"]
@@ -85,18 +85,21 @@ def pinned(lock: str) -> dict[str, Version]:
     return {name: Version(version) for name, version in pins}
 
 
-@pytest.mark.parametrize("requirement", declared(), ids=str)
-def test_every_requirement_has_a_floor_that_was_tried(requirement: Requirement) -> None:
+@pytest.mark.parametrize("requirement", list_requirements(), ids=str)
+def test_every_requirement_has_a_tested_floor(requirement: Requirement) -> None:
     (floor,) = [Version(one.version) for one in requirement.specifier if one.operator == ">="]
     if requirement.name == "soundmark-sdk":
         assert floor <= Version(tomllib.loads((ROOT / "sdk/python/pyproject.toml").read_text())["project"]["version"])
     elif requirement.name == "sounddevice":
-        # No test has a microphone, so no lock file has what listens to one; what is called is older than that.
+        # No test has a microphone, so no lock file holds its library; the calls that we make are older than the floor.
         assert floor == Version("0.4.6")
     else:
-        # Where both distributions ask for one package, the higher floor is the one that holds.
+        # Where both distributions require a package, the higher floor applies.
         floors = [
-            Version(one.version) for each in declared() if each.name == requirement.name for one in each.specifier
+            Version(one.version)
+            for each in list_requirements()
+            if each.name == requirement.name
+            for one in each.specifier
         ]
         assert floor <= pinned("floors.txt")[requirement.name] in floors
         assert requirement.specifier.contains(pinned("complete.txt")[requirement.name])
@@ -110,20 +113,20 @@ def test_a_deployment_gets_what_a_checkout_gets_without_the_extras() -> None:
 
 
 @pytest.mark.parametrize(("folder", "own"), [("src", "soundmark"), ("sdk/python/src", "soundmark_sdk")])
-def test_what_is_imported_is_required(folder: str, own: str) -> None:
+def test_every_imported_package_is_required(folder: str, own: str) -> None:
     project = tomllib.loads((ROOT / folder).parent.joinpath("pyproject.toml").read_text())["project"]
     groups = [project["dependencies"], *project["optional-dependencies"].values()]
     required = {canonicalize_name(Requirement(line).name) for group in groups for line in group}
-    # An extra of psycopg is a distribution of its own, and ours is installed in place.
+    # An extra of psycopg is a distribution of its own, and our own distributions are installed in place.
     provided_by = {**packages_distributions(), "psycopg_pool": ["psycopg"], "soundmark_sdk": ["soundmark-sdk"]}
     for path in (ROOT / folder).rglob("*.py"):
-        for module in imported(path) - sys.stdlib_module_names - {own}:
+        for module in list_imports(path) - sys.stdlib_module_names - {own}:
             names = {canonicalize_name(name) for name in provided_by[module]}
             assert names & required, f"{path} imports {module}"
 
 
-def imported(path: Path) -> set[str]:
-    """The top-level names of what a file imports from elsewhere."""
+def list_imports(path: Path) -> set[str]:
+    """Return the top-level names of the packages that a file imports."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -133,12 +136,12 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-def test_no_file_names_a_folder_of_somebodys_machine() -> None:
+def test_no_file_names_a_folder_of_a_private_machine() -> None:
     found = [f"{name}: {match}" for name, text in texts().items() for match in OF_A_MACHINE.findall(text)]
     assert found == []
 
 
-def test_what_ci_runs_is_what_the_readme_says() -> None:
+def test_ci_runs_what_the_readme_describes() -> None:
     commands = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line and line[0] != "#"]
     assert [command.split()[:2] for command in commands[-2:]] == [["make", "audit"], ["make", "test"]]
     assert "make test" in (ROOT / "README.md").read_text()

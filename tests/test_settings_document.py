@@ -1,4 +1,4 @@
-"""docs/settings.md has the settings that the code has, and explains each."""
+"""docs/settings.md lists exactly the settings of the code, and explains each."""
 
 import re
 from typing import Final
@@ -21,7 +21,7 @@ def section(heading: str) -> str:
     return found[1]
 
 
-def test_the_tables_are_printed_from_the_settings() -> None:
+def test_the_tables_match_the_settings() -> None:
     assert printed(TEXT) == TEXT, f"docs/settings.md and the settings differ: {RENEW}"
 
 
@@ -40,7 +40,7 @@ def test_the_page_has_a_row_for_each_setting_and_no_other() -> None:
     assert sorted(re.findall(r"^\| `(\w+)` \|", TEXT, re.MULTILINE)) == VARIABLES
 
 
-def test_every_name_on_the_page_is_one_that_a_process_knows() -> None:
+def test_every_name_on_the_page_is_known_to_a_process() -> None:
     assert set(re.findall(r"SOUNDMARK_[A-Z_]+[A-Z]", TEXT)) == set(VARIABLES)
 
 
@@ -49,7 +49,7 @@ def test_each_process_setting_is_explained(name: str) -> None:
     assert re.search(rf"^- .*`{environment_name(name)}`.*:", section("What they mean"), re.MULTILINE)
 
 
-def test_what_up_decides_itself_is_named() -> None:
+def test_settings_that_up_chooses_are_named() -> None:
     last = section("Under `soundmark up`")
     refused = last[last.index("`up` refuses") : last.index("A `SOUNDMARK_MASTER_KEY`")]
     assert set(re.findall(r"SOUNDMARK_([A-Z_]+)", refused)) == set(plan._OURS)

@@ -1,4 +1,4 @@
-"""No exception is shared: it would keep every frame that it passed through, with the request in each of them."""
+"""No exception is shared: it would keep every frame it passed through, and the request in each of them."""
 
 import importlib
 import pkgutil
@@ -13,13 +13,13 @@ MODULES = sorted(
     module.name
     for package in (soundmark, soundmark_sdk)
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
-    # Alembic alone can import what it runs.
+    # Only Alembic can import its migrations.
     if not module.name.endswith(("__main__", ".alembic.env")) and ".migrations." not in module.name
 )
 
 
-def test_no_module_holds_an_exception_to_be_raised_again_and_again() -> None:
-    """One did: each refusal of a past expiry stayed in memory, with its whole request, as long as the process ran."""
+def test_no_module_raises_one_exception_object_repeatedly() -> None:
+    """One did: each refusal of a past expiry stayed in memory with its whole request until the process ended."""
     held = [
         f"{name}.{member}"
         for name in MODULES
@@ -30,7 +30,7 @@ def test_no_module_holds_an_exception_to_be_raised_again_and_again() -> None:
     assert held == []
 
 
-async def test_a_refusal_is_the_same_each_time(api: Api, tenant: Tenant) -> None:
+async def test_a_refusal_reads_the_same_each_time(api: Api, tenant: Tenant) -> None:
     body = tenant.code_body(expires_at="2000-01-01T00:00:00Z")
     refused = [await api.post("/v1/codes", json=body) for _ in range(3)]
     assert [answer.json["errors"] for answer in refused] == [

@@ -1,4 +1,4 @@
-"""What the statements of the stores have in common, read from the stores themselves."""
+"""Rules for all SQL statements of the stores, checked by reading the stores themselves."""
 
 import ast
 import importlib
@@ -39,7 +39,7 @@ EVERY_TENANT: Final = {
     "audience.retention.AGED_TABLES": "the daily retention walks the blocks of a table, across organisations",
     "audience.sealed_values.SEALED_COLUMNS": "a new master key seals every integration's secret",
 }
-# Both halves of a Code are written by one statement, so that neither is there without the other.
+# One statement writes both halves of a Code, so that neither exists without the other.
 BOTH_HALVES: Final = {"core.codes.codes.insert", "core.codes.codes.update_revoked_in_campaign"}
 NO_STORE_VERB: Final = {
     "audience.ingestion.prepare_connection": "it sets the planner, once for each connection",
@@ -53,7 +53,7 @@ def modules(component: str) -> Iterator[ModuleType]:
 
 
 def statements(component: str) -> Iterator[tuple[str, str]]:
-    """Each statement of a component's stores, and the function or constant that it belongs to."""
+    """Return each statement of a component's stores, with the function or constant that it belongs to."""
     for module in modules(component):
         where = module.__name__.removeprefix("soundmark.").replace(".store", "")
         for node in ast.parse(inspect.getsource(module)).body:
@@ -67,7 +67,7 @@ def statements(component: str) -> Iterator[tuple[str, str]]:
 
 
 def literals(function: ast.AST) -> Iterator[str]:
-    """The texts in a function that are no part of another text."""
+    """Return the texts in a function, except those that are part of another text."""
     for child in ast.iter_child_nodes(function):
         if isinstance(child, ast.Constant) and isinstance(child.value, str):
             yield child.value
@@ -76,7 +76,7 @@ def literals(function: ast.AST) -> Iterator[str]:
 
 
 def strings(value: object) -> Iterator[str]:
-    """The texts in a constant, which may be a record or a sequence of records."""
+    """Return the texts in a constant, which may be a record or a sequence of records."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, tuple | list):
@@ -87,9 +87,9 @@ def strings(value: object) -> Iterator[str]:
 
 
 def tenant_keys(component: str) -> dict[str, str]:
-    """The tables of tenants, each with the column that says whose a row is.
+    """Return the tenant tables, each with the column that names the tenant of a row.
 
-    Audience's events carry the number of their integration, which belongs to one organisation for ever.
+    Audience's events carry the number of their integration, which always belongs to the same organisation.
     """
     schema = files(f"soundmark.{component}").joinpath("schema.sql").read_text(encoding="utf-8")
     keys = {}
@@ -103,8 +103,8 @@ def tenant_keys(component: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("component", ["core", "audience"])
-def test_a_statement_on_rows_of_tenants_says_whose_they_are(component: str) -> None:
-    """A table may so be divided by organisation. The exceptions are the questions that are about everybody."""
+def test_a_statement_on_tenant_rows_names_the_tenant(component: str) -> None:
+    """This allows a table to be partitioned by organisation. The exceptions are queries about all tenants."""
     keys = tenant_keys(component)
     assert len(keys) > 9
     found = dict[str, set[str]]()
@@ -131,13 +131,13 @@ def test_a_statement_on_rows_of_tenants_says_whose_they_are(component: str) -> N
         "WITH old AS (DELETE FROM codes WHERE xr_id = %(a)s RETURNING xr_id) SELECT xr_id FROM old",
     ],
 )
-def test_a_statement_that_does_not_say_whose_rows_it_means_is_noticed(statement: str) -> None:
+def test_a_statement_that_does_not_name_the_tenant_is_detected(statement: str) -> None:
     keys = {"codes": "organization_id", "projects": "organization_id"}
     assert "codes" in unnamed_tenants(statement, keys)
 
 
 def test_no_statement_joins_a_code_and_its_broadcast() -> None:
-    """They are kept by different keys: codes by organisation, broadcasts by token."""
+    """They have different keys: codes are keyed by organisation, broadcasts by token."""
     found = {
         name
         for name, statement in statements("core")
@@ -147,8 +147,8 @@ def test_no_statement_joins_a_code_and_its_broadcast() -> None:
     assert found == BOTH_HALVES
 
 
-def test_the_query_of_resolutions_may_be_divided_by_token() -> None:
-    """It asks for a set of tokens, of one table, row by row; and nobody but the hot path asks it."""
+def test_the_query_of_resolutions_can_be_partitioned_by_token() -> None:
+    """It selects a set of tokens from one table, row by row, and only the hot path runs it."""
     text = dict(statements("core"))["core.codes.broadcasts.find_live"]
     tree = sqlglot.parse_one(text, dialect="postgres")
     assert [table.name for table in tree.find_all(exp.Table)] == ["broadcasts"]

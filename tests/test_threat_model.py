@@ -21,7 +21,7 @@ def requirements() -> dict[str, list[str]]:
 ROWS: Final = requirements()
 
 
-def test_every_test_that_is_named_exists() -> None:
+def test_every_named_test_exists() -> None:
     named = _NAMED.findall(PAGE)
     assert len(named) > 50
     missing = []
@@ -33,7 +33,7 @@ def test_every_test_that_is_named_exists() -> None:
     assert missing == []
 
 
-def test_a_requirement_is_met_by_a_test_or_says_what_is_missing() -> None:
+def test_a_requirement_names_its_test_or_what_is_missing() -> None:
     assert len(ROWS) > 50
     for requirement, (state, reason, tests) in ROWS.items():
         assert state in STATES, requirement
@@ -41,7 +41,7 @@ def test_a_requirement_is_met_by_a_test_or_says_what_is_missing() -> None:
         assert bool(_NAMED.findall(tests)) or state != "met", requirement
 
 
-def test_requirements_stand_once_and_in_order() -> None:
+def test_requirements_are_listed_once_and_in_order() -> None:
     numbers = [
         tuple(map(int, number.split(".")))
         for requirement in ROWS

@@ -1,4 +1,4 @@
-"""Makes the files in docs/vectors by the server's own code. `.venv/bin/python tests/vectors.py` writes them."""
+"""The generator of docs/vectors, by the server's own code: `.venv/bin/python tests/vectors.py` writes the files."""
 
 import json
 from datetime import datetime, timedelta
@@ -32,19 +32,19 @@ Json = dict[str, Any]
 
 
 def files() -> dict[str, str]:
-    """The text of every published file, by its name."""
+    """Return the text of every published file, by its name."""
     documents = {
         "xr-code-v1.json": _signed_codes(),
         "resolution-proof-v1.json": _resolutions(),
         "measurement-proof-v1.json": _measurements(),
         "canonical-json.json": _canonical_json(),
     }
-    # ASCII only: no editor, font or normalisation can change what a vector says.
+    # ASCII only: no editor, font or normalisation can change a vector.
     return {name: json.dumps(document, indent=2) + "\n" for name, document in documents.items()}
 
 
 class Signed(NamedTuple):
-    """The signed bytes of one Code, and what they were made from."""
+    """The signed bytes of one Code, and the values that they were made from."""
 
     name: str
     token: str
@@ -72,7 +72,7 @@ def _codes() -> list[Signed]:
 
 
 def _code(name: str, key: SigningKey = EXAMPLE_KEY, *, token: str = _TOKEN, **changes: Any) -> Signed:
-    """The example Code, but for `changes`."""
+    """Return the example Code, except for `changes`."""
     example = example_code()
     facts: Json = {
         "organization_id": example.organization_id,
@@ -144,7 +144,7 @@ def _is_answered(code: Signed) -> bool:
 def _resolution(code: Signed, name: str | None = None, *, now: datetime = _ANSWERED_AT) -> Json:
     facts = read_facts(code.payload)
     assert facts is not None, "a vector is a signed Code"
-    # Whoever signed the Code, the key that is active now signs the answer.
+    # The active key signs the answer, whichever key signed the Code.
     seal, integration_id = EnvelopeSigner(EXAMPLE_KEY, _ANSWERED_AT), integration_of(facts)
     measurement = None if integration_id is None else seal.measurement(facts, integration_id, _PROOF_ID)
     answer = json.loads(answer_body(facts, seal.envelope(facts, measurement), measurement))
@@ -159,7 +159,7 @@ def _resolution(code: Signed, name: str | None = None, *, now: datetime = _ANSWE
 
 
 def _refused_resolutions() -> list[Json]:
-    """One genuine answer, spoilt in one way each."""
+    """Return one genuine answer, altered in one way each."""
     genuine = _resolution(_codes()[0])
     answer, proof = genuine["answer"], genuine["answer"]["resolution_proof"]
     payload = json.loads(genuine["canonical"])
@@ -196,9 +196,9 @@ def _refused_resolutions() -> list[Json]:
 
 
 def _code_as_envelope() -> Json:
-    """The bytes that Core signed for a Code, in the place of a payload: it has every member of one, and others.
+    """Return the bytes that Core signed for a Code, in place of a payload: every member of a payload, and others.
 
-    A Code of two minutes, so that not even its times give it away.
+    The Code lives for two minutes, so that even its times do not give it away.
     """
     intent = json.loads(example_code().payload)["intent"]
     expires_at = _ANSWERED_AT + PROOF_LIFE
@@ -235,7 +235,7 @@ def _measurement(name: str, proof: Json) -> Json:
 
 
 def _refused_measured() -> dict[str, Json]:
-    """The answer about a measured Code, spoilt in what is said of its measurement; the envelope is signed anew."""
+    """Return the answer for a measured Code with altered measurement members, and the envelope signed again."""
     genuine = next(_resolution(code) for code in _codes() if code.name == "of a campaign, measured")
     payload = json.loads(genuine["canonical"])
     proof = payload["measurement_proof"]
@@ -273,7 +273,7 @@ def _with_proof(answer: Json, proof: Json) -> Json:
 
 
 def _envelope(payload: Json, key: SigningKey = EXAMPLE_KEY, *, signed: bytes | None = None) -> Json:
-    """An envelope around any payload, which Core itself would never make."""
+    """Return an envelope around any payload, as Core itself would never make it."""
     data = canonicalize(payload) if signed is None else signed
     mirrored = {name: payload[name] for name in ("version", "key_id", "issued_at", "expires_at")}
     return {**mirrored, "payload": base64url.encode(data), "signature": base64url.encode(key.sign(data))}

@@ -68,7 +68,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force(tenant: Tenant, tmp_path
     out = tmp_path / "jingle.wav"
     out.write_text("the one before")
     wav = ("codes", "wav", code["xr_id"], "--out", str(out))
-    assert tenant.run(*wav).refusal == f"{out} is there already; --force replaces it"
+    assert tenant.run(*wav).refusal == f"{out} already exists; --force overwrites it"
     assert out.read_text() == "the one before"
     assert tenant.run(*wav, "--force").out == f"{out}\n"
     assert [frame.text for frame in hear(out)] == [code["broadcast_frame"]]

@@ -41,7 +41,7 @@ def test_a_key_file_comes_before_the_environment_and_that_before_the_data_dir(
 
 def test_without_a_key_nobody_is_called(tenant: Tenant) -> None:
     done = run("codes", "list", "--organization", tenant.organization_id)
-    assert done.refusal == "there is no key to call with: set SOUNDMARK_API_KEY, or give --key-file or --data-dir"
+    assert done.refusal == "no credential was given: set SOUNDMARK_API_KEY, or give --key-file or --data-dir"
 
 
 def failures(tenant: Tenant, tmp_path: Path) -> Iterator[tuple[Done, str]]:
@@ -63,7 +63,7 @@ def failures(tenant: Tenant, tmp_path: Path) -> Iterator[tuple[Done, str]]:
     for name in ("broken", "spaced"):
         (tmp_path / name).touch(mode=0o600)
     (tmp_path / "broken").write_bytes(b"\xff\xfe")
-    yield run(*listing, "--key-file", str(tmp_path / "broken")), "holds no key"
+    yield run(*listing, "--key-file", str(tmp_path / "broken")), "does not contain a key"
     (tmp_path / "spaced").write_text("two words")
     yield run(*listing, "--key-file", str(tmp_path / "spaced")), "printable ASCII characters without spaces."
 

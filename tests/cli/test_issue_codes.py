@@ -59,8 +59,8 @@ def make_quota(tenant: Tenant, monthly_code_quota: int) -> None:
 def test_what_the_quota_does_not_hold_is_refused_before_a_part_of_it_is_issued(tenant: Tenant) -> None:
     make_quota(tenant, 110)
     done = tenant.run("codes", "issue", *tenant.issuing, "--count", "120")
-    assert done.refusal.startswith("nothing was issued: 110 left of this month's quota; --count 110 would be issued")
-    assert done.refusal.endswith(f"the quota returns at {next_month()}")
+    assert done.refusal.startswith("nothing was issued: 110 Codes left of this month's quota; --count 110 would succeed")
+    assert done.refusal.endswith(f"the quota resets at {next_month()}")
     assert tenant.answer("/v1/usage")["codes"]["issued"] == 0
 
 
@@ -72,8 +72,8 @@ def test_issued_codes_are_printed_when_the_rest_is_refused(tenant: Tenant) -> No
     done = tenant.run(*issue)
     assert (done.status, len(json.loads(done.out)["data"])) == (1, 100)
     assert done.refusal.startswith("quota_exceeded (429)")
-    assert f"the quota returns at {next_month()}" in done.refusal
-    assert done.refusal.endswith("100 of 120 were issued; issue the other 20 then, with --count 20")
+    assert f"the quota resets at {next_month()}" in done.refusal
+    assert done.refusal.endswith("100 of 120 Codes were issued; then issue the other 20 with --count 20")
     assert "24 hours" not in done.refusal
     make_quota(tenant, 1000)
     again = tenant.run(*issue)
@@ -86,7 +86,7 @@ def test_a_single_code_beyond_the_quota_says_when_it_returns(tenant: Tenant) -> 
     tenant.make_codes(100)
     done = tenant.run("codes", "issue", *tenant.issuing)
     assert done.refusal.startswith("quota_exceeded (429)")
-    assert f"; the quota returns at {next_month()}" in done.refusal
+    assert f"; the quota resets at {next_month()}" in done.refusal
 
 
 def next_month() -> str:
@@ -115,7 +115,7 @@ def test_a_connection_that_stays_broken_is_one_line_that_says_how_to_go_on(tenan
         done = tenant.run("codes", "issue", *tenant.issuing, url=proxy.url)
     assert "did not answer completely" in done.refusal
     assert done.out == ""
-    go_on = done.err.split("the same command with ")[1].split(" goes on")[0].split()
+    go_on = done.err.split("repeat the command within 24 hours with ")[1].split()
     code = answered(tenant.run("codes", "issue", *tenant.issuing[:-2], *go_on, "--json"))
     assert [one["xr_id"] for one in tenant.answer("/v1/codes")["data"]] == [code["xr_id"]]
 
@@ -134,7 +134,7 @@ def test_a_command_that_is_interrupted_says_how_to_go_on(tenant: Tenant) -> None
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert err.startswith("soundmark: interrupted; the same command with --idempotency-key ")
+    assert err.startswith("soundmark: interrupted; to continue without issuing anything twice, repeat the command ")
     assert err.count("\n") == 1
 
 
@@ -166,7 +166,7 @@ def test_a_dry_run_takes_no_key(tenant: Tenant) -> None:
 
 def test_a_dry_run_does_nothing_and_says_so_by_its_status(tenant: Tenant) -> None:
     done = tenant.run("codes", "issue", *tenant.issuing, "--dry-run")
-    assert (done.status, done.out) == (0, "it would be issued; 100 left of this month's quota\n")
+    assert (done.status, done.out) == (0, "it would be issued; 100 Codes left of this month's quota\n")
     assert answered(tenant.run("codes", "issue", *tenant.issuing, "--dry-run", "--count", "100", "--json")) == {
         "would_issue": True,
         "code": None,
@@ -174,7 +174,7 @@ def test_a_dry_run_does_nothing_and_says_so_by_its_status(tenant: Tenant) -> Non
     }
     tenant.make_codes(60)
     refused = tenant.run("codes", "issue", *tenant.issuing, "--dry-run", "--count", "41")
-    assert refused.refusal == "it would be refused: quota_exceeded; 40 left of this month's quota"
+    assert refused.refusal == "it would be refused: quota_exceeded; 40 Codes left of this month's quota"
     assert tenant.answer("/v1/usage")["codes"]["issued"] == 60
 
 
@@ -182,9 +182,9 @@ def test_a_dry_run_judges_more_than_a_batch_holds(tenant: Tenant) -> None:
     """As a whole: the service judges 100 at a time, and each of them by itself would be issued."""
     dry_run = ("codes", "issue", *tenant.issuing, "--dry-run", "--count", "250")
     done = tenant.run(*dry_run)
-    assert done.refusal == "it would be refused: quota_exceeded; 100 left of this month's quota"
+    assert done.refusal == "it would be refused: quota_exceeded; 100 Codes left of this month's quota"
     verdict = json.loads(tenant.run(*dry_run, "--json").out)
     assert verdict == {"would_issue": False, "code": "quota_exceeded", "quota_remaining": 100}
     make_quota(tenant, 250)
-    assert tenant.run(*dry_run).out == "it would be issued; 250 left of this month's quota\n"
+    assert tenant.run(*dry_run).out == "it would be issued; 250 Codes left of this month's quota\n"
     assert tenant.answer("/v1/usage")["codes"]["issued"] == 0

@@ -1,4 +1,4 @@
-"""A deadline that travels with a request, and ends the work for it."""
+"""A deadline that travels with a request and ends the work for it."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ CREDENTIAL = "credential-of-the-tests"
 
 @contextlib.asynccontextmanager
 async def guarded() -> AsyncIterator[httpx2.AsyncClient]:
-    """A component that answers how long the request may take, or on `/slow` nothing."""
+    """Run a component that reports how long the request may take, and never answers on `/slow`."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == "/slow":
@@ -58,12 +58,12 @@ async def guarded() -> AsyncIterator[httpx2.AsyncClient]:
         ([b"5000", b"5000"], TIMEOUT_MAX_S),
     ],
 )
-def test_without_a_well_formed_timeout_the_maximum_holds(sent: list[bytes], timeout_s: float) -> None:
+def test_without_a_well_formed_timeout_the_maximum_applies(sent: list[bytes], timeout_s: float) -> None:
     assert read_timeout_s([(b"x-svc-timeout-ms", value) for value in sent]) == timeout_s
 
 
 @pytest.mark.parametrize("timeout_s", [0.0001, 1.0, 5.0, 12.3456, 60.0])
-def test_what_is_written_is_read_to_the_millisecond(timeout_s: float) -> None:
+def test_a_written_deadline_is_read_back_to_the_millisecond(timeout_s: float) -> None:
     header = (b"x-svc-timeout-ms", write_timeout(timeout_s).encode())
     assert read_timeout_s([header]) == pytest.approx(max(timeout_s, 0.001), abs=0.0005)
 
@@ -81,7 +81,7 @@ def test_what_is_written_is_read_to_the_millisecond(timeout_s: float) -> None:
         ([b"core", b"core"], None),
     ],
 )
-def test_a_malformed_name_of_the_caller_is_none(sent: list[bytes], name: str | None) -> None:
+def test_a_malformed_caller_name_is_ignored(sent: list[bytes], name: str | None) -> None:
     assert read_caller([(b"x-svc-caller", value) for value in sent]) == name
 
 
@@ -99,7 +99,7 @@ async def test_the_deadline_ends_a_request() -> None:
     assert (response.status_code, response.json()["code"]) == (503, "deadline_passed")
 
 
-async def test_the_callers_name_is_logged_and_opens_nothing() -> None:
+async def test_the_callers_name_is_logged_and_grants_nothing() -> None:
     async with guarded() as client:
         with capture_logs() as logged:
             named = {"x-svc-caller": "soundmark-core"}
@@ -109,14 +109,14 @@ async def test_the_callers_name_is_logged_and_opens_nothing() -> None:
     assert [entry.get("caller") for entry in logged if entry["event"] == "request"] == ["soundmark-core", None, None]
 
 
-async def test_work_that_is_worth_finishing_outlives_the_deadline() -> None:
+async def test_shielded_work_outlives_the_deadline() -> None:
     async with enforce_deadline(0.01):
         outlive_deadline()
         await asyncio.sleep(0.05)
         assert find_remaining_s() is None
 
 
-async def test_another_timeout_inside_is_not_taken_for_the_deadline() -> None:
+async def test_an_inner_timeout_is_not_mistaken_for_the_deadline() -> None:
     with pytest.raises(TimeoutError):
         async with enforce_deadline(30), asyncio.timeout(0.01):
             await asyncio.Event().wait()
@@ -134,7 +134,7 @@ async def test_the_deadline_ends_the_query_and_the_connection_is_used_again(db: 
 
 
 async def test_the_server_ends_the_query_where_the_process_cannot(db: Database) -> None:
-    """A process that hangs cancels nothing; the statement has a limit of its own."""
+    """A process that hangs cancels nothing, so the statement has its own limit."""
     async with enforce_deadline(1.5), db.snapshot() as tx:
         assert await tx.value("SHOW statement_timeout") == "2s"
     async with enforce_deadline(1.5), db.snapshot() as tx, db.beside(tx) as second:

@@ -1,4 +1,4 @@
-"""The log: one event a line, and no secret in it."""
+"""The log: one event per line, without secrets."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import pytest
 
 from soundmark.kit.log import TextRenderer
 
-# Configuring a log is for the whole process, so each test has a process of its own.
+# Configuring the log affects the whole process, so each test starts its own.
 _PREAMBLE = """
 import logging, structlog
 from soundmark.kit import log
@@ -21,7 +21,7 @@ logger = structlog.get_logger()
 
 
 def logged(body: str, *, level: str = "info", log_format: str | None = "json") -> list[str]:
-    """What a process writes to standard error."""
+    """Return what a process writes to standard error."""
     script = _PREAMBLE.format(level=level, log_format=log_format) + body
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == ""
@@ -45,7 +45,7 @@ def test_an_event_is_one_line_of_json() -> None:
     }
 
 
-def test_what_is_not_a_terminal_gets_json() -> None:
+def test_without_a_terminal_the_log_is_json() -> None:
     (event,) = events('logger.info("started")', log_format=None)
     assert event["event"] == "started"
 
@@ -58,7 +58,7 @@ def test_text_can_be_chosen() -> None:
 
 
 def test_a_request_is_one_short_line() -> None:
-    """Two wrapped lines for each request drowned what a person was to read at the terminal."""
+    """Two wrapped lines for each request drowned what a person at the terminal needed to read."""
     request = (
         'logger.warning("request", request_id="req_1", method="POST", route="/v1/codes", status=422, duration_ms=12.3)'
     )
@@ -106,7 +106,7 @@ def test_a_terminal_shows_the_time_alone_and_colours(monkeypatch: pytest.MonkeyP
     assert rendered(level="error", event="broken") == "10:48:36Z core     error broken"
 
 
-def test_what_is_below_the_level_is_left_out() -> None:
+def test_events_below_the_level_are_left_out() -> None:
     body = 'logger.debug("one"); logger.info("two"); logger.warning("three"); logger.error("four")'
     assert [event["event"] for event in events(body, level="warning")] == ["three", "four"]
     assert len(events(body, level="debug")) == 4
@@ -117,13 +117,13 @@ def test_a_library_warns_in_the_same_form() -> None:
     assert (event["event"], event["level"], event["component"]) == ("lost 3", "warning", "core")
 
 
-def test_a_library_does_not_chatter() -> None:
+def test_a_library_logs_no_details() -> None:
     assert events('logging.getLogger("httpx2").info("GET http://audio/ 200")') == []
 
 
 @pytest.mark.parametrize("log_format", ["json", "text"])
 def test_a_secret_never_appears(log_format: str) -> None:
-    """Neither as a value, nor inside one, nor as a local variable of a frame in a traceback."""
+    """Neither as a value, nor inside one, nor as a local variable of a traceback's frame."""
     body = """
 def fail(secret, text):
     plain = text

@@ -1,4 +1,4 @@
-"""Settings from the environment: everything that is wrong is named at once, and no value is shown."""
+"""Settings from the environment: every fault is named at once, and no value is shown."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def core_faults(**changes: str) -> list[str]:
 
 
 @pytest.mark.parametrize("component", list(declared.COMPONENTS))
-def test_each_component_starts_with_what_it_needs(component: declared.Component) -> None:
+def test_each_component_starts_with_its_required_settings(component: declared.Component) -> None:
     settings = declared.read(declared.COMPONENTS[component], environ(VALID[component]))
     assert (settings.log_level, settings.log_format, settings.metrics_port) == ("info", None, None)
 
@@ -92,7 +92,7 @@ def test_an_unknown_name_is_refused_even_when_it_is_empty() -> None:
     assert core_faults(COLOUR="") == ["SOUNDMARK_COLOUR: no such setting"]
 
 
-def test_names_without_the_prefix_are_nobodys_business() -> None:
+def test_names_without_the_prefix_are_ignored() -> None:
     assert declared.read(declared.AudioSettings, {**environ(VALID["audio"]), "COLOUR": "red", "MASTER_KEY": "x"})
 
 
@@ -154,7 +154,7 @@ def test_a_wrong_value_is_named_and_not_shown(name: str, value: str) -> None:
 
 
 def test_urls_lose_their_last_slash() -> None:
-    """`{base_url}/problems/…` has one."""
+    """Otherwise `{base_url}/problems/…` would have two slashes."""
     assert read_core(BASE_URL="https://soundmark.example/").base_url == "https://soundmark.example"
 
 
@@ -194,7 +194,7 @@ def test_two_servers_may_use_the_same_names() -> None:
 
 
 def test_a_password_that_looks_like_a_port_is_not_shown() -> None:
-    """An unescaped slash in a password moves it to where a port would stand."""
+    """An unescaped slash in a password moves part of it to where a port would be."""
     (fault,) = core_faults(
         CORE_DATABASE_URL="postgresql://core:ses/ame@db/core",
         AUDIENCE_DATABASE_URL="postgresql://audience:pw@db/audience",
@@ -205,7 +205,7 @@ def test_a_password_that_looks_like_a_port_is_not_shown() -> None:
 
 @pytest.mark.parametrize("password", ["ses[am]e", "[sesame", "ses%zame", "ses%00ame", "sesame%", "ses ame", "ses@ame"])
 def test_a_password_that_the_driver_cannot_read_is_not_shown(password: str) -> None:
-    """The driver's own refusal, in a log line of its pool or in a traceback, would repeat it."""
+    """The driver's own error would repeat it in a log line of its pool or in a traceback."""
     (fault,) = core_faults(CORE_DATABASE_URL=f"postgresql://core:{password}@db/core")
     assert fault.startswith("SOUNDMARK_CORE_DATABASE_URL: must be ")
     assert "ses" not in fault

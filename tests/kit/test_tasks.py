@@ -1,4 +1,4 @@
-"""How a task that runs beside the requests ends."""
+"""How a task that runs beside the requests is ended."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from soundmark.kit import tasks
 from soundmark.kit.tasks import cancel_and_wait
 
 
-async def test_what_a_task_does_on_its_way_out_is_done() -> None:
+async def test_a_task_finishes_its_cleanup() -> None:
     said: list[str] = []
     running = asyncio.Event()
 
@@ -33,8 +33,8 @@ async def test_a_task_that_never_began_ends() -> None:
     assert task.cancelled()
 
 
-async def test_a_task_that_loses_a_cancellation_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one does that waits for a connection of the pool, and is given it at the same moment."""
+async def test_a_task_that_loses_a_cancellation_still_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For example while it waits for a connection of the pool, and gets one at the same moment."""
     monkeypatch.setattr(tasks, "_AGAIN_S", 0.001)
     lost_count = 0
 
@@ -55,7 +55,7 @@ async def test_a_task_that_loses_a_cancellation_ends_all_the_same(monkeypatch: p
     assert (task.cancelled(), lost_count) == (True, 2)
 
 
-async def test_a_task_that_is_over_already_stays_as_it_was() -> None:
+async def test_a_finished_task_stays_as_it_was() -> None:
     task = asyncio.create_task(asyncio.sleep(0, result=7))
     await task
     with capture_logs() as logged:
@@ -63,7 +63,7 @@ async def test_a_task_that_is_over_already_stays_as_it_was() -> None:
     assert (task.result(), logged) == (7, [])
 
 
-async def test_an_error_of_the_task_is_logged_and_does_not_stop_who_ends_it() -> None:
+async def test_an_error_of_the_task_is_logged_and_does_not_reach_its_owner() -> None:
     async def work() -> None:
         raise ValueError("of its own")
 
@@ -77,7 +77,7 @@ async def test_an_error_of_the_task_is_logged_and_does_not_stop_who_ends_it() ->
 
 
 async def test_our_own_cancellation_is_not_swallowed() -> None:
-    """Whoever stops us while a task takes its time to end is not told that we went on."""
+    """Otherwise, if the caller is stopped while a task takes its time to end, the stop would be lost."""
     leaving, release = asyncio.Event(), asyncio.Event()
 
     async def work() -> None:

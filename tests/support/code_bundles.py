@@ -14,7 +14,7 @@ UNKNOWN_CODE = "xr_" + "A" * 22
 
 
 async def make_codes(tenant: Tenant, count: int, *, lifetime_s: float = 86400) -> list[str]:
-    """The ids of new Codes, in no order."""
+    """Issue Codes and return their ids, in no particular order."""
     expires_at = format_timestamp(tenant.api.clock.now() + timedelta(seconds=lifetime_s))
     body = tenant.code_body(count=count, expires_at=expires_at)
     issued = await tenant.api.post("/v1/codes/batch", json=body)

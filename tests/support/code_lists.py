@@ -12,14 +12,14 @@ async def read_page(tenant: Tenant, **query: Any) -> Answer:
 
 
 async def list_ids(tenant: Tenant, **query: Any) -> list[str]:
-    """The ids on one page."""
+    """Return the ids on one page."""
     answer = await read_page(tenant, **query)
     assert answer.status == 200, answer.body
     return [entry["xr_id"] for entry in answer.json["data"]]
 
 
 async def walk_pages(tenant: Tenant, limit: int, **query: Any) -> list[str]:
-    """The ids on all pages together."""
+    """Return the ids on all pages together."""
     found: list[str] = []
     cursor: dict[str, str] = {}
     while True:

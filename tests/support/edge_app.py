@@ -36,7 +36,7 @@ async def authenticate(request: Request) -> str:
 
 
 async def tenant(request: Request) -> str:
-    """A dependency that reads the parsed body before its shape is judged, as tenants are."""
+    """Read the parsed body before its shape is validated, as the tenant dependencies do."""
     if isinstance(request.state.json, dict) and request.state.json.get("stranger"):
         raise ValidationFailed("stranger")
     return "tenant"
@@ -125,7 +125,7 @@ def create_app() -> HttpEdge:
 
 
 def problem(answer: httpx2.Response) -> dict[str, Any]:
-    """The problem document, which has every member that it must have."""
+    """Return the problem document after checking that it has every required member."""
     assert answer.headers["content-type"] == PROBLEM_TYPE
     document: dict[str, Any] = answer.json()
     assert document["status"] == answer.status_code

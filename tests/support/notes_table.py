@@ -22,13 +22,13 @@ async def read_notes(rival: Rival) -> list[str]:
 
 
 async def terminate_connections(superuser: Rival) -> None:
-    """End every connection to the database; they are gone when this returns."""
+    """End every connection to the database, and return when they are gone."""
     await superuser.run("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = 'kit_under_test'")
 
 
 @contextlib.asynccontextmanager
 async def break_database(superuser: Rival) -> AsyncIterator[None]:
-    """The database takes no connection and has none."""
+    """Keep the database from having or accepting connections."""
     await superuser.run("ALTER DATABASE kit_under_test ALLOW_CONNECTIONS false")
     try:
         await terminate_connections(superuser)

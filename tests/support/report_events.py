@@ -10,7 +10,7 @@ from support.recorded_events import (
 
 XR = [f"xr_{letter * 22}" for letter in "ABCDE"]
 CAMPAIGNS = ["cmp_" + "a" * 22, "cmp_" + "b" * 22]
-# Some Codes belong to campaigns and some to none.
+# Some Codes belong to campaigns, others to none.
 CAMPAIGN_OF = dict(zip(XR, [CAMPAIGNS[0], CAMPAIGNS[0], CAMPAIGNS[1], None, None], strict=True))
 RETENTION_DAYS = 6
 

@@ -1,4 +1,4 @@
-"""Every kind of access token that an issuer never gave out, or that two readers could understand differently."""
+"""Every kind of access token that an issuer never issued, or that two parsers could read differently."""
 
 import base64
 import hmac
@@ -13,7 +13,7 @@ _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_
 
 
 def make_forgeries(issuer: OidcIssuer) -> dict[str, str]:
-    """Every kind of token that the issuer never gave out so, by what is wrong with it."""
+    """Return every kind of forged token, by what is wrong with it."""
     return {
         **_of_another_algorithm(issuer),
         **_of_another_key(issuer),
@@ -125,12 +125,12 @@ def _altered(issuer: OidcIssuer) -> dict[str, str]:
 
 
 def _spelt_otherwise(issuer: OidcIssuer) -> dict[str, str]:
-    """The bytes that were signed, or that sign, in base64url that nobody writes."""
+    """Yield tokens whose parts are spelled in base64url as no encoder writes it."""
     parts = issuer.token().split(".")
     respelt = {}
     for number, name in enumerate(("header", "claims", "signature")):
         part = parts[number]
-        # Of each, the last letter carries bits of no byte, if its length is no multiple of four.
+        # The last letter of each holds unused bits if the length is not a multiple of four.
         last = _LETTERS[(_LETTERS.index(part[-1]) + 1) % 64]
         for how, spelling in {
             "with another last letter": part[:-1] + last,
@@ -146,7 +146,7 @@ def _spelt_otherwise(issuer: OidcIssuer) -> dict[str, str]:
             "with a percent escape": part[:-1] + f"%{ord(part[-1]):02x}",
             "with a NUL": part + "\0",
         }.items():
-            # In standard base64 it may happen to be spelt alike.
+            # In standard base64 the spelling may happen to be the same.
             if spelling != part:
                 respelt[f"{name} {how}"] = ".".join([*parts[:number], spelling, *parts[number + 1 :]])
     return respelt
@@ -181,7 +181,7 @@ def _nested(issuer: OidcIssuer) -> dict[str, str]:
 
 
 def _ambiguous(issuer: OidcIssuer) -> dict[str, str]:
-    """What two parsers could understand differently, under a signature that is genuine."""
+    """Yield tokens with a genuine signature that two parsers could read differently."""
     claims = json.dumps(issuer.claims()).encode()
     beginning = b'{"alg": "RS256", "kid": "first", "typ": "JWT"'
     headers = {
@@ -227,7 +227,7 @@ def _decoded(part: str) -> bytes:
 
 
 def _signed_with_secret(issuer: OidcIssuer, secret: bytes, alg: str = "HS256") -> str:
-    """An HMAC under what everybody can read."""
+    """Return a token with an HMAC under a key that everybody can read."""
     text = make_unsigned_token({"alg": alg, "typ": "JWT", "kid": issuer.keys[0].kid}, issuer.claims()).rpartition(".")[
         0
     ]

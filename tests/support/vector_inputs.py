@@ -6,7 +6,7 @@ from soundmark.kit.crypto.canonical import DEPTH_MAX, SIZE_MAX_BYTES
 
 
 def nested(levels: int) -> str:
-    """A JSON text of objects in objects, `levels` deep."""
+    """Return a JSON text of nested objects, `levels` deep."""
     return '{"a":' * (levels - 1) + "{}" + "}" * (levels - 1)
 
 

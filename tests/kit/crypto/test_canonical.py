@@ -1,4 +1,4 @@
-"""RFC 8785, and what has no canonical form."""
+"""RFC 8785, and values without a canonical form."""
 
 import json
 from collections import UserDict
@@ -27,7 +27,7 @@ values = st.recursive(
 
 
 def nested(levels: int) -> Any:
-    """Objects in objects, `levels` of them."""
+    """Return nested objects, `levels` deep."""
     value: dict[str, Any] = {}
     for _ in range(levels - 1):
         value = {"a": value}
@@ -107,7 +107,7 @@ def test_the_order_of_members_does_not_matter(members: dict[str, Any], order: An
     ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize("around", [lambda value: value, lambda value: {"a": [value]}], ids=["bare", "nested"])
-def test_what_json_cannot_say_unambiguously_is_refused(value: Any, around: Any) -> None:
+def test_a_value_without_an_unambiguous_json_text_is_refused(value: Any, around: Any) -> None:
     with pytest.raises(NotCanonical):
         canonicalize(around(value))
 
@@ -120,7 +120,7 @@ def test_a_cycle_is_refused() -> None:
 
 
 def test_a_value_that_repeats_its_parts_without_end_is_refused_at_once() -> None:
-    """Thirty small lists, each twice in the next, are a thousand million values to whoever walks them."""
+    """Thirty small lists, each twice in the next, are a thousand million values when walked."""
     value: list[Any] = [1]
     for _ in range(30):
         value = [value, value]
@@ -154,11 +154,11 @@ def test_16_kib_are_allowed_and_one_byte_more_is_not() -> None:
 
 
 def test_the_largest_number_of_values_within_the_size_is_allowed() -> None:
-    """Half of the bytes are commas; no count of values may refuse what the size allows."""
+    """Half of the bytes are commas; a limit on the number of values must not refuse what the size limit allows."""
     assert len(canonicalize([1] * (SIZE_MAX_BYTES // 2 - 1))) == SIZE_MAX_BYTES - 1
 
 
-def test_the_limits_can_be_set() -> None:
+def test_the_limits_are_configurable() -> None:
     assert canonicalize(nested(33), depth_max=33)
     with pytest.raises(NotCanonical):
         canonicalize("aaa", size_max_bytes=4)

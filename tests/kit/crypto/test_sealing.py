@@ -21,12 +21,12 @@ def envelope(sealer: Sealer) -> bytes:
     return sealer.seal(PLAINTEXT, **PLACE)
 
 
-def test_what_was_sealed_opens_at_its_place(sealer: Sealer, envelope: bytes) -> None:
+def test_a_sealed_value_opens_at_its_place(sealer: Sealer, envelope: bytes) -> None:
     assert sealer.unseal(envelope, **PLACE) == PLAINTEXT
     assert Sealer(MASTER_KEY, SystemEntropy()).unseal(envelope, **PLACE) == PLAINTEXT
 
 
-def test_an_envelope_does_not_show_what_is_in_it(sealer: Sealer, envelope: bytes) -> None:
+def test_an_envelope_does_not_show_its_content(sealer: Sealer, envelope: bytes) -> None:
     assert PLAINTEXT not in envelope
     assert sealer.seal(PLAINTEXT, **PLACE) != envelope, "equal secrets are not seen to be equal"
 
@@ -63,7 +63,7 @@ def test_no_shortened_or_lengthened_envelope_opens(sealer: Sealer, envelope: byt
             sealer.unseal(altered, **PLACE)
 
 
-def test_a_failure_does_not_tell_the_secret(sealer: Sealer, envelope: bytes) -> None:
+def test_a_failure_does_not_reveal_the_secret(sealer: Sealer, envelope: bytes) -> None:
     with pytest.raises(SealBroken) as failure:
         sealer.unseal(envelope[:-1], **PLACE)
     assert PLAINTEXT.decode() not in str(failure.value)

@@ -1,4 +1,4 @@
-"""A type for values that must never be printed."""
+"""A value that must not be shown."""
 
 import copy
 import json
@@ -30,7 +30,7 @@ def test_it_is_in_no_traceback(secret: Secret) -> None:
     except ValueError as error:
         text = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
     assert "Secret(***)" in text
-    # The fixture's own line names the constant, never its text.
+    # The fixture's own line contains the constant's name, never its text.
     assert TEXT not in text
 
 
@@ -69,6 +69,6 @@ def test_the_same_text_is_equal(secret: Secret) -> None:
     assert secret.equals(TEXT)
 
 
-def test_what_cannot_be_encoded_equals_nothing() -> None:
-    """A surrogate is no question mark."""
+def test_text_that_cannot_be_encoded_equals_nothing() -> None:
+    """A surrogate is not encoded as a question mark."""
     assert not Secret("what?").equals("what\ud800")

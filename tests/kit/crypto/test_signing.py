@@ -46,8 +46,8 @@ def test_bytes_moved_from_the_message_into_the_signature_do_not_verify() -> None
 
 
 @pytest.mark.parametrize("public_key", [b"", KEY.public_key[:31], KEY.public_key + b"\0", bytes(32), b"\xff" * 32])
-def test_what_is_no_public_key_verifies_nothing(public_key: bytes) -> None:
-    """A key of another length must not be read beyond its end, wherever it came from."""
+def test_a_malformed_public_key_verifies_nothing(public_key: bytes) -> None:
+    """A key of another length must not be read past its end, whatever its origin."""
     assert not verifies(public_key, MESSAGE, SIGNATURE)
 
 
@@ -59,8 +59,8 @@ def test_a_signature_has_one_spelling() -> None:
 
 @pytest.mark.parametrize("y", [0, 1, PRIME - 1, PRIME, PRIME + 1, Y_OF_ORDER_8, PRIME - Y_OF_ORDER_8], ids=hex)
 @pytest.mark.parametrize("sign", [0, 1])
-def test_under_a_key_of_small_order_nobody_signs(y: int, sign: int) -> None:
-    """Such a signature, which anybody can write, would hold for every message or for one in eight."""
+def test_a_key_of_small_order_verifies_nothing(y: int, sign: int) -> None:
+    """Anybody can write such a signature, which would hold for every message or for one in eight."""
     point = (y | sign << 255).to_bytes(32, "little")
     for number in range(32):
         for first in (point, (1).to_bytes(32, "little"), bytes(32)):
@@ -72,7 +72,7 @@ def test_a_key_pair_does_not_print_its_secret_half() -> None:
     assert str([KEY]) == "[SigningKey('sig_one')]"
 
 
-def test_a_keyring_goes_by_the_exact_id() -> None:
+def test_a_keyring_compares_ids_exactly() -> None:
     other = SigningKey.from_seed("sig_two", bytes(32))
     keys = {key.key_id: PublicKey(key.key_id, key.public_key, "active") for key in (KEY, other)}
     keyring = Keyring(keys, KEY)

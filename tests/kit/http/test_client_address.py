@@ -1,4 +1,4 @@
-"""Whose request it is: every spelling of an address, and every header that claims another."""
+"""The client IP address: every spelling of an address, and every header that claims another."""
 
 from collections.abc import Iterable
 from ipaddress import ip_network
@@ -39,7 +39,9 @@ def subject(peer: str | None, headers: Iterable[tuple[bytes, bytes]] = (), *, is
         (None, "unknown"),
     ],
 )
-def test_an_address_is_one_however_it_is_spelled(peer: str | None, expected: str, *, is_behind_proxies: bool) -> None:
+def test_every_spelling_of_an_address_is_the_same_address(
+    peer: str | None, expected: str, *, is_behind_proxies: bool
+) -> None:
     assert subject(peer, is_behind_proxies=is_behind_proxies) == expected
 
 
@@ -55,7 +57,7 @@ def test_an_address_is_one_however_it_is_spelled(peer: str | None, expected: str
     ids=repr,
 )
 @pytest.mark.parametrize("is_behind_proxies", [True, False])
-def test_from_anybody_but_a_trusted_proxy_a_header_is_a_text(
+def test_a_header_counts_only_from_a_trusted_proxy(
     headers: list[tuple[bytes, bytes]], *, is_behind_proxies: bool
 ) -> None:
     assert subject("203.0.113.9", headers, is_behind_proxies=is_behind_proxies) == "203.0.113.9"
@@ -72,9 +74,9 @@ def test_from_anybody_but_a_trusted_proxy_a_header_is_a_text(
         (forwarded("::ffff:203.0.113.9"), "203.0.113.9"),
         (forwarded("203.0.113.9, ::ffff:10.0.0.2"), "203.0.113.9"),
         (forwarded("2001:db8:1:2::9, 2001:db8:ffff::1"), "2001:db8:1:2::/64"),
-        # All of them ours: the one that is farthest away.
+        # All of them are ours: the farthest one counts.
         (forwarded("10.0.0.3, 10.0.0.2"), "10.0.0.3"),
-        # What stands left of what is no address was written by somebody unknown.
+        # Everything left of a malformed address was written by somebody unknown.
         (forwarded("203.0.113.9, nonsense"), "10.0.0.1"),
         (forwarded("203.0.113.9, nonsense, 10.0.0.2"), "10.0.0.2"),
         (forwarded("203.0.113.9:4711"), "10.0.0.1"),
@@ -95,13 +97,13 @@ def test_behind_trusted_proxies_the_nearest_stranger_counts(headers: list[tuple[
 
 
 @pytest.mark.parametrize("peer", ["10.0.0.1", "::ffff:10.0.0.1", "127.9.9.9", "2001:db8:ffff:1::2"])
-def test_a_trusted_proxy_is_one_however_it_is_spelled(peer: str) -> None:
+def test_a_trusted_proxy_is_recognised_in_every_spelling(peer: str) -> None:
     assert AddressReader(PROXIES).is_trusted(peer)
     assert not AddressReader(()).is_trusted(peer)
 
 
 @pytest.mark.parametrize("peer", ["11.0.0.1", "::ffff:11.0.0.1", "2001:db8:fffe::1", "10.1", "", "localhost", "::1"])
-def test_nobody_else_is_a_trusted_proxy(peer: str) -> None:
+def test_no_other_peer_is_a_trusted_proxy(peer: str) -> None:
     assert not AddressReader(PROXIES).is_trusted(peer)
 
 
@@ -112,16 +114,16 @@ def test_nobody_else_is_a_trusted_proxy(peer: str) -> None:
         *("0177.0.0.1", "127.0.0", "::ffff:7f00:1:0", "::127.0.0.1", "64:ff9b::127.0.0.1", "localhost"),
     ],
 )
-def test_what_only_looks_like_this_machine_is_another(peer: str) -> None:
+def test_an_address_that_resembles_this_machine_is_another(peer: str) -> None:
     assert not is_loopback(peer)
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "127.255.255.254", "::1", "0:0:0:0:0:0:0:1", "::ffff:7f00:1"])
-def test_this_machine_is_known_by_every_spelling(peer: str) -> None:
+def test_this_machine_is_recognised_in_every_spelling(peer: str) -> None:
     assert is_loopback(peer)
 
 
-def test_a_digest_tells_no_address_and_changes_with_the_hour() -> None:
+def test_a_digest_hides_the_address_and_changes_each_hour() -> None:
     digest = AddressDigest(SystemEntropy())
     first = digest.of("203.0.113.9", 7200.0)
 

@@ -1,4 +1,4 @@
-"""Documents: one text, its compressed form and its tag, as the request's headers ask for them."""
+"""Documents: one text, its compressed form and its entity tag, chosen by the request's headers."""
 
 import gzip
 
@@ -13,7 +13,7 @@ DOCUMENT = Document(TEXT, "text/plain", {"cache-control": "public, max-age=300"}
 
 
 def ask(document: Document = DOCUMENT, **headers: str | list[str]) -> Response:
-    """The answer to a request with these headers; a list is a header that is sent several times."""
+    """Return the response to a request with these headers; a list is a header that is sent several times."""
     sent = [
         (name.replace("_", "-").encode(), each.encode())
         for name, value in headers.items()
@@ -25,7 +25,7 @@ def ask(document: Document = DOCUMENT, **headers: str | list[str]) -> Response:
 TAG = ask().headers["etag"]
 
 
-def test_the_text_is_answered_with_what_a_cache_needs() -> None:
+def test_the_response_carries_what_a_cache_needs() -> None:
     answer = ask()
     assert (answer.status_code, bytes(answer.body).decode()) == (200, TEXT)
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
@@ -51,7 +51,7 @@ def test_a_client_that_accepts_gzip_gets_it(accepted: str) -> None:
     "accepted",
     ["", "identity", "br", "gzip;q=0", "gzip;q=0.000", "gzip;q=0, *", "*;q=0", "gzipped", "gzip;q=2", "gzip;level=1"],
 )
-def test_a_client_that_does_not_accept_gzip_gets_none(accepted: str) -> None:
+def test_a_client_that_does_not_accept_gzip_gets_plain_text(accepted: str) -> None:
     answer = ask(accept_encoding=accepted)
     assert "content-encoding" not in answer.headers
     assert bytes(answer.body).decode() == TEXT
@@ -67,7 +67,7 @@ def test_several_headers_are_one_list() -> None:
     ids=["weak", "strong", "second", "middle", "any", "second header"],
 )
 def test_a_client_with_the_current_version_is_not_sent_it_again(condition: str | list[str]) -> None:
-    """Compressed or not: one tag names both."""
+    """Compressed or not: one tag covers both."""
     for accepted in ("identity", "gzip"):
         answer = ask(if_none_match=condition, accept_encoding=accepted)
         assert (answer.status_code, answer.body) == (304, b"")
@@ -78,12 +78,12 @@ def test_a_client_with_the_current_version_is_not_sent_it_again(condition: str |
 
 
 @pytest.mark.parametrize("condition", ["", '"other"', TAG[3:-1], TAG[:-2] + '"', f"{TAG}x"])
-def test_a_client_with_another_version_is_sent_this_one(condition: str) -> None:
+def test_a_client_with_another_version_gets_this_one(condition: str) -> None:
     assert ask(if_none_match=condition).status_code == 200
 
 
-def test_the_tag_is_that_of_the_text() -> None:
-    """Every process answers the same one, and another text another."""
+def test_the_tag_depends_on_the_text_alone() -> None:
+    """Every process sends the same tag for the same text, and another for another text."""
     same, other = (ask(Document(text, "text/plain", {})).headers["etag"] for text in (TEXT, TEXT + "!"))
     assert same == TAG != other
     assert TAG.startswith('W/"')

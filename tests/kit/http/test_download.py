@@ -1,4 +1,4 @@
-"""Responses that are files: whole, and closed however the sending ends."""
+"""Responses that are files: complete, and closed however the sending ends."""
 
 import io
 from typing import Any

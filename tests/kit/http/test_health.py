@@ -42,7 +42,7 @@ async def ask(path: str, checks: dict[str, health.Check], warn: health.Warn = la
         return await client.get(path)
 
 
-async def test_a_process_that_answers_is_up_whatever_it_needs() -> None:
+async def test_a_process_that_answers_is_up_whatever_it_depends_on() -> None:
     answer = await ask("/healthz", {"database": breaks})
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
@@ -53,23 +53,23 @@ async def test_a_process_is_ready_when_every_check_passes() -> None:
 
 
 async def test_a_warning_is_logged_and_does_not_stop_the_command() -> None:
-    """A load balancer goes by the status, and must not take a process away for a server that is only old."""
+    """A load balancer uses the status, and must not remove a process whose PostgreSQL is merely old."""
     answer = await ask("/readyz", {"database": passes}, lambda: "PostgreSQL is old.")
     assert (answer.status_code, answer.json()) == (200, {"status": "ready", "detail": "PostgreSQL is old."})
     answer = await ask("/readyz", {"database": fails}, lambda: "PostgreSQL is old.")
     assert (answer.status_code, answer.json()) == (503, {"status": "not_ready", "unavailable": ["database"]})
 
 
-async def test_what_is_not_available_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A check that is late or raises counts as not available, and says nothing more."""
+async def test_an_unavailable_dependency_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that is late or raises counts as not available, and reports nothing more."""
     monkeypatch.setattr(health, "CHECK_TIMEOUT_S", 0.05)
     answer = await ask("/readyz", {"late": hangs, "broken": breaks, "fine": passes, "away": fails})
     assert answer.status_code == 503
     assert answer.json() == {"status": "not_ready", "unavailable": ["away", "broken", "late"]}
 
 
-async def test_checks_are_asked_at_the_same_time() -> None:
-    """Slow ones do not add up beyond a probe's patience."""
+async def test_checks_run_at_the_same_time() -> None:
+    """Otherwise slow checks would add up beyond a probe's timeout."""
     met = asyncio.Barrier(2)
 
     async def meets() -> bool:
@@ -80,7 +80,7 @@ async def test_checks_are_asked_at_the_same_time() -> None:
 
 
 class Counted:
-    """A check that counts how often it is asked, and answers when it may."""
+    """A check that counts its runs, and answers when it is allowed to."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -109,7 +109,7 @@ async def test_fifty_at_once_cause_one_check() -> None:
 
 
 async def test_an_answer_is_shared_for_a_second_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That nothing is ready as much as that everything is."""
+    """This holds for a failure as much as for readiness."""
     check = Counted()
     check.may_answer.set()
     check.passes = False
@@ -128,7 +128,7 @@ async def test_an_answer_is_shared_for_a_second_and_no_longer(monkeypatch: pytes
     assert check.count == 2
 
 
-async def test_who_hangs_up_takes_nobodys_answer_along() -> None:
+async def test_a_client_that_hangs_up_does_not_end_the_check_of_others() -> None:
     check = Counted()
     async with client_of({"database": check}) as client:
         first, second = (asyncio.create_task(client.get("/readyz")) for _ in range(2))

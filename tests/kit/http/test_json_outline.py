@@ -1,4 +1,4 @@
-"""What is read of a body that holds more values than any request needs."""
+"""The outline of a body that holds more values than any request needs."""
 
 from typing import Any
 
@@ -15,14 +15,14 @@ def outline(text: bytes) -> dict[str, Any]:
     return read_outline(text, NAMES, structure_max=100)
 
 
-def test_known_members_are_read_and_those_that_hold_too_much_stand_out() -> None:
+def test_known_members_are_read_and_oversized_ones_are_marked() -> None:
     found = outline(b'{"intent":%s,"project_id":"prj_1","more":%s,"organization_id":"org_\\u0031"}' % (MANY, MANY))
     assert found.keys() == set(NAMES)
     assert (found["organization_id"], found["project_id"]) == ("org_1", "prj_1")
     assert isinstance(found["intent"], Unrepresentable)
 
 
-def test_unknown_members_are_passed_over() -> None:
+def test_unknown_members_are_skipped() -> None:
     unknown = b",".join(b'"a%d":1' % number for number in range(1000))
     assert outline(b'{%s,"project_id":"prj_1",%s}' % (unknown, unknown)) == {"project_id": "prj_1"}
 
@@ -30,7 +30,7 @@ def test_unknown_members_are_passed_over() -> None:
 @pytest.mark.parametrize(
     "text", [MANY, b'"' + b"," * 200 + b'"', b"[" * 5000 + b"]" * 5000], ids=["list", "text", "deep"]
 )
-def test_what_is_no_object_has_no_members(text: bytes) -> None:
+def test_a_body_that_is_not_an_object_has_no_members(text: bytes) -> None:
     assert outline(text) == {}
 
 
@@ -56,6 +56,6 @@ def test_of_a_text_with_too_much_in_front_of_its_depth_nothing_is_known() -> Non
 
 
 @pytest.mark.parametrize("member", [b'{"a":1,"a":2}', b'"\\ud800"'])
-def test_a_member_that_is_read_is_judged_as_ever(member: bytes) -> None:
+def test_a_member_that_is_read_is_validated_as_usual(member: bytes) -> None:
     with pytest.raises(MalformedJson):
         outline(b'{"more":%s,"project_id":%s}' % (MANY, member))

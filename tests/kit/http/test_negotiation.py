@@ -1,4 +1,4 @@
-"""Which media type an Accept header likes best."""
+"""Which media type an Accept header prefers."""
 
 import pytest
 
@@ -15,7 +15,7 @@ LIKED: list[tuple[list[str], str | None]] = [
     (["text/csv", "application/json"], "application/json"),
     (["text/csv,application/json;q=0.9"], "text/csv"),
     (["application/*;q=0.2, text/*;q=0.3"], "text/csv"),
-    # The more specific range decides, wherever it stands and whatever it says.
+    # The more specific range decides, wherever it stands and whatever its weight.
     (["*/*, application/json;q=0"], "application/x-ndjson"),
     (["application/json;q=0.1, */*;q=0.5"], "application/x-ndjson"),
     (["text/csv;q=0.001"], "text/csv"),
@@ -32,11 +32,11 @@ LIKED: list[tuple[list[str], str | None]] = [
 
 
 @pytest.mark.parametrize(("accept", "liked"), LIKED, ids=repr)
-def test_the_best_liked_is_chosen(accept: list[str], liked: str | None) -> None:
+def test_the_preferred_type_is_chosen(accept: list[str], liked: str | None) -> None:
     assert choose_media_type(accept, OFFERED) == liked
 
 
 def test_a_long_header_is_read_in_time() -> None:
-    """The pattern must not try the same text again and again."""
+    """The pattern must not backtrack over the same text again and again."""
     assert choose_media_type(["text/csv;" + ";a=b" * 5000 + "\n"], OFFERED) in {None, "text/csv"}
     assert choose_media_type(["a" * 60_000], OFFERED) is None

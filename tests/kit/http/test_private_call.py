@@ -30,7 +30,7 @@ from soundmark.kit.http.private_endpoint import Method, PrivateEndpoint
 from soundmark.kit.http.problems import Kind, Problem, RateLimited, Unauthenticated, ValidationFailed
 
 CREDENTIAL = "credential-of-the-tests"
-PATIENCE_S = 30  # A good component on a busy machine is given its time.
+PATIENCE_S = 30  # Generous, for a healthy component on a busy machine.
 TIMEOUT_S = 0.5
 BYTES_MAX = 64 * 1024
 PROBLEM = "application/problem+json"
@@ -111,13 +111,13 @@ async def test_each_declared_status_is_a_success(status: str) -> None:
     assert found == PrivateResponse(int(status[:3]), "application/json", b'{"a": 1}')
 
 
-async def test_a_sound_comes_as_its_bytes() -> None:
+async def test_a_sound_is_returned_as_bytes() -> None:
     found, _ = await fetch(answer(b"RIFF", media_type="audio/wav"), RENDER)
     assert found.body == b"RIFF"
     assert (await failure(answer(b"{}"), endpoint=RENDER)) == ("refused", 200)
 
 
-async def test_the_component_learns_who_calls_for_which_request_and_how_long_they_wait() -> None:
+async def test_the_component_gets_the_caller_the_request_id_and_the_deadline() -> None:
     request = PrivateRequest(request_id="req_1", operation_id="aud_1", body=Thing(a=1))
     _, server = await fetch(answer(b'{"a": 1}'), CHANGE, request, timeout_s=12.5)
     lines = sent_lines(server)
@@ -170,10 +170,10 @@ async def test_bytes_are_forwarded_as_they_are_beside_our_credential() -> None:
 
 
 @pytest.mark.parametrize(("idle_s", "connections"), [(0.5, 1), (2.5, 2)])
-async def test_a_connection_that_the_other_side_may_be_closing_is_not_used(
+async def test_a_connection_that_the_server_may_be_closing_is_not_reused(
     monkeypatch: pytest.MonkeyPatch, idle_s: float, connections: int
 ) -> None:
-    """uvicorn hangs up after five seconds; a request sent at that very moment is lost, and nobody knows its outcome."""
+    """uvicorn hangs up after five seconds; a request sent at that very moment is lost, and its outcome is unknown."""
     async with misbehaving_server(lasting) as server, channel_to(server.url) as channel:
         await channel.call(READ, THING)
         later = SimpleNamespace(monotonic=lambda: time.monotonic() + idle_s)
@@ -183,7 +183,7 @@ async def test_a_connection_that_the_other_side_may_be_closing_is_not_used(
 
 
 async def lasting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answers, and goes on answering on the same connection."""
+    """Answer, and keep answering on the same connection."""
     while True:
         writer.write(b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 8\r\n\r\n{"a": 1}')
         await reader.readuntil(b"\r\n\r\n")
@@ -191,7 +191,7 @@ async def lasting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 @pytest.mark.parametrize("behave", [silent, slow_headers, dripping], ids=lambda behave: behave.__name__)
 async def test_the_deadline_is_for_the_whole_call(behave: Behaviour) -> None:
-    """A server that sends a byte before every single timeout would hold the caller for ever."""
+    """A server that sends a byte before each single timeout would hold the caller for ever."""
     started_s = time.monotonic()
     assert await failure(behave, TIMEOUT_S) == ("deadline", None)
     assert TIMEOUT_S * 0.9 < time.monotonic() - started_s < TIMEOUT_S + 20
@@ -202,7 +202,7 @@ async def test_the_limit_ends_a_body_while_it_streams() -> None:
 
 
 async def test_a_response_is_not_requested_compressed() -> None:
-    """It is taken byte by byte as it comes; a compressed sound would not be a sound."""
+    """The body is taken byte by byte as it arrives; a compressed sound would not be a sound."""
     _, server = await fetch(answer(b'{"a": 1}'))
     assert [line for line in sent_lines(server) if line.startswith("accept-encoding:")] == ["accept-encoding: identity"]
 
@@ -244,7 +244,7 @@ async def test_a_redirect_is_not_followed() -> None:
         assert elsewhere.requests == []
 
 
-async def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_proxy_from_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     async with misbehaving_server(answer(b'{"a": 2}')) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         monkeypatch.setenv("ALL_PROXY", proxy.url)
@@ -253,7 +253,7 @@ async def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.Monkey
 
 
 async def test_a_call_is_not_repeated() -> None:
-    """The component may have done what it did not answer."""
+    """The component may have done the work without answering."""
     async with misbehaving_server(raw(b"")) as server, channel_to(server.url) as channel:
         with pytest.raises(ThingUnavailable):
             await channel.call(READ, THING)
@@ -328,7 +328,7 @@ async def test_a_declared_refusal_names_what_was_refused_and_leaves_malformed_er
 
 
 @pytest.mark.parametrize(("sent", "passed_on"), [("17", {"retry-after": "17"}), ("soon", {}), ("-1", {})])
-async def test_a_declared_limit_says_when_to_come_again(sent: str, passed_on: dict[str, str]) -> None:
+async def test_a_declared_limit_says_when_to_retry(sent: str, passed_on: dict[str, str]) -> None:
     body = b'{"code": "rate_limited"}'
     head = f"HTTP/1.1 429 No\r\ncontent-type: {PROBLEM}\r\ncontent-length: {len(body)}\r\nretry-after: {sent}\r\n\r\n"
     with pytest.raises(RateLimited) as limited:
@@ -353,7 +353,7 @@ async def test_a_declared_401_asks_for_a_bearer() -> None:
     ],
     ids=["ready", "not ready", "silent", "gone"],
 )
-async def test_readiness_is_what_the_component_says(behave: Behaviour, timeout_s: float, ready: bool) -> None:
+async def test_readiness_is_the_components_answer(behave: Behaviour, timeout_s: float, ready: bool) -> None:
     """A probe that fails is not logged: there is one every second."""
     with capture_logs() as logged:
         async with misbehaving_server(behave) as server, channel_to(server.url, timeout_s) as channel:

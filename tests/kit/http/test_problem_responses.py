@@ -1,4 +1,4 @@
-"""How problems and our own mistakes are answered."""
+"""Problems and internal errors as responses."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from soundmark.kit.http.problems import Problem, Unauthenticated
 
 
 @pytest.mark.parametrize("path", ["/v1/broken", "/plainly-broken"])
-async def test_a_mistake_of_ours_tells_nothing_but_its_request_id(
+async def test_an_internal_error_reveals_only_its_request_id(
     client: httpx2.AsyncClient, path: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     answer = await client.get(path)
@@ -24,13 +24,13 @@ async def test_a_mistake_of_ours_tells_nothing_but_its_request_id(
     assert "LookupError: confidential" in logged
 
 
-async def test_a_problem_brings_its_detail_and_headers(client: httpx2.AsyncClient) -> None:
+async def test_a_problem_carries_its_detail_and_headers(client: httpx2.AsyncClient) -> None:
     answer = await client.get("/v1/refused")
     assert problem(answer)["detail"] == "Not like this."
     assert answer.headers["retry-after"] == "1"
 
 
-async def test_a_problem_that_has_already_begun_to_be_answered_is_not_answered_twice() -> None:
+async def test_an_error_after_the_response_began_sends_no_second_response() -> None:
     async def half(_scope: Any, _receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         raise LookupError("confidential")
@@ -46,7 +46,7 @@ async def test_a_problem_that_has_already_begun_to_be_answered_is_not_answered_t
     assert [message["type"] for message in sent] == ["http.response.start"]
 
 
-async def test_a_problem_raised_outside_of_every_route_is_answered() -> None:
+async def test_a_problem_raised_outside_every_route_is_answered() -> None:
     async def refuses(_scope: Any, _receive: Any, _send: Any) -> None:
         raise Unauthenticated
 
@@ -57,12 +57,12 @@ async def test_a_problem_raised_outside_of_every_route_is_answered() -> None:
     assert answer.headers["www-authenticate"] == "Bearer"
 
 
-async def test_a_refusal_does_not_repeat_what_was_sent(client: httpx2.AsyncClient) -> None:
+async def test_a_refusal_does_not_repeat_the_input(client: httpx2.AsyncClient) -> None:
     answer = await client.post("/v1/notes", json={"text": ["confidential"]})
     assert "confidential" not in answer.text
 
 
-def test_a_problem_says_nothing_of_http() -> None:
-    """Commands raise problems; only the edge knows what a status is."""
+def test_a_problem_does_not_mention_http() -> None:
+    """Commands raise problems; only the edge knows HTTP statuses."""
     assert str(Unauthenticated()) == "A valid credential is required."
     assert issubclass(Unauthenticated, Problem)

@@ -1,4 +1,4 @@
-"""The body of a request: its media type, its size, and that it is JSON; and in which order these are judged."""
+"""The body of a request: its media type, its size and its syntax, and the order of these checks."""
 
 import json
 from collections.abc import AsyncIterator
@@ -17,15 +17,15 @@ from soundmark.kit.http.bodies import LARGE_BODY, SMALL_BODY, BodyLimits
     "media_type",
     [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonp", "text/json", "json"],
 )
-async def test_a_body_that_is_no_json_by_name_is_refused(client: httpx2.AsyncClient, media_type: str | None) -> None:
-    """A form of another site can send those, and JSON only with the browser's leave."""
+async def test_a_body_of_another_media_type_is_refused(client: httpx2.AsyncClient, media_type: str | None) -> None:
+    """A form on another site can send the other types, but JSON only after the browser's preflight."""
     headers = {} if media_type is None else {"content-type": media_type}
     answer = await client.post("/v1/notes", content=b'{"text":"a"}', headers=headers)
     assert (answer.status_code, code(answer)) == (415, "unsupported_media_type")
 
 
 @pytest.mark.parametrize("media_type", ["application/json", "Application/JSON", "application/json; charset=utf-8"])
-async def test_json_is_json_with_any_parameters(client: httpx2.AsyncClient, media_type: str) -> None:
+async def test_the_media_type_may_have_any_parameters(client: httpx2.AsyncClient, media_type: str) -> None:
     answer = await client.post("/v1/notes", content=b'{"text":"a"}', headers={"content-type": media_type})
     assert (answer.status_code, answer.json()) == (200, {"text": "a"})
 
@@ -42,7 +42,7 @@ async def test_broken_json_is_malformed(client: httpx2.AsyncClient, body: bytes)
 async def test_a_body_may_be_as_large_as_its_route_allows(
     client: httpx2.AsyncClient, path: str, limits: BodyLimits
 ) -> None:
-    """64 KiB, and a mebibyte where the route says so."""
+    """64 KiB, or 1 MiB where the route allows it."""
     largest = pad_body(limits.bytes_max)
     assert (await client.post(path, content=largest, headers=JSON)).status_code == 200
     answer = await client.post(path, content=largest + b" ", headers=JSON)
@@ -53,14 +53,16 @@ def test_the_limits_are_those_of_the_contract() -> None:
     assert (SMALL_BODY.bytes_max, LARGE_BODY.bytes_max) == (64 * 1024, 1024 * 1024)
 
 
-async def test_a_large_body_that_is_no_json_either_is_too_large(client: httpx2.AsyncClient) -> None:
-    """Its size is judged before anything of it is parsed."""
+async def test_a_large_body_that_is_also_malformed_is_too_large(client: httpx2.AsyncClient) -> None:
+    """The size is checked before anything is parsed."""
     answer = await client.post("/v1/notes", content=b"{" * (SMALL_BODY.bytes_max + 1), headers=JSON)
     assert (answer.status_code, code(answer)) == (413, "payload_too_large")
 
 
 @pytest.mark.parametrize("declared", [str(SMALL_BODY.bytes_max + 1), "9" * 5000])
-async def test_a_body_that_says_it_is_larger_is_refused_unread(client: httpx2.AsyncClient, declared: str) -> None:
+async def test_a_body_with_too_large_a_content_length_is_refused_unread(
+    client: httpx2.AsyncClient, declared: str
+) -> None:
     async def never() -> AsyncIterator[bytes]:
         pytest.fail("the body was read")
         yield b""
@@ -71,7 +73,9 @@ async def test_a_body_that_says_it_is_larger_is_refused_unread(client: httpx2.As
 
 
 @pytest.mark.parametrize("declared", [None, "1", "-1", "none", "１"])
-async def test_a_larger_body_is_refused_whatever_it_says(client: httpx2.AsyncClient, declared: str | None) -> None:
+async def test_a_body_that_is_too_large_is_refused_whatever_its_content_length(
+    client: httpx2.AsyncClient, declared: str | None
+) -> None:
     """Without a length, or with a wrong one, the bytes are counted."""
     transport = client._transport
     assert isinstance(transport, httpx2.ASGITransport)
@@ -98,7 +102,7 @@ async def test_a_larger_body_is_refused_whatever_it_says(client: httpx2.AsyncCli
 
 
 async def test_a_caller_that_leaves_while_sending_is_not_our_error() -> None:
-    """Else anybody could fill the log with tracebacks and raise the alarm that an `internal_error` is."""
+    """Otherwise anybody could fill the log with tracebacks and trigger the alert on `internal_error`."""
     messages = iter(
         [{"type": "http.request", "body": b'{"text"', "more_body": True}, {"type": "http.disconnect"}],
     )
@@ -124,8 +128,8 @@ async def test_a_caller_that_leaves_while_sending_is_not_our_error() -> None:
     assert answered[0]["status"] == 499
 
 
-async def test_a_stranger_learns_nothing_about_their_body(client: httpx2.AsyncClient) -> None:
-    """Credential first: whoever has none learns nothing about sizes, types and shapes."""
+async def test_a_caller_without_a_credential_learns_nothing_about_the_body(client: httpx2.AsyncClient) -> None:
+    """The credential is checked first: without one, a caller learns nothing about sizes, types and shapes."""
     for headers, body in (({}, b""), (JSON, b"{"), (JSON, pad_body(SMALL_BODY.bytes_max + 1)), (JSON, b"{}")):
         answer = await client.post("/v1/closed", content=body, headers=headers)
         assert (answer.status_code, code(answer)) == (401, "unauthenticated")
@@ -137,14 +141,14 @@ async def test_a_known_caller_reaches_the_route(client: httpx2.AsyncClient) -> N
     assert answer.json() == {"caller": "somebody", "text": "a"}
 
 
-async def test_the_tenant_is_judged_before_the_shape(client: httpx2.AsyncClient) -> None:
+async def test_the_tenant_is_checked_before_the_shape(client: httpx2.AsyncClient) -> None:
     answer = await client.post("/v1/notes", json={"stranger": True, "unknown": 1})
     assert problem(answer)["detail"] == "stranger"
 
 
 @pytest.mark.parametrize(("more", "status"), [({}, 200), ({"unknown": []}, 422)])
-async def test_the_scope_holds_nothing_of_a_body_that_was_answered(more: dict[str, Any], status: int) -> None:
-    """The server keeps the scope while the connection is open: each could hold megabytes while it rests."""
+async def test_the_scope_keeps_nothing_of_a_body_after_the_response(more: dict[str, Any], status: int) -> None:
+    """The server keeps the scope while the connection is open, and an idle one could hold megabytes."""
     body = json.dumps({"text": "answered", "inner": {}, **more}).encode()
     scope: dict[str, Any] = {
         "type": "http",

@@ -1,4 +1,4 @@
-"""At which level a request is logged: errors of the caller are warnings, our own are errors."""
+"""The level at which a request is logged: at level warning, only requests that went wrong show up."""
 
 import httpx2
 import pytest
@@ -27,12 +27,12 @@ async def levels_of(path: str, status: int) -> list[str]:
     ("status", "level"),
     [(200, "info"), (201, "info"), (304, "info"), (499, "info"), (404, "warning"), (429, "warning"), (503, "error")],
 )
-async def test_a_problem_is_louder_than_an_answer(status: int, level: str) -> None:
+async def test_a_problem_has_a_higher_level_than_a_success(status: int, level: str) -> None:
     assert await levels_of("/v1/codes", status) == [level]
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 @pytest.mark.parametrize("status", [200, 503])
-async def test_a_probe_is_never_loud(path: str, status: int) -> None:
-    """While everything starts each component is asked twenty times a second, and says 503."""
+async def test_a_probe_never_has_a_high_level(path: str, status: int) -> None:
+    """During startup each component is probed twenty times a second, and answers 503."""
     assert await levels_of(path, status) == ["debug"]

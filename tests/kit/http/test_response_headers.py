@@ -1,4 +1,4 @@
-"""The headers of every response: the request id, caching, and the content type that no browser guesses."""
+"""Headers of every response: the request id, caching, and no guessing of content types."""
 
 import httpx2
 import pytest
@@ -13,12 +13,12 @@ async def test_the_callers_request_id_is_kept(client: httpx2.AsyncClient, own: s
 
 @pytest.mark.parametrize("own", ["", "a b", "x" * 65, "a.b", "ä".encode(), b"a\tb", "a,b"])
 async def test_a_request_id_of_another_shape_is_replaced(client: httpx2.AsyncClient, own: str | bytes) -> None:
-    """It goes into the log and to private components, so it may hold nothing."""
+    """It goes into the log and to private components, so its characters are restricted."""
     answer = await client.get("/v1/notes", headers=[(b"x-request-id", own.encode() if isinstance(own, str) else own)])
     assert answer.headers["x-request-id"].startswith("req_")
 
 
-async def test_every_request_has_an_id_of_its_own(client: httpx2.AsyncClient) -> None:
+async def test_every_request_has_its_own_id(client: httpx2.AsyncClient) -> None:
     ids = {(await client.get("/v1/notes")).headers["x-request-id"] for _ in range(10)}
     assert len(ids) == 10
 
@@ -33,11 +33,11 @@ async def test_a_wrong_method_below_v1_is_not_stored_either(client: httpx2.Async
     assert (await client.delete("/v1/notes")).headers["cache-control"] == "no-store"
 
 
-async def test_a_route_may_say_that_it_is_cached(client: httpx2.AsyncClient) -> None:
+async def test_a_route_may_allow_caching(client: httpx2.AsyncClient) -> None:
     assert (await client.get("/v1/cached")).headers.get_list("cache-control") == ["public, max-age=60"]
 
 
-async def test_elsewhere_nothing_is_said_about_caching(client: httpx2.AsyncClient) -> None:
+async def test_other_paths_have_no_cache_header(client: httpx2.AsyncClient) -> None:
     assert "cache-control" not in (await client.get("/plain")).headers
 
 

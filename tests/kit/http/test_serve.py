@@ -1,4 +1,4 @@
-"""What a connection may hold of a server, for how long, and which requests are none."""
+"""How much of a server a connection may hold and for how long, and which requests are malformed."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from soundmark.kit.http.connection import ConnectionGate, ConnectionLimits
 
 Address = tuple[str, int]
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
-LARGE = b"x" * (32 * 1024 * 1024)  # More than the buffers of both kernels take.
+LARGE = b"x" * (32 * 1024 * 1024)  # More than the socket buffers of both kernels hold.
 
 
 async def answering(scope: Any, receive: Any, send: Any) -> None:
@@ -55,7 +55,7 @@ def serving(limits: ConnectionLimits, app: Any = answering) -> Iterator[Address]
 
 @pytest.fixture(autouse=True)
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a second for what has half a minute."""
+    """Timeouts of half a second in place of half a minute."""
     for name in ("REQUEST_MAX_S", "IDLE_MAX_S", "STALL_MAX_S"):
         monkeypatch.setattr(connection, name, 0.5)
     monkeypatch.setattr(serve, "_TICKS_BETWEEN_SWEEPS", 1)
@@ -63,13 +63,13 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def address() -> Iterator[Address]:
-    """A server that gives each peer half a second."""
+    """The address of a server that gives each peer half a second."""
     with serving(ConnectionLimits()) as address:
         yield address
 
 
 def received_until_closed(peer: socket.socket) -> bytes:
-    """Everything the server sends until it ends the connection, in whichever way."""
+    """Return everything that the server sends until it closes the connection, in whichever way."""
     parts = []
     with contextlib.suppress(ConnectionResetError):
         while part := peer.recv(65536):
@@ -103,12 +103,12 @@ BEGUN = {
 
 @pytest.mark.parametrize("begun", BEGUN)
 def test_a_peer_that_sends_no_whole_request_is_disconnected(address: Address, begun: str) -> None:
-    """Or a handful of machines could hold every connection of a process, with one byte after a request each."""
+    """Otherwise a few machines could hold every connection of a process, with one byte after a request each."""
     received = exchange(address, BEGUN[begun])
     assert received.count(b"\r\n\r\nok") == BEGUN[begun].count(REQUEST)
 
 
-def test_a_byte_now_and_then_does_not_keep_a_connection(address: Address) -> None:
+def test_an_occasional_byte_does_not_keep_a_connection_open(address: Address) -> None:
     with socket.create_connection(address, timeout=20) as peer:
         peer.sendall(REQUEST)
         assert peer.recv(4096).endswith(b"ok")
@@ -122,8 +122,8 @@ def test_a_byte_now_and_then_does_not_keep_a_connection(address: Address) -> Non
     # A reset ends the connection as well.
 
 
-def test_a_peer_that_asks_again_and_again_stays(address: Address) -> None:
-    """The time is one request's, not the connection's."""
+def test_a_peer_that_keeps_sending_requests_stays_connected(address: Address) -> None:
+    """The timeout applies to one request, not to the connection."""
     with socket.create_connection(address, timeout=20) as peer:
         for _ in range(8):
             peer.sendall(REQUEST)
@@ -131,8 +131,8 @@ def test_a_peer_that_asks_again_and_again_stays(address: Address) -> None:
             threading.Event().wait(0.1)
 
 
-def test_an_answer_that_takes_long_is_waited_for() -> None:
-    """While we owe an answer the peer owes us nothing."""
+def test_a_slow_answer_is_not_cut_off() -> None:
+    """While we owe a response, the peer is not timed."""
 
     async def slow(scope: Any, receive: Any, send: Any) -> None:
         await asyncio.sleep(1.5)
@@ -143,7 +143,7 @@ def test_an_answer_that_takes_long_is_waited_for() -> None:
 
 
 def test_an_answer_that_nobody_reads_is_aborted(address: Address) -> None:
-    """Or each such peer keeps an answer in our memory, and one in the kernel's."""
+    """Otherwise each such peer keeps a response in our memory, and another in the kernel's."""
     before = ended_count("unread_answer")
     with socket.create_connection(address, timeout=20) as peer:
         peer.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -160,7 +160,7 @@ def test_an_answer_that_nobody_reads_is_aborted(address: Address) -> None:
 
 
 def test_an_answer_that_is_read_slowly_is_sent_whole(address: Address) -> None:
-    """What counts is progress: the whole takes three times as long as a stall may."""
+    """Progress counts: the whole response takes three times as long as a stall may last."""
     with socket.create_connection(address, timeout=20) as peer:
         peer.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         length = 0
@@ -178,7 +178,7 @@ def test_sixteen_requests_may_wait_on_a_connection(address: Address, path: bytes
 
 
 def test_a_peer_that_queues_more_is_answered_sixteen_times_and_disconnected(address: Address) -> None:
-    """The rest is never parsed: five thousand requests of one read would be 13 MB."""
+    """The rest is never parsed: five thousand requests in one read would be 13 MB."""
     before = ended_count("queued_requests")
     received = exchange(address, REQUEST * 4000)
     assert received.count(b"\r\n\r\nok") == 16
@@ -221,8 +221,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_framed_as_the_standard_says_is_refused(address: Address, name: str) -> None:
-    """Two readers of one stream must not see different requests in it; nothing after the refused one is answered."""
+def test_a_request_with_ambiguous_framing_is_refused(address: Address, name: str) -> None:
+    """Two readers of one stream must not see different requests in it; nothing after a refused request is answered."""
     sent, status = REFUSED[name]
     received = exchange(address, sent + (b"" if name == "a large head" else REQUEST))
     assert [int(each) for each in re.findall(rb"HTTP/1\.1 (\d+) ", received)] == [status]
@@ -238,10 +238,10 @@ def test_whole_requests_before_a_broken_one_are_answered(address: Address) -> No
 
 
 @pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
-def test_a_wish_for_another_protocol_is_answered_in_ours_and_ends_the_connection(
+def test_an_upgrade_request_is_answered_in_our_protocol_and_ends_the_connection(
     address: Address, protocol: bytes
 ) -> None:
-    """What follows it could be of the other protocol: it is neither answered nor waited for."""
+    """What follows could belong to the other protocol: it is neither answered nor awaited."""
     wish = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: %b\r\n\r\n" % protocol
     received = exchange(address, wish + REQUEST)
     assert received.startswith(b"HTTP/1.1 200 OK")
@@ -269,11 +269,11 @@ def is_new_connection_answered(address: Address, stack: contextlib.ExitStack) ->
     try:
         peer = connected(address, stack)
     except ConnectionResetError:
-        return False  # On a busy machine the server's reset can arrive before connecting has returned.
+        return False  # On a busy machine the server's reset can arrive before connect() returns.
     return is_answered(peer)
 
 
-def test_one_address_has_so_many_connections_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_connections_of_one_address_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "IDLE_MAX_S", 30)
     with serving(ConnectionLimits(per_address_max=3)) as address, contextlib.ExitStack() as stack:
         peers = [connected(address, stack) for _ in range(3)]
@@ -284,16 +284,16 @@ def test_one_address_has_so_many_connections_and_no_more(monkeypatch: pytest.Mon
         assert is_new_connection_answered(address, stack)
 
 
-def test_a_trusted_proxy_has_as_many_as_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All its callers come from one address."""
+def test_the_connections_of_a_trusted_proxy_are_not_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All its callers share one address."""
     monkeypatch.setattr(connection, "IDLE_MAX_S", 30)
     limits = ConnectionLimits(per_address_max=1, trusted_proxies=(ip_network("127.0.0.0/8"),))
     with serving(limits) as address, contextlib.ExitStack() as stack:
         assert all(is_new_connection_answered(address, stack) for _ in range(5))
 
 
-def test_a_full_process_makes_room_by_ending_who_rests_longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or a few addresses could shut everybody else out for half a minute at a time."""
+def test_a_full_process_closes_the_connection_that_was_idle_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a few addresses could shut everybody else out for half a minute at a time."""
     monkeypatch.setattr(connection, "IDLE_MAX_S", 30)
     monkeypatch.setattr(connection, "_EVICTABLE_AFTER_S", 2)
     with serving(ConnectionLimits(connections_max=16)) as address, contextlib.ExitStack() as stack:
@@ -322,7 +322,7 @@ def test_an_ipv6_address_counts_by_its_64(one: str, other: str, is_same: bool) -
     assert (gate.enter(other) is None) == is_same
 
 
-def test_a_connection_that_ended_counts_no_more() -> None:
+def test_a_closed_connection_no_longer_counts() -> None:
     gate = ConnectionGate(ConnectionLimits(connections_max=1))
     for _ in range(3):
         subject = gate.enter("192.0.2.1")
@@ -331,8 +331,8 @@ def test_a_connection_that_ended_counts_no_more() -> None:
         gate.leave(subject)
 
 
-def test_a_process_takes_no_more_connections_than_it_has_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process without a free file descriptor answers nobody."""
+def test_a_process_accepts_no_more_connections_than_it_has_file_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process without a free file descriptor cannot answer anybody."""
     monkeypatch.setattr(serve.resource, "getrlimit", lambda _: (256, 256))
     assert serve._limits_of_this_process(ConnectionLimits()).connections_max == 128
     monkeypatch.setattr(serve.resource, "getrlimit", lambda _: (2048, 2048))

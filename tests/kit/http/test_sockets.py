@@ -1,4 +1,4 @@
-"""What is said when an address cannot be listened on."""
+"""The error messages for an address that cannot be listened on."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ from soundmark.kit.http.sockets import CannotListen, PortReserved, PortTaken, re
 
 
 def refusal(host: str, port: int) -> CannotListen:
-    """What both ways of taking a port say, which is the same."""
+    """Return the message, which is the same for both ways of binding a port."""
     with pytest.raises(CannotListen) as reserved:
         reserve_port(host, port).close()
     with pytest.raises(CannotListen) as shared:
@@ -24,7 +24,7 @@ def refusal(host: str, port: int) -> CannotListen:
     return reserved.value
 
 
-def test_a_taken_port_is_said_to_be_taken() -> None:
+def test_a_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         found = refusal("127.0.0.1", port)
@@ -32,27 +32,27 @@ def test_a_taken_port_is_said_to_be_taken() -> None:
     assert str(found) == f"127.0.0.1:{port} is in use by another program"
 
 
-def test_an_address_of_another_machine_is_said_to_be_one() -> None:
-    """192.0.2.0/24 is for documentation: no machine has an address of it."""
+def test_an_address_of_another_machine_is_reported() -> None:
+    """192.0.2.0/24 is reserved for documentation: no machine has such an address."""
     found = refusal("192.0.2.1", 8080)
     assert not isinstance(found, PortTaken)
     assert str(found) == "192.0.2.1:8080 cannot be listened on: this machine does not have the address 192.0.2.1"
 
 
 @pytest.mark.parametrize("host", ["example.invalid", "999.1.1.1", "a" * 64 + ".example"])
-def test_a_host_name_that_is_none_is_said_to_be_none(host: str) -> None:
+def test_a_malformed_host_name_is_reported(host: str) -> None:
     assert str(refusal(host, 8080)) == (
         f"{host}:8080 cannot be listened on: the host name {host} does not resolve to an address"
     )
 
 
-def test_whatever_else_the_system_says_is_repeated() -> None:
+def test_any_other_system_error_is_passed_on() -> None:
     """A link-local address without its interface."""
     assert str(refusal("fe80::1", 8080)).startswith("[fe80::1]:8080 cannot be listened on: ")
 
 
-def test_a_reserved_port_is_said_to_be_reserved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the kernel refuses it depends on the machine and on who asks."""
+def test_a_reserved_port_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the kernel refuses it depends on the machine and on the user."""
 
     class Refusing(socket.socket):
         def bind(self, _: object) -> None:
@@ -66,7 +66,7 @@ def test_a_reserved_port_is_said_to_be_reserved(monkeypatch: pytest.MonkeyPatch)
     assert str(refusal("127.0.0.1", 8080)) == "127.0.0.1:8080 cannot be listened on: Permission denied"
 
 
-def test_a_user_without_privileges_is_refused_before_anything_is_tried(
+def test_an_unprivileged_user_is_refused_before_anything_is_tried(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A system may reserve fewer ports than usual, or none."""
@@ -84,7 +84,7 @@ def test_a_user_without_privileges_is_refused_before_anything_is_tried(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_the_kernel_refuses_a_reserved_port_in_these_words() -> None:
-    """The real kernel's answer, to a user without privileges; some systems reserve no port."""
+    """The real kernel's response to an unprivileged user; some systems reserve no port."""
     reserved_below = int(sockets._RESERVED_BELOW.read_text())
     script = (
         "import sys\n"

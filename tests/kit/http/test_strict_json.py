@@ -22,7 +22,7 @@ values = st.recursive(
 
 
 @given(values, st.booleans())
-def test_what_json_says_is_read(value: Any, ascii_only: bool) -> None:
+def test_valid_json_is_read(value: Any, ascii_only: bool) -> None:
     assert parse_json(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
 
 
@@ -85,7 +85,7 @@ def test_broken_text_is_malformed(text: bytes) -> None:
     ],
 )
 def test_a_member_name_that_occurs_twice_is_malformed(text: bytes) -> None:
-    """Two parsers keep different ones; also where an escape hides that the names are one."""
+    """Parsers keep different ones of the two, also where an escape hides that the names are equal."""
     with pytest.raises(MalformedJson):
         parse_json(text)
 
@@ -114,7 +114,7 @@ def test_an_escaped_backslash_before_u_is_no_surrogate() -> None:
     "number",
     ["9007199254740992", "-9007199254740992", "1e400", "-1e400", "1e17", "9007199254740993.0", "1" + "0" * 400],
 )
-def test_a_number_that_a_double_cannot_hold_stands_out_at_its_place(number: str) -> None:
+def test_a_number_that_a_double_cannot_hold_is_marked_where_it_occurs(number: str) -> None:
     value = parse_json(b'{"a":[0,%s],"b":1}' % number.encode())
     assert isinstance(value["a"][1], Unrepresentable)
     assert (value["a"][0], value["b"]) == (0, 1)
@@ -142,7 +142,7 @@ def test_a_number_that_a_double_holds_is_read(text: bytes, number: float) -> Non
     [(b"7.0", 7), (b"70e-1", 7), (b"-7.000", -7), (b"1e3", 1000), (b"-0.0", 0), (b"9007199254740991.0", INTEGER_MAX)],
 )
 def test_a_whole_number_is_an_integer_however_it_is_written(text: bytes, number: int) -> None:
-    """RFC 8785 writes both alike, so they are one request."""
+    """RFC 8785 writes both alike, so they are the same request."""
     assert (type(parse_json(text)), parse_json(text)) == (int, number)
 
 
@@ -164,7 +164,7 @@ def test_these_numbers_are_exact(number: float) -> None:
 
 
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")], ids=["arrays", "objects"])
-def test_a_hundred_thousand_levels_stand_out_at_their_place(opening: bytes, closing: bytes) -> None:
+def test_a_hundred_thousand_levels_are_marked_where_they_occur(opening: bytes, closing: bytes) -> None:
     deep = opening * 100_000 + b"1" + closing * 100_000
     value = parse_json(b'{"before":1,"deep":%s,"after":[2]}' % deep)
     assert (value["before"], value["after"]) == (1, [2])
@@ -193,7 +193,7 @@ def test_deep_and_unbalanced_is_malformed(text: bytes) -> None:
 
 
 def test_a_bracket_in_a_deep_string_opens_nothing() -> None:
-    """Also behind an escaped quote, and behind an escaped backslash that ends the string."""
+    """Also after an escaped quote, and after an escaped backslash that ends the string."""
     strings = rb'"]]]}}}[[[{{{", "\"]\"[", "\\", "a\\\"]"'
     value = parse_json(b'{"deep":' + b"[" * 2000 + strings + b"]" * 2000 + b',"after":1}')
     assert value["after"] == 1
@@ -211,14 +211,14 @@ def test_a_lone_surrogate_beside_a_deep_part_is_malformed() -> None:
 
 @pytest.mark.parametrize("depth", [250, 300, 500, 900, 950, 980, 990, 1000, 1100])
 def test_no_depth_exhausts_the_stack(depth: int) -> None:
-    """Whatever the parser manages, the check for surrogates behind it manages too."""
+    """Whatever depth the parser accepts, the later check for surrogates accepts too."""
     value = parse_json(b"[" * depth + b'"\\ud83d\\ude00"' + b"]" * depth)
     assert isinstance(value, list)
 
 
 MEBIBYTE = 1024 * 1024
 IDS = b'{"organization_id":"org_1","intent":'
-# Texts that cost a hundred times what a string of their size costs, where every value is built.
+# Texts that would cost a hundred times what a string of their size costs, if every value were built.
 HOSTILE = {
     "pairs": b"[]," * 350_000,
     "a list of pairs": b"[" + b"[]," * 349_000 + b"[]]",
@@ -240,7 +240,7 @@ HOSTILE = {
 
 
 def processor_s(data: bytes) -> float:
-    """The least processor time of three readings, as of the body of an issuance."""
+    """Return the least processor time of three readings, as for the body of an issuance."""
     spent_s = []
     for _ in range(3):
         started_s = time.thread_time()
@@ -258,13 +258,13 @@ def test_a_hostile_mebibyte_costs_about_what_a_valid_one_costs(data: bytes) -> N
 
 
 @pytest.mark.parametrize("name", ["a list of pairs", "brackets", "nested objects", "integers", "integers in a body"])
-def test_a_text_with_more_values_than_any_request_is_not_held(name: str) -> None:
+def test_a_text_with_more_values_than_any_request_is_not_built(name: str) -> None:
     assert isinstance(parse_json(HOSTILE[name]), Unrepresentable)
 
 
 @pytest.mark.parametrize("text", [b"[1,2]", b'{"a":1,"b":2}', b"[[[]]]", b'"[,{"'])
 def test_as_much_structure_as_is_allowed_is_read(text: bytes) -> None:
-    """Closing brackets do not count; what stands in a string does, because nobody has looked for strings yet."""
+    """Closing brackets do not count; brackets inside a string do, because strings have not been recognised yet."""
     most = count_structure(text)
     assert parse_json(text, structure_max=most) == json.loads(text)
     assert isinstance(parse_json(text, structure_max=most - 1), Unrepresentable)
@@ -287,14 +287,14 @@ def test_as_much_structure_as_is_allowed_is_read(text: bytes) -> None:
     ],
     ids=lambda text: repr(text[:12] + text[-4:]),
 )
-def test_the_syntax_of_what_is_not_held_is_judged_all_the_same(text: bytes) -> None:
+def test_the_syntax_of_values_that_are_not_built_is_checked_too(text: bytes) -> None:
     with pytest.raises(MalformedJson):
         parse_json(text, structure_max=0)
 
 
 @given(st.text('[]{}",:\\\\0123456789eE+-. \\ntruefalsn\\ud', max_size=24))
-def test_both_ways_of_judging_syntax_agree(text: str) -> None:
-    """But for names that occur twice, which are found only where values are built."""
+def test_both_ways_of_checking_syntax_agree(text: str) -> None:
+    """Except for duplicate names, which are found only where values are built."""
 
     def is_malformed(structure_max: int) -> bool:
         try:

@@ -1,11 +1,11 @@
-"""Which members and parameters a refusal names, and how many."""
+"""The members and parameters that a validation error names, and how many it names."""
 
 import httpx2
 import pytest
 from support.edge_app import JSON, problem
 
 
-async def test_every_refused_member_is_named(client: httpx2.AsyncClient) -> None:
+async def test_every_invalid_member_is_named(client: httpx2.AsyncClient) -> None:
     answer = await client.post("/v1/notes", json={"inner": {"a/b~c": "x"}, "more": 1})
     found = problem(answer)
     assert (answer.status_code, found["code"]) == (422, "validation_failed")
@@ -17,27 +17,27 @@ async def test_every_refused_member_is_named(client: httpx2.AsyncClient) -> None
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b"1", b"true"])
-async def test_a_body_that_is_no_object_is_refused_as_a_whole(client: httpx2.AsyncClient, body: bytes) -> None:
+async def test_a_body_that_is_not_an_object_is_refused_as_a_whole(client: httpx2.AsyncClient, body: bytes) -> None:
     answer = await client.post("/v1/notes", content=body, headers=JSON)
     found = problem(answer)
     assert (answer.status_code, found["code"]) == (422, "validation_failed")
     assert [(error["location"], error["pointer"]) for error in found["errors"]] == [("body", "")]
 
 
-async def test_twenty_faults_are_named_and_no_more(client: httpx2.AsyncClient) -> None:
+async def test_at_most_twenty_faults_are_named(client: httpx2.AsyncClient) -> None:
     unknown = {f"unknown{number}": 1 for number in range(60)}
     errors = problem(await client.post("/v1/notes", json={"text": "a", **unknown}))["errors"]
     assert [error["pointer"] for error in errors] == [f"/unknown{number}" for number in range(20)]
 
 
 async def test_a_name_as_long_as_a_body_is_not_repeated(client: httpx2.AsyncClient) -> None:
-    """The pointer ends in front of it."""
+    """The pointer ends just above it."""
     answer = await client.post("/v1/notes", json={"text": "a", "inner": {"b": 1, "\0" * 5000: "x"}})
     assert [error["pointer"] for error in problem(answer)["errors"]] == ["/inner"]
     assert len(answer.content) < 1000
 
 
-async def test_a_refused_parameter_is_named(client: httpx2.AsyncClient) -> None:
+async def test_an_invalid_parameter_is_named(client: httpx2.AsyncClient) -> None:
     errors = problem(await client.get("/v1/notes", params={"limit": "x"}))["errors"]
     assert [(error["location"], error["pointer"]) for error in errors] == [("query", "/limit")]
 
@@ -58,7 +58,7 @@ async def test_a_refused_parameter_is_named(client: httpx2.AsyncClient) -> None:
     ],
     ids=lambda value: str(value)[:20],
 )
-async def test_a_query_string_holds_nothing_but_known_parameters_once(
+async def test_a_query_string_holds_only_known_parameters_and_each_only_once(
     client: httpx2.AsyncClient, query: str, pointers: list[str]
 ) -> None:
     answer = await client.get(f"/v1/notes?{query}")

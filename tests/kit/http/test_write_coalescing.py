@@ -1,4 +1,4 @@
-"""Writes of one turn of the loop leave together, and nothing is lost, reordered or held back."""
+"""Writes in one turn of the event loop are sent together, and nothing is lost, reordered or held back."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ from soundmark.kit.http.write_coalescing import GatheringTransport
 
 
 class Sent(asyncio.Transport):
-    """A socket's transport that remembers what it was asked."""
+    """A socket's transport that records its calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,9 @@ async def transport(sent: Sent) -> GatheringTransport:
     return GatheringTransport(sent, asyncio.get_running_loop())
 
 
-async def test_what_one_turn_writes_leaves_in_one_piece_when_it_ends(sent: Sent, transport: GatheringTransport) -> None:
+async def test_the_writes_of_one_turn_are_sent_in_one_piece_when_it_ends(
+    sent: Sent, transport: GatheringTransport
+) -> None:
     transport.write(b"head ")
     transport.writelines([bytearray(b"bo"), memoryview(b"dy")])
     assert sent.calls == []
@@ -67,7 +69,7 @@ async def test_two_turns_are_two_pieces(sent: Sent, transport: GatheringTranspor
 
 
 async def test_a_long_write_does_not_wait(sent: Sent, transport: GatheringTransport) -> None:
-    """Or a stream that never yields would pile up without anybody asking it to wait."""
+    """Otherwise a stream that never yields would pile up without any back pressure."""
     transport.write(b"h")
     transport.write(b"x" * 64 * 1024)
     assert sent.calls == [[b"h", b"x" * 64 * 1024]]
@@ -77,7 +79,7 @@ async def test_a_long_write_does_not_wait(sent: Sent, transport: GatheringTransp
 
 
 async def test_a_large_body_is_not_copied(sent: Sent, transport: GatheringTransport) -> None:
-    """Or each peer that leaves a published document unread would hold a copy of it."""
+    """Otherwise each peer that leaves a published document unread would hold a copy of it."""
     document = b"x" * 1024 * 1024
     transport.write(b"head")
     transport.write(document)
@@ -92,10 +94,10 @@ async def test_closing_sends_first(sent: Sent, transport: GatheringTransport) ->
     assert sent.calls == [b"last", "close"]
 
 
-async def test_what_was_written_in_the_turn_in_which_the_peer_went_is_dropped(
+async def test_writes_in_the_turn_in_which_the_peer_hangs_up_are_dropped(
     sent: Sent, transport: GatheringTransport
 ) -> None:
-    """Or the loop would log an exception of ours for each receiver that hangs up at that moment."""
+    """Otherwise the loop would log one of our exceptions for each receiver that hangs up at that moment."""
     transport.write(b"an answer")
     sent.close()
     await asyncio.sleep(0)
@@ -114,7 +116,7 @@ async def test_aborting_drops(sent: Sent, transport: GatheringTransport) -> None
     [(GatheringTransport.pause_reading, "pause"), (GatheringTransport.resume_reading, "resume")],
     ids=["pause", "resume"],
 )
-async def test_reading_is_the_sockets_own(
+async def test_reading_is_left_to_the_socket(
     sent: Sent, transport: GatheringTransport, act: Callable[[GatheringTransport], None], seen: str
 ) -> None:
     act(transport)

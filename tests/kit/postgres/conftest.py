@@ -1,4 +1,4 @@
-"""Connections to the kit's database beside those that are tested."""
+"""Further connections to the kit's database, beside the one under test."""
 
 import pytest
 from support.rival import Rival
@@ -8,7 +8,7 @@ from soundmark.kit.crypto.secret import Secret
 
 
 @pytest.fixture
-def rival(kit_url: Secret) -> Rival:
+def kit_rival(kit_url: Secret) -> Rival:
     return Rival(kit_url)
 
 

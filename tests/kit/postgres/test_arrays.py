@@ -12,7 +12,7 @@ from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.postgres.arrays import bytes_array, plain_array, text_array, time_array
 
 AWKWARD = ["", "NULL", "null", None, ",", "{", "}", '"', "\\", '\\"', " a ", "'", "\n", "ä€😀", "%s", "\\x00", "{}"]
-# No NUL, which no text of PostgreSQL holds, and no surrogates, which are no characters.
+# No NUL, which PostgreSQL texts cannot hold, and no surrogates, which are not characters.
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))
 
 

@@ -13,7 +13,7 @@ _marked: contextvars.ContextVar[str] = contextvars.ContextVar("marked", default=
 
 
 class Stage:
-    """A process function that finishes a batch when it may, and keeps the batches that it got."""
+    """A process function that finishes a batch when it is allowed to, and records its batches."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -36,7 +36,7 @@ def make_batcher(
 async def submit_behind_first(
     batcher: Batcher[str, str], stage: Stage, *items: str, size: int = 1
 ) -> list[asyncio.Task[str]]:
-    """Return the tasks of `first`, which is being processed, and of the other items, which wait."""
+    """Submit items, and return the tasks of `first`, which is being processed, and of the others, which wait."""
     first = asyncio.create_task(batcher.run("first"))
     await stage.has_begun.wait()
     others = [asyncio.create_task(batcher.run(item, size=size)) for item in items]
@@ -53,14 +53,14 @@ async def test_items_that_arrive_during_one_batch_are_the_next_batch() -> None:
 
 
 async def test_items_of_one_turn_of_the_event_loop_are_one_batch() -> None:
-    """Also those that a task submits which runs after the first item's, in the same turn."""
+    """Also items that a task submits after the first item, in the same turn."""
     batcher = make_batcher(stage := Stage())
     stage.may_finish.set()
     assert await asyncio.gather(*(batcher.run(item) for item in "abc")) == ["A", "B", "C"]
     assert stage.batches == [["a", "b", "c"]]
 
 
-async def test_a_queue_that_was_emptied_begins_again() -> None:
+async def test_an_empty_queue_starts_again() -> None:
     batcher = make_batcher(stage := Stage())
     stage.may_finish.set()
     assert [await batcher.run(item) for item in "ab"] == ["A", "B"]
@@ -87,9 +87,7 @@ async def test_queues_do_not_wait_for_each_other() -> None:
         (99, [["a"], ["b"], ["c"], ["d"]]),
     ],
 )
-async def test_a_batch_is_no_larger_than_it_may_be_and_has_at_least_one_item(
-    size: int, batches: list[list[str]]
-) -> None:
+async def test_a_batch_has_at_least_one_item_and_at_most_its_maximum(size: int, batches: list[list[str]]) -> None:
     batcher = make_batcher(stage := Stage(), size_max=10)
     tasks = await submit_behind_first(batcher, stage, *"abcd", size=size)
     stage.may_finish.set()
@@ -122,7 +120,7 @@ async def test_a_problem_of_the_batch_goes_to_every_caller_and_nothing_is_repeat
 
 
 async def test_a_problem_does_not_collect_the_frames_of_the_whole_batch() -> None:
-    """Requests would stay in memory, and what they hold."""
+    """Otherwise requests and what they hold would stay in memory."""
 
     async def process(_: Sequence[str]) -> list[str | Problem]:
         raise DatabaseUnavailable
@@ -196,7 +194,7 @@ async def test_a_batch_is_part_of_no_request() -> None:
     assert await Batcher(process, size_max=1, waiting_max=1).run("a") == "nobody's"
 
 
-async def test_a_batcher_that_is_closed_leaves_nobody_waiting() -> None:
+async def test_a_closed_batcher_leaves_nobody_waiting() -> None:
     batcher = make_batcher(stage := Stage())
     tasks = await submit_behind_first(batcher, stage, "a", "b")
     await batcher.aclose()

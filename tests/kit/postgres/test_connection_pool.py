@@ -1,4 +1,4 @@
-"""The connection pool: how it fails, and how it recovers when its server is back."""
+"""The connection pool: how it fails, and how it recovers once its server is back."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from soundmark.kit.postgres import releases as postgres_releases
 from soundmark.kit.postgres.database import Database
 
 
-async def test_a_database_that_is_not_there_is_unavailable_within_seconds() -> None:
+async def test_a_missing_database_is_unavailable_within_seconds() -> None:
     database = Database(Secret("postgresql://nobody@127.0.0.1:9/nowhere"), pool_size=2, application_name="kit-test")
     started_s = time.monotonic()
     with pytest.raises(DatabaseUnavailable):
@@ -26,10 +26,10 @@ async def test_a_database_that_is_not_there_is_unavailable_within_seconds() -> N
     assert time.monotonic() - started_s < 40
 
 
-async def test_a_server_that_is_too_old_is_known_from_its_first_connection_on(
+async def test_an_outdated_server_is_known_from_the_first_connection_on(
     kit_url: Secret, superuser: Rival, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And no longer once it was upgraded, which ends every connection."""
+    """And no longer after an upgrade, which ends every connection."""
     database = Database(kit_url, pool_size=2, application_name="kit-test")
     assert database.find_warning() is None, "nothing is known yet"
     await database.open()
@@ -68,14 +68,14 @@ async def test_a_full_pool_is_unavailable_and_recovers(db: Database, monkeypatch
 
 
 async def test_a_transaction_cancelled_before_it_began_gives_its_connection_back(kit_url: Secret) -> None:
-    """A probe gives up on a server that hangs. Every connection lost that way would be lost for good."""
+    """A probe gives up on a server that hangs. Every connection that it lost would be lost for good."""
     database = Database(kit_url, pool_size=1, application_name="kit-test")
     await database.open()
     async with database.transaction() as tx:
         pid = await tx.value("SELECT pg_backend_pid()")
     os.kill(pid, signal.SIGSTOP)
     asking = asyncio.create_task(database.is_ready())
-    for _ in range(50):  # Far more turns than it takes to send BEGIN.
+    for _ in range(50):  # Far more turns than sending BEGIN takes.
         await asyncio.sleep(0)
     asking.cancel()
     os.kill(pid, signal.SIGCONT)
@@ -89,7 +89,7 @@ async def test_a_transaction_cancelled_before_it_began_gives_its_connection_back
 async def test_a_cancelled_caller_leaves_no_transaction_in_the_pool(
     kit_url: Secret, moment: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Some stops of a serving process ended with the pool's warning `rolling back returned connection`."""
+    """Some stops of a serving process used to end with the pool's warning `rolling back returned connection`."""
     database = Database(kit_url, pool_size=1, application_name="kit-test")
     await database.open()
     async with database.transaction() as tx:
@@ -110,7 +110,7 @@ async def test_a_cancelled_caller_leaves_no_transaction_in_the_pool(
         await begun.wait()
         os.kill(pid, signal.SIGSTOP)
         go_on.set()
-    for _ in range(50):  # Far more turns than it takes to send a statement.
+    for _ in range(50):  # Far more turns than sending a statement takes.
         await asyncio.sleep(0)
     task.cancel()
     os.kill(pid, signal.SIGCONT)
@@ -122,7 +122,7 @@ async def test_a_cancelled_caller_leaves_no_transaction_in_the_pool(
 
 
 async def test_connections_that_died_unseen_are_replaced_without_an_error(db: Database, superuser: Rival) -> None:
-    """After a restart of the server the pool holds connections that are dead and do not know it."""
+    """After a restart of the server the pool holds dead connections without knowing it."""
 
     async def read() -> int:
         async with db.transaction() as tx:
@@ -134,7 +134,7 @@ async def test_connections_that_died_unseen_are_replaced_without_an_error(db: Da
 
 
 async def test_the_pool_finds_its_database_again_soon_after_an_outage(db: Database, superuser: Rival) -> None:
-    """However long it was gone: left alone, the pool's pauses double, and grow as long as the outage was."""
+    """However long the outage was: by default the pool's pauses double, and become as long as the outage."""
     async with break_database(superuser):
         started_s = time.monotonic()
         while time.monotonic() - started_s < 8:

@@ -1,4 +1,4 @@
-"""One connection that its owner keeps: replaced when it was lost, and never trusted after a failure."""
+"""A connection that its owner keeps: replaced when it is lost, and never trusted after a failure."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -66,7 +66,7 @@ async def test_work_that_loses_two_connections_finds_the_database_unavailable(
 
 
 async def test_work_that_may_have_committed_is_not_repeated(kept: KeptConnection, rival: Rival) -> None:
-    """The server dies while the commit is under way: nobody knows whether it happened."""
+    """The server dies during the commit: nobody knows whether it took place."""
     await rival.run("INSERT INTO notes VALUES ('held')")
     attempts: list[int] = []
 
@@ -108,7 +108,7 @@ async def test_a_statement_timeout_is_not_tried_again(kept: KeptConnection) -> N
     assert len(attempts) == 1
 
 
-async def test_what_else_the_work_raises_undoes_its_transaction(kept: KeptConnection, rival: Rival) -> None:
+async def test_any_other_error_of_the_work_undoes_its_transaction(kept: KeptConnection, rival: Rival) -> None:
     async def fail(tx: Tx) -> None:
         await tx.run("BEGIN")
         await insert(tx, "mine")

@@ -1,4 +1,4 @@
-"""The statements of one transaction that share a round trip: in the middle of it, and with its commit."""
+"""Statements of one transaction that share a round trip: in the middle of it, or with its commit."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -59,7 +59,7 @@ async def test_statements_are_carried_out_in_the_order_sent(db: Database, rival:
 
 
 async def test_a_statement_sees_what_was_committed_before_it_began(db: Database, rival: Rival) -> None:
-    """So a statement behind a lock sees what the holder of the lock has committed."""
+    """So a statement that waits for a lock sees what the lock's holder has committed."""
     await rival.run("INSERT INTO notes VALUES ('held')")
 
     async def ask_both() -> int:

@@ -1,4 +1,4 @@
-"""Jobs that are deferred in a transaction, and run until they say that they are done."""
+"""Jobs that are deferred in a transaction, and run until they report that they are done."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ async def run_once(app: App) -> None:
     await app.run_worker_async(wait=False, install_signal_handlers=False)
 
 
-async def test_a_job_is_there_with_the_commit(app: App, db: Database, rival: Rival) -> None:
+async def test_a_job_appears_with_the_commit(app: App, db: Database, rival: Rival) -> None:
     assert app is not None, "the queue is empty"
     async with db.transaction() as tx:
         await Queue().defer(tx, "act", lock="one", organization_id="org_1")
@@ -44,7 +44,7 @@ async def test_a_job_is_there_with_the_commit(app: App, db: Database, rival: Riv
     assert await rival.rows(JOBS) == [("act", "todo", {"organization_id": "org_1"}, "one")]
 
 
-async def test_a_job_of_a_transaction_that_failed_never_was(app: App, db: Database, rival: Rival) -> None:
+async def test_a_job_of_a_failed_transaction_never_appears(app: App, db: Database, rival: Rival) -> None:
     assert app is not None, "the queue is empty"
 
     async def failing() -> None:
@@ -57,7 +57,9 @@ async def test_a_job_of_a_transaction_that_failed_never_was(app: App, db: Databa
     assert await rival.rows(JOBS) == []
 
 
-async def test_a_connection_that_breaks_in_deferring_is_the_databases_fault(db: Database, rival: Rival) -> None:
+async def test_a_connection_that_breaks_while_deferring_means_the_database_is_unavailable(
+    db: Database, rival: Rival
+) -> None:
     async def deferring() -> None:
         async with db.transaction() as tx:
             await Queue().defer(tx, "act", lock="one")
@@ -89,7 +91,7 @@ async def test_a_task_that_asks_for_later_is_run_then(app: App, rival: Rival) ->
 
 
 @pytest.mark.parametrize(("attempts", "pause_s"), [(0, 5), (1, 10), (3, 40), (9, 600), (5000, 600)])
-async def test_a_task_that_fails_is_run_again_after_a_bounded_while(
+async def test_a_task_that_fails_is_run_again_after_a_bounded_pause(
     app: App, rival: Rival, capfd: pytest.CaptureFixture[str], attempts: int, pause_s: int
 ) -> None:
     @app.task(name="act", retry=UNTIL_DONE)
@@ -103,7 +105,7 @@ async def test_a_task_that_fails_is_run_again_after_a_bounded_while(
     after = datetime.now(UTC)
     status, attempts_then, at = await scheduled(rival)
     assert (status, attempts_then) == ("todo", attempts + 1)
-    # It is noted in whole seconds, and failed some time between.
+    # The time is recorded in whole seconds; the failure was somewhere in between.
     assert before - timedelta(seconds=1) <= at - timedelta(seconds=pause_s) <= after
     said = "".join(capfd.readouterr())
     assert "job_failed" in said
@@ -120,7 +122,7 @@ async def statuses(rival: Rival) -> list[str]:
     ]
 
 
-async def test_a_task_that_fails_leaves_the_field_to_the_one_that_waits_already(app: App, rival: Rival) -> None:
+async def test_a_task_that_fails_gives_way_to_the_one_already_waiting(app: App, rival: Rival) -> None:
     runs = 0
 
     @app.task(name="act", queueing_lock="act", lock="act", retry=UNTIL_DONE)
@@ -137,10 +139,8 @@ async def test_a_task_that_fails_leaves_the_field_to_the_one_that_waits_already(
     assert runs == 2
 
 
-async def test_a_task_of_a_worker_that_died_leaves_the_field_to_the_one_that_waits_already(
-    app: App, rival: Rival
-) -> None:
-    """And the one after it in the same round of housekeeping is still given to somebody."""
+async def test_a_task_of_a_dead_worker_gives_way_to_the_one_already_waiting(app: App, rival: Rival) -> None:
+    """And the next task in the same round of housekeeping is still taken up."""
 
     @app.task(name="act", queueing_lock="act", lock="act", retry=UNTIL_DONE)
     async def act() -> None: ...
@@ -160,7 +160,7 @@ async def test_a_task_of_a_worker_that_died_leaves_the_field_to_the_one_that_wai
     assert await statuses(rival) == ["aborted", "succeeded", "succeeded"]
 
 
-async def test_a_task_whose_worker_stops_is_the_next_ones(app: App, rival: Rival) -> None:
+async def test_a_task_whose_worker_stops_goes_to_the_next_worker(app: App, rival: Rival) -> None:
     began = asyncio.Event()
 
     @app.task(name="act", retry=UNTIL_DONE)

@@ -1,4 +1,4 @@
-"""Which releases of PostgreSQL are warned of."""
+"""The PostgreSQL releases that produce a warning."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def test_every_major_has_a_known_good_minor() -> None:
 
 
 @pytest.mark.parametrize("version", KNOWN_GOOD.values(), ids=write_version)
-def test_the_minor_before_the_known_good_one_is_warned_of(version: int) -> None:
+def test_the_minor_before_the_known_good_one_produces_a_warning(version: int) -> None:
     assert find_warning(version) is None
     assert find_warning(version + 1) is None
     warning = find_warning(version - 1)
@@ -21,6 +21,6 @@ def test_the_minor_before_the_known_good_one_is_warned_of(version: int) -> None:
 
 
 @pytest.mark.parametrize(("version", "written"), [(140023, "14.23"), (190000, "19.0")])
-def test_another_major_is_none_that_soundmark_runs_on(version: int, written: str) -> None:
+def test_soundmark_does_not_run_on_another_major(version: int, written: str) -> None:
     assert not is_supported(version)
     assert find_warning(version) == (f"PostgreSQL {written} is not supported; Soundmark runs on PostgreSQL 15 to 18.")

@@ -11,23 +11,23 @@ from soundmark.kit.http.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 
 
-async def test_a_statement_of_its_own_answers_one_row_or_none(db: Database, rival: Rival) -> None:
+async def test_a_single_statement_returns_one_row_or_none(db: Database, kit_rival: Rival) -> None:
     assert await db.one_or_none(Note, "SELECT text FROM notes WHERE text = %(text)s", {"text": "one"}) is None
-    await rival.run("INSERT INTO notes (text) VALUES ('one')")
+    await kit_rival.run("INSERT INTO notes (text) VALUES ('one')")
     assert await db.one_or_none(Note, "SELECT text FROM notes WHERE text = %(text)s", {"text": "one"}) == Note("one")
     with pytest.raises(psycopg.errors.UndefinedColumn):
         await db.one_or_none(Note, "SELECT nothing FROM notes")
     assert await db.one_or_none(Note, "SELECT text FROM notes") == Note("one"), "the connection is as good as before"
 
 
-async def test_a_statement_of_its_own_is_never_asked_inside_a_transaction(db: Database) -> None:
-    """It would not see what the transaction wrote."""
+async def test_a_single_statement_never_runs_inside_a_transaction(db: Database) -> None:
+    """It would not see the transaction's writes."""
     async with db.transaction():
         with pytest.raises(AssertionError):
             await db.one_or_none(Note, "SELECT text FROM notes")
 
 
-async def test_a_statement_of_its_own_outlives_its_connections(db: Database, superuser: Rival) -> None:
+async def test_a_single_statement_survives_the_loss_of_its_connections(db: Database, superuser: Rival) -> None:
     async def read() -> Note | None:
         return await db.one_or_none(Note, "SELECT 'one' AS text")
 
@@ -40,7 +40,7 @@ async def test_a_statement_of_its_own_outlives_its_connections(db: Database, sup
     assert await read() == Note("one")
 
 
-async def test_a_statement_of_its_own_that_is_cut_is_the_databases_failure(db: Database, superuser: Rival) -> None:
+async def test_a_cancelled_single_statement_means_the_database_is_unavailable(db: Database, superuser: Rival) -> None:
     sleeping = asyncio.create_task(db.one_or_none(Note, "SELECT pg_sleep(10)::text AS text"))
     cut = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
     while not await superuser.rows(cut):  # noqa: ASYNC110 - the event happens in PostgreSQL

@@ -15,14 +15,14 @@ from soundmark.kit.http.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database, assert_no_transaction
 
 
-async def test_a_transaction_commits_when_its_block_ends(db: Database, rival: Rival) -> None:
+async def test_a_transaction_commits_when_its_block_ends(db: Database, kit_rival: Rival) -> None:
     async with db.transaction() as tx:
         await write_note(tx, "one")
-        assert await read_notes(rival) == [], "nobody sees it before"
-    assert await read_notes(rival) == ["one"]
+        assert await read_notes(kit_rival) == [], "nobody sees it before"
+    assert await read_notes(kit_rival) == ["one"]
 
 
-async def test_what_a_transaction_announces_is_told_once_when_it_is_over(db: Database) -> None:
+async def test_announcements_of_a_transaction_are_delivered_once_when_it_ends(db: Database) -> None:
     async with db.transaction() as tx:
         tx.announce("one")
         tx.announce("one")
@@ -34,7 +34,7 @@ async def test_what_a_transaction_announces_is_told_once_when_it_is_over(db: Dat
     assert [db.take_announced(), db.take_announced()] == [{"one", "two"}, set()]
 
 
-async def test_a_transaction_that_raises_leaves_nothing(db: Database, rival: Rival) -> None:
+async def test_a_transaction_that_raises_leaves_nothing(db: Database, kit_rival: Rival) -> None:
     async def command() -> None:
         async with db.transaction() as tx:
             await write_note(tx, "one")
@@ -42,10 +42,10 @@ async def test_a_transaction_that_raises_leaves_nothing(db: Database, rival: Riv
 
     with pytest.raises(LookupError):
         await command()
-    assert await read_notes(rival) == []
+    assert await read_notes(kit_rival) == []
 
 
-async def test_a_transaction_that_is_cancelled_leaves_nothing(db: Database, rival: Rival) -> None:
+async def test_a_transaction_that_is_cancelled_leaves_nothing(db: Database, kit_rival: Rival) -> None:
     written = asyncio.Event()
 
     async def command() -> None:
@@ -59,24 +59,24 @@ async def test_a_transaction_that_is_cancelled_leaves_nothing(db: Database, riva
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await read_notes(rival) == []
+    assert await read_notes(kit_rival) == []
 
 
-async def test_a_transaction_cancelled_while_it_waits_leaves_nothing(db: Database, rival: Rival) -> None:
-    """The statement that waits is cancelled in the server too, and its lock request with it."""
+async def test_a_transaction_cancelled_while_it_waits_leaves_nothing(db: Database, kit_rival: Rival) -> None:
+    """The waiting statement is cancelled in the server too, and with it the request for the lock."""
 
     async def command() -> None:
         async with db.transaction() as tx:
             await write_note(tx, "two")
             await write_note(tx, "one")
 
-    async with rival.holding("INSERT INTO notes (text) VALUES ('one')"):
+    async with kit_rival.holding("INSERT INTO notes (text) VALUES ('one')"):
         task = asyncio.create_task(command())
-        await rival.until_someone_waits()
+        await kit_rival.until_someone_waits()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert await read_notes(rival) == []
+        assert await read_notes(kit_rival) == []
     async with db.transaction() as tx:
         await write_note(tx, "two")
 
@@ -97,7 +97,7 @@ async def test_a_helper_task_of_a_transaction_cannot_open_another(db: Database) 
         assert await asyncio.gather(db.is_ready(), return_exceptions=True) != [True]
 
 
-async def test_transactions_of_different_tasks_do_not_know_each_other(db: Database) -> None:
+async def test_transactions_of_different_tasks_are_independent(db: Database) -> None:
     async def read() -> int:
         async with db.transaction() as tx:
             return int(await tx.value("SELECT 1"))
@@ -106,7 +106,7 @@ async def test_transactions_of_different_tasks_do_not_know_each_other(db: Databa
 
 
 async def test_a_private_call_is_never_made_inside_a_transaction(db: Database) -> None:
-    """The other component's time must not be our locks' time."""
+    """Locks must not be held while another component works."""
     component = PrivateComponent("thing", "http://127.0.0.1:9", Secret("c" * 16), DatabaseUnavailable)
     channel = PrivateChannel(component, caller="soundmark-test", timeout_s=1, bytes_max=1024)
     async with db.transaction():
@@ -124,8 +124,8 @@ async def test_the_guard_is_gone_after_a_failure(db: Database) -> None:
         assert await tx.value("SELECT 1") == 1
 
 
-async def test_an_error_does_not_repeat_what_a_row_held(db: Database) -> None:
-    """PostgreSQL tells the whole key that was there already, and an unexpected error is logged."""
+async def test_an_error_does_not_repeat_the_values_of_a_row(db: Database) -> None:
+    """PostgreSQL reports the whole key that already existed, and an unexpected error is logged."""
 
     async def write_twice() -> None:
         async with db.transaction() as tx:
@@ -139,25 +139,25 @@ async def test_an_error_does_not_repeat_what_a_row_held(db: Database) -> None:
     assert raised.value.diag.constraint_name == "tokens_once"
 
 
-async def test_a_snapshot_cannot_write(db: Database, rival: Rival) -> None:
+async def test_a_snapshot_cannot_write(db: Database, kit_rival: Rival) -> None:
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         async with db.snapshot() as tx:
             await write_note(tx, "one")
-    assert await read_notes(rival) == []
+    assert await read_notes(kit_rival) == []
 
 
-async def test_a_snapshot_sees_one_moment(db: Database, rival: Rival) -> None:
+async def test_a_snapshot_sees_one_moment(db: Database, kit_rival: Rival) -> None:
     async with db.snapshot() as tx:
         assert await tx.value("SELECT count(*) FROM notes") == 0
-        await rival.run("INSERT INTO notes (text) VALUES ('one')")
+        await kit_rival.run("INSERT INTO notes (text) VALUES ('one')")
         assert await tx.value("SELECT count(*) FROM notes") == 0
 
 
-async def test_two_connections_share_a_snapshot(db: Database, rival: Rival) -> None:
+async def test_two_connections_share_a_snapshot(db: Database, kit_rival: Rival) -> None:
     """The second begins later, sees what the first sees, and cannot write either."""
     async with db.snapshot() as tx:
         assert await tx.value("SELECT count(*) FROM notes") == 0
-        await rival.run("INSERT INTO notes (text) VALUES ('one')")
+        await kit_rival.run("INSERT INTO notes (text) VALUES ('one')")
         async with db.beside(tx) as second:
             pids = [await each.value("SELECT pg_backend_pid()") for each in (tx, second)]
             assert await second.value("SELECT count(*) FROM notes") == 0
@@ -165,13 +165,13 @@ async def test_two_connections_share_a_snapshot(db: Database, rival: Rival) -> N
                 await write_note(second, "two")
         assert len(set(pids)) == 2
         assert await tx.value("SELECT count(*) FROM notes") == 0
-    assert await read_notes(rival) == ["one"]
+    assert await read_notes(kit_rival) == ["one"]
 
 
-async def test_a_transaction_sees_what_was_committed_meanwhile(db: Database, rival: Rival) -> None:
+async def test_a_transaction_sees_what_was_committed_meanwhile(db: Database, kit_rival: Rival) -> None:
     async with db.transaction() as tx:
         assert await tx.value("SELECT count(*) FROM notes") == 0
-        await rival.run("INSERT INTO notes (text) VALUES ('one')")
+        await kit_rival.run("INSERT INTO notes (text) VALUES ('one')")
         assert await tx.value("SELECT count(*) FROM notes") == 1
 
 
@@ -189,7 +189,7 @@ async def test_rows_become_records(db: Database) -> None:
 
 
 async def test_connections_carry_our_bounds(db: Database) -> None:
-    """A statement or an idle transaction that nobody ends would hold its locks for ever; times are UTC."""
+    """Without bounds, a forgotten statement or transaction would hold its locks for ever. Times are UTC."""
     async with db.transaction() as tx:
         names = ("statement_timeout", "idle_in_transaction_session_timeout", "TimeZone", "synchronous_commit")
         values = [await tx.value("SELECT current_setting(%(name)s)", {"name": name}) for name in names]
@@ -197,13 +197,13 @@ async def test_connections_carry_our_bounds(db: Database) -> None:
 
 
 async def test_a_transaction_may_be_given_more_time(db: Database) -> None:
-    """And whoever gets its connection next is not."""
+    """The next user of the connection does not get it."""
     for given, told in ((600, "10min"), (None, "30s")) * 2:
         async with db.transaction(statement_timeout_s=given) as tx:
             assert await tx.value("SELECT current_setting('statement_timeout')") == told
 
 
-async def test_a_statement_that_takes_too_long_is_the_databases_failure(db: Database) -> None:
+async def test_a_statement_that_takes_too_long_means_the_database_is_unavailable(db: Database) -> None:
     async def command() -> None:
         async with db.transaction() as tx:
             await tx.run("SET LOCAL statement_timeout = '20ms'")
@@ -215,7 +215,7 @@ async def test_a_statement_that_takes_too_long_is_the_databases_failure(db: Data
 
 
 async def test_a_transaction_whose_server_dies_is_unavailable_and_leaves_nothing(
-    db: Database, superuser: Rival, rival: Rival
+    db: Database, superuser: Rival, kit_rival: Rival
 ) -> None:
     async def command() -> None:
         async with db.transaction() as tx:
@@ -225,11 +225,11 @@ async def test_a_transaction_whose_server_dies_is_unavailable_and_leaves_nothing
 
     with pytest.raises(DatabaseUnavailable):
         await command()
-    assert await read_notes(rival) == []
+    assert await read_notes(kit_rival) == []
     assert await db.is_ready()
 
 
-async def test_a_commit_that_is_not_confirmed_is_unavailable(db: Database, superuser: Rival, rival: Rival) -> None:
+async def test_a_commit_that_is_not_confirmed_is_unavailable(db: Database, superuser: Rival, kit_rival: Rival) -> None:
     async def command() -> None:
         async with db.transaction() as tx:
             await write_note(tx, "one")
@@ -237,4 +237,4 @@ async def test_a_commit_that_is_not_confirmed_is_unavailable(db: Database, super
 
     with pytest.raises(DatabaseUnavailable):
         await command()
-    assert await read_notes(rival) == []
+    assert await read_notes(kit_rival) == []

@@ -1,4 +1,4 @@
-"""Base64url, one spelling for each value."""
+"""Base64url, with one spelling for each value."""
 
 import pytest
 from hypothesis import given
@@ -8,13 +8,13 @@ from soundmark.kit.text import base64url
 
 
 @given(st.binary(max_size=100))
-def test_what_was_encoded_is_decoded(data: bytes) -> None:
+def test_an_encoded_value_is_decoded(data: bytes) -> None:
     text = base64url.encode(data)
     assert base64url.decode(text) == data
     assert "=" not in text
 
 
-def test_the_alphabet_is_that_of_urls() -> None:
+def test_the_alphabet_is_the_one_for_urls() -> None:
     assert base64url.encode(b"\xfb\xff") == "-_8"
 
 
@@ -22,7 +22,7 @@ def test_the_alphabet_is_that_of_urls() -> None:
     "text", ["+/8", "-_8=", "-_8==", "-_9", "A", "AAAAA", "A A", "AA\n", " AA", "ä", "AA==AA", "\ud800"]
 )
 def test_another_spelling_is_refused(text: str) -> None:
-    """`-_9` differs from `-_8` in bits beyond the last byte only."""
+    """`-_9` differs from `-_8` only in bits beyond the last byte."""
     with pytest.raises(ValueError, match="not base64url"):
         base64url.decode(text)
 

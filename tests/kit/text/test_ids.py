@@ -9,7 +9,7 @@ from soundmark.kit.text.ids import may_be_id, mint, mint_secret
 
 
 class Counting:
-    """Entropy that can be foreseen."""
+    """Predictable entropy."""
 
     def take(self, size: int) -> bytes:
         return bytes(range(size))
@@ -37,8 +37,8 @@ def test_ids_do_not_repeat() -> None:
     assert len({mint(entropy, "xr_") for _ in range(10_000)}) == 10_000
 
 
-def test_entropy_gives_every_size_and_nothing_twice() -> None:
-    """Across the borders of its blocks as well."""
+def test_entropy_returns_any_size_and_repeats_nothing() -> None:
+    """Also across the borders of its blocks."""
     entropy = SystemEntropy()
     taken = [entropy.take(size) for size in (16, 4096, 33, 5000, 4090, 16, 16)]
     assert [len(piece) for piece in taken] == [16, 4096, 33, 5000, 4090, 16, 16]

@@ -36,7 +36,7 @@ def test_a_position_is_read_back(position: Position) -> None:
     assert CURSORS.read(written(position), route="codes", bound_to=BOUND_TO) == position
 
 
-def test_no_position_is_no_cursor() -> None:
+def test_without_a_position_there_is_no_cursor() -> None:
     assert CURSORS.write(None, route="codes", bound_to=BOUND_TO) is None
     assert CURSORS.read(None, route="codes", bound_to=BOUND_TO) is None
 
@@ -67,7 +67,7 @@ def test_a_cursor_under_another_key_is_refused() -> None:
         Cursors(bytes(32)).read(written(), route="codes", bound_to=BOUND_TO)
 
 
-def test_no_edited_cursor_is_read() -> None:
+def test_an_edited_cursor_is_refused() -> None:
     data = base64url.decode(written())
     for position in range(len(data)):
         altered = bytearray(data)
@@ -83,7 +83,7 @@ def test_garbage_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "A", "=", "A" * 1_000_000, "null", '["2026-11-20T12:00:00.000Z","xr_1"]'])
-def test_what_looks_almost_right_is_refused(text: str) -> None:
+def test_an_almost_valid_cursor_is_refused(text: str) -> None:
     with pytest.raises(InvalidCursor):
         CURSORS.read(text, route="codes", bound_to=BOUND_TO)
 

@@ -33,11 +33,11 @@ def test_a_moment_without_a_zone_is_not_written() -> None:
         "2026-11-20T12:00:00-00:00",
     ],
 )
-def test_any_offset_names_the_same_moment(text: str) -> None:
+def test_every_offset_names_the_same_moment(text: str) -> None:
     assert parse_timestamp(text) == NOON
 
 
-def test_what_is_finer_than_a_millisecond_is_cut() -> None:
+def test_digits_below_a_millisecond_are_cut_off() -> None:
     assert parse_timestamp("2026-11-20T12:00:00.123999999Z") == NOON + timedelta(milliseconds=123)
 
 
@@ -87,7 +87,7 @@ moments = st.datetimes(
 
 
 @given(moments)
-def test_what_was_written_is_read(moment: datetime) -> None:
+def test_a_written_timestamp_is_read_back(moment: datetime) -> None:
     assert parse_timestamp(format_timestamp(moment)) == moment
 
 

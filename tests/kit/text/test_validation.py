@@ -1,4 +1,4 @@
-"""Hosts, e-mail addresses and URLs: the limits that no setting of its own shows."""
+"""Hosts, e-mail addresses and URLs: limits that the tests of the settings do not show."""
 
 import pytest
 
