@@ -1,4 +1,4 @@
-"""What a server key opens: its project, for its scopes, and nothing that is a person's."""
+"""What a server key may do: act in its project within its scopes, and nothing that requires a person."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def refused(answer: Answer) -> tuple[int, str]:
 
 
 async def every_act(server: Tenant, xr_id: str) -> dict[str, Answer]:
-    """Everything that keys may do with a Code, of their own project unless told."""
+    """Yield everything that keys may do with a Code, in the key's own project by default."""
     api, query = server.api, server.query
     return {
         "issue": await api.post("/v1/codes", json=server.code_body()),
@@ -34,8 +34,8 @@ async def every_act(server: Tenant, xr_id: str) -> dict[str, Answer]:
     }
 
 
-async def test_a_key_does_with_codes_what_its_scopes_say(tenant: Tenant) -> None:
-    """From anywhere: a key is no operator token."""
+async def test_a_key_may_do_with_codes_what_its_scopes_allow(tenant: Tenant) -> None:
+    """From any address: a key is not an operator token."""
     code = await tenant.make_code()
     server = tenant.with_key(await tenant.make_key(scopes=["codes:read", "codes:write"]))
     statuses = {name: answer.status for name, answer in (await every_act(server, code["xr_id"])).items()}
@@ -51,7 +51,7 @@ async def test_a_key_does_with_codes_what_its_scopes_say(tenant: Tenant) -> None
         ("audience:write", set()),
     ],
 )
-async def test_one_scope_is_not_another(tenant: Tenant, rival: Rival, scope: str, allowed: set[str]) -> None:
+async def test_a_scope_does_not_include_another(tenant: Tenant, rival: Rival, scope: str, allowed: set[str]) -> None:
     """Writing does not include reading."""
     code = await tenant.make_code()
     server = tenant.with_key(await tenant.make_key(scopes=[scope]))
@@ -64,8 +64,8 @@ async def test_one_scope_is_not_another(tenant: Tenant, rival: Rival, scope: str
         assert await rival.rows("SELECT revoked_at FROM codes") == [(None,)]
 
 
-async def test_a_code_of_another_project_is_not_there(tenant: Tenant) -> None:
-    """For every act alike, and the list leaves it out."""
+async def test_a_code_of_another_project_is_not_found(tenant: Tenant) -> None:
+    """This holds for every act, and the list leaves the Code out."""
     other = await second_project(tenant)
     code, others = await tenant.make_code(), await other.make_code()
     server = tenant.with_key(await tenant.make_key())
@@ -88,7 +88,7 @@ async def test_a_key_issues_in_its_own_project_only(tenant: Tenant, rival: Rival
 
 
 async def test_another_project_named_for_a_code_is_not_found(tenant: Tenant) -> None:
-    """Whether the Code is in it or not."""
+    """Whether or not the Code belongs to it."""
     other = await second_project(tenant)
     own, others = await tenant.make_code(), await other.make_code()
     server = tenant.with_key(await tenant.make_key())
@@ -99,8 +99,8 @@ async def test_another_project_named_for_a_code_is_not_found(tenant: Tenant) -> 
     assert (await server.api.get(f"/v1/codes/{own['xr_id']}", params=query)).status == 200
 
 
-async def test_the_pages_of_a_key_are_its_own(api: Api, tenant: Tenant) -> None:
-    """A cursor of a person or of another project's key leads nowhere."""
+async def test_a_cursor_of_another_caller_is_refused(api: Api, tenant: Tenant) -> None:
+    """A cursor of a person or of another project's key is refused."""
     other = await second_project(tenant)
     for _ in range(2):
         await tenant.make_code()
@@ -115,8 +115,8 @@ async def test_the_pages_of_a_key_are_its_own(api: Api, tenant: Tenant) -> None:
         assert refused(answer) == (422, "invalid_cursor")
 
 
-async def test_another_organisation_is_not_there(api: Api, tenant: Tenant) -> None:
-    """Nor one that does not exist: byte for byte the same."""
+async def test_another_organisation_is_not_found(api: Api, tenant: Tenant) -> None:
+    """Like an organisation that does not exist: byte for byte the same."""
     foreign = await make_tenant(api)
     code = await foreign.make_code()
     server = tenant.with_key(await tenant.make_key())
@@ -129,8 +129,8 @@ async def test_another_organisation_is_not_there(api: Api, tenant: Tenant) -> No
         assert answer.body == as_unknown[name].body
 
 
-async def test_what_is_a_persons_is_refused(tenant: Tenant, rival: Rival) -> None:
-    """With every scope that there is."""
+async def test_operations_for_people_are_refused(tenant: Tenant, rival: Rival) -> None:
+    """Even with every scope."""
     key = await tenant.make_key(scopes=["audience:read", "audience:write", "codes:read", "codes:write"])
     api, query = tenant.with_key(key).api, tenant.query
     asked: list[tuple[str, str, dict[str, Any]]] = [
@@ -182,15 +182,15 @@ async def test_a_code_of_a_key_resolves(tenant: Tenant) -> None:
     ],
     ids=lambda secret: ascii(secret)[:20],
 )
-async def test_what_is_no_secret_of_a_key_is_nothing(tenant: Tenant, secret: str) -> None:
+async def test_a_malformed_secret_is_refused(tenant: Tenant, secret: str) -> None:
     await tenant.make_key()
     headers = {b"Authorization": f"Bearer {secret}".encode()}
     answer = await tenant.api.other(token=None).get("/v1/codes", params=tenant.query, headers=headers)
     assert refused(answer) == (401, "unauthenticated")
 
 
-async def test_a_secret_is_right_in_every_character(tenant: Tenant) -> None:
-    """Its case too; and it is never echoed."""
+async def test_every_character_of_a_secret_counts(tenant: Tenant) -> None:
+    """Upper and lower case differ, and the secret is never echoed."""
     key = await tenant.make_key()
     for wrong in (key["secret"][:-1], key["secret"] + "A", key["secret"].swapcase().replace("XAK", "xak")):
         answer = await tenant.api.other(token=wrong).get("/v1/codes", params=tenant.query)
@@ -198,7 +198,7 @@ async def test_a_secret_is_right_in_every_character(tenant: Tenant) -> None:
         assert wrong not in answer.body.decode()
 
 
-async def test_an_expired_key_is_refused_from_its_millisecond_on(api: Api, tenant: Tenant) -> None:
+async def test_a_key_is_refused_from_the_millisecond_of_its_expiry(api: Api, tenant: Tenant) -> None:
     api.clock.freeze()
     server = tenant.with_key(await tenant.make_key(expires_in_days=1))
     api.clock.advance(days=1, milliseconds=-1)
@@ -207,7 +207,7 @@ async def test_an_expired_key_is_refused_from_its_millisecond_on(api: Api, tenan
     assert refused(await server.api.get("/v1/codes", params=tenant.query)) == (401, "unauthenticated")
 
 
-async def test_a_key_goes_with_its_project(tenant: Tenant, rival: Rival) -> None:
+async def test_a_key_ends_with_its_project(tenant: Tenant, rival: Rival) -> None:
     server = tenant.with_key(await tenant.make_key())
     await rival.run("DELETE FROM projects")
     assert refused(await server.api.get("/v1/codes", params=tenant.query)) == (401, "unauthenticated")
@@ -215,7 +215,7 @@ async def test_a_key_goes_with_its_project(tenant: Tenant, rival: Rival) -> None
 
 
 async def test_a_key_works_where_people_sign_in(people: People, tenant: Tenant) -> None:
-    """And where nobody can."""
+    """And also where nobody can."""
     key = await tenant.make_key()
     answer = await people.api.other(token=key["secret"]).get("/v1/codes", params=tenant.query)
     assert answer.status == 200
@@ -228,7 +228,7 @@ async def test_a_key_needs_no_operator(tenant: Tenant, database_url: Secret) -> 
 
 
 async def test_a_secret_is_in_no_log(tenant: Tenant, capfd: pytest.CaptureFixture[str]) -> None:
-    """Made, used, rotated, refused: nothing writes it down."""
+    """Created, used, rotated or refused: it is never logged."""
     key = await tenant.make_key()
     path = f"/v1/api-keys/{key['id']}/secret"
     rotated = (await tenant.api.post(path, params=tenant.query)).json

@@ -1,4 +1,4 @@
-"""A signing key is Core's own or none, whoever wrote it into the database."""
+"""A signing key must be Core's own, whoever wrote it into the database."""
 
 import pytest
 from prometheus_client import REGISTRY
@@ -29,12 +29,12 @@ def alarms() -> float:
 
 @pytest.fixture
 def everything(cluster: RunningCluster) -> Rival:
-    """Whoever may write anything into the spare database."""
+    """Somebody who may write anything to the spare database."""
     return Rival(cluster.superuser_url_of("core_spare"))
 
 
 async def forge(everything: Rival, code: dict[str, str], signed: dict[str, object]) -> str:
-    """A token behind which stands what `code` said, signed by the stranger."""
+    """Store a Code changed as `code` says, signed by the stranger, and return its token."""
     token = "brd_" + "f" * 16
     payload = canonicalize({**signed, "key_id": STRANGER.key_id, "token_digest": digest_of(token)})
     statement = "INSERT INTO broadcasts (token, payload, signature) VALUES (%s, %s, %s)"
@@ -45,10 +45,10 @@ async def forge(everything: Rival, code: dict[str, str], signed: dict[str, objec
 
 @pytest.mark.parametrize("copy", ["NULL", "sealed_public_key", "sealed_seed", "'x'::bytea"])
 @pytest.mark.parametrize("status", ["next", "retiring", "retired"])
-async def test_a_key_that_core_did_not_make_is_no_key(
+async def test_a_key_that_core_did_not_make_is_not_used(
     spare_database_url: Secret, everything: Rival, status: str, copy: str
 ) -> None:
-    """Or whoever can write to the database could sign as everybody."""
+    """Otherwise anybody who can write to the database could sign as everybody."""
     async with running_core(core_settings(spare_database_url)) as api:
         code = await (await make_tenant(api)).make_code()
         signed = {name: value for name, value in code["signed_code"].items() if name != "signature"}
@@ -62,7 +62,7 @@ async def test_a_key_that_core_did_not_make_is_no_key(
         assert alarms() == before + 1, "it is told of once"
 
 
-async def test_a_public_half_that_was_exchanged_is_not_believed(spare_database_url: Secret, everything: Rival) -> None:
+async def test_a_replaced_public_key_is_not_trusted(spare_database_url: Secret, everything: Rival) -> None:
     async with running_core(core_settings(spare_database_url)) as api:
         code = await (await make_tenant(api)).make_code()
     await everything.run("UPDATE signing_keys SET public_key = %s", STRANGER.public_key)
@@ -71,7 +71,7 @@ async def test_a_public_half_that_was_exchanged_is_not_believed(spare_database_u
         assert (await api.resolve(code["broadcast_token"])).code == "code_unavailable"
 
 
-async def test_a_key_of_an_earlier_release_is_vouched_for_by_its_secret_half(
+async def test_a_key_of_an_earlier_release_is_authenticated_by_its_secret_half(
     spare_database_url: Secret, everything: Rival
 ) -> None:
     async with running_core(core_settings(spare_database_url)) as api:
@@ -82,10 +82,10 @@ async def test_a_key_of_an_earlier_release_is_vouched_for_by_its_secret_half(
     assert await everything.rows("SELECT 1 FROM signing_keys WHERE sealed_public_key IS NULL") == []
 
 
-async def test_what_was_genuine_stays_so_while_the_master_key_is_changed(
+async def test_genuine_keys_stay_genuine_while_the_master_key_changes(
     spare_database_url: Secret, everything: Rival
 ) -> None:
-    """A running process cannot open what was sealed anew, and must not lose its keys by it."""
+    """A running process cannot open values sealed with the new key, and must not lose its signing keys by that."""
     async with running_core(core_settings(spare_database_url)) as api:
         code = await (await make_tenant(api)).make_code()
         await everything.run("UPDATE signing_keys SET sealed_public_key = 'under another key'")

@@ -1,4 +1,4 @@
-"""Who was refused, in the log: the caller's id where it is known, and the digest of the address."""
+"""Refused callers in the log: by id where the caller is known, otherwise by the digest of their address."""
 
 import asyncio
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ async def test_a_missing_credential_is_logged_with_the_digest_of_its_address(api
     assert "xop_wrong" not in repr(logged)
 
 
-async def test_a_person_who_may_not_is_logged_by_id_and_not_by_address(people: People, rival: Rival) -> None:
+async def test_a_refused_person_is_logged_by_id_and_not_by_address(people: People, rival: Rival) -> None:
     tenant = await people.tenant_of("olga")
     member = await people.member(tenant, rival, "mia", "member")
     caller = member.api.other(token=member.api.token, peer=PEER)
@@ -60,7 +60,7 @@ async def test_a_server_key_is_logged_by_its_id(api: Api) -> None:
     assert key["secret"] not in repr(logged)
 
 
-async def test_what_is_not_refused_says_nothing_of_who_asked(api: Api) -> None:
+async def test_a_successful_request_does_not_log_its_caller(api: Api) -> None:
     with structlog.testing.capture_logs() as logged:
         assert (await api.other(peer="127.0.0.2").get("/v1/organizations")).status == 200
         assert (await api.get("/v1/projects", params={"organization_id": "org_x"})).status == 404
@@ -69,8 +69,8 @@ async def test_what_is_not_refused_says_nothing_of_who_asked(api: Api) -> None:
 
 
 @pytest.mark.parametrize("what", ["resolutions", "refusals"])
-async def test_an_address_that_goes_over_a_limit_is_named_once(database_url: Secret, what: str) -> None:
-    """A line for each of its requests would be a second way to flood us."""
+async def test_an_address_over_a_limit_is_logged_once(database_url: Secret, what: str) -> None:
+    """A line for each of its requests would be another way to flood the log."""
     async with running_core(core_settings(database_url, resolve_rate_limit=2, refusal_rate_limit=2)) as api:
         stranger = api.other(token=None, peer=PEER)
         path = "/v1/resolve/brd_" + "u" * 16 if what == "resolutions" else "/v1/organizations"

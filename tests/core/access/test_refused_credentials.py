@@ -1,4 +1,4 @@
-"""Refused credentials are limited by client IP address; the right ones are not counted."""
+"""Refused credentials are limited by client IP address; accepted ones are not counted."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ def settings(database_url: Secret, **changes: Any) -> Any:
 
 @pytest.fixture
 async def limited(database_url: Secret) -> AsyncIterator[Api]:
-    """A Core that has patience with three refusals in ten seconds."""
+    """A Core that allows three refusals in ten seconds."""
     async with running_core(settings(database_url)) as api:
         yield api
 
@@ -44,7 +44,7 @@ async def statuses(api: Api, count: int, **options: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("credential", sorted(WRONG))
-async def test_one_refusal_too_many_and_the_address_has_to_wait(limited: Api, credential: str) -> None:
+async def test_after_one_refusal_too_many_the_address_has_to_wait(limited: Api, credential: str) -> None:
     found = await statuses(limited, LIMIT + 1, token=WRONG[credential])
 
     assert found == [401] * LIMIT + [429]
@@ -53,8 +53,8 @@ async def test_one_refusal_too_many_and_the_address_has_to_wait(limited: Api, cr
     assert 1 <= int(refused.headers["retry-after"]) <= WINDOW_S
 
 
-async def test_who_has_a_credential_has_to_wait_too_until_the_window_ends(limited: Api) -> None:
-    """Else whoever guesses would be told by the first answer that is not 429."""
+async def test_a_valid_credential_has_to_wait_too_until_the_window_ends(limited: Api) -> None:
+    """Otherwise the first response other than 429 would confirm a guessed credential."""
     assert (await limited.get("/v1/organizations")).status == 200
     await statuses(limited, LIMIT + 1, peer="127.0.0.1")
 
@@ -65,16 +65,16 @@ async def test_who_has_a_credential_has_to_wait_too_until_the_window_ends(limite
     assert (await limited.get("/v1/organizations")).status == 200
 
 
-async def test_as_many_refusals_as_are_allowed_hold_nobody_up(limited: Api) -> None:
+async def test_refusals_within_the_limit_delay_nobody(limited: Api) -> None:
     await statuses(limited, LIMIT, peer="127.0.0.1")
 
     assert (await limited.get("/v1/organizations")).status == 200
 
 
-async def test_what_is_accepted_is_not_counted(limited: Api) -> None:
+async def test_accepted_requests_are_not_counted(limited: Api) -> None:
     for _ in range(3 * LIMIT):
         assert (await limited.get("/v1/organizations")).status == 200
-    # Nor what is refused to somebody who is known.
+    # Nor are refusals of a known caller.
     for _ in range(3 * LIMIT):
         assert (await limited.get("/v1/projects", params={"organization_id": "org_unknown"})).status == 404
     assert (await limited.get("/v1/organizations")).status == 200
@@ -89,7 +89,7 @@ async def test_waiting_requests_do_not_prolong_the_window(limited: Api) -> None:
     assert (await ask(limited)).status == 401
 
 
-async def test_what_needs_no_credential_goes_on(limited: Api) -> None:
+async def test_public_operations_are_not_limited(limited: Api) -> None:
     await statuses(limited, LIMIT + 1)
     stranger = limited.other(token=None, peer="203.0.113.7")
 
@@ -111,7 +111,7 @@ async def test_every_route_that_needs_a_credential_shares_the_limit(limited: Api
     assert [(answer.status, answer.code) for answer in found] == [(429, "rate_limited")] * 3
 
 
-async def test_another_address_is_not_held_up(limited: Api) -> None:
+async def test_another_address_is_not_limited(limited: Api) -> None:
     await statuses(limited, LIMIT + 1, peer="2001:db8:1:2::1")
 
     assert (await ask(limited, peer="2001:db8:1:2:ffff::9")).status == 429, "one subscriber"
@@ -124,12 +124,12 @@ async def test_a_forwarded_header_counts_from_a_trusted_proxy_only(database_url:
     forwarded = {"X-Forwarded-For": "198.51.100.1, 203.0.113.9"}
     async with running_core(settings(database_url, trusted_proxies="10.0.0.0/8")) as api:
         await statuses(api, LIMIT + 1, peer="10.0.0.1", headers=forwarded)
-        # The same client by another proxy, and with another text left of its address.
+        # The same client through another proxy, with other text left of its address.
         other = {"X-Forwarded-For": "192.0.2.1, 203.0.113.9"}
         assert (await ask(api, peer="10.0.0.2", headers=other)).status == 429
         assert (await ask(api, peer="203.0.113.9")).status == 429
         assert (await ask(api, peer="10.0.0.1")).status == 401
-        # From anybody else the header is no more than a text.
+        # From anybody else the header has no meaning.
         assert await statuses(api, LIMIT + 1, peer="203.0.113.20", headers=forwarded) == [401] * LIMIT + [429]
 
 
@@ -139,10 +139,8 @@ async def test_many_at_once_are_each_counted_once(limited: Api) -> None:
     assert sorted(answer.status for answer in answers) == [401] * LIMIT + [429] * (20 - LIMIT)
 
 
-async def test_a_processes_neighbour_sees_the_count_where_there_is_a_redis(
-    database_url: Secret, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The right credential waits at every process, the one that refused nothing included."""
+async def test_processes_share_the_count_through_redis(database_url: Secret, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A valid credential waits at every process, even at one that refused nothing."""
     monkeypatch.setattr(rate_limit, "_SHARED_TIMEOUT_S", 10)  # A quarter of a second may pass on a busy machine.
     async with running_redis() as redis:
         shared = settings(database_url, rate_limit_url=redis.url)

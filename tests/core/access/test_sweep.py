@@ -110,7 +110,7 @@ def test_the_sweep_knows_every_operation_and_no_other() -> None:
 
 @pytest.mark.parametrize("operation_id", OPERATIONS)
 async def test_every_caller_gets_what_the_policy_says(full_world: World, elsewhere: Tenant, operation_id: str) -> None:
-    """And callers that are refused change nothing."""
+    """And refused callers change nothing."""
     world, operation = full_world, OPERATIONS[operation_id]
     callers = [*list_people(world), *await make_server_keys(world, operation, elsewhere)]
     wrong: dict[str, str] = {}
@@ -145,7 +145,7 @@ async def test_every_caller_gets_what_the_policy_says(full_world: World, elsewhe
 
 
 @pytest.mark.usefixtures("elsewhere")
-async def test_an_organisation_that_is_not_there_looks_like_one_that_is_somebody_elses(world: World) -> None:
+async def test_a_missing_organisation_looks_like_somebody_elses(world: World) -> None:
     """The answers are the same bytes, for each operation inside an organisation."""
     stranger, unknown = find_stranger(world), "org_" + "A" * 22
     differing = []
@@ -160,7 +160,7 @@ async def test_an_organisation_that_is_not_there_looks_like_one_that_is_somebody
 
 
 async def test_a_malformed_organisation_id_is_not_found(world: World) -> None:
-    """Every operation inside an organisation, as its owner, with each of the ids that no organisation can have."""
+    """Every operation inside an organisation, as its owner, with each id that no organisation can have."""
     wrong = {}
     for operation_id, operation in OPERATIONS.items():
         if operation.access["roles"]:
@@ -181,7 +181,7 @@ def _without_request_id(answer: Answer) -> str:
 
 
 def test_the_running_core_has_no_other_routes(people: People) -> None:
-    """Besides the operations there are documents and probes, which everybody may read."""
+    """Besides the operations there are only documents and probes, which everybody may read."""
     parts = [cell.cell_contents for cell in people.api.app.__closure__ or ()]  # type: ignore[attr-defined]  # a function
     (outermost,) = (part for part in parts if isinstance(part, CrossOrigin))
     edge = outermost._app

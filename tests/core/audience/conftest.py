@@ -15,7 +15,7 @@ from soundmark.kit.crypto.secret import Secret
 
 @pytest.fixture
 async def work(database_url: Secret, measuring_url: str, clock: FakeClock) -> AsyncIterator[Context]:
-    """What Core's worker reaches."""
+    """The context of Core's worker."""
     ctx = make_job_context(jobs_settings(database_url, AUDIENCE_URL=measuring_url), clock=clock)
     await ctx.db.open()
     yield ctx
@@ -25,7 +25,7 @@ async def work(database_url: Secret, measuring_url: str, clock: FakeClock) -> As
 
 @pytest.fixture
 def outcomes(rival: Rival) -> Any:
-    """What the log tells of Audience, oldest first: each action and its outcome."""
+    """The audit log's entries about Audience, oldest first: each action with its outcome."""
 
     async def read() -> list[tuple[str, str]]:
         rows = await rival.rows(

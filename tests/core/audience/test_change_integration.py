@@ -71,7 +71,7 @@ async def test_a_new_secret_is_shown_once_and_the_old_one_is_gone(
     assert "hmac_secret" not in listed.body.decode()
 
 
-async def test_another_retention_tells_what_was_deleted(
+async def test_a_change_of_retention_returns_what_was_deleted(
     api: Api, tenant: Tenant, integration: dict[str, Any], measuring: Rival, rival: Rival
 ) -> None:
     now = api.clock.freeze()
@@ -119,7 +119,7 @@ async def test_a_wrong_retention_is_refused_before_anything_is_asked(
 async def test_a_retention_beyond_a_demos_needs_an_entitlement_that_holds(
     api: Api, tenant: Tenant, rival: Rival, outcomes: Outcomes
 ) -> None:
-    """Core revalidates it, also where it was there when the integration was made."""
+    """Core checks it again, even if it existed when the integration was created."""
     now = api.clock.freeze()
     await tenant.make_entitlement(rival, ends_at=now + timedelta(hours=1))
     made = await tenant.make_integration(mode="contract", retention_days=90)
@@ -133,7 +133,7 @@ async def test_a_retention_beyond_a_demos_needs_an_entitlement_that_holds(
 async def test_the_key_that_is_published_is_trusted(
     tenant: Tenant, integration: dict[str, Any], measuring: Rival, rival: Rival
 ) -> None:
-    """After a restore, say, in which Audience was left behind."""
+    """For example after a restore in which Audience is older."""
     await measuring.run("UPDATE integrations SET core_key_id = 'sig_another'")
     answer = await do(tenant, "core-key", integration["id"])
     replaced = {"integration_id": integration["id"], "core_key_id": integration["core_key_id"]}
@@ -144,7 +144,7 @@ async def test_the_key_that_is_published_is_trusted(
 
 
 @each_change
-async def test_the_log_tells_of_it(
+async def test_the_log_records_it(
     tenant: Tenant, integration: dict[str, Any], rival: Rival, outcomes: Outcomes, change: str
 ) -> None:
     await do(tenant, change, integration["id"])
@@ -155,7 +155,7 @@ async def test_the_log_tells_of_it(
 
 
 @each_change
-async def test_what_is_not_there_is_not_found(tenant: Tenant, outcomes: Outcomes, change: str) -> None:
+async def test_an_unknown_integration_is_not_found(tenant: Tenant, outcomes: Outcomes, change: str) -> None:
     answer = await do(tenant, change, "int_" + "A" * 22)
     assert (answer.status, answer.code) == (404, "integration_not_found")
     assert await outcomes() == [(ACTIONS[change], "failed")]
@@ -163,7 +163,7 @@ async def test_what_is_not_there_is_not_found(tenant: Tenant, outcomes: Outcomes
 
 @each_change
 @pytest.mark.parametrize("integration_id", ["int_", "x", "int_%00", "int_a%2Fb", "xr_" + "A" * 22])
-async def test_what_is_no_integrations_id_is_not_asked_about(
+async def test_a_malformed_integration_id_causes_no_call(
     tenant: Tenant, outcomes: Outcomes, change: str, integration_id: str
 ) -> None:
     answer = await do(tenant, change, integration_id)
@@ -172,10 +172,10 @@ async def test_what_is_no_integrations_id_is_not_asked_about(
 
 
 @each_change
-async def test_an_integration_of_another_organisation_is_not_there(
+async def test_an_integration_of_another_organisation_is_not_found(
     api: Api, tenant: Tenant, integration: dict[str, Any], measuring: Rival, change: str
 ) -> None:
-    """Both organisations are the caller's own."""
+    """Both organisations belong to the caller."""
     other, before = await make_tenant(api), await everything(measuring)
     answer = await do(other, change, integration["id"])
     assert (answer.status, answer.code) == (404, "integration_not_found")
@@ -186,7 +186,7 @@ async def test_an_integration_of_another_organisation_is_not_there(
 
 
 @each_change
-async def test_an_integration_of_another_project_is_not_there(
+async def test_an_integration_of_another_project_is_not_found(
     api: Api, tenant: Tenant, integration: dict[str, Any], measuring: Rival, change: str
 ) -> None:
     other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
@@ -197,7 +197,7 @@ async def test_an_integration_of_another_project_is_not_there(
 
 
 @each_change
-async def test_a_key_acts_on_its_own_project_alone_and_with_the_scope(
+async def test_a_key_acts_only_on_its_own_project_and_with_the_scope(
     api: Api, tenant: Tenant, integration: dict[str, Any], change: str
 ) -> None:
     reading = tenant.with_key(await tenant.make_key(scopes=["audience:read", "codes:write"]))
@@ -224,7 +224,7 @@ async def test_a_revoked_integration_is_not_changed(
 
 @each_change
 @pytest.mark.parametrize("closing", ["organizations", "projects"])
-async def test_nothing_is_begun_in_what_is_being_deleted(  # noqa: PLR0913, PLR0917 - fixtures
+async def test_nothing_is_begun_while_its_tenant_is_being_deleted(  # noqa: PLR0913, PLR0917 - fixtures
     tenant: Tenant, integration: dict[str, Any], rival: Rival, measuring: Rival, change: str, closing: str
 ) -> None:
     before = await everything(measuring)
@@ -258,7 +258,7 @@ async def test_an_intent_that_was_not_written_changes_nothing(
     assert await everything(measuring) == before
 
 
-async def test_a_secret_is_answered_though_its_intent_cannot_be_finalised(
+async def test_a_secret_is_returned_even_if_its_intent_cannot_be_finalised(
     tenant: Tenant, integration: dict[str, Any], rival: Rival, measuring: Rival, outcomes: Outcomes
 ) -> None:
     async with measuring.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
@@ -280,10 +280,10 @@ async def test_two_secrets_at_once_are_one_after_the_other(tenant: Tenant, integ
 
 
 @pytest.mark.parametrize("fault", KINDS)
-async def test_while_audience_fails_it_is_not_known_what_was_done(
+async def test_while_audience_fails_the_outcome_is_unknown(
     database_url: Secret, clock: FakeClock, outcomes: Outcomes, fault: str
 ) -> None:
-    """Of another retention it is: Audience is asked for the mode first, and nothing was asked that would change it."""
+    """For a change of retention it is known: Audience is asked for the mode first, and was asked to change nothing."""
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as api, asyncio.timeout(30):
         tenant = await make_tenant(api)
         answers = await asyncio.gather(*(do(tenant, change, "int_" + "A" * 22) for change in BODIES))

@@ -1,4 +1,4 @@
-"""`POST /v1/audience/integrations`: made once, told in the log before and after, its secret in one answer only."""
+"""`POST /v1/audience/integrations`: created once, logged before and after, with its secret in one response only."""
 
 import asyncio
 import re
@@ -63,7 +63,7 @@ async def test_an_integration_is_created_and_its_secret_shown_once(
         assert secret not in str(await rival.rows(f'SELECT t::text FROM "{table}" t')), table
 
 
-async def test_the_log_has_the_caller_the_request_and_the_outcome(api: Api, tenant: Tenant, rival: Rival) -> None:
+async def test_the_log_holds_the_caller_the_request_and_the_outcome(api: Api, tenant: Tenant, rival: Rival) -> None:
     now = api.clock.freeze()
     await create(tenant)
     metadata = {"mode": "demo", "retention_days": 14}
@@ -75,7 +75,7 @@ async def test_the_log_has_the_caller_the_request_and_the_outcome(api: Api, tena
 
 
 async def test_the_audit_chain_holds_with_entries_that_were_finalised(tenant: Tenant, rival: Rival) -> None:
-    """Such an entry is sealed when it is requested and once more when it has its outcome."""
+    """Such an entry is sealed when it is requested, and again when it has its outcome."""
     await create(tenant)
     async with asyncio.timeout(60):
         while await rival.rows("SELECT FROM audit_unsealed"):  # noqa: ASYNC110 - the event happens in PostgreSQL
@@ -154,7 +154,7 @@ async def test_a_body_that_is_wrong_is_refused(
 
 
 @pytest.mark.parametrize("missing", ["mode", "retention_days", "project_id", "organization_id"])
-async def test_nothing_has_a_default(tenant: Tenant, missing: str) -> None:
+async def test_every_member_is_required(tenant: Tenant, missing: str) -> None:
     body = tenant.integration_body()
     del body[missing]
     answer = await tenant.api.post("/v1/audience/integrations", json=body)
@@ -208,7 +208,7 @@ async def test_a_caller_who_is_demoted_meanwhile_creates_nothing(
 
 
 @pytest.mark.parametrize("closing", ["organizations", "projects"])
-async def test_nothing_is_created_in_what_is_being_deleted(
+async def test_nothing_is_created_while_its_tenant_is_being_deleted(
     tenant: Tenant, rival: Rival, measuring: Rival, outcomes: Outcomes, closing: str
 ) -> None:
     await rival.run(f"UPDATE {closing} SET deletion_requested_at = now()")
@@ -218,7 +218,7 @@ async def test_nothing_is_created_in_what_is_being_deleted(
 
 
 @pytest.mark.parametrize("closing", ["organizations", "projects"])
-async def test_a_closure_that_comes_first_is_waited_for_and_seen(
+async def test_a_closure_that_comes_first_prevents_the_creation(
     tenant: Tenant, rival: Rival, measuring: Rival, closing: str
 ) -> None:
     async with rival.committing(f"UPDATE {closing} SET deletion_requested_at = now()"):
@@ -228,7 +228,7 @@ async def test_a_closure_that_comes_first_is_waited_for_and_seen(
 
 
 async def test_a_closure_that_comes_second_finds_the_intent(tenant: Tenant, rival: Rival, measuring: Rival) -> None:
-    """From before Audience is asked: whoever closes can see that something is under way."""
+    """The intent exists before Audience is called: whoever closes the tenant can see that work is under way."""
     async with measuring.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
         creating = await measuring.while_waiting(create(tenant))
         await rival.run("UPDATE organizations SET deletion_requested_at = now()")
@@ -244,10 +244,10 @@ async def test_two_at_once_are_two(tenant: Tenant, measuring: Rival, outcomes: O
     assert await outcomes() == [("provisioning", "completed")] * 2
 
 
-async def test_an_answer_is_given_though_its_intent_cannot_be_finalised(
+async def test_the_answer_is_sent_even_if_its_intent_cannot_be_finalised(
     tenant: Tenant, rival: Rival, measuring: Rival, outcomes: Outcomes, work: Context
 ) -> None:
-    """As if Core's database, or Core itself, went away between phase 2 and 3: what is told once is told."""
+    """As if Core or its database went away between phases 2 and 3: the secret is returned once."""
     async with measuring.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
         creating = await measuring.while_waiting(create(tenant))
         hold = rival.holding("SELECT FROM audit_entries WHERE outcome = 'requested' FOR UPDATE")
@@ -265,7 +265,7 @@ async def test_an_answer_is_given_though_its_intent_cannot_be_finalised(
     assert len(await stored(measuring)) == 1
 
 
-async def test_an_intent_that_was_not_written_asks_for_nothing(
+async def test_without_a_written_intent_audience_is_not_called(
     tenant: Tenant, rival: Rival, measuring: Rival, outcomes: Outcomes
 ) -> None:
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
@@ -277,10 +277,10 @@ async def test_an_intent_that_was_not_written_asks_for_nothing(
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_while_audience_fails_nothing_else_does(
+async def test_while_audience_fails_everything_else_works(
     database_url: Secret, clock: FakeClock, outcomes: Outcomes, fault: str
 ) -> None:
-    """Within the deadline of a second. It is not known what was done, so the intent waits for whoever finds out."""
+    """Within the deadline of a second. The outcome is unknown, so the intent stays open until it is settled."""
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as api, asyncio.timeout(30):
         tenant = await make_tenant(api)
         code = await tenant.make_code()

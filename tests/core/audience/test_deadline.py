@@ -43,7 +43,7 @@ async def test_when_core_gives_up_no_query_runs_on_and_nothing_was_changed(
     assert (await impatient.change_integration("revoke", integration["id"])).json["status"] == "revoked"
 
 
-async def test_a_deletion_that_core_gave_up_on_is_done_once_nothing_holds_it(
+async def test_a_deletion_that_core_gave_up_on_finishes_when_nothing_blocks_it(
     hasty: Api, tenant: Tenant, measuring: Rival
 ) -> None:
     integration = await tenant.make_integration()
@@ -58,7 +58,7 @@ async def test_a_deletion_that_core_gave_up_on_is_done_once_nothing_holds_it(
             await asyncio.sleep(0.01)
 
 
-async def test_the_worker_says_who_it_is_and_how_long_it_waits(database_url: Secret) -> None:
+async def test_the_worker_sends_its_name_and_its_deadline(database_url: Secret) -> None:
     async with misbehaving_server(answer(b"{}")) as server:
         work = make_job_context(jobs_settings(database_url, AUDIENCE_URL=server.url, PRIVATE_TIMEOUT_S="7.5"))
         with pytest.raises(AudienceUnavailable):

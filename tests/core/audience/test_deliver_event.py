@@ -1,4 +1,4 @@
-"""`POST /v1/events` at Core: the same bytes to Audience, its answer back, and nothing else of Audience's."""
+"""`POST /v1/events` at Core: the same bytes go to Audience, and only its public answers come back."""
 
 import asyncio
 import hashlib
@@ -20,7 +20,7 @@ from support.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 
-# That nobody is known is an answer to an event, as it is not to Core.
+# To an event, 401 is an ordinary answer of Audience; to Core's own calls it is a failure.
 EVENT_FAULTS = sorted(FAULTS.keys() - {"our credential unknown"})
 RECORDED = {"event_id": "evt_" + "e" * 22, "status": "recorded"}
 JSON = {"Content-Type": "application/json"}
@@ -28,13 +28,13 @@ PROBLEM = "application/problem+json"
 
 
 async def heard(tenant: Tenant, integration: dict[str, Any]) -> dict[str, Any]:
-    """Return the event of somebody who heard a Code and resolved it."""
+    """Return an event of a receiver that heard a Code and resolved it."""
     code = await tenant.make_code(audience={"enabled": True, "integration_id": integration["id"]})
     return await make_event(tenant, code)
 
 
-async def test_what_was_heard_and_resolved_is_recorded(tenant: Tenant, measuring: Rival) -> None:
-    """The whole way, with the proof that the resolution carried."""
+async def test_an_event_of_a_resolved_code_is_recorded(tenant: Tenant, measuring: Rival) -> None:
+    """The whole path, with the proof from the resolution."""
     integration = await tenant.make_integration()
     event = await heard(tenant, integration)
 
@@ -46,7 +46,7 @@ async def test_what_was_heard_and_resolved_is_recorded(tenant: Tenant, measuring
     assert await measuring.rows("SELECT count(*) FROM events") == [(1,)]
 
 
-async def test_audiences_refusals_are_cores_words(tenant: Tenant) -> None:
+async def test_refusals_of_audience_become_problems_of_core(tenant: Tenant) -> None:
     integration = await tenant.make_integration()
     secret = integration["hmac_secret"]
     event = await heard(tenant, integration)
@@ -73,8 +73,8 @@ async def test_a_wrong_member_is_named(tenant: Tenant) -> None:
     assert {error["pointer"] for error in refused.json["errors"]} == {"/country", "/device"}
 
 
-async def test_a_parameter_is_refused_once_the_signature_was_judged(tenant: Tenant, measuring: Rival) -> None:
-    """At Core and at Audience alike; nothing is recorded then."""
+async def test_a_parameter_is_refused_after_the_signature_was_checked(tenant: Tenant, measuring: Rival) -> None:
+    """At Core and at Audience alike, and nothing is recorded."""
     integration = await tenant.make_integration()
     event = await heard(tenant, integration)
     body = json.dumps(event).encode()
@@ -95,7 +95,7 @@ async def test_a_parameter_is_refused_once_the_signature_was_judged(tenant: Tena
     assert (await deliver_event(tenant.api, event, integration["hmac_secret"])).status == 201
 
 
-async def test_a_quota_that_is_used_up_says_when_to_come_again(tenant: Tenant, measuring: Rival) -> None:
+async def test_an_exhausted_quota_says_when_to_retry(tenant: Tenant, measuring: Rival) -> None:
     integration = await tenant.make_integration()
     await deliver_event(tenant.api, await heard(tenant, integration), integration["hmac_secret"])
     await measuring.run("UPDATE event_months SET events = 100")
@@ -107,8 +107,8 @@ async def test_a_quota_that_is_used_up_says_when_to_come_again(tenant: Tenant, m
 
 
 @pytest.mark.parametrize("signature", [b"sha256=\xe9", b"sha256=\x7f", b"sha256=\t" + b"0" * 64, b"\xff", b""])
-async def test_what_is_no_signature_at_all_is_nobodys(tenant: Tenant, signature: bytes) -> None:
-    """Also where no HTTP client would send on what this one sent."""
+async def test_a_malformed_signature_is_refused(tenant: Tenant, signature: bytes) -> None:
+    """Also a header that no HTTP client would send."""
     integration = await tenant.make_integration()
     body = json.dumps(await heard(tenant, integration)).encode()
     stranger = tenant.api.other(token=None, peer="203.0.113.7")
@@ -131,7 +131,7 @@ async def test_the_parameters_of_the_content_type_do_not_matter(tenant: Tenant) 
     assert done.status == 201
 
 
-async def test_what_is_larger_than_an_event_is_not_handed_on(database_url: Secret, clock: FakeClock) -> None:
+async def test_a_body_larger_than_an_event_is_not_forwarded(database_url: Secret, clock: FakeClock) -> None:
     async with (
         misbehaving_server(answer(b"{}")) as server,
         core_beside(server.url, database_url, clock) as core,
@@ -145,7 +145,7 @@ async def test_what_is_larger_than_an_event_is_not_handed_on(database_url: Secre
 
 
 async def test_bytes_and_signature_arrive_as_they_were_sent(database_url: Secret, clock: FakeClock) -> None:
-    """Not parsed, not written anew: the signature covers every byte. Our credential says who hands it on."""
+    """Neither parsed nor rewritten: the signature covers every byte. Our credential names Core as the forwarder."""
     body = b' {"b" : 1,\n"a":"\xc3\xa4\\u00e4" } '
     behave = answer(json.dumps(RECORDED).encode(), status="201 Created")
     async with misbehaving_server(behave) as server, core_beside(server.url, database_url, clock) as core:
@@ -165,10 +165,8 @@ async def test_bytes_and_signature_arrive_as_they_were_sent(database_url: Secret
 
 
 @pytest.mark.parametrize("fault", EVENT_FAULTS)
-async def test_an_audience_that_is_not_as_it_should_be_is_unavailable(
-    fault: str, database_url: Secret, clock: FakeClock
-) -> None:
-    """Within the deadline, whatever it does; and Core's other routes do not notice."""
+async def test_a_failing_audience_is_unavailable(fault: str, database_url: Secret, clock: FakeClock) -> None:
+    """Within the deadline, whatever it does, and Core's other routes are not affected."""
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as core:
         began_s = time.monotonic()
         delivering = asyncio.create_task(deliver_event(core, b"{}", "secret"))
@@ -193,7 +191,7 @@ async def test_an_audience_that_is_not_as_it_should_be_is_unavailable(
         ("403 No", PROBLEM, {"code": "forbidden"}),
     ],
 )
-async def test_an_answer_that_is_none_of_the_agreed_ones_is_not_passed_on(
+async def test_an_undeclared_answer_is_not_passed_on(
     database_url: Secret, clock: FakeClock, status: str, media_type: str, said: dict[str, Any]
 ) -> None:
     behave = answer(json.dumps(said).encode(), status=status, media_type=media_type)
@@ -203,7 +201,7 @@ async def test_an_answer_that_is_none_of_the_agreed_ones_is_not_passed_on(
     assert (refused.status, refused.code) == (503, "audience_unavailable")
 
 
-async def test_errors_that_are_none_are_left_out(database_url: Secret, clock: FakeClock) -> None:
+async def test_malformed_errors_are_left_out(database_url: Secret, clock: FakeClock) -> None:
     said = {"code": "validation_failed", "errors": ["x", {"pointer": 7}, {"pointer": "/a", "message": "wrong"}]}
     behave = answer(json.dumps(said).encode(), status="422 No", media_type=PROBLEM)
     async with misbehaving_server(behave) as server, core_beside(server.url, database_url, clock) as core:

@@ -63,7 +63,7 @@ class Intents(AppMachine):
 
     @rule(fault=st.sampled_from(LOSSES))
     def create_in_vain(self, fault: Fault) -> None:
-        """Whether the integration exists or not, its secret is lost with the answer."""
+        """Whether or not the integration exists, its secret is lost with the answer."""
         body = self.tenant.integration_body()
         answer = self._lose(fault, "/v1/integrations", self.core.post("/v1/audience/integrations", json=body))
         assert (answer.status, answer.code) == (503, "audience_unavailable")
@@ -90,7 +90,7 @@ class Intents(AppMachine):
 
     @rule()
     def settle(self) -> None:
-        """The job asks Audience what it did; it gives up on what may still be under way."""
+        """Run the job, which asks Audience what it did and leaves out what may still be under way."""
         self.wait(jobs.settle_intents(self.work))
         for intent in self.model.values():
             age = self.now - intent.created_at

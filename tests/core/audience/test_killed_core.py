@@ -1,4 +1,4 @@
-"""A real Core process that is killed between what Audience did and what the audit log tells of it."""
+"""A real Core process that is killed after Audience made a change and before the audit log records it."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ from soundmark.kit.http.sockets import reserve_port
 
 @pytest.fixture
 def core(database_url: Secret, measuring_url: str, tenant: Tenant) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Another process on the database and beside the Audience of the shared Core; where it answers."""
+    """The URL of another Core process, with the database and the Audience of the shared Core."""
     assert tenant is not None, "the signing keys are there"
     environ = {
         "SOUNDMARK_BASE_URL": "http://core.test",
@@ -52,7 +52,7 @@ def _answers(url: str) -> bool:
     return False
 
 
-async def test_what_a_killed_core_had_done_is_settled_and_done_once(  # noqa: PLR0913, PLR0917 - fixtures
+async def test_the_change_of_a_killed_core_is_settled_and_made_once(  # noqa: PLR0913, PLR0917 - fixtures
     core: tuple[str, subprocess.Popen[bytes]],
     tenant: Tenant,
     rival: Rival,
@@ -60,7 +60,7 @@ async def test_what_a_killed_core_had_done_is_settled_and_done_once(  # noqa: PL
     work: Context,
     outcomes: Any,
 ) -> None:
-    """The integration is there and the log says so; its secret was told to nobody and can be replaced."""
+    """The integration exists and the log records it; nobody received its secret, which can be replaced."""
     url, process = core
     async with (
         httpx2.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {OPERATOR_TOKEN}"}, timeout=60) as client,
@@ -69,7 +69,7 @@ async def test_what_a_killed_core_had_done_is_settled_and_done_once(  # noqa: PL
         asking = client.post("/v1/audience/integrations", json=tenant.integration_body())
         async with measuring.holding("LOCK TABLE entitlements, integrations IN EXCLUSIVE MODE"):
             creating = await measuring.while_waiting(asking)
-            # Whoever finalises the entry waits here.
+            # The finalisation of the entry waits here.
             await held.enter_async_context(
                 rival.holding("SELECT FROM audit_entries WHERE outcome = 'requested' FOR UPDATE")
             )

@@ -1,4 +1,4 @@
-"""`GET /v1/audience/integrations`: newest first, page by page, of one project, and never a secret."""
+"""`GET /v1/audience/integrations`: those of one project, newest first, in pages, and never a secret."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ async def listed(tenant: Tenant, **query: Any) -> Any:
     return answer.json
 
 
-async def test_pages_join_into_all_of_them_newest_first(api: Api, tenant: Tenant) -> None:
-    """Also where several were made within one millisecond."""
+async def test_all_pages_together_are_every_integration_newest_first(api: Api, tenant: Tenant) -> None:
+    """Also where several were created within one millisecond."""
     api.clock.freeze()
     made = []
     for number in range(5):

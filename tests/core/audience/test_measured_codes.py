@@ -1,4 +1,4 @@
-"""Codes whose audience is measured: verified before they are issued, and proven anew by each resolution."""
+"""Codes whose audience is measured: checked before they are issued, with a new proof in each resolution."""
 
 import asyncio
 import hashlib
@@ -37,7 +37,7 @@ async def integration_id(tenant: Tenant) -> str:
 
 
 async def verified(api: Api, answer: Answer, token: str) -> Any:
-    """What a receiver makes of it, by the SDK."""
+    """Return the resolution as a receiver verifies it with the SDK."""
     keys = read_key_set((await api.get("/v1/keys")).body)
     return verify_answer(answer.body, token, keys, api.clock.now())
 
@@ -82,14 +82,14 @@ async def test_a_resolution_carries_a_measurement_proof(
         assert resolution.measurement_proof.proof_id == measurement["proof_id"]
 
 
-async def test_a_code_without_a_campaign_says_so(api: Api, tenant: Tenant, integration_id: str) -> None:
+async def test_a_code_without_a_campaign_has_null_in_its_proof(api: Api, tenant: Tenant, integration_id: str) -> None:
     code = await tenant.make_code(**measured_by(integration_id))
     answer = await api.resolve(code["broadcast_token"])
     assert answer.json["measurement_proof"]["campaign_id"] is None
     assert (await verified(api, answer, code["broadcast_token"])).measurement_proof is not None
 
 
-async def test_a_code_that_is_not_measured_carries_none(api: Api, tenant: Tenant) -> None:
+async def test_a_code_that_is_not_measured_has_no_proof(api: Api, tenant: Tenant) -> None:
     code = await tenant.make_code()
     answer = await api.resolve(code["broadcast_token"])
     assert "measurement_proof" not in answer.json
@@ -97,7 +97,7 @@ async def test_a_code_that_is_not_measured_carries_none(api: Api, tenant: Tenant
 
 
 async def test_concurrent_resolutions_each_have_their_own_proof(api: Api, tenant: Tenant, integration_id: str) -> None:
-    """A proof counts once, so it cannot be shared as an envelope may be; nor with who asks for no envelope."""
+    """A proof counts once, so it is not shared as an envelope may be, not even with a request for no envelope."""
     measured = await tenant.make_code(**measured_by(integration_id))
     other = await tenant.make_code()
     tokens = [measured["broadcast_token"]] * 40 + [other["broadcast_token"]] * 5
@@ -134,7 +134,7 @@ async def test_a_batch_is_measured_alike(api: Api, tenant: Tenant, integration_i
 async def test_an_integration_that_may_not_measure_issues_nothing(
     api: Api, tenant: Tenant, rival: Rival, path: str, dry_run: bool
 ) -> None:
-    """Unknown, of another project, of another organisation: alike. Revoked: told, to its own project."""
+    """Unknown, of another project or another organisation: the same answer. Revoked: reported to its own project."""
     revoked = (await tenant.make_integration())["id"]
     await tenant.change_integration("revoke", revoked)
     sibling = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
@@ -161,14 +161,14 @@ async def test_a_dry_run_of_one_that_may_would_issue(tenant: Tenant, integration
     assert (answer.status, answer.json["would_issue"], answer.json["code"]) == (200, True, None)
 
 
-async def test_what_else_is_wrong_with_a_request_is_said_first(tenant: Tenant) -> None:
-    """A campaign that is not there before an integration that is not."""
+async def test_other_faults_of_a_request_are_reported_first(tenant: Tenant) -> None:
+    """A missing campaign is reported before a missing integration."""
     answer = await issue(tenant, "int_" + "A" * 22, changes={"campaign_id": "cmp_" + "A" * 22})
     assert (answer.status, answer.code) == (404, "campaign_not_found")
 
 
 async def test_a_revocation_of_the_integration_leaves_its_codes(api: Api, tenant: Tenant, integration_id: str) -> None:
-    """They stay what was signed; Audience refuses their events."""
+    """Their signatures still hold; Audience refuses their events."""
     code = await tenant.make_code(**measured_by(integration_id))
     await tenant.change_integration("revoke", integration_id)
     answer = await api.resolve(code["broadcast_token"])
@@ -193,7 +193,7 @@ async def test_while_audience_fails_no_measured_code_is_issued_and_every_other_i
         assert await rival.rows("SELECT FROM issuance_receipts") == []
 
 
-async def test_what_was_issued_is_answered_again_without_asking_audience(
+async def test_a_repeated_issuance_is_answered_without_calling_audience(
     database_url: Secret, measuring_url: str, clock: FakeClock
 ) -> None:
     """Also after the integration was revoked, or while Audience is silent."""
@@ -223,7 +223,7 @@ async def test_the_summary_counts_measured_codes(tenant: Tenant, integration_id:
 async def test_an_event_made_from_a_resolution_is_recorded_once(
     api: Api, tenant: Tenant, measuring_url: str, measuring: Rival
 ) -> None:
-    """From issuance to the database of Audience, over both components."""
+    """From issuance to Audience's database, through both components."""
     integration = await tenant.make_integration()
     code = await tenant.make_code(**measured_by(integration["id"]))
     resolution = (await api.resolve(code["broadcast_token"])).json

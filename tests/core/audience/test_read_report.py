@@ -1,4 +1,4 @@
-"""Reports through Core: what it judges itself, what it asks, and what it makes of an Audience that fails."""
+"""Reports through Core: what it checks itself, what it asks Audience, and how it handles an Audience that fails."""
 
 import asyncio
 import json
@@ -66,7 +66,7 @@ async def measured(tenant: Tenant, beside_core_url: Secret) -> Measured:
     return Measured(tenant, integration, campaign, in_campaign, alone)
 
 
-async def test_a_report_says_what_was_measured(measured: Measured) -> None:
+async def test_a_report_shows_what_was_measured(measured: Measured) -> None:
     now = measured.tenant.api.clock.freeze()
     answered = await measured.report()
 
@@ -85,7 +85,7 @@ async def test_a_report_says_what_was_measured(measured: Measured) -> None:
 
 
 @pytest.mark.parametrize(("named", "events"), [(("campaign_id",), 2), (("xr_id",), 2), (("campaign_id", "xr_id"), 2)])
-async def test_filters_leave_what_both_leave(measured: Measured, named: tuple[str, ...], events: int) -> None:
+async def test_filters_combine_as_an_intersection(measured: Measured, named: tuple[str, ...], events: int) -> None:
     filters = {"campaign_id": measured.campaign["id"], "xr_id": measured.in_campaign["xr_id"]}
     query = {name: filters[name] for name in named}
 
@@ -142,7 +142,7 @@ async def test_the_csv_has_the_same_numbers(measured: Measured) -> None:
 async def unasked(
     measured: Measured, database_url: Secret, clock: FakeClock
 ) -> Callable[..., Awaitable[tuple[Answer, int]]]:
-    """A report of a Core beside an Audience that counts how often it was asked."""
+    """A function that asks a Core for a report and asserts that its Audience was not called."""
 
     async def ask(path: str | None = None, **query: str) -> tuple[Answer, int]:
         async with (
@@ -157,10 +157,10 @@ async def unasked(
     return ask
 
 
-async def test_what_is_not_of_the_project_is_not_found_without_asking(
+async def test_a_resource_outside_the_project_is_not_found_without_a_call(
     api: Api, measured: Measured, unasked: Callable[..., Awaitable[tuple[Answer, int]]]
 ) -> None:
-    """Unknown, malformed, another tenant's, another project's, and a Code that another integration measures."""
+    """Unknown, malformed, of another tenant or project, and a Code that another integration measures."""
     tenant = measured.tenant
     foreign = await make_tenant(api)
     project = await api.post("/v1/projects", json={**tenant.query, "name": "Evening show"})
@@ -198,7 +198,7 @@ async def test_what_is_not_of_the_project_is_not_found_without_asking(
         {"xr_id": "x" * 161},
     ],
 )
-async def test_a_malformed_question_is_refused_without_asking(
+async def test_a_malformed_query_is_refused_without_a_call(
     unasked: Callable[..., Awaitable[tuple[Answer, int]]], query: dict[str, str]
 ) -> None:
     answered, asked = await unasked(**query)
@@ -206,7 +206,7 @@ async def test_a_malformed_question_is_refused_without_asking(
     assert (refused(answered), asked) == ((422, "validation_failed"), 0)
 
 
-async def test_what_cannot_be_an_integration_is_none_without_asking(
+async def test_a_malformed_integration_id_is_not_found_without_a_call(
     unasked: Callable[..., Awaitable[tuple[Answer, int]]],
 ) -> None:
     for wrong in ("int_short", "xr_" + "a" * 22, "int_with.dots.and~tildes", "int_" + "a" * 150):
@@ -262,7 +262,7 @@ async def test_a_key_of_another_project_finds_nothing(api: Api, measured: Measur
     assert refused(await measured.report(by=keyed)) == (404, "project_not_found")
 
 
-async def test_a_report_that_is_too_large_is_said_so(measured: Measured, beside_core_url: Secret) -> None:
+async def test_a_report_that_is_too_large_is_refused(measured: Measured, beside_core_url: Secret) -> None:
     at = measured.tenant.api.clock.now() - timedelta(hours=1)
     events = [RecordedEvent(at, 7, f"xr_{number:022d}") for number in range(10_000)]
     await asyncio.to_thread(store_events, beside_core_url, measured.integration["id"], events)
@@ -272,7 +272,7 @@ async def test_a_report_that_is_too_large_is_said_so(measured: Measured, beside_
 
 
 @pytest.mark.parametrize("accept", ["text/html", "image/png"])
-async def test_what_cannot_be_answered_is_said_so(measured: Measured, accept: str) -> None:
+async def test_an_unsupported_media_type_is_not_acceptable(measured: Measured, accept: str) -> None:
     assert refused(await measured.report(accept=accept)) == (406, "not_acceptable")
 
 
@@ -280,7 +280,7 @@ async def test_what_cannot_be_answered_is_said_so(measured: Measured, accept: st
 async def test_a_failing_audience_has_no_report(
     database_url: Secret, clock: FakeClock, tenant: Tenant, fault: str
 ) -> None:
-    """Within the deadline, which is a second here, and the rest of Core goes on."""
+    """Within the deadline, which is a second here, and the rest of Core keeps working."""
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as core, asyncio.timeout(3.5):
         report, legacy, codes = await asyncio.gather(
             core.get("/v1/audience/reports/int_" + "a" * 22, params=tenant.in_project),
@@ -294,7 +294,7 @@ async def test_a_failing_audience_has_no_report(
 async def test_a_report_of_another_integration_is_not_accepted(
     measured: Measured, database_url: Secret, clock: FakeClock
 ) -> None:
-    """Of another integration, another filter or another period; with a member too many, or one too few."""
+    """Of another integration, filter or period; with a member too many, or one too few."""
     clock.freeze()
     genuine = (await measured.report()).json
     wrong = [
@@ -319,10 +319,8 @@ async def test_a_report_of_another_integration_is_not_accepted(
             assert refused(answered) == (503, "audience_unavailable")
 
 
-async def test_the_legacy_report_is_labelled_as_what_it_is(
-    measured: Measured, measuring: Rival, clock: FakeClock
-) -> None:
-    """No reach, of this project only, and of the days that the period touches."""
+async def test_the_legacy_report_is_labelled_as_legacy(measured: Measured, measuring: Rival, clock: FakeClock) -> None:
+    """Without reach, for this project only, and for the days that the period touches."""
     tenant = measured.tenant
     today = clock.freeze().date()
     rows = [(tenant.project_id, today - timedelta(days=days), 10 + days) for days in (0, 1, 40)]

@@ -1,4 +1,4 @@
-"""Refused events that Core hands on are limited by the address of who sent them to Core."""
+"""Refused events that Core forwards are limited by the address that sent them to Core."""
 
 import contextlib
 import hashlib
@@ -23,7 +23,7 @@ NO_EVENT = answer(b'{"code": "validation_failed"}', status="422 No", media_type=
 
 @contextlib.asynccontextmanager
 async def beside(behave: Any, database_url: Secret) -> AsyncIterator[tuple[Api, Any]]:
-    """A Core that has patience with three refusals in ten seconds, and the Audience beside it."""
+    """Run a Core that allows three refusals in ten seconds, beside an Audience."""
     async with misbehaving_server(behave) as server:
         changes = {"refusal_rate_limit": LIMIT, "refusal_rate_window_s": WINDOW_S, "trusted_proxies": "10.0.0.0/8"}
         async with running_core(core_settings(database_url, audience_url=server.url, **changes)) as api:
@@ -37,7 +37,7 @@ async def deliver(api: Api, peer: str = "203.0.113.7", **headers: str) -> Answer
     return await api.other(token=None, peer=peer).post("/v1/events", content=body, headers=sent)
 
 
-async def test_one_refusal_too_many_and_nothing_of_this_sender_is_handed_on(database_url: Secret) -> None:
+async def test_after_one_refusal_too_many_nothing_of_this_sender_is_forwarded(database_url: Secret) -> None:
     async with beside(REFUSED, database_url) as (api, server):
         found = [(await deliver(api)).status for _ in range(LIMIT + 2)]
         waiting = await deliver(api)
@@ -52,7 +52,7 @@ async def test_one_refusal_too_many_and_nothing_of_this_sender_is_handed_on(data
     assert handed_on == LIMIT + 2, "the one too many, and that from elsewhere"
 
 
-async def test_broken_json_counts_and_a_wrong_shape_of_a_known_publisher_does_not(database_url: Secret) -> None:
+async def test_broken_json_counts_and_a_wrong_shape_from_a_known_publisher_does_not(database_url: Secret) -> None:
     for behave, expected in ((NO_JSON, [400] * LIMIT + [429]), (NO_EVENT, [422] * (LIMIT + 1))):
         async with beside(behave, database_url) as (api, _):
             assert [(await deliver(api)).status for _ in range(LIMIT + 1)] == expected
@@ -69,7 +69,7 @@ async def test_the_sender_behind_a_trusted_proxy_is_counted(database_url: Secret
 
 
 async def test_refused_events_and_refused_credentials_are_counted_apart(database_url: Secret) -> None:
-    """A publisher's backend issues from the address that it delivers from."""
+    """A publisher's backend issues Codes from the address that it delivers events from."""
     async with beside(REFUSED, database_url) as (api, _):
         for _ in range(LIMIT + 1):
             await deliver(api, "127.0.0.1")

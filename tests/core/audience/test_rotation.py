@@ -55,7 +55,7 @@ async def failing(request: pytest.FixtureRequest) -> AsyncIterator[AudienceChann
 
 
 async def trusted(measuring: Rival) -> list[tuple[str, str | None]]:
-    """What each integration trusts, and what it trusted before, oldest first."""
+    """Return the key that each integration trusts, and the one before, oldest integration first."""
     return await measuring.rows("SELECT core_key_id, previous_key_id FROM integrations ORDER BY number")
 
 
@@ -125,10 +125,8 @@ async def test_in_an_emergency_the_key_signs_before_audience_has_it(
     assert await trusted(measuring) == [(staged, old)]
 
 
-async def test_a_staged_key_is_nobodys_business_until_it_is_put_in_place(
-    tenant: Tenant, keys: Keys, measuring: Rival
-) -> None:
-    """It may wait for a week, and Audience would forget the one that signs after seven minutes."""
+async def test_a_staged_key_is_not_sent_until_it_is_put_in_place(tenant: Tenant, keys: Keys, measuring: Rival) -> None:
+    """It may wait for a week, and Audience would forget the signing key after seven minutes."""
     active = (await keys.by_status())["active"]
     await keys.stage()
     integration = await tenant.make_integration()
@@ -138,10 +136,10 @@ async def test_a_staged_key_is_nobodys_business_until_it_is_put_in_place(
     assert await trusted(measuring) == [(active, None)]
 
 
-async def test_what_is_created_while_a_rotation_tells_trusts_the_coming_key_and_the_one_that_signs(
+async def test_an_integration_created_during_a_rotation_trusts_both_keys(
     tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival
 ) -> None:
-    """Proofs of its first Codes are still signed by that one."""
+    """Proofs of its first Codes are still signed by the old key."""
     old = (await keys.by_status())["active"]
     staged = await keys.stage()
     await rival.run("UPDATE signing_keys SET push_began_at = now() WHERE status = 'next'")
@@ -154,7 +152,7 @@ async def test_what_is_created_while_a_rotation_tells_trusts_the_coming_key_and_
 async def test_an_integration_created_during_a_rotation_gets_the_key_afterwards(
     tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival
 ) -> None:
-    """Its key was chosen before, and its row was not there when all were told."""
+    """Its key was chosen earlier, and its row did not exist when all the others were updated."""
     old = (await keys.by_status())["active"]
     staged = await keys.stage()
     async with measuring.holding("LOCK TABLE entitlements, integrations IN EXCLUSIVE MODE"):
@@ -168,7 +166,7 @@ async def test_an_integration_created_during_a_rotation_gets_the_key_afterwards(
 async def test_an_update_of_the_key_that_a_rotation_overtook_ends_with_the_new_key(
     tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival
 ) -> None:
-    """It chose the key before, and arrived after: the integration would refuse every event in seven minutes."""
+    """The update chose the key earlier and arrived later: the integration would refuse every event in seven minutes."""
     old = (await keys.by_status())["active"]
     integration = await tenant.make_integration()
     staged = await keys.stage()
@@ -210,10 +208,10 @@ async def test_a_rotation_that_dies_is_finished_by_running_it_again(
     assert await trusted(measuring) == [(staged, old)]
 
 
-async def test_what_is_finished_late_leaves_the_key_that_signed_until_then_its_seven_minutes(
+async def test_a_rotation_finished_late_gives_the_old_key_its_seven_minutes(
     tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those who were told first would have forgotten it, and would refuse every event that is on its way."""
+    """The integrations that were updated first would have forgotten it, and would refuse events under way."""
     clock = tenant.api.clock
     clock.freeze()
     await tenant.make_integration()
@@ -256,10 +254,10 @@ async def test_only_a_staged_key_is_put_in_place(keys: Keys, rival: Rival, statu
         await keys.put_in_place("sig_none" if status == "none" else first)
 
 
-async def test_a_key_that_core_did_not_make_is_pushed_to_nobody(
+async def test_a_key_that_core_did_not_make_is_not_pushed(
     tenant: Tenant, keys: Keys, measuring: Rival, rival: Rival
 ) -> None:
-    """What is pushed is made from the sealed half: whoever can write the table cannot have Audience trust his own."""
+    """The pushed key comes from the sealed half, so writing to the table cannot make Audience trust another key."""
     await tenant.make_integration()
     staged = await keys.stage()
     (genuine,) = await rival.rows("SELECT public_key FROM signing_keys WHERE status = 'next'")
@@ -268,10 +266,10 @@ async def test_a_key_that_core_did_not_make_is_pushed_to_nobody(
     assert await measuring.rows("SELECT core_public_key FROM integrations") == [genuine]
 
 
-async def test_a_rotation_waits_until_the_last_one_is_over(
+async def test_a_rotation_waits_until_the_previous_one_is_over(
     api: Api, tenant: Tenant, keys: Keys, measuring: Rival
 ) -> None:
-    """Audience trusts one key and the one before: proofs of a third would be refused. In an emergency they are."""
+    """Audience trusts one key and the one before, so it would refuse proofs of a third. In an emergency it does."""
     await tenant.make_integration()
     first = (await keys.by_status())["active"]
     second = await keys.stage()

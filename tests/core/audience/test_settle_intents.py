@@ -1,4 +1,4 @@
-"""What a crash left `requested` gets its outcome, by asking Audience what it did."""
+"""Intents that a crash left `requested` get their outcome, by asking Audience what it did."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ REVOCATION = "audience.integration_revocation"
 
 
 async def make_intent(tenant: Tenant, rival: Rival, identity: str = "aud_" + "A" * 22, **facts: Any) -> AuditIntent:
-    """An entry that was requested just now."""
+    """Write an entry that was requested just now."""
     now = tenant.api.clock.now()
     intent = AuditIntent(tenant.organization_id, identity, tenant.project_id, facts.get("action", REVOCATION), now)
     await rival.run(
@@ -41,7 +41,7 @@ async def make_intent(tenant: Tenant, rival: Rival, identity: str = "aud_" + "A"
 
 
 async def make_operation(measuring: Rival, tenant: Tenant, identity: str) -> None:
-    """Audience did it."""
+    """Record that Audience carried out the operation."""
     integration = await tenant.make_integration()
     await measuring.run("UPDATE operations SET id = %s WHERE answer LIKE %s", identity, "%" + integration["id"] + "%")
 
@@ -51,7 +51,9 @@ async def outcome_of(rival: Rival, identity: str) -> str:
     return str(outcome)
 
 
-async def test_what_audience_did_is_completed(tenant: Tenant, rival: Rival, measuring: Rival, work: Context) -> None:
+async def test_an_intent_that_audience_carried_out_is_completed(
+    tenant: Tenant, rival: Rival, measuring: Rival, work: Context
+) -> None:
     intent = await make_intent(tenant, rival)
     await make_operation(measuring, tenant, intent.id)
     tenant.api.clock.advance(seconds=61)
@@ -60,10 +62,10 @@ async def test_what_audience_did_is_completed(tenant: Tenant, rival: Rival, meas
     assert await jobs.settle_intents(work) == 0
 
 
-async def test_what_may_be_under_way_is_left_alone(
+async def test_an_intent_that_may_be_under_way_is_left_alone(
     tenant: Tenant, rival: Rival, measuring: Rival, work: Context
 ) -> None:
-    """For a minute whoever asked settles it; for five it may be done yet, though nothing is known of it."""
+    """For a minute its caller may settle it; for five minutes Audience may still carry it out unnoticed."""
     now = tenant.api.clock.freeze()
     intent = await make_intent(tenant, rival)
     for seconds in (0, 60, 240):
@@ -73,13 +75,13 @@ async def test_what_may_be_under_way_is_left_alone(
     tenant.api.clock.frozen_at = now + timedelta(minutes=5)
     assert await jobs.settle_intents(work) == 1
     assert await outcome_of(rival, intent.id) == "failed"
-    # What is settled stays so, whatever Audience says later.
+    # The outcome stays, whatever Audience answers later.
     await make_operation(measuring, tenant, intent.id)
     assert await jobs.settle_intents(work) == 0
     assert await outcome_of(rival, intent.id) == "failed"
 
 
-async def test_many_are_settled_at_once_and_of_every_tenant(tenant: Tenant, rival: Rival, work: Context) -> None:
+async def test_many_intents_of_all_tenants_are_settled_at_once(tenant: Tenant, rival: Rival, work: Context) -> None:
     other = await make_tenant(tenant.api)
     for number in range(205):
         await make_intent(tenant if number % 2 else other, rival, f"aud_{number:022d}")
@@ -94,7 +96,7 @@ async def test_many_are_settled_at_once_and_of_every_tenant(tenant: Tenant, riva
 async def test_while_audience_fails_nothing_is_settled(
     tenant: Tenant, rival: Rival, database_url: Secret, clock: FakeClock, fault: str
 ) -> None:
-    """Nor taken for failed: an answer that is none says nothing about what was done."""
+    """Nor is anything taken for failed: a malformed answer says nothing about the operation."""
     intent = await make_intent(tenant, rival)
     clock.advance(hours=1)
     async with failing_audience(fault) as url:
@@ -108,10 +110,10 @@ async def test_while_audience_fails_nothing_is_settled(
     assert await outcome_of(rival, intent.id) == "requested"
 
 
-async def test_one_that_audience_fails_on_keeps_no_other_waiting(
+async def test_an_intent_that_audience_fails_on_does_not_delay_the_others(
     tenant: Tenant, rival: Rival, measuring: Rival, work: Context
 ) -> None:
-    """Three in a row are no accident any more."""
+    """Three in a row are no longer an accident."""
     names = [f"aud_{number:022}" for number in range(8)]
     for name in names:
         await make_intent(tenant, rival, name)
@@ -169,7 +171,7 @@ async def test_only_the_exact_entry_is_finalised(
 async def test_of_two_outcomes_the_first_stays(
     tenant: Tenant, rival: Rival, work: Context, first: FinalOutcome
 ) -> None:
-    """Whoever asked and the job, at once: a terminal entry is never rewritten, and sealed once."""
+    """The caller and the job at the same time: a final entry is never rewritten, and is sealed once."""
     intent = await make_intent(tenant, rival)
     second: FinalOutcome = "failed" if first == "completed" else "completed"
 
@@ -205,10 +207,10 @@ async def test_a_worker_that_dies_leaves_the_rest_to_the_next(tenant: Tenant, ri
 
 
 @pytest.mark.parametrize("action", ["audience.integration_provisioning", "audience.integration_core_key_update"])
-async def test_an_integration_that_was_left_behind_gets_the_key_again(
+async def test_an_integration_missed_by_a_rotation_gets_the_key_again(
     tenant: Tenant, rival: Rival, measuring: Rival, work: Context, action: IntentAction
 ) -> None:
-    """Nobody looked whether a rotation had passed it by, since whoever gave it a key died."""
+    """The process that gave it a key died before checking whether a rotation had missed it."""
     await rival.run("UPDATE signing_keys SET pushed_at = now()")
     intent = await make_intent(tenant, rival, action=action)
     await make_operation(measuring, tenant, intent.id)

@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def bundle_files(monkeypatch: pytest.MonkeyPatch) -> list[IO[bytes]]:
-    """Every temporary file that a bundle is written into."""
+    """The temporary files of all bundles."""
     made: list[IO[bytes]] = []
     make = tempfile.SpooledTemporaryFile
 

@@ -1,4 +1,4 @@
-"""`POST /v1/campaigns/{campaign_id}/archive`: no more is issued, for good, and what was issued goes on."""
+"""`POST /v1/campaigns/{campaign_id}/archive`: nothing more is issued, and issued Codes stay active."""
 
 import asyncio
 from typing import Any
@@ -51,8 +51,8 @@ async def test_codes_that_were_issued_stay_active(api: Api, tenant: Tenant) -> N
     assert (await api.resolve(code["broadcast_token"])).status == 200
 
 
-async def test_a_second_archive_changes_and_tells_nothing(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """The moment is that of the first."""
+async def test_a_second_archive_changes_and_logs_nothing(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """The time is that of the first."""
     campaign = await tenant.make_campaign()
     first = await archive(tenant, campaign)
     api.clock.advance(seconds=5)
@@ -81,8 +81,8 @@ async def test_two_at_once_are_one_archiving(api: Api, tenant: Tenant, rival: Ri
     assert len(await rival.audited("campaign.archived")) == 1
 
 
-async def test_an_issuance_under_way_comes_before_it(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """What holds the campaign is issued; what asks after the archiving is not."""
+async def test_an_issuance_under_way_finishes_first(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """An issuance that holds the campaign finishes; one that asks after the archiving is refused."""
     campaign = await tenant.make_campaign()
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         issuing = await rival.while_waiting(api.post("/v1/codes", json=tenant.code_body(campaign_id=campaign["id"])))
@@ -98,7 +98,7 @@ async def test_an_unknown_campaign_is_not_found(tenant: Tenant, campaign_id: str
 
 
 async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant: Tenant) -> None:
-    """Both are the caller's own."""
+    """Both organisations belong to the caller."""
     other = await make_tenant(api)
     campaign = await other.make_campaign()
     answer = await archive(tenant, campaign)
@@ -123,8 +123,8 @@ async def test_owners_and_administrators_may_and_need_no_second_factor(people: P
         assert outcome in {answer.status, answer.json.get("code")}, (subject_id, answer.body)
 
 
-async def test_a_server_key_archives_none(tenant: Tenant) -> None:
-    """It may stop a campaign, which is the emergency; to archive one is a person's decision."""
+async def test_a_server_key_may_not_archive(tenant: Tenant) -> None:
+    """It may stop a campaign in an emergency; archiving is a person's decision."""
     campaign = await tenant.make_campaign()
     server = tenant.with_key(await tenant.make_key())
     answer = await archive(server, campaign)
@@ -140,7 +140,7 @@ async def test_a_caller_who_is_demoted_meanwhile_archives_nothing(tenant: Tenant
 
 
 @pytest.mark.parametrize("table", ["campaigns", "audit_entries"])
-async def test_an_archiving_cut_before_its_commit_changes_nothing(tenant: Tenant, rival: Rival, table: str) -> None:
+async def test_an_archive_cut_before_its_commit_changes_nothing(tenant: Tenant, rival: Rival, table: str) -> None:
     campaign = await tenant.make_campaign()
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
         archiving = await rival.while_waiting(archive(tenant, campaign))

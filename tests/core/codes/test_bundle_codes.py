@@ -11,8 +11,8 @@ from support.rival import Rival
 from support.tenant import Tenant, make_second_project, make_tenant
 
 
-async def test_a_bundle_is_the_wavs_in_the_order_asked(tenant: Tenant, bundle_files: list[IO[bytes]]) -> None:
-    """Each the very file that the Code alone is answered with, stored and not compressed."""
+async def test_a_bundle_holds_the_wavs_in_the_requested_order(tenant: Tenant, bundle_files: list[IO[bytes]]) -> None:
+    """Each file equals the one for the Code alone, and is stored without compression."""
     selection = await make_codes(tenant, 7)
     selection.sort(key=lambda xr_id: xr_id[::-1])
     archive = open_bundle(await request_bundle(tenant, selection))
@@ -25,7 +25,7 @@ async def test_a_bundle_is_the_wavs_in_the_order_asked(tenant: Tenant, bundle_fi
     assert [file.closed for file in bundle_files] == [True]
 
 
-async def test_the_answer_is_a_file_that_nobody_keeps(tenant: Tenant) -> None:
+async def test_the_answer_is_a_file_that_is_not_cached(tenant: Tenant) -> None:
     bundled = await request_bundle(tenant, await make_codes(tenant, 2))
     assert bundled.headers["content-type"] == "application/zip"
     assert bundled.headers["content-disposition"] == f'attachment; filename="codes-{tenant.project_id}.zip"'
@@ -34,7 +34,7 @@ async def test_the_answer_is_a_file_that_nobody_keeps(tenant: Tenant) -> None:
 
 
 async def test_the_same_selection_is_the_same_bytes(api: Api, tenant: Tenant) -> None:
-    """Whenever it is asked for: nothing of the moment, the machine or the Codes stands in the archive."""
+    """At any time: the archive contains nothing about the time, the machine or the Codes."""
     selection = await make_codes(tenant, 2)
     first = await request_bundle(tenant, selection)
     api.clock.advance(hours=1)
@@ -82,7 +82,7 @@ async def test_another_protocol_is_refused(tenant: Tenant, protocol: Any) -> Non
     ],
     ids=lambda value: str(value)[:30],
 )
-async def test_what_is_no_selection_is_refused(tenant: Tenant, xr_ids: Any, pointer: str) -> None:
+async def test_a_malformed_selection_is_refused(tenant: Tenant, xr_ids: Any, pointer: str) -> None:
     assert pointers(await request_bundle(tenant, xr_ids)) == [("body", pointer)]
 
 
@@ -94,7 +94,7 @@ async def test_the_body_is_closed_and_complete(tenant: Tenant) -> None:
     assert pointers(await tenant.api.post(AUDIO_BUNDLE, params=params, json={})) == [("body", "/xr_ids")]
 
 
-async def test_organisation_and_project_stand_in_the_query(tenant: Tenant) -> None:
+async def test_organisation_and_project_are_named_in_the_query(tenant: Tenant) -> None:
     body = {"xr_ids": [UNKNOWN_CODE]}
     assert pointers(await tenant.api.post(AUDIO_BUNDLE, params=tenant.query, json=body)) == [("query", "/project_id")]
     headers = {"X-Svc-Organization-Id": tenant.organization_id}
@@ -105,14 +105,14 @@ async def test_organisation_and_project_stand_in_the_query(tenant: Tenant) -> No
 @pytest.mark.parametrize(
     "missing", [UNKNOWN_CODE, "xr_", "", "x", "xr_\0", "xr_ü", "../../etc/passwd", "xr_" + "A" * 157]
 )
-async def test_one_that_is_missing_is_no_bundle(tenant: Tenant, bundle_files: list[IO[bytes]], missing: str) -> None:
+async def test_a_missing_code_refuses_the_bundle(tenant: Tenant, bundle_files: list[IO[bytes]], missing: str) -> None:
     selection = [*await make_codes(tenant, 1), missing]
     assert refused(await request_bundle(tenant, selection)) == (404, "code_not_found")
     assert bundle_files == [], "nothing is rendered"
 
 
 @pytest.mark.parametrize("of", ["another organisation", "another project"])
-async def test_one_of_another_boundary_is_no_bundle(api: Api, tenant: Tenant, of: str) -> None:
+async def test_a_code_of_another_tenant_or_project_refuses_the_bundle(api: Api, tenant: Tenant, of: str) -> None:
     other = await make_tenant(api) if of == "another organisation" else await make_second_project(tenant)
     selection = [*await make_codes(tenant, 1), *await make_codes(other, 1)]
     for asking in (tenant, other):
@@ -120,8 +120,8 @@ async def test_one_of_another_boundary_is_no_bundle(api: Api, tenant: Tenant, of
 
 
 @pytest.mark.parametrize("project_id", ["prj_" + "A" * 22, "", "x", "prj_\0", "prj_ü", 'prj_"; x'])
-async def test_a_project_that_is_not_there_is_not_found(tenant: Tenant, project_id: str) -> None:
-    """Also one of another organisation of the caller's own."""
+async def test_a_missing_project_is_not_found(tenant: Tenant, project_id: str) -> None:
+    """Also a project of another organisation of the caller."""
     selection = await make_codes(tenant, 1)
     asking = Tenant(tenant.api, tenant.organization_id, project_id)
     assert refused(await request_bundle(asking, selection)) == (404, "project_not_found")
@@ -130,10 +130,10 @@ async def test_a_project_that_is_not_there_is_not_found(tenant: Tenant, project_
     assert refused(await request_bundle(foreign, selection)) == (404, "project_not_found")
 
 
-async def test_one_expired_code_among_a_hundred_is_no_bundle(
+async def test_one_expired_code_among_a_hundred_refuses_the_bundle(
     api: Api, tenant: Tenant, bundle_files: list[IO[bytes]]
 ) -> None:
-    """To the millisecond; until then all of them are one."""
+    """To the millisecond; until then all of them are bundled."""
     api.clock.freeze()
     selection = await make_codes(tenant, 99)
     selection[77:77] = await make_codes(tenant, 1, lifetime_s=60)
@@ -144,8 +144,8 @@ async def test_one_expired_code_among_a_hundred_is_no_bundle(
     assert len(bundle_files) == 1, "nothing is rendered"
 
 
-async def test_a_revoked_code_is_no_bundle(api: Api, tenant: Tenant) -> None:
-    """Neither before nor after its own time is over."""
+async def test_a_revoked_code_refuses_the_bundle(api: Api, tenant: Tenant) -> None:
+    """Both before and after its own expiry."""
     selection = await make_codes(tenant, 2, lifetime_s=60)
     await tenant.revoke(selection[1])
     for seconds in (0, 61):
@@ -159,7 +159,7 @@ async def test_missing_codes_are_reported_before_inactive_ones(tenant: Tenant) -
     assert refused(await request_bundle(tenant, [*selection, UNKNOWN_CODE])) == (404, "code_not_found")
 
 
-async def test_a_code_that_does_not_verify_is_not_there(tenant: Tenant, rival: Rival) -> None:
+async def test_a_code_that_does_not_verify_is_not_found(tenant: Tenant, rival: Rival) -> None:
     selection = await make_codes(tenant, 3)
     await rival.run(
         "UPDATE broadcasts SET signature = sha512(signature) WHERE token ="

@@ -1,4 +1,4 @@
-"""Changes while an audio bundle is rendered: it is judged once more before its first byte."""
+"""Changes while an audio bundle is rendered: it is checked again before its first byte is sent."""
 
 from typing import IO
 
@@ -8,7 +8,7 @@ from support.core_client import Api
 from support.rival import Rival
 from support.tenant import Tenant, make_second_project
 
-# As the API does it: it locks the row against everybody who holds it before it changes it.
+# Like the API: it locks the row against everybody who holds it, and then changes it.
 REVOKED_KEY = (
     "WITH held AS (SELECT id FROM api_keys FOR UPDATE)"
     " UPDATE api_keys k SET revoked_at = k.created_at FROM held WHERE k.id = held.id"
@@ -28,10 +28,10 @@ REVOKED_KEY = (
     ],
     ids=["revoked", "deleted", "moved", "project deleted"],
 )
-async def test_what_becomes_of_the_selection_while_it_is_rendered_counts(
+async def test_a_change_of_the_selection_during_rendering_counts(
     tenant: Tenant, rival: Rival, bundle_files: list[IO[bytes]], change: str, problem: tuple[int, str]
 ) -> None:
-    """Somebody holds the caller's row, so the finished bundle waits to be judged once more."""
+    """Another connection holds the caller's row, so the finished bundle waits for the second check."""
     await make_second_project(tenant)
     selection = await make_codes(tenant, 3)
     async with rival.holding("SELECT 1 FROM members FOR UPDATE"):
@@ -50,7 +50,7 @@ async def test_what_becomes_of_the_selection_while_it_is_rendered_counts(
     ],
     ids=["demoted", "removed"],
 )
-async def test_what_becomes_of_the_caller_while_it_is_rendered_counts(
+async def test_a_change_of_the_caller_during_rendering_counts(
     tenant: Tenant, rival: Rival, bundle_files: list[IO[bytes]], change: str, problem: tuple[int, str]
 ) -> None:
     selection = await make_codes(tenant, 3)
@@ -61,7 +61,7 @@ async def test_what_becomes_of_the_caller_while_it_is_rendered_counts(
     assert [file.closed for file in bundle_files] == [True]
 
 
-async def test_a_code_that_expires_while_it_is_rendered_is_no_bundle(
+async def test_a_code_that_expires_during_rendering_refuses_the_bundle(
     api: Api, tenant: Tenant, rival: Rival, bundle_files: list[IO[bytes]]
 ) -> None:
     selection = await make_codes(tenant, 2, lifetime_s=60)
@@ -72,12 +72,12 @@ async def test_a_code_that_expires_while_it_is_rendered_is_no_bundle(
     assert [file.closed for file in bundle_files] == [True]
 
 
-async def test_a_key_that_is_revoked_while_it_is_rendered_gets_no_bundle(
+async def test_a_key_revoked_during_rendering_gets_no_bundle(
     tenant: Tenant, rival: Rival, bundle_files: list[IO[bytes]]
 ) -> None:
     selection = await make_codes(tenant, 2)
     server = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
-    assert (await request_bundle(server, selection)).status == 200  # And that it was used is noted.
+    assert (await request_bundle(server, selection)).status == 200  # This use is recorded.
     async with rival.committing(REVOKED_KEY):
         bundling = await rival.while_waiting(request_bundle(server, selection))
         assert not bundle_files[-1].closed, "it is rendered"
@@ -85,7 +85,7 @@ async def test_a_key_that_is_revoked_while_it_is_rendered_gets_no_bundle(
     assert all(file.closed for file in bundle_files)
 
 
-async def test_a_database_that_goes_while_it_is_rendered_is_no_bundle(
+async def test_a_database_that_goes_away_during_rendering_ends_the_bundle(
     tenant: Tenant, rival: Rival, bundle_files: list[IO[bytes]]
 ) -> None:
     selection = await make_codes(tenant, 2)

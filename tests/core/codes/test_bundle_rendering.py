@@ -22,7 +22,7 @@ MIB = 1024 * 1024
 
 
 def wav(size_bytes: int = 44) -> bytes:
-    """What passes for a WAV of this size."""
+    """Return bytes that pass for a WAV of this size."""
     return b"RIFF" + bytes(4) + b"WAVE" + bytes(size_bytes - 12)
 
 
@@ -34,15 +34,15 @@ def sounding(size_bytes: int = 44) -> Behaviour:
 async def tenant_of_core_with(
     behave: Behaviour, database_url: Secret, **changes: Any
 ) -> AsyncIterator[tuple[Tenant, MisbehavingServer]]:
-    """A tenant of a Core whose audio component does this."""
+    """Yield a tenant of a Core whose audio component behaves like this."""
     async with misbehaving_server(behave) as audio:
         settings = core_settings(database_url, audio_url=audio.url, audio_credential=AUDIO_CREDENTIAL, **changes)
         async with running_core(settings) as api:
             yield await make_tenant(api), audio
 
 
-def after(count: int, then: Behaviour) -> Behaviour:
-    """Answers WAVs, and does something else from then on."""
+def answer_wavs_then(count: int, then: Behaviour) -> Behaviour:
+    """Return a behaviour that answers `count` WAVs and then behaves as `then`."""
     answered = 0
 
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -64,30 +64,35 @@ def after(count: int, then: Behaviour) -> Behaviour:
     ],
     ids=["hangs up", "hangs up in a WAV", "is busy", "answers a page", "falls silent"],
 )
-async def test_a_component_that_fails_in_the_middle_is_no_bundle(
+async def test_a_component_that_fails_in_the_middle_ends_the_bundle(
     database_url: Secret, bundle_files: list[IO[bytes]], then: Behaviour
 ) -> None:
-    """Nothing of what was rendered is given away, and nothing more is asked."""
-    # A good answer has its time on a busy machine; silence is not waited for that long.
+    """Nothing of what was rendered is sent, and nothing more is requested."""
+    # A good answer gets its time on a busy machine; silence is not awaited that long.
     timeout_s = "3" if then is silent else "30"
-    async with tenant_of_core_with(after(10, then), database_url, private_timeout_s=timeout_s) as (tenant, audio):
+    async with tenant_of_core_with(answer_wavs_then(10, then), database_url, private_timeout_s=timeout_s) as (
+        tenant,
+        audio,
+    ):
         bundled = await request_bundle(tenant, await make_codes(tenant, 100))
         assert refused(bundled) == (503, "audio_unavailable")
         assert 10 < len(audio.requests) <= 14
     assert [file.closed for file in bundle_files] == [True]
 
 
-async def test_a_component_that_is_not_there_is_no_bundle(database_url: Secret, bundle_files: list[IO[bytes]]) -> None:
+async def test_without_an_audio_component_there_is_no_bundle(
+    database_url: Secret, bundle_files: list[IO[bytes]]
+) -> None:
     async with running_core(core_settings(database_url)) as api:
         tenant = await make_tenant(api)
         assert refused(await request_bundle(tenant, await make_codes(tenant, 5))) == (503, "audio_unavailable")
     assert [file.closed for file in bundle_files] == [True]
 
 
-async def test_a_rendering_without_end_has_one(
+async def test_an_endless_rendering_is_cut_off(
     database_url: Secret, bundle_files: list[IO[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each call within its own deadline, all of them together beyond that of a bundle."""
+    """Each call meets its own deadline, but all of them together exceed that of a bundle."""
     monkeypatch.setattr(bundle, "RENDERING_S_MAX", 0.3)
     async with tenant_of_core_with(silent, database_url, private_timeout_s="5") as (tenant, _):
         bundled = await request_bundle(tenant, await make_codes(tenant, 5))
@@ -99,7 +104,7 @@ async def test_a_rendering_without_end_has_one(
 async def test_the_wavs_together_are_at_most_64_mib(
     database_url: Secret, bundle_files: list[IO[bytes]], count: int, status: int
 ) -> None:
-    """Judged while they arrive: of a hundred, few are fetched. Exactly so much is not too much."""
+    """Checked as they arrive: of a hundred, only a few are fetched. Exactly 64 MiB is allowed."""
     async with tenant_of_core_with(sounding(8 * MIB), database_url, private_timeout_s="20") as (tenant, audio):
         bundled = await request_bundle(tenant, await make_codes(tenant, count))
         assert bundled.status == status
@@ -115,7 +120,7 @@ FRAME = "XRC1:brd_aZ09-_bY18-_cX27"
 
 
 class Withholding:
-    """A private channel that answers nobody before it may, and knows how many wait."""
+    """A private channel that answers only when it is allowed to, and counts its waiting callers."""
 
     def __init__(self) -> None:
         self.waiting_count = 0
@@ -130,15 +135,15 @@ class Withholding:
         return PrivateResponse(200, "audio/wav", wav())
 
 
-async def everybody_as_far_as_they_can() -> None:
-    """Whoever does not wait for what does not happen has gone on."""
+async def run_until_all_wait() -> None:
+    """Let every task run until it waits for an event."""
     for _ in range(20):
         await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize(("rows_count", "waiting_count"), [(1, 4), (4, 16), (5, 16), (20, 16)])
 async def test_bundles_leave_room_in_the_components_queue(rows_count: int, waiting_count: int) -> None:
-    """One asks for four WAVs at once, all together for sixteen; the others wait for their turn."""
+    """One bundle asks for four WAVs at once, all together for sixteen; the others wait for their turn."""
     channel = Withholding()
     audio = AudioChannel(cast("PrivateChannel", channel))
 
@@ -147,14 +152,14 @@ async def test_bundles_leave_room_in_the_components_queue(rows_count: int, waiti
             return len([wav async for wav in wavs])
 
     taking = [asyncio.create_task(take()) for _ in range(rows_count)]
-    await everybody_as_far_as_they_can()
+    await run_until_all_wait()
     assert channel.waiting_count == waiting_count
     channel.may_answer.set()
     assert await asyncio.gather(*taking) == [10] * rows_count
 
 
-async def test_who_takes_no_more_asks_for_no_more() -> None:
-    """What is being rendered ahead is called off."""
+async def test_a_reader_that_stops_requests_no_more() -> None:
+    """WAVs that are being rendered ahead are cancelled."""
     channel = Withholding()
     audio = AudioChannel(cast("PrivateChannel", channel))
     channel.may_answer.set()
@@ -162,12 +167,12 @@ async def test_who_takes_no_more_asks_for_no_more() -> None:
         await anext(wavs)
         channel.may_answer.clear()
         await anext(wavs)
-        await everybody_as_far_as_they_can()
+        await run_until_all_wait()
         assert channel.waiting_count == 1
     assert channel.waiting_count == 0
 
 
-async def test_no_transaction_is_open_while_it_is_rendered(database_url: Secret, rival: Rival) -> None:
+async def test_no_transaction_is_open_during_rendering(database_url: Secret, rival: Rival) -> None:
     """A slow component holds no lock and no snapshot."""
     asked = asyncio.Event()
     go_on = asyncio.Event()

@@ -1,4 +1,4 @@
-"""`GET /v1/codes/{xr_id}/audio`: which Codes are rendered and how that is asked. tests/audio judges the sound."""
+"""`GET /v1/codes/{xr_id}/audio`: which Codes are rendered, and how. tests/audio checks the sound."""
 
 from typing import Any
 
@@ -16,8 +16,8 @@ async def render(tenant: Tenant, code: dict[str, Any], **query: Any) -> Answer:
     return await tenant.api.get(f"/v1/codes/{code['xr_id']}/audio", params={**tenant.query, **query})
 
 
-async def test_the_sound_is_that_of_the_stored_frame(tenant: Tenant) -> None:
-    """The same each time, and another for another Code and for another protocol; 4 unless told."""
+async def test_the_sound_carries_the_stored_frame(tenant: Tenant) -> None:
+    """The same each time, another one for another Code or protocol; protocol 4 by default."""
     one, other = await tenant.make_code(), await tenant.make_code()
     heard = {protocol: (await render(tenant, one, protocol=protocol)).body for protocol in "345"}
     assert len(set(heard.values())) == 3
@@ -25,7 +25,7 @@ async def test_the_sound_is_that_of_the_stored_frame(tenant: Tenant) -> None:
     assert (await render(tenant, other)).body != heard["4"]
 
 
-async def test_the_answer_is_a_file_that_nobody_keeps(tenant: Tenant) -> None:
+async def test_the_answer_is_a_file_that_is_not_cached(tenant: Tenant) -> None:
     code = await tenant.make_code()
     answer = await render(tenant, code)
     assert (answer.status, answer.headers["content-type"]) == (200, "audio/wav")
@@ -52,7 +52,7 @@ async def test_a_code_is_rendered_until_the_millisecond_it_expires(api: Api, ten
 
 
 async def test_a_revoked_code_is_not_rendered(api: Api, tenant: Tenant) -> None:
-    """Neither before nor after its own time is over."""
+    """Both before and after its own expiry."""
     code = await tenant.make_code(lifetime_s=60)
     await tenant.revoke(code["xr_id"])
     for seconds in (0, 61):
@@ -77,10 +77,10 @@ async def test_expiry_is_judged_after_the_code_was_read(api: Api, tenant: Tenant
     ],
     ids=["revoked", "deleted"],
 )
-async def test_a_code_that_is_over_once_it_is_rendered_is_not_given_away(
+async def test_a_code_that_ended_during_rendering_is_not_sent(
     tenant: Tenant, rival: Rival, change: str, status: int, problem: str
 ) -> None:
-    """Somebody holds the caller's row, so the finished WAV waits to be judged once more."""
+    """Another connection holds the caller's row, so the finished WAV waits for the second check."""
     code = await tenant.make_code()
     async with rival.holding("SELECT 1 FROM members FOR UPDATE"):
         rendering = await rival.while_waiting(render(tenant, code))
@@ -89,9 +89,7 @@ async def test_a_code_that_is_over_once_it_is_rendered_is_not_given_away(
     assert (answer.status, answer.code) == (status, problem)
 
 
-async def test_a_code_that_expires_while_it_is_rendered_is_not_given_away(
-    api: Api, tenant: Tenant, rival: Rival
-) -> None:
+async def test_a_code_that_expires_during_rendering_is_not_sent(api: Api, tenant: Tenant, rival: Rival) -> None:
     code = await tenant.make_code(lifetime_s=60)
     async with rival.holding("SELECT 1 FROM members FOR UPDATE"):
         rendering = await rival.while_waiting(render(tenant, code))
@@ -99,7 +97,7 @@ async def test_a_code_that_expires_while_it_is_rendered_is_not_given_away(
     assert (await rendering).code == "code_not_active"
 
 
-async def test_a_caller_who_is_demoted_while_it_is_rendered_gets_no_wav(tenant: Tenant, rival: Rival) -> None:
+async def test_a_caller_demoted_during_rendering_gets_no_wav(tenant: Tenant, rival: Rival) -> None:
     code = await tenant.make_code()
     async with rival.committing("UPDATE members SET role = 'billing'"):
         rendering = await rival.while_waiting(render(tenant, code))
@@ -108,7 +106,7 @@ async def test_a_caller_who_is_demoted_while_it_is_rendered_gets_no_wav(tenant: 
 
 
 async def test_an_organisation_is_required_in_the_query(api: Api, tenant: Tenant) -> None:
-    """The header of listing and revoking names none here."""
+    """The header for listing and revoking does not name the organisation here."""
     code = await tenant.make_code()
     headers = {"X-Svc-Organization-Id": tenant.organization_id}
     answer = await api.get(f"/v1/codes/{code['xr_id']}/audio", headers=headers)

@@ -65,7 +65,7 @@ async def test_either_end_may_be_open(tenant: Tenant, member: str) -> None:
 
 
 async def test_a_schedule_may_be_over_already(tenant: Tenant) -> None:
-    """It is the issuance that is judged by it."""
+    """Issuance checks the schedule."""
     answer = await create(tenant, starts_at="2020-01-01T00:00:00Z", ends_at="2020-01-02T00:00:00Z")
     assert (answer.status, answer.json["status"]) == (201, "active")
     refused = await tenant.api.post("/v1/codes", json=tenant.code_body(campaign_id=answer.json["id"]))
@@ -98,7 +98,7 @@ async def test_a_schedule_may_be_a_millisecond(tenant: Tenant) -> None:
 
 @pytest.mark.parametrize("moment", ["", "2027-06-21", "2027-06-21T00:00:00", "soon", 1, 1.5, True, [], {}], ids=repr)
 @pytest.mark.parametrize("member", ["starts_at", "ends_at"])
-async def test_what_is_no_moment_is_refused(tenant: Tenant, member: str, moment: Any) -> None:
+async def test_a_malformed_time_is_refused(tenant: Tenant, member: str, moment: Any) -> None:
     assert pointers(await create(tenant, **{member: moment})) == [f"/{member}"]
 
 
@@ -115,19 +115,19 @@ async def test_another_name_is_refused(tenant: Tenant, rival: Rival, name: Any) 
 
 
 @pytest.mark.parametrize("member", ["name", "project_id", "organization_id"])
-async def test_what_is_required_is_required(tenant: Tenant, member: str) -> None:
+async def test_required_members_are_required(tenant: Tenant, member: str) -> None:
     body = {name: value for name, value in tenant.campaign_body().items() if name != member}
     assert pointers(await tenant.api.post("/v1/campaigns", json=body)) == [f"/{member}"]
 
 
 @pytest.mark.parametrize("more", [{"status": "archived"}, {"id": "cmp_own"}, {"archived_at": None}], ids=str)
-async def test_nothing_else_can_be_said(tenant: Tenant, more: dict[str, Any]) -> None:
+async def test_an_unknown_member_is_refused(tenant: Tenant, more: dict[str, Any]) -> None:
     (member,) = more
     assert pointers(await create(tenant, **more)) == [f"/{member}"]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'"x"', b'{"name":1,"name":2}', b"\xff"], ids=ascii)
-async def test_what_is_no_object_is_refused(tenant: Tenant, content: bytes) -> None:
+async def test_a_body_that_is_not_an_object_is_refused(tenant: Tenant, content: bytes) -> None:
     answer = await tenant.api.post("/v1/campaigns", content=content, headers={"content-type": "application/json"})
     assert answer.code in {"malformed_json", "validation_failed"}
 
@@ -147,7 +147,7 @@ async def test_an_archived_campaign_keeps_its_name(tenant: Tenant) -> None:
     assert (await create(tenant)).code == "campaign_name_conflict"
 
 
-async def test_another_project_and_another_organisation_have_names_of_their_own(api: Api, tenant: Tenant) -> None:
+async def test_names_may_repeat_in_other_projects_and_organisations(api: Api, tenant: Tenant) -> None:
     await tenant.make_campaign()
     assert (await create(tenant, name="tonight")).status == 201
     other = await api.make_project(tenant.organization_id, "Evening show")
@@ -163,7 +163,7 @@ async def test_an_unknown_project_is_not_found(tenant: Tenant, rival: Rival, pro
 
 
 async def test_a_project_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Both are the caller's own."""
+    """Both organisations belong to the caller."""
     other = await make_tenant(api)
     answer = await create(tenant, project_id=other.project_id)
     assert (answer.status, answer.code) == (404, "project_not_found")
@@ -187,14 +187,14 @@ async def test_owners_and_administrators_may_and_need_no_second_factor(people: P
     assert await names(rival) == ["admin", "alice"]
 
 
-async def test_a_server_key_creates_none(tenant: Tenant, rival: Rival) -> None:
+async def test_a_server_key_may_not_create_a_campaign(tenant: Tenant, rival: Rival) -> None:
     server = tenant.with_key(await tenant.make_key())
     answer = await create(server)
     assert (answer.status, answer.code) == (403, "user_token_required")
     assert await names(rival) == []
 
 
-async def test_of_two_that_take_one_name_at_once_one_is_refused(tenant: Tenant, rival: Rival) -> None:
+async def test_of_two_concurrent_creations_with_one_name_one_is_refused(tenant: Tenant, rival: Rival) -> None:
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         one = await rival.while_waiting(create(tenant))
         two = asyncio.create_task(create(tenant))
@@ -204,7 +204,7 @@ async def test_of_two_that_take_one_name_at_once_one_is_refused(tenant: Tenant, 
 
 
 async def test_a_name_that_was_not_taken_after_all_is_free(tenant: Tenant, rival: Rival) -> None:
-    """Whoever waits for another's creation gets the name when that one is undone."""
+    """A caller who waits for another's creation gets the name if that creation is rolled back."""
     insert = (
         "INSERT INTO campaigns (organization_id, id, project_id, name, created_at)"
         " VALUES (%s, 'cmp_r', %s, 'Tonight', now())"
@@ -214,7 +214,7 @@ async def test_a_name_that_was_not_taken_after_all_is_free(tenant: Tenant, rival
     assert (await creating).status == 201
 
 
-async def test_a_project_that_goes_meanwhile_is_not_found(tenant: Tenant, rival: Rival) -> None:
+async def test_a_project_deleted_meanwhile_is_not_found(tenant: Tenant, rival: Rival) -> None:
     async with rival.committing("DELETE FROM projects"):
         creating = await rival.while_waiting(create(tenant))
     assert ((await creating).status, (await creating).code) == (404, "project_not_found")

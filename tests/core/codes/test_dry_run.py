@@ -1,4 +1,4 @@
-"""`?dry_run=true`: what an issuance would be answered now, and no trace of the question."""
+"""`?dry_run=true`: the answer that an issuance would get now, without leaving a trace."""
 
 import json
 from datetime import timedelta
@@ -30,7 +30,7 @@ def verdict(answer: Answer) -> tuple[bool, str | None]:
     return answer.json["would_issue"], answer.json["code"]
 
 
-async def test_what_would_be_issued(tenant: Tenant, route: str) -> None:
+async def test_an_issuance_that_would_succeed(tenant: Tenant, route: str) -> None:
     answer = await ask(tenant, route)
     assert answer.json == {"would_issue": True, "code": None, "quota_remaining": 100}
     assert answer.status == 200
@@ -43,7 +43,7 @@ async def test_it_leaves_no_trace(tenant: Tenant, rival: Rival, route: str) -> N
     assert [sorted(await rival.rows(f"SELECT t::text, xmin::text FROM {table} t")) for table in tables] == before
 
 
-async def test_it_waits_for_nobody(tenant: Tenant, rival: Rival, route: str) -> None:
+async def test_it_waits_for_no_lock(tenant: Tenant, rival: Rival, route: str) -> None:
     async with rival.holding("SELECT 1 FROM code_entitlements, projects FOR UPDATE"):
         assert verdict(await ask(tenant, route)) == (True, None)
 
@@ -120,7 +120,7 @@ async def test_an_idempotency_key_that_was_used_is_refused_as_well(
     assert [error["pointer"] for error in answer.json["errors"]] == ["/Idempotency-Key"]
 
 
-async def test_who_may_not_issue_gets_no_verdict(tenant: Tenant, api: Api, route: str) -> None:
+async def test_a_caller_who_may_not_issue_gets_no_verdict(tenant: Tenant, api: Api, route: str) -> None:
     assert (await ask(tenant, route, project_id="prj_" + "A" * 22)).code == "project_not_found"
     reader = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
     assert (await ask(reader, route)).code == "insufficient_scope"
@@ -134,7 +134,7 @@ async def test_a_body_of_another_shape_is_refused(tenant: Tenant, route: str) ->
 
 
 @pytest.mark.parametrize(("value", "status"), [("false", 201), ("maybe", 422), ("", 422)])
-async def test_only_true_makes_it_dry(tenant: Tenant, value: str, status: int) -> None:
+async def test_only_true_makes_it_a_dry_run(tenant: Tenant, value: str, status: int) -> None:
     answer = await tenant.api.post("/v1/codes", params={"dry_run": value}, json=tenant.code_body())
     assert answer.status == status
 
@@ -142,7 +142,7 @@ async def test_only_true_makes_it_dry(tenant: Tenant, value: str, status: int) -
 @pytest.mark.parametrize(
     ("path", "params"), [("/v1/codes", {"dry_run": "false"}), ("/v1/codes", {}), ("/v1/codes/recover", {})]
 )
-async def test_what_is_not_dry_gets_no_verdict_on_an_intent_that_cannot_be_read(
+async def test_a_real_issuance_with_a_malformed_intent_gets_no_verdict(
     tenant: Tenant, path: str, params: dict[str, str]
 ) -> None:
     body = json.dumps(tenant.code_body(intent={"type": 2**53, "action": "open", "resource": {}}))

@@ -1,4 +1,4 @@
-"""Receipts of issuances that are a day old are forgotten, whoever's they are."""
+"""Receipts of issuances are deleted after a day, for every tenant."""
 
 from collections.abc import AsyncIterator
 
@@ -58,8 +58,8 @@ async def test_many_are_forgotten_in_bounded_steps(
     assert await rival.rows("SELECT 1 FROM issuance_receipts") == []
 
 
-async def test_one_that_is_being_replaced_is_left_alone(api: Api, rival: Rival, ctx: Context) -> None:
-    """Forgetting waits for nobody who issues."""
+async def test_a_receipt_that_is_being_replaced_is_left_alone(api: Api, rival: Rival, ctx: Context) -> None:
+    """Deleting receipts never waits for an issuance."""
     await make_receipt(api, "a")
     api.clock.advance(hours=25)
     async with rival.holding("SELECT 1 FROM issuance_receipts FOR UPDATE"):

@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: an issuance is done once, and whoever asks for it again within a day gets its very answer."""
+"""`Idempotency-Key`: an issuance happens once, and a repetition within a day gets the very same answer."""
 
 import asyncio
 import hashlib
@@ -46,7 +46,7 @@ async def send(tenant: Tenant, route: str, body: Any, key: str = KEY) -> Answer:
 
 
 async def issued(rival: Rival) -> list[Any]:
-    """Codes, what was counted, and issuances in the audit log."""
+    """Return the numbers of Codes, of counted Codes, and of issuances in the audit log."""
     (counted,) = await rival.rows("SELECT COALESCE(sum(issued_count), 0)::int FROM code_usage_days")
     entries = [*await rival.audited("code.issued"), *await rival.audited("code.batch_issued")]
     return [len(await rival.rows("SELECT 1 FROM codes")), counted[0], len(entries)]
@@ -65,7 +65,7 @@ async def test_a_repetition_is_answered_the_same_bytes_and_does_nothing(
     assert await issued(rival) == before
 
 
-async def test_how_a_request_is_written_makes_no_other_request(tenant: Tenant, route: str) -> None:
+async def test_the_spelling_of_a_request_makes_no_difference(tenant: Tenant, route: str) -> None:
     body = wanted(tenant, route)
     first = await send(tenant, route, body)
     rewritten = json.dumps(dict(reversed(body.items())), indent=2).encode()
@@ -91,7 +91,7 @@ async def test_how_a_request_is_written_makes_no_other_request(tenant: Tenant, r
     ids=ascii,
 )
 async def test_a_key_belongs_to_one_request(tenant: Tenant, rival: Rival, route: str, changes: dict[str, Any]) -> None:
-    """Also where the other request could not be carried out: its sender has mixed up two requests, and must know."""
+    """Even if the other request could not be carried out: its sender has mixed up two requests, and must know."""
     body = wanted(tenant, route)
     assert (await send(tenant, route, body)).status == 201
     before = await issued(rival)
@@ -107,18 +107,18 @@ async def test_a_key_belongs_to_one_route(tenant: Tenant, rival: Rival) -> None:
     assert (await send(tenant, "single", body)).status == 201
     before = await issued(rival)
     assert (await send(tenant, "batch", body | {"count": 1})).code == "idempotency_conflict"
-    # Not even a body that the other route cannot read is anything but a conflict.
+    # A body that the other route cannot read is a conflict too.
     assert (await send(tenant, "batch", body)).code == "idempotency_conflict"
     assert await issued(rival) == before
 
 
 @pytest.mark.parametrize("key", ["a" * 16, "Z9._~-" * 3, "x" * 128])
-async def test_what_is_a_key(tenant: Tenant, key: str) -> None:
+async def test_a_well_formed_key_is_accepted(tenant: Tenant, key: str) -> None:
     assert (await send(tenant, "single", wanted(tenant, "single"), key)).status == 201
 
 
 @pytest.mark.parametrize("key", ["", "a" * 15, "x" * 129, "a" * 16 + " b", "a" * 15 + "é", "a" * 16 + "/", "a,b" * 8])
-async def test_what_is_no_key(tenant: Tenant, rival: Rival, route: str, key: str) -> None:
+async def test_a_malformed_key_is_refused(tenant: Tenant, rival: Rival, route: str, key: str) -> None:
     header = [(b"Idempotency-Key", key.encode())]
     answer = await tenant.api.call("POST", PATHS[route], json=wanted(tenant, route), headers=header)
     assert (answer.status, answer.code) == (422, "validation_failed")
@@ -128,7 +128,7 @@ async def test_what_is_no_key(tenant: Tenant, rival: Rival, route: str, key: str
     assert await issued(rival) == [0, 0, 0]
 
 
-async def test_two_keys_are_none(tenant: Tenant, rival: Rival) -> None:
+async def test_two_keys_are_refused(tenant: Tenant, rival: Rival) -> None:
     headers = [("Idempotency-Key", "a" * 16), ("Idempotency-Key", "a" * 16)]
     answer = await tenant.api.call("POST", "/v1/codes", json=wanted(tenant, "single"), headers=headers)
     assert (answer.status, answer.code) == (422, "validation_failed")
@@ -218,7 +218,7 @@ async def test_a_process_that_dies_before_the_commit_leaves_nothing_and_the_retr
 
 
 async def test_a_process_that_dies_while_it_writes_leaves_nothing(tenant: Tenant, rival: Rival, route: str) -> None:
-    """The last thing that an issuance writes is its receipt: everything else is written, and nothing of it is there."""
+    """The receipt is the last row that an issuance writes; all the others are written before, and none remains."""
     body = wanted(tenant, route)
     async with rival.holding("LOCK TABLE issuance_receipts IN SHARE MODE"):
         dying = await rival.while_waiting(send(tenant, route, body))
@@ -258,7 +258,7 @@ async def test_an_expiry_that_passed_meanwhile_hides_no_answer(tenant: Tenant) -
 
 
 async def test_a_retry_brings_no_revoked_code_back(tenant: Tenant, api: Api) -> None:
-    """The answer is the original one, and what it names stays revoked."""
+    """The answer is the original one, and its Codes stay revoked."""
     body = wanted(tenant, "single")
     first = await send(tenant, "single", body)
     await tenant.revoke(first.json["xr_id"])
@@ -285,7 +285,7 @@ async def test_a_retry_brings_no_stopped_campaign_back(tenant: Tenant, api: Api,
 
 
 async def test_neither_the_key_nor_the_request_is_stored(tenant: Tenant, rival: Rival) -> None:
-    """Whoever reads the table learns no key that would open an answer."""
+    """A reader of the table learns no key that would reveal an answer."""
     body = wanted(tenant, "single")
     await send(tenant, "single", body)
     ((key_digest, request_digest, route),) = await rival.rows(

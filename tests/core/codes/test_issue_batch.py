@@ -1,4 +1,4 @@
-"""`POST /v1/codes/batch`: up to 100 Codes that differ in their ids and tokens, all of them or none."""
+"""`POST /v1/codes/batch`: up to 100 Codes that differ only in their ids and tokens, all of them or none."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ async def issue(tenant: Tenant, **changes: Any) -> Answer:
 
 
 async def stored(rival: Rival) -> list[int]:
-    """How many Codes, broadcasts, counted days and audit entries of issuances there are."""
+    """Return the numbers of Codes, broadcasts, counted days and audit entries of issuances."""
     counted = [await rival.rows(f"SELECT 1 FROM {table}") for table in ("codes", "broadcasts", "code_usage_days")]
     return [*map(len, counted), len(await rival.audited("code.batch_issued"))]
 
 
-async def test_every_code_of_a_batch_is_a_whole_code(api: Api, tenant: Tenant) -> None:
+async def test_every_code_of_a_batch_is_complete(api: Api, tenant: Tenant) -> None:
     answer = await issue(tenant)
     keys = read_key_set((await api.get("/v1/keys")).body)
 

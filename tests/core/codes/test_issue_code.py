@@ -1,6 +1,6 @@
-"""`POST /v1/codes`: what may be issued, what comes back, and that a refusal or a cut leaves nothing.
+"""`POST /v1/codes`: what may be issued, what is returned, and that a refusal or a lost connection leaves nothing.
 
-The intent has a file of its own: `test_issue_code_intent.py`.
+The intent has its own file: `test_issue_code_intent.py`.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ def pointers(answer: Answer) -> list[str]:
 
 
 async def stored(rival: Rival) -> int:
-    """How many Codes and broadcasts there are."""
+    """Return the numbers of Codes and broadcasts."""
     return len(await rival.rows("SELECT 1 FROM codes UNION ALL SELECT 1 FROM broadcasts"))
 
 
@@ -79,7 +79,7 @@ async def test_the_record_verifies_with_the_published_keys(api: Api, tenant: Ten
     assert record.xr_id == code["xr_id"]
 
 
-async def test_the_answer_is_what_the_detail_answers(api: Api, tenant: Tenant) -> None:
+async def test_the_answer_equals_the_code_that_is_read_later(api: Api, tenant: Tenant) -> None:
     code = await tenant.make_code()
     assert (await api.get(f"/v1/codes/{code['xr_id']}", params=tenant.query)).json == code
 
@@ -150,7 +150,7 @@ async def test_an_unknown_member_is_refused(
         ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
     ],
 )
-async def test_an_expiry_is_any_rfc_3339_time_and_comes_back_in_utc(
+async def test_an_expiry_is_any_rfc_3339_time_and_is_returned_in_utc(
     tenant: Tenant, rival: Rival, expires_at: str, read_as: str
 ) -> None:
     answer = await issue(tenant, expires_at=expires_at)
@@ -204,7 +204,7 @@ async def test_another_expiry_is_refused(tenant: Tenant, rival: Rival, expires_a
 
 @pytest.mark.parametrize("ahead_ms", [-86_400_000, -1, 0])
 async def test_an_expiry_lies_in_the_future(api: Api, tenant: Tenant, rival: Rival, ahead_ms: int) -> None:
-    """Exactly now is not the future: such a Code would never be active."""
+    """An expiry exactly now is refused: such a Code would never be active."""
     now = api.clock.freeze()
     answer = await issue(tenant, expires_at=format_timestamp(now + timedelta(milliseconds=ahead_ms)))
     assert pointers(answer) == ["/expires_at"]
@@ -216,8 +216,8 @@ async def test_a_millisecond_ahead_is_the_future(api: Api, tenant: Tenant) -> No
     assert (await issue(tenant, expires_at=format_timestamp(now + timedelta(milliseconds=1)))).status == 201
 
 
-async def test_less_than_a_millisecond_ahead_is_now(api: Api, tenant: Tenant) -> None:
-    """What is stored and signed is cut to milliseconds, so that is what is judged."""
+async def test_less_than_a_millisecond_ahead_counts_as_now(api: Api, tenant: Tenant) -> None:
+    """The stored and signed time is cut to milliseconds, so that one is checked."""
     now = api.clock.freeze()
     assert pointers(await issue(tenant, expires_at=f"{now:%Y-%m-%dT%H:%M:%S}.000999Z")) == ["/expires_at"]
 
@@ -244,8 +244,8 @@ async def test_a_project_is_named_by_a_text(tenant: Tenant, project_id: Any) -> 
     assert pointers(await issue(tenant, project_id=project_id)) == ["/project_id"]
 
 
-async def test_a_project_that_goes_while_the_code_is_issued_leaves_nothing(tenant: Tenant, rival: Rival) -> None:
-    """Whoever deletes the project first wins; the insert that waits for it must not become a fault of ours."""
+async def test_a_project_deleted_during_the_issuance_leaves_nothing(tenant: Tenant, rival: Rival) -> None:
+    """The deletion of the project wins; the insert that waits for it must not become an internal error."""
     async with rival.committing("DELETE FROM projects WHERE id = %s", tenant.project_id):
         issuing = await rival.while_waiting(issue(tenant))
     answer = await issuing
@@ -254,7 +254,7 @@ async def test_a_project_that_goes_while_the_code_is_issued_leaves_nothing(tenan
 
 
 @pytest.mark.parametrize("campaign_id", ["cmp_" + "A" * 22, "", "cmp_\0", "prj_" + "A" * 22])
-async def test_a_campaign_that_is_not_there_is_not_found(tenant: Tenant, rival: Rival, campaign_id: str) -> None:
+async def test_a_missing_campaign_is_not_found(tenant: Tenant, rival: Rival, campaign_id: str) -> None:
     answer = await issue(tenant, campaign_id=campaign_id)
     assert (answer.status, answer.code) == (404, "campaign_not_found")
     assert await stored(rival) == 0
@@ -266,7 +266,7 @@ async def test_a_campaign_is_named_by_a_text(tenant: Tenant, campaign_id: Any) -
 
 
 @pytest.mark.parametrize("integration_id", ["int_" + "A" * 22, "", "int_\0", "nope"])
-async def test_an_integration_that_is_not_there_is_not_found(tenant: Tenant, rival: Rival, integration_id: str) -> None:
+async def test_a_missing_integration_is_not_found(tenant: Tenant, rival: Rival, integration_id: str) -> None:
     answer = await issue(tenant, audience={"enabled": True, "integration_id": integration_id})
     assert (answer.status, answer.code) == (404, "integration_not_found")
     assert await stored(rival) == 0
@@ -282,7 +282,7 @@ async def test_an_integration_that_is_not_there_is_not_found(tenant: Tenant, riv
     ],
     ids=ascii,
 )
-async def test_nothing_optional_is_the_same_as_leaving_it_out(tenant: Tenant, changes: dict[str, Any]) -> None:
+async def test_null_is_the_same_as_a_missing_optional_member(tenant: Tenant, changes: dict[str, Any]) -> None:
     answer = await issue(tenant, **changes)
     assert (answer.status, answer.json["audience_enabled"], answer.json["campaign_id"]) == (201, False, None)
 
@@ -310,7 +310,7 @@ async def test_another_audience_is_refused(tenant: Tenant, rival: Rival, audienc
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b'"Radio"', b"7", b"true"])
-async def test_a_body_that_is_no_object_is_refused(api: Api, body: bytes) -> None:
+async def test_a_body_that_is_not_an_object_is_refused(api: Api, body: bytes) -> None:
     answer = await api.post("/v1/codes", content=body, headers=HEADERS)
     assert (answer.status, answer.code) == (422, "validation_failed")
 
@@ -321,7 +321,7 @@ async def test_more_than_a_mebibyte_is_refused(tenant: Tenant, rival: Rival) -> 
     assert await stored(rival) == 0
 
 
-async def test_every_fault_of_a_body_is_named_at_once(tenant: Tenant) -> None:
+async def test_all_faults_of_a_body_are_named_at_once(tenant: Tenant) -> None:
     answer = await issue(tenant, issuer="", expires_at="tomorrow", intent=INTENT | {"type": ""}, more=1)
     assert sorted(pointers(answer)) == ["/expires_at", "/intent/type", "/issuer", "/more"]
 
@@ -339,7 +339,7 @@ LOCKS: dict[str, Callable[[Tenant], tuple[str, tuple[str, ...]]]] = {
 
 @pytest.mark.parametrize("moment", LOCKS)
 async def test_an_issuance_cut_before_its_commit_leaves_nothing(tenant: Tenant, rival: Rival, moment: str) -> None:
-    """The server ends the connection, as it does when either process dies; the next issuance works."""
+    """The server ends the connection, as when either process dies; the next issuance works."""
     statement, params = LOCKS[moment](tenant)
     async with rival.holding(statement, *params):
         issuing = await rival.while_waiting(issue(tenant))
@@ -351,8 +351,8 @@ async def test_an_issuance_cut_before_its_commit_leaves_nothing(tenant: Tenant, 
     assert await stored(rival) == 2
 
 
-async def test_a_code_is_not_there_before_its_commit(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Neither half of it: the broadcast is written already while the Code waits."""
+async def test_a_code_does_not_exist_before_its_commit(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """Neither half exists: the broadcast is already written while the Code waits."""
     async with rival.holding("LOCK TABLE codes IN EXCLUSIVE MODE"):
         issuing = await rival.while_waiting(issue(tenant))
         assert await stored(rival) == 0
@@ -361,8 +361,8 @@ async def test_a_code_is_not_there_before_its_commit(api: Api, tenant: Tenant, r
     assert (await api.resolve(code["broadcast_token"])).status == 200
 
 
-async def test_what_was_issued_is_stored_as_it_was_signed(tenant: Tenant, rival: Rival) -> None:
-    """The payload is the canonical text of the record without its signature, and nothing else holds the intent."""
+async def test_a_code_is_stored_as_it_was_signed(tenant: Tenant, rival: Rival) -> None:
+    """The payload is the canonical text of the record without its signature, and the intent is stored nowhere else."""
     code = await tenant.make_code()
     signed = dict(code["signed_code"])
     del signed["signature"]

@@ -1,4 +1,4 @@
-"""The intent in `POST /v1/codes`: what has a canonical form is issued as it is, and nothing else."""
+"""The intent in `POST /v1/codes`: an intent with a canonical form is issued unchanged, any other is refused."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ async def issue(tenant: Tenant, **changes: Any) -> Answer:
 
 
 async def issue_text(tenant: Tenant, old: str, new: str) -> Answer:
-    """The valid body with one piece of its text exchanged, for what no JSON writer would write."""
+    """Send the valid body with a piece of its text replaced, for texts that no JSON writer produces."""
     text = json.dumps(tenant.code_body(intent={"type": "link", "action": "open", "resource": {"n": 0}}))
     assert text.count(old) == 1
     body = text.replace(old, new).encode("utf-8", "surrogateescape")
@@ -33,12 +33,12 @@ def pointers(answer: Answer) -> list[str]:
 
 
 async def stored(rival: Rival) -> int:
-    """How many Codes and broadcasts there are."""
+    """Return the numbers of Codes and broadcasts."""
     return len(await rival.rows("SELECT 1 FROM codes UNION ALL SELECT 1 FROM broadcasts"))
 
 
 def nested(depth: int) -> dict[str, Any]:
-    """An intent of this many levels: itself, its resource, and lists."""
+    """Return an intent of this many levels: itself, its resource, and lists."""
     value: Any = []
     for _ in range(depth - 3):
         value = [value]
@@ -46,7 +46,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 def sized(size_bytes: int, filler: str = "x") -> dict[str, Any]:
-    """An intent whose canonical form has this many bytes."""
+    """Return an intent whose canonical form has this many bytes."""
     rest = size_bytes - len(canonicalize(intent_of("")))
     assert rest % len(filler.encode()) == 0
     return intent_of(filler * (rest // len(filler.encode())))
@@ -70,7 +70,7 @@ CANONICAL: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("intent", CANONICAL.values(), ids=list(CANONICAL))
-async def test_an_intent_comes_back_as_it_was_given(api: Api, tenant: Tenant, intent: dict[str, Any]) -> None:
+async def test_an_intent_is_returned_unchanged(api: Api, tenant: Tenant, intent: dict[str, Any]) -> None:
     answer = await issue(tenant, intent=intent)
     assert answer.status == 201, answer.body
     resolved = await api.resolve(answer.json["broadcast_token"])
@@ -147,7 +147,7 @@ async def test_every_spelling_of_zero_is_zero(tenant: Tenant, spelling: str) -> 
     ],
     ids=ascii,
 )
-async def test_what_is_no_i_json_is_malformed(tenant: Tenant, rival: Rival, text: str) -> None:
+async def test_text_that_is_not_i_json_is_malformed(tenant: Tenant, rival: Rival, text: str) -> None:
     answer = await issue_text(tenant, '{"n": 0}', text)
     assert (answer.status, answer.code) == (400, "malformed_json")
     assert await stored(rival) == 0

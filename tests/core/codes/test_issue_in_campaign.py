@@ -57,7 +57,7 @@ async def test_a_campaign_is_open_from_its_start_on_and_before_its_end(tenant: T
     assert found == ["campaign_not_open", 201, 201, "campaign_not_open"]
 
 
-async def test_a_campaign_of_another_project_or_tenant_is_not_there(
+async def test_a_campaign_of_another_project_or_tenant_is_not_found(
     tenant: Tenant, api: Api, rival: Rival, route: str
 ) -> None:
     elsewhere = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
@@ -97,7 +97,7 @@ async def test_an_expiry_that_passes_during_the_wait_for_the_campaign_refuses(
 async def test_a_campaign_that_is_stopped_during_the_wait_refuses(
     tenant: Tenant, api: Api, rival: Rival, route: str
 ) -> None:
-    """Whoever stops has the campaign; issuance that comes later sees that it is archived, and leaves no live token."""
+    """A stop locks the campaign; a later issuance sees that it is archived, and leaves no active token."""
     campaign = await tenant.make_campaign()
     async with rival.committing("UPDATE campaigns SET archived_at = %s", api.clock.now()):
         issuing = await rival.while_waiting(issue(tenant, route, campaign["id"]))
@@ -106,8 +106,10 @@ async def test_a_campaign_that_is_stopped_during_the_wait_refuses(
     assert await stored(rival) == 0
 
 
-async def test_who_waits_for_the_quota_does_not_hold_the_campaign(tenant: Tenant, api: Api, rival: Rival) -> None:
-    """Or issuances that overlap without a gap would let nobody stop the campaign."""
+async def test_an_issuance_that_waits_for_the_quota_does_not_lock_the_campaign(
+    tenant: Tenant, api: Api, rival: Rival
+) -> None:
+    """Otherwise an unbroken sequence of issuances would keep anybody from stopping the campaign."""
     campaign = await tenant.make_campaign()
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         issuing = await rival.while_waiting(issue(tenant, "single", campaign["id"]))

@@ -166,7 +166,7 @@ async def test_a_person_who_is_demoted_while_they_wait_is_refused_alone(
 async def test_a_request_that_the_database_refuses_fails_alone(
     tenant: Tenant, rival: Rival, queue: IssuanceQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as one whose token exists already."""
+    """For example a request whose token already exists."""
     taken = (await tenant.make_code())["broadcast_token"]
     true_sign = issue_group._GroupEvaluation._sign
 
@@ -209,7 +209,7 @@ async def test_a_lost_connection_undoes_the_batch_and_the_next_batch_is_issued(
 async def test_a_commit_whose_answer_is_lost_is_reported_to_all_and_not_repeated(
     tenant: Tenant, rival: Rival, queue: IssuanceQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process or its connection dies just after the commit: a repetition gets what was issued."""
+    """The process or its connection dies just after the commit; a repetition gets the issued Codes."""
     true_ending = Tx.ending
 
     @contextlib.asynccontextmanager

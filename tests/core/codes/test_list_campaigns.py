@@ -1,4 +1,4 @@
-"""`GET /v1/campaigns`: those of one project, newest first, for everybody in it."""
+"""`GET /v1/campaigns`: the campaigns of one project, newest first, for every member."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ async def test_archived_ones_are_listed_too(api: Api, tenant: Tenant) -> None:
 
 
 async def test_campaigns_of_one_moment_are_ordered_by_id(api: Api, tenant: Tenant) -> None:
-    """No page shows one twice and none is left out, also when others come between the pages."""
+    """No campaign appears twice or is left out, also when others are created between the pages."""
     api.clock.freeze()
     made = sorted([(await tenant.make_campaign(str(number)))["id"] for number in range(5)], reverse=True)
     seen: list[str] = []
@@ -69,7 +69,7 @@ async def test_the_project_is_named(tenant: Tenant) -> None:
 
 
 async def test_a_foreign_project_is_not_found(api: Api, tenant: Tenant) -> None:
-    """Both organisations are the caller's own."""
+    """Both organisations belong to the caller."""
     foreign = await make_tenant(api)
     for project_id in (foreign.project_id, "prj_" + "A" * 22, "", "prj_\0", "x"):
         answer = await ask(tenant, project_id=project_id)

@@ -1,4 +1,4 @@
-"""`GET /v1/codes`: every Code of one organisation exactly once, newest first, page by page."""
+"""`GET /v1/codes`: every Code of one organisation exactly once, newest first, in pages."""
 
 import itertools
 from datetime import timedelta
@@ -21,7 +21,7 @@ async def page(tenant: Tenant, **query: Any) -> Answer:
 
 
 async def make_codes(tenant: Tenant, count: int) -> list[str]:
-    """The ids of new Codes, the newest first, each a millisecond after the one before."""
+    """Issue Codes a millisecond apart and return their ids, newest first."""
     issued = []
     for _ in range(count):
         issued.append((await tenant.make_code())["xr_id"])
@@ -30,7 +30,7 @@ async def make_codes(tenant: Tenant, count: int) -> list[str]:
 
 
 async def walk(tenant: Tenant, limits: list[int]) -> list[list[str]]:
-    """The ids on every page from the first to the last, whose limits are taken from `limits` over and over."""
+    """Return the ids on all pages, whose limits cycle through `limits`."""
     pages: list[list[str]] = []
     cursor: str | None = None
     for limit in itertools.cycle(limits):
@@ -56,7 +56,7 @@ async def test_no_codes_are_an_empty_page(tenant: Tenant) -> None:
     assert (await page(tenant)).json == {"data": [], "next_cursor": None}
 
 
-async def test_an_entry_is_the_code_without_what_was_signed(tenant: Tenant) -> None:
+async def test_an_entry_is_the_code_without_its_signed_record(tenant: Tenant) -> None:
     code = await tenant.make_code()
     del code["intent"], code["signed_code"]
     assert (await page(tenant)).json == {"data": [code], "next_cursor": None}
@@ -76,8 +76,8 @@ async def test_the_list_is_of_the_whole_organisation_and_no_other(api: Api, tena
     assert ids(await page(other)) == [foreign["xr_id"]]
 
 
-async def test_the_state_is_judged_when_it_is_asked(api: Api, tenant: Tenant) -> None:
-    """Expiry is exact to the millisecond and never written down; what was revoked stays so when its time is over."""
+async def test_the_status_is_judged_at_the_time_of_the_request(api: Api, tenant: Tenant) -> None:
+    """Expiry is exact to the millisecond and never stored; a revoked Code stays revoked after its expiry."""
     api.clock.freeze()
     await tenant.make_code(lifetime_s=120, issuer="longer")
     await tenant.make_code(lifetime_s=60, issuer="shorter")
@@ -98,8 +98,10 @@ async def test_the_state_is_judged_when_it_is_asked(api: Api, tenant: Tenant) ->
 
 
 @pytest.mark.parametrize(("limit", "count"), [(1, 1), (2, 2), (50, 50), (100, 100), (None, 50)])
-async def test_a_page_has_as_many_as_asked(tenant: Tenant, rival: Rival, limit: int | None, count: int) -> None:
-    """50 unless told. The rows are made beside the API, for a hundred issuances would cost a second."""
+async def test_a_page_has_as_many_codes_as_requested(
+    tenant: Tenant, rival: Rival, limit: int | None, count: int
+) -> None:
+    """50 by default. The rows are written beside the API, because a hundred issuances would cost a second."""
     await tenant.make_code()
     await copy_rows(rival, 100)
     answer = await page(tenant, **({} if limit is None else {"limit": limit}))
@@ -107,7 +109,7 @@ async def test_a_page_has_as_many_as_asked(tenant: Tenant, rival: Rival, limit: 
 
 
 async def copy_rows(rival: Rival, count: int) -> None:
-    """Further Codes like the only one, each a millisecond older."""
+    """Store further Codes like the only one, each a millisecond older."""
     numbered = "overlay(token placing lpad(n::text, 4, '0') from 5)"
     numbers = f"broadcasts, generate_series(1, {count}) AS n"
     columns = "organization_id, xr_id, project_id, issuer, issued_at, expires_at, broadcast_token, key_id"
@@ -120,7 +122,7 @@ async def copy_rows(rival: Rival, count: int) -> None:
     )
 
 
-async def test_exactly_a_page_has_no_next(tenant: Tenant) -> None:
+async def test_exactly_one_page_has_no_next_page(tenant: Tenant) -> None:
     await make_codes(tenant, 3)
     assert [len(each) for each in await walk(tenant, [3])] == [3]
     assert [len(each) for each in await walk(tenant, [2])] == [2, 1]
@@ -135,7 +137,7 @@ async def test_another_limit_is_refused(tenant: Tenant, limit: str) -> None:
 
 @pytest.fixture
 async def crowd(tenant: Tenant) -> tuple[Tenant, list[str]]:
-    """A tenant with Codes of few moments, so that many share theirs, and their ids in the order of the list."""
+    """A tenant with Codes that share a few times, and their ids in the order of the list."""
     tenant.api.clock.freeze()
     issued = []
     for size in (1, 7, 2, 9, 1, 3):
@@ -148,15 +150,15 @@ async def crowd(tenant: Tenant) -> tuple[Tenant, list[str]]:
 @given(limits=st.lists(st.integers(1, 100) | st.integers(1, 8), min_size=1, max_size=8))
 @settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_all_pages_are_everything_exactly_once(crowd: tuple[Tenant, list[str]], limits: list[int]) -> None:
-    """Whatever the sizes of the pages, also where one ends among Codes of the same moment."""
+    """Whatever the page sizes, also where a page ends among Codes of the same time."""
     tenant, issued = crowd
     pages = await walk(tenant, limits)
     assert list(itertools.chain(*pages)) == issued
     assert all(len(each) <= limit for each, limit in zip(pages, itertools.cycle(limits), strict=False))
 
 
-async def test_what_is_issued_between_pages_moves_nothing(tenant: Tenant) -> None:
-    """A reader of all pages sees what there was when he began, exactly once; the new ones stand before his first."""
+async def test_codes_issued_between_pages_do_not_shift_the_pages(tenant: Tenant) -> None:
+    """A reader of all pages sees what existed at the start, exactly once; new Codes come before the first page."""
     issued = await make_codes(tenant, 5)
     seen: list[str] = []
     query: dict[str, Any] = {"limit": 2}
@@ -170,7 +172,7 @@ async def test_what_is_issued_between_pages_moves_nothing(tenant: Tenant) -> Non
     assert seen == issued
 
 
-async def test_revoking_and_expiring_between_pages_moves_nothing(api: Api, tenant: Tenant) -> None:
+async def test_revoking_and_expiring_between_pages_do_not_shift_the_pages(api: Api, tenant: Tenant) -> None:
     issued = await make_codes(tenant, 4)
     first = await page(tenant, limit=2)
     for xr_id in issued:
@@ -191,7 +193,7 @@ async def test_a_cursor_may_be_used_again(tenant: Tenant) -> None:
     ["", "x", "AAAA", "A" * 1024, "A" * 1025, "A" * 5000, "=", "ä", "\0", "null", "0", "[]"],
     ids=lambda cursor: f"{cursor[:8]!a} of {len(cursor)}",
 )
-async def test_what_is_no_cursor_is_refused(tenant: Tenant, cursor: str) -> None:
+async def test_a_malformed_cursor_is_refused(tenant: Tenant, cursor: str) -> None:
     answer = await page(tenant, cursor=cursor)
     assert (answer.status, answer.code) == (422, "invalid_cursor")
     assert [(error["location"], error["pointer"]) for error in answer.json["errors"]] == [("query", "/cursor")]
@@ -224,7 +226,7 @@ async def test_a_cursor_of_another_list_is_refused(api: Api, tenant: Tenant, pat
     assert (answer.status, answer.code) == (422, "invalid_cursor")
 
 
-async def test_a_cursor_outlives_the_code_that_it_names(tenant: Tenant, rival: Rival) -> None:
+async def test_a_cursor_remains_valid_after_its_code_was_deleted(tenant: Tenant, rival: Rival) -> None:
     issued = await make_codes(tenant, 3)
     first = await page(tenant, limit=2)
     await rival.run("DELETE FROM codes WHERE xr_id = %s", issued[1])
@@ -239,7 +241,7 @@ async def test_the_header_names_the_organisation_as_well(api: Api, tenant: Tenan
         assert answer.json == expected
 
 
-async def test_a_cursor_does_not_care_where_the_organisation_was_named(api: Api, tenant: Tenant) -> None:
+async def test_a_cursor_does_not_depend_on_where_the_organisation_is_named(api: Api, tenant: Tenant) -> None:
     issued = await make_codes(tenant, 2)
     cursor = (await page(tenant, limit=1)).json["next_cursor"]
     headers = {ORGANIZATION_HEADER: tenant.organization_id}
@@ -251,13 +253,13 @@ async def test_an_organisation_is_required(api: Api) -> None:
 
 
 async def test_header_and_query_that_differ_are_refused(api: Api, tenant: Tenant) -> None:
-    """Also where both are the caller's own: which one was meant is not guessed."""
+    """Also where both are the caller's own: Core does not guess which one is meant."""
     headers = {ORGANIZATION_HEADER: await api.make_organization()}
     assert pointers(await api.get("/v1/codes", params=tenant.query, headers=headers)) == ["/organization_id"]
 
 
-async def test_states_of_one_page_are_judged_at_one_moment(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """And after the rows were read: a Code is never listed as active when the answer begins after its end."""
+async def test_the_statuses_of_a_page_are_judged_at_one_moment(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """And after the rows were read: a Code is never listed as active when the response begins after its expiry."""
     api.clock.freeze()
     for _ in range(3):
         await tenant.make_code(lifetime_s=timedelta(minutes=1).total_seconds())

@@ -1,4 +1,4 @@
-"""The filters of `GET /v1/codes`: which Codes they leave, at which moment, and which values they refuse."""
+"""The filters of `GET /v1/codes`: which Codes they select, at which time, and which values they refuse."""
 
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ UNKNOWN_CAMPAIGN = "cmp_" + "A" * 22
 
 
 async def test_each_page_is_judged_at_its_own_moment(api: Api, tenant: Tenant) -> None:
-    """No moment is in the cursor: what expired between two pages is not active on the second."""
+    """The cursor holds no time: a Code that expired between two pages is not active on the second."""
     api.clock.freeze()
     issued = []
     for lifetime_s in (600, 60, 600, 60):
@@ -29,7 +29,7 @@ async def test_each_page_is_judged_at_its_own_moment(api: Api, tenant: Tenant) -
     assert await list_ids(tenant, status="expired") == [four, two]
 
 
-async def test_what_is_revoked_between_pages_is_not_active_on_the_next(tenant: Tenant) -> None:
+async def test_a_code_revoked_between_pages_is_not_active_on_the_next(tenant: Tenant) -> None:
     issued = []
     for _ in range(3):
         issued.append((await tenant.make_code())["xr_id"])
@@ -43,7 +43,7 @@ async def test_what_is_revoked_between_pages_is_not_active_on_the_next(tenant: T
 async def test_a_code_that_ends_while_it_is_read_is_not_listed_as_active(
     api: Api, tenant: Tenant, rival: Rival
 ) -> None:
-    """The page holds fewer than it could, and the next one goes on behind what was left out."""
+    """The page holds fewer Codes than it could, and the next one continues after those left out."""
     api.clock.freeze()
     longer = await tenant.make_code(lifetime_s=600)
     api.clock.advance(milliseconds=1)
@@ -76,8 +76,8 @@ async def test_the_first_moment_counts_and_the_last_does_not(api: Api, tenant: T
     assert await list_ids(tenant, created_from=later) == []
 
 
-async def test_a_moment_may_be_named_in_any_offset(api: Api, tenant: Tenant) -> None:
-    """It is the same moment, and the same list: a cursor of the one is one of the other."""
+async def test_a_time_may_have_any_offset(api: Api, tenant: Tenant) -> None:
+    """The list is the same, so a cursor of one spelling works with another."""
     now = api.clock.freeze()
     api.clock.advance(seconds=1)
     for _ in range(2):
@@ -91,7 +91,7 @@ async def test_a_moment_may_be_named_in_any_offset(api: Api, tenant: Tenant) -> 
 @pytest.mark.parametrize(
     "text", ["2026-11-20", "2026-11-20T10:00:00", "2026-13-01T00:00:00Z", "now", "", "0", "-infinity", "\0"], ids=ascii
 )
-async def test_what_is_no_moment_is_refused(tenant: Tenant, name: str, text: str) -> None:
+async def test_a_malformed_time_is_refused(tenant: Tenant, name: str, text: str) -> None:
     assert pointers(await read_page(tenant, **{name: text})) == [("query", f"/{name}")]
 
 
@@ -113,7 +113,7 @@ async def test_from_must_precede_to(api: Api, tenant: Tenant, ahead_s: float) ->
         {"created_from": "0001-01-01T00:00:00Z", "created_to": "9999-12-31T23:59:59.999Z"},
     ],
 )
-async def test_the_ends_of_time_are_moments(tenant: Tenant, query: dict[str, str]) -> None:
+async def test_the_earliest_and_latest_times_are_accepted(tenant: Tenant, query: dict[str, str]) -> None:
     code = await tenant.make_code()
     assert await list_ids(tenant, **query) == [code["xr_id"]]
 
@@ -121,17 +121,17 @@ async def test_the_ends_of_time_are_moments(tenant: Tenant, query: dict[str, str
 @pytest.mark.parametrize(
     "status", ["", "Active", "ACTIVE", "live", "active,expired", "null", " active", "\0"], ids=ascii
 )
-async def test_another_state_is_refused(tenant: Tenant, status: str) -> None:
+async def test_an_unknown_status_is_refused(tenant: Tenant, status: str) -> None:
     assert pointers(await read_page(tenant, status=status)) == [("query", "/status")]
 
 
 @pytest.mark.parametrize("issuer", ["", "\0", "a\nb", "\x7f", "x" * 161], ids=ascii)
-async def test_what_can_be_no_issuer_is_refused(tenant: Tenant, issuer: str) -> None:
+async def test_a_malformed_issuer_is_refused(tenant: Tenant, issuer: str) -> None:
     assert pointers(await read_page(tenant, issuer=issuer)) == [("query", "/issuer")]
 
 
-async def test_an_issuer_is_that_issuer_exactly(tenant: Tenant) -> None:
-    """No part of it, no pattern, no other case and nothing trimmed; 160 characters of any language."""
+async def test_an_issuer_is_matched_exactly(tenant: Tenant) -> None:
+    """No prefix, no pattern, no case folding and no trimming; 160 characters of any language."""
     names = ("Radio Nordlicht", "radio nordlicht", "Radio", " Radio", "%", "Ümlaut", "雪" * 160)
     issued = {name: (await tenant.make_code(issuer=name))["xr_id"] for name in names}
     assert {name: await list_ids(tenant, issuer=name) for name in names} == {
@@ -141,13 +141,13 @@ async def test_an_issuer_is_that_issuer_exactly(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("project_id", [UNKNOWN_PROJECT, "", "x", "prj_", "prj_\0", "prj_ü", "org_" + "A" * 22])
-async def test_a_project_that_is_not_there_is_not_found(tenant: Tenant, project_id: str) -> None:
+async def test_a_missing_project_is_not_found(tenant: Tenant, project_id: str) -> None:
     await tenant.make_code()
     assert refused(await read_page(tenant, project_id=project_id)) == (404, "project_not_found")
 
 
 @pytest.mark.parametrize("campaign_id", [UNKNOWN_CAMPAIGN, "", "x", "cmp_", "cmp_\0", "cmp_ü", "prj_" + "A" * 22])
-async def test_a_campaign_that_is_not_there_is_not_found(tenant: Tenant, campaign_id: str) -> None:
+async def test_a_missing_campaign_is_not_found(tenant: Tenant, campaign_id: str) -> None:
     await tenant.make_code()
     assert refused(await read_page(tenant, campaign_id=campaign_id)) == (404, "campaign_not_found")
 
@@ -162,8 +162,8 @@ async def test_the_project_is_looked_for_before_the_campaign(tenant: Tenant) -> 
     assert refused(answer) == (404, "project_not_found")
 
 
-async def test_another_organisations_project_and_campaign_are_not_there(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Both organisations are the caller's own: what separates them is the question."""
+async def test_another_organisations_project_and_campaign_are_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """Both organisations belong to the caller: the one named in the request decides."""
     other = await make_tenant(api)
     campaign_id = await make_campaign(other, rival)
     await other.make_code(campaign_id=campaign_id)
@@ -198,7 +198,7 @@ async def test_a_key_lists_its_own_project_whether_it_names_it_or_not(tenant: Te
 
 
 async def test_a_cursor_belongs_to_its_filters(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Added, left out or changed, one by one; in another order they are the same."""
+    """Whether added, left out or changed; only the order does not matter."""
     campaign_id = await make_campaign(tenant, rival)
     for _ in range(2):
         await tenant.make_code(campaign_id=campaign_id)
@@ -229,8 +229,8 @@ async def test_a_cursor_belongs_to_its_filters(api: Api, tenant: Tenant, rival: 
     assert len(await list_ids(tenant, cursor=cursor, **dict(reversed(filters.items())))) == 1
 
 
-async def test_a_cursor_of_a_person_is_none_of_a_key(tenant: Tenant) -> None:
-    """They walk different lists, also where both hold the same Codes now."""
+async def test_a_cursor_of_a_person_is_refused_from_a_key(tenant: Tenant) -> None:
+    """They belong to different lists, even while both hold the same Codes."""
     for _ in range(2):
         await tenant.make_code()
     server = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))

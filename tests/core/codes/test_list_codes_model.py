@@ -18,12 +18,12 @@ from soundmark.kit.text.timestamps import format_timestamp
 
 @dataclass(frozen=True)
 class Crowd:
-    """An organisation with two projects and three campaigns, two of them in the first; its Codes come and go."""
+    """An organisation with two projects and three campaigns, two of them in the first project; its Codes vary."""
 
     tenant: Tenant
     rival: Rival
     projects: tuple[str, str]
-    campaigns: dict[str, str]  # And the project of each.
+    campaigns: dict[str, str]  # With the project of each.
     now: datetime
 
 
@@ -64,13 +64,13 @@ async def crowd(tenant: Tenant, rival: Rival) -> Crowd:
     return Crowd(tenant, rival, projects, campaigns, now)
 
 
-# Few moments, so that many Codes share theirs, and that filters fall on them: seconds before now.
+# Few times, so that many Codes share one and that filters fall on them: seconds before now.
 MOMENTS = (1, 2, 3, 5, 8)
 BOUNDS = tuple(moment + nudge for moment in MOMENTS for nudge in (-0.001, 0, 0.001))
 
 
 def some_rows(crowd: Crowd, chance: Random) -> list[Row]:
-    """Codes of every kind, whose ids are not in the order of their moments. Half of them have a campaign."""
+    """Return Codes of every kind, whose ids do not follow the order of their times; half have a campaign."""
     rows = []
     for number in range(chance.randrange(41)):
         campaign_id = chance.choice([*crowd.campaigns, None, None, None])
@@ -89,7 +89,7 @@ def some_rows(crowd: Crowd, chance: Random) -> list[Row]:
 
 
 def some_filters(crowd: Crowd, chance: Random) -> dict[str, str]:
-    """Any of the filters together; few of them leave more to compare."""
+    """Return any of the filters together; fewer filters leave more to compare."""
     values: dict[str, Callable[[], str]] = {
         "status": lambda: chance.choice(("active", "expired", "revoked")),
         "campaign_id": lambda: chance.choice(list(crowd.campaigns)),
@@ -102,7 +102,7 @@ def some_filters(crowd: Crowd, chance: Random) -> dict[str, str]:
 
 
 async def store_rows(crowd: Crowd, rows: list[Row]) -> None:
-    """These are the organisation's Codes, and no others."""
+    """Replace the organisation's Codes with these."""
     await crowd.rival.run("DELETE FROM codes")
     content = [
         {**vars(row), **{name: str(value) for name, value in vars(row).items() if isinstance(value, datetime)}}
@@ -120,7 +120,7 @@ async def store_rows(crowd: Crowd, rows: list[Row]) -> None:
 
 
 def list_expected(crowd: Crowd, rows: list[Row], query: dict[str, str]) -> list[str]:
-    """What the filters leave, newest first. RFC 3339 in one shape sorts like the moments."""
+    """Return the ids that the filters leave, newest first. RFC 3339 texts of one shape sort like the times."""
     left = [
         row
         for row in rows
@@ -136,8 +136,8 @@ def list_expected(crowd: Crowd, rows: list[Row], query: dict[str, str]) -> list[
 
 @given(chance=st.randoms(use_true_random=True))
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_all_pages_together_are_what_the_filters_leave(crowd: Crowd, chance: Random) -> None:
-    """Exactly once each, newest first, whatever the filters, the sizes of the pages and the ties."""
+async def test_all_pages_together_are_what_the_filters_select(crowd: Crowd, chance: Random) -> None:
+    """Exactly once each, newest first, whatever the filters, the page sizes and the ties."""
     rows = some_rows(crowd, chance)
     await store_rows(crowd, rows)
     for _ in range(10):

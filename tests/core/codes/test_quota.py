@@ -1,4 +1,4 @@
-"""The monthly quota of Codes: judged in one queue for each organisation, counted with the Codes themselves."""
+"""The monthly quota of Codes: judged in one queue per organisation, and counted with the Codes themselves."""
 
 import asyncio
 from dataclasses import replace
@@ -50,7 +50,7 @@ async def test_an_issuance_says_what_is_left(tenant: Tenant) -> None:
     assert (await issue(tenant)).headers["ratelimit"] == '"codes";r=87;t=3600'
 
 
-async def test_a_refusal_says_when_to_come_back(tenant: Tenant, rival: Rival) -> None:
+async def test_a_refusal_says_when_to_retry(tenant: Tenant, rival: Rival) -> None:
     await tenant.make_quota(rival, 3)
     at(tenant.api.clock, "2026-11-30T23:59:58.250+00:00")
     assert (await issue(tenant, 2)).status == 201
@@ -72,7 +72,7 @@ async def test_a_month_begins_with_a_whole_quota(tenant: Tenant, rival: Rival) -
 
 
 async def test_the_month_is_judged_after_the_wait(tenant: Tenant, rival: Rival) -> None:
-    """What waited over midnight is the new month's."""
+    """A request that waited past midnight belongs to the new month."""
     await tenant.make_quota(rival, 1)
     at(tenant.api.clock, "2026-11-30T23:59:59+00:00")
     assert (await issue(tenant)).status == 201
@@ -86,7 +86,7 @@ async def test_the_month_is_judged_after_the_wait(tenant: Tenant, rival: Rival) 
 async def test_of_forty_at_once_for_the_last_one_exactly_one_succeeds(
     tenant: Tenant, database_url: Secret, rival: Rival
 ) -> None:
-    """At two processes of Core, each of which gathers what it is asked."""
+    """At two Core processes, each of which batches its requests."""
     await tenant.make_quota(rival, 4)
     assert (await issue(tenant, 3)).status == 201
     async with running_core(core_settings(database_url), tenant.api.clock) as other:
@@ -97,8 +97,8 @@ async def test_of_forty_at_once_for_the_last_one_exactly_one_succeeds(
     assert len(await rival.rows("SELECT 1 FROM codes")) == 4
 
 
-async def test_what_waited_sees_what_was_issued_meanwhile(tenant: Tenant, rival: Rival) -> None:
-    """The count is read after the lock: the statement that waited still sees what was there before."""
+async def test_a_waiting_issuance_sees_what_was_issued_meanwhile(tenant: Tenant, rival: Rival) -> None:
+    """The count is read after the lock: the waiting statement itself still sees the old rows."""
     await tenant.make_quota(rival, 1)
     async with rival.committing("SELECT 1 FROM code_entitlements FOR UPDATE"):
         issuing = await rival.while_waiting(issue(tenant))
@@ -130,7 +130,7 @@ async def test_a_plan_that_shrinks_below_what_was_issued_leaves_nothing(tenant: 
 
 
 @given(st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)), st.integers(0, 9), st.integers(0, 9))  # noqa: DTZ001 - hypothesis takes bounds without a zone
-def test_nothing_is_left_of_what_was_used(moment: datetime, quota: int, issued: int) -> None:
+def test_the_remaining_quota_is_never_negative(moment: datetime, quota: int, issued: int) -> None:
     found = Quota(quota, issued, moment.replace(tzinfo=UTC))
     assert found.remaining == max(0, quota - issued)
     assert 0 < found.month.seconds_left(found.at) <= 31 * 86400
@@ -145,8 +145,8 @@ ACTS = st.lists(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rounds=st.lists(ACTS, min_size=1, max_size=3))
-async def test_what_is_counted_is_what_is_stored(api: Api, rival: Rival, rounds: list[list[str]]) -> None:
-    """After any interleaving; several organisations and the days of several months."""
+async def test_the_count_equals_the_stored_codes(api: Api, rival: Rival, rounds: list[list[str]]) -> None:
+    """After any interleaving, for several organisations and the days of several months."""
     at(api.clock, "2026-11-29T22:30:00+00:00")
     tenants = [await make_tenant(api) for _ in rounds]
     await asyncio.gather(*(_act(tenant, acts) for tenant, acts in zip(tenants, rounds, strict=True)))
@@ -184,7 +184,7 @@ async def _act(tenant: Tenant, acts: list[str]) -> None:
                 assert act == "revoke", act
 
 
-async def test_the_answer_names_the_moment_of_the_count(tenant: Tenant, rival: Rival) -> None:
+async def test_the_answer_names_the_time_of_the_count(tenant: Tenant, rival: Rival) -> None:
     code = (await issue(tenant)).json
     (day,) = await counted(rival)
     assert code["issued_at"].startswith(format_timestamp(datetime.combine(day, datetime.min.time(), UTC))[:10])

@@ -1,4 +1,4 @@
-"""`GET /v1/codes/{xr_id}`: one Code in whatever state, and never one whose stored facts were altered."""
+"""`GET /v1/codes/{xr_id}`: one Code in any state, but never one whose stored facts were altered."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -30,7 +30,7 @@ async def render(tenant: Tenant, xr_id: str) -> Answer:
 ACTS: dict[str, Act] = {"read": read, "revoke": revoke, "render": render}
 
 
-async def test_the_detail_is_the_whole_code(tenant: Tenant) -> None:
+async def test_the_detail_is_the_complete_code(tenant: Tenant) -> None:
     code = await tenant.make_code()
     answer = await read(tenant, code["xr_id"])
     assert (answer.status, answer.json) == (200, code)
@@ -57,7 +57,7 @@ async def test_a_revoked_code_is_read_with_its_time_and_stays_revoked(api: Api, 
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("xr_id", [ABSENT, "xr_", "nope", "org_" + "A" * 22, "xr_%00", "ü", "xr_A A", "%22"])
-async def test_what_is_no_code_is_not_found(tenant: Tenant, act: str, xr_id: str) -> None:
+async def test_a_malformed_id_is_not_found(tenant: Tenant, act: str, xr_id: str) -> None:
     answer = await ACTS[act](tenant, xr_id)
     assert (answer.status, answer.code) == (404, "code_not_found")
 
@@ -76,7 +76,7 @@ async def test_an_id_is_the_whole_id_in_its_own_case(tenant: Tenant, act: str) -
         assert (await ACTS[act](tenant, other)).code == "code_not_found"
 
 
-async def test_a_token_is_no_id(tenant: Tenant) -> None:
+async def test_a_token_is_not_an_id(tenant: Tenant) -> None:
     code = await tenant.make_code()
     assert (await read(tenant, code["broadcast_token"])).code == "code_not_found"
 
@@ -86,8 +86,8 @@ async def test_the_project_of_the_code_may_be_named(tenant: Tenant) -> None:
     assert (await read(tenant, code["xr_id"], project_id=tenant.project_id)).json == code
 
 
-async def test_a_code_of_another_project_is_not_there(api: Api, tenant: Tenant) -> None:
-    """A closed 404: the same as for an id that does not exist and for a project that does not."""
+async def test_a_code_of_another_project_is_not_found(api: Api, tenant: Tenant) -> None:
+    """The same 404 as for an unknown id and for an unknown project."""
     code = await tenant.make_code()
     own = await api.make_project(tenant.organization_id, "Evening show")
     foreign = (await make_tenant(api)).project_id
@@ -102,7 +102,7 @@ async def test_a_code_of_another_project_is_not_there(api: Api, tenant: Tenant) 
 
 @pytest.mark.parametrize("query", [{}, {"project_id": "prj_1"}], ids=ascii)
 async def test_an_organisation_is_required_in_the_query(tenant: Tenant, query: dict[str, str]) -> None:
-    """The header of listing and revoking names none here."""
+    """The header for listing and revoking does not name the organisation here."""
     headers = {"X-Svc-Organization-Id": tenant.organization_id}
     answer = await tenant.api.get(f"/v1/codes/{ABSENT}", params=query, headers=headers)
     assert (answer.status, answer.code) == (422, "validation_failed")
@@ -115,7 +115,7 @@ _RENAME = (
 )
 _REPLACE = "UPDATE broadcasts SET payload = replace(encode(payload, 'escape'), '{}', '{}')::bytea"
 _SET_BYTE = "UPDATE broadcasts SET signature = set_byte(signature, {0}, (get_byte(signature, {0}) + 1) %% 256)"
-# One for each stored copy of a fact: `codes` has it as columns, `broadcasts` as what was signed.
+# One for each stored copy of a fact: a column of `codes`, or the signed payload in `broadcasts`.
 ALTERATIONS = {
     "project_id": "UPDATE codes SET project_id = (SELECT id FROM projects WHERE projects.id <> codes.project_id"
     " AND projects.organization_id = codes.organization_id)",
@@ -160,10 +160,10 @@ def broken_count() -> float:
 
 
 @pytest.mark.parametrize("alteration", ALTERATIONS)
-async def test_an_altered_code_is_not_there_and_counted(
+async def test_an_altered_code_is_not_found_and_counted(
     api: Api, tenant: Tenant, rival: Rival, alteration: str
 ) -> None:
-    """Whatever single copy of a fact somebody with access to the database changes."""
+    """Whichever single copy of a fact somebody with access to the database changes."""
     await api.make_project(tenant.organization_id, "Evening show")
     code = await tenant.make_code()
     assert await rival.run(ALTERATIONS[alteration]) == 1
@@ -174,7 +174,7 @@ async def test_an_altered_code_is_not_there_and_counted(
     assert broken_count() == before + 2
 
 
-async def test_a_code_moved_to_another_id_is_not_there(tenant: Tenant, rival: Rival) -> None:
+async def test_a_code_moved_to_another_id_is_not_found(tenant: Tenant, rival: Rival) -> None:
     await tenant.make_code()
     before = broken_count()
     await rival.run("UPDATE codes SET xr_id = %s", ABSENT)
@@ -182,8 +182,8 @@ async def test_a_code_moved_to_another_id_is_not_there(tenant: Tenant, rival: Ri
     assert broken_count() == before + 1
 
 
-async def test_a_code_moved_to_another_organisation_is_not_there(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Even where that has a project of the same id, as the table demands."""
+async def test_a_code_moved_to_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """Even if that organisation has a project of the same id, as the table requires."""
     code = await tenant.make_code()
     other = await make_tenant(api)
     await rival.run("UPDATE projects SET id = %s WHERE id = %s", tenant.project_id + "x", other.project_id)
@@ -209,7 +209,7 @@ async def test_two_genuine_records_cannot_be_exchanged(tenant: Tenant, rival: Ri
 
 
 async def test_every_column_of_a_code_is_altered_above(rival: Rival) -> None:
-    """A column that is added later needs a line there, unless nothing was signed about it."""
+    """A column added later needs a line there, unless no signed fact depends on it."""
     columns = "SELECT column_name FROM information_schema.columns WHERE table_name = 'codes'"
     altered = {alteration.partition(":")[0] for alteration in ALTERATIONS} - {"payload", "signature"}
     named_elsewhere = {"xr_id", "organization_id", "revoked_at"}
@@ -217,7 +217,7 @@ async def test_every_column_of_a_code_is_altered_above(rival: Rival) -> None:
 
 
 async def test_an_altered_code_can_be_revoked_but_is_not_shown(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Whoever wants it gone gets that; what it says of itself is believed by nobody."""
+    """The owner can revoke it, but its stored facts are not trusted."""
     code = await tenant.make_code()
     await rival.run("UPDATE codes SET issuer = 'Radio Suedlicht'")
     answer = await tenant.revoke(code["xr_id"])

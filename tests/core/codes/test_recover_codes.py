@@ -1,4 +1,4 @@
-"""`POST /v1/codes/recover` and `/v1/codes/batch/recover`: the answer of an issuance for whoever lost it."""
+"""`POST /v1/codes/recover` and `/v1/codes/batch/recover`: the answer of an issuance, for a caller who lost it."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ async def everything(rival: Rival) -> list[Any]:
     return [sorted(await rival.rows(f"SELECT t::text FROM {table} t")) for table in tables]
 
 
-async def test_what_was_issued_is_answered_again_and_nothing_changes(tenant: Tenant, rival: Rival, route: str) -> None:
+async def test_an_issuance_is_answered_again_and_nothing_changes(tenant: Tenant, rival: Rival, route: str) -> None:
     body = wanted(tenant, route)
     first = await issue(tenant, route, body)
     before = await everything(rival)
@@ -47,7 +47,7 @@ async def test_what_was_issued_is_answered_again_and_nothing_changes(tenant: Ten
     assert await everything(rival) == before
 
 
-async def test_what_was_never_issued_is_not_found(tenant: Tenant, rival: Rival, route: str) -> None:
+async def test_an_issuance_that_never_took_place_is_not_found(tenant: Tenant, rival: Rival, route: str) -> None:
     answer = await recover(tenant, route, wanted(tenant, route))
     assert (answer.status, answer.code) == (404, "code_issue_not_found")
     assert (await everything(rival))[:4] == [[], [], [], []]
@@ -71,7 +71,7 @@ async def test_another_body_is_a_conflict(tenant: Tenant, route: str, changes: d
     assert (answer.status, answer.code) == (409, "idempotency_conflict")
 
 
-async def test_an_intent_that_cannot_be_read_was_never_issued(tenant: Tenant, route: str) -> None:
+async def test_a_malformed_intent_was_never_issued(tenant: Tenant, route: str) -> None:
     body = wanted(tenant, route) | {"intent": {"type": 2**53, "action": "open", "resource": {}}}
     answer = await recover(tenant, route, body)
     assert (answer.status, answer.code) == (422, "intent_not_canonical")
@@ -114,7 +114,7 @@ async def test_other_organisations_and_projects_recover_nothing(tenant: Tenant, 
     assert (await recover(confined, route, body)).code == "project_not_found"
 
 
-async def test_recovery_takes_the_right_to_issue(tenant: Tenant, route: str) -> None:
+async def test_recovery_requires_the_right_to_issue(tenant: Tenant, route: str) -> None:
     reader = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
     assert (await recover(reader, route, wanted(tenant, route))).code == "insufficient_scope"
 
@@ -123,7 +123,7 @@ async def test_recovery_takes_the_right_to_issue(tenant: Tenant, route: str) -> 
 async def test_organisation_and_project_are_judged_before_the_key_and_the_key_before_the_rest(
     tenant: Tenant, route: str, key: str | None
 ) -> None:
-    """Contract, section 3. Whoever may not issue there learns nothing about the shape of a request."""
+    """Contract, section 3. A caller who may not issue there learns nothing about the shape of a request."""
 
     async def seen(**changes: Any) -> tuple[int, str]:
         answer = await recover(tenant, route, {**wanted(tenant, route), **changes}, key)

@@ -1,4 +1,4 @@
-"""Nothing succeeds that is begun after a withdrawal was answered: under load, on two processes."""
+"""After a withdrawal was answered, nothing that begins succeeds: under load, on two processes."""
 
 import asyncio
 import itertools
@@ -17,14 +17,14 @@ from support.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 
-ACTORS = 8  # On each of two processes.
-AFTER = 5  # What each of them begins once the answer is there.
+ACTORS = 8  # On each of the two processes.
+AFTER = 5  # Each of them begins this many more acts after the answer.
 Act = Callable[[], Awaitable[Answer]]
 
 
 @dataclass
 class Storm:
-    """Actors who act again and again, and what became of what they began before and after a moment."""
+    """Actors who act again and again, and the outcomes of their acts that began before and after a moment."""
 
     before: list[int] = field(default_factory=list)
     after: list[int] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Storm:
     is_raging: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def rage(self, *acts: Act, until: Awaitable[Answer]) -> Answer:
-        """Let everybody act while `until` is carried out and a few times afterwards; its answer."""
+        """Let everybody act while `until` runs and a few times afterwards; return its result."""
         actors = [asyncio.create_task(self._act(act)) for act in acts for _ in range(ACTORS)]
         try:
             await self.is_raging.wait()
@@ -67,7 +67,7 @@ async def elsewhere(
 
 
 def at(tenant: Tenant, api: Api) -> Tenant:
-    """The tenant as the same caller sees it at another process."""
+    """Return the tenant as the same caller sees it at another process."""
     return Tenant(api, tenant.organization_id, tenant.project_id)
 
 

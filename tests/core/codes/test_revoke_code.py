@@ -1,4 +1,4 @@
-"""`POST /v1/codes/{xr_id}/revoke`: once, at one moment, both halves or none."""
+"""`POST /v1/codes/{xr_id}/revoke`: once, at one time, both halves or none."""
 
 import asyncio
 from typing import Any
@@ -18,7 +18,7 @@ async def detail(tenant: Tenant, code: dict[str, Any]) -> Any:
 
 
 async def revoked_at(rival: Rival) -> list[str | None]:
-    """When the only Code and its broadcast were revoked, as stored."""
+    """Return when the only Code and its broadcast were revoked, as stored."""
     rows = await rival.rows("SELECT codes.revoked_at, broadcasts.revoked_at FROM codes, broadcasts")
     return [moment and format_timestamp(moment) for row in rows for moment in row]
 
@@ -48,7 +48,7 @@ async def test_others_stay_as_they_are(api: Api, tenant: Tenant) -> None:
 
 
 async def test_a_second_revoke_answers_the_same_bytes(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """The moment is that of the first, also after the Code's own time is over."""
+    """The time is that of the first, also after the Code's own expiry."""
     api.clock.freeze()
     code = await tenant.make_code(lifetime_s=60)
     first = await tenant.revoke(code["xr_id"])
@@ -61,7 +61,7 @@ async def test_a_second_revoke_answers_the_same_bytes(api: Api, tenant: Tenant, 
 
 
 async def test_an_expired_code_is_answered_unchanged(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """It expired and was never revoked, which is what its receivers go on being told."""
+    """It expired and was never revoked, and its receivers are still told that."""
     api.clock.freeze()
     code = await tenant.make_code(lifetime_s=60)
     api.clock.advance(seconds=60)
@@ -81,7 +81,7 @@ async def test_a_code_is_revoked_in_its_last_millisecond(api: Api, tenant: Tenan
 
 
 async def test_two_at_once_are_one_revocation(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Both wait for the Code's row; whichever comes second finds it revoked and answers the time of the first."""
+    """Both wait for the Code's row; the second finds it revoked and returns the time of the first."""
     api.clock.freeze()
     code = await tenant.make_code()
     async with rival.holding("SELECT 1 FROM codes FOR UPDATE"):
@@ -96,7 +96,7 @@ async def test_two_at_once_are_one_revocation(api: Api, tenant: Tenant, rival: R
 
 
 async def test_the_first_of_two_wins(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """The one that waits sees what the other committed, not what it read before."""
+    """The waiting one sees what the other committed, not what it read before."""
     code = await tenant.make_code()
     earlier = api.clock.freeze()
     async with rival.committing("UPDATE codes SET revoked_at = %s", earlier):
@@ -116,7 +116,7 @@ async def test_expiry_is_judged_after_the_lock_wait(api: Api, tenant: Tenant, ri
     assert await revoked_at(rival) == [None, None]
 
 
-async def test_a_code_that_goes_while_it_is_waited_for_is_not_found(tenant: Tenant, rival: Rival) -> None:
+async def test_a_code_deleted_during_the_wait_is_not_found(tenant: Tenant, rival: Rival) -> None:
     code = await tenant.make_code()
     async with rival.committing("DELETE FROM codes"):
         revoking = await rival.while_waiting(tenant.revoke(code["xr_id"]))
@@ -127,7 +127,7 @@ async def test_a_code_that_goes_while_it_is_waited_for_is_not_found(tenant: Tena
 async def test_a_revoke_cut_before_its_commit_changes_nothing(
     api: Api, tenant: Tenant, rival: Rival, table: str
 ) -> None:
-    """Neither half; and where the second half is cut off, the first goes with it."""
+    """Neither half changes; if the second half is cut off, the first is rolled back."""
     code = await tenant.make_code()
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
         revoking = await rival.while_waiting(tenant.revoke(code["xr_id"]))
@@ -141,7 +141,7 @@ async def test_a_revoke_cut_before_its_commit_changes_nothing(
 
 @pytest.mark.parametrize("content", [b"{}", b"{", b'{"revoked_at":null}', b"\xff"], ids=ascii)
 async def test_there_is_no_body(api: Api, tenant: Tenant, content: bytes) -> None:
-    """What is sent is not read."""
+    """A body is not read."""
     code = await tenant.make_code()
     answer = await api.post(f"/v1/codes/{code['xr_id']}/revoke", params=tenant.query, content=content)
     assert (answer.status, answer.json["status"]) == (200, "revoked")

@@ -1,4 +1,4 @@
-"""`POST /v1/codes/revoke-batch`: the whole selection or nothing of it, and always one entry in the log."""
+"""`POST /v1/codes/revoke-batch`: all of the selection or nothing, and always one entry in the log."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,7 @@ from soundmark.kit.text.timestamps import format_timestamp
 
 PATH = "/v1/codes/revoke-batch"
 UNKNOWN = "xr_" + "A" * 22
-# As the API does it: it locks the row against everybody who holds it before it changes it.
+# Like the API: it locks the row against everybody who holds it, and then changes it.
 REVOKED_KEY = (
     "WITH held AS (SELECT id FROM api_keys FOR UPDATE)"
     " UPDATE api_keys k SET revoked_at = k.created_at FROM held WHERE k.id = held.id"
@@ -21,7 +21,7 @@ REVOKED_KEY = (
 
 
 async def make_codes(tenant: Tenant, count: int, **changes: Any) -> list[str]:
-    """The ids of new Codes, in the order of the ids."""
+    """Issue Codes and return their ids, sorted."""
     answer = await tenant.api.post("/v1/codes/batch", json=tenant.code_body(count=count, **changes))
     assert answer.status == 201, answer.body
     return sorted(code["xr_id"] for code in answer.json["data"])
@@ -42,7 +42,7 @@ async def second_project(tenant: Tenant) -> Tenant:
 
 
 async def stored(rival: Rival) -> dict[str, list[str | None]]:
-    """When each Code and its broadcast were revoked, by id."""
+    """Return when each Code and its broadcast were revoked, by id."""
     rows = await rival.rows(
         "SELECT xr_id, c.revoked_at, b.revoked_at FROM codes c JOIN broadcasts b ON b.token = c.broadcast_token"
     )
@@ -59,7 +59,7 @@ def pointers(answer: Answer) -> list[str]:
 
 
 async def test_every_code_of_the_selection_is_revoked_at_one_moment(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """And nothing beside it. No receiver is answered any more."""
+    """And no other Code. Receivers get no answer any more."""
     api.clock.freeze()
     *selection, other = await make_codes(tenant, 4)
     api.clock.advance(seconds=1)
@@ -78,8 +78,8 @@ async def test_a_hundred_are_revoked_in_one_request(tenant: Tenant, rival: Rival
     assert all(moment is not None for moments in (await stored(rival)).values() for moment in moments)
 
 
-async def test_what_is_over_stays_as_it_is(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """An expired Code is not rewritten as revoked, and a revoked one keeps its moment."""
+async def test_expired_and_revoked_codes_stay_as_they_are(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """An expired Code is not marked as revoked, and a revoked one keeps its time."""
     api.clock.freeze()
     (expired,) = await make_codes(tenant, 1, expires_at=format_timestamp(api.clock.now().replace(year=2099)))
     await rival.run("UPDATE codes SET expires_at = issued_at + interval '1 second'")
@@ -109,8 +109,10 @@ async def test_a_repetition_changes_nothing_and_is_audited(api: Api, tenant: Ten
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("missing", [UNKNOWN, "xr_", "", "x", "xr_\0", "xr_ü", "xr_" + "A" * 157, "brd_" + "A" * 16])
-async def test_one_that_is_missing_keeps_all_the_others(tenant: Tenant, rival: Rival, missing: str, place: int) -> None:
-    """Wherever it stands, and whether or not it could be an id. Nothing is told, since nothing was done."""
+async def test_one_missing_code_leaves_all_the_others_active(
+    tenant: Tenant, rival: Rival, missing: str, place: int
+) -> None:
+    """Wherever it stands, and whether or not it could be an id. Nothing is logged, since nothing was done."""
     selection = await make_codes(tenant, 2)
     selection.insert(place, missing)
     assert refused(await revoke(tenant, selection)) == (404, "code_not_found")
@@ -119,8 +121,10 @@ async def test_one_that_is_missing_keeps_all_the_others(tenant: Tenant, rival: R
 
 
 @pytest.mark.parametrize("of", ["another organisation", "another project"])
-async def test_one_of_another_boundary_keeps_all_the_others(api: Api, tenant: Tenant, rival: Rival, of: str) -> None:
-    """Both are the caller's own: what separates them is the question."""
+async def test_one_code_of_another_tenant_or_project_leaves_all_the_others_active(
+    api: Api, tenant: Tenant, rival: Rival, of: str
+) -> None:
+    """Both belong to the caller: the one named in the request decides."""
     other = await make_tenant(api) if of == "another organisation" else await second_project(tenant)
     selection = [*await make_codes(tenant, 2), *await make_codes(other, 1)]
     for asking in (tenant, other):
@@ -129,7 +133,7 @@ async def test_one_of_another_boundary_keeps_all_the_others(api: Api, tenant: Te
 
 
 @pytest.mark.parametrize("project_id", ["prj_" + "A" * 22, "", "x", "prj_\0", "prj_ü", "xr_" + "A" * 22, "p" * 500])
-async def test_a_project_that_is_not_there_is_not_found(tenant: Tenant, project_id: str) -> None:
+async def test_a_missing_project_is_not_found(tenant: Tenant, project_id: str) -> None:
     selection = await make_codes(tenant, 1)
     assert refused(await revoke(tenant, selection, project_id=project_id)) == (404, "project_not_found")
 
@@ -158,7 +162,7 @@ async def test_a_project_of_another_organisation_is_not_found(api: Api, tenant: 
     ],
     ids=lambda value: str(value)[:30],
 )
-async def test_what_is_no_selection_is_refused(tenant: Tenant, xr_ids: Any, pointer: str) -> None:
+async def test_a_malformed_selection_is_refused(tenant: Tenant, xr_ids: Any, pointer: str) -> None:
     answer = await revoke(tenant, xr_ids)
     assert pointers(answer) == [pointer]
     assert UNKNOWN not in answer.body.decode()
@@ -171,15 +175,15 @@ async def test_the_body_is_closed_and_complete(tenant: Tenant) -> None:
     assert pointers(await revoke(tenant, [UNKNOWN], project_id=7)) == ["/project_id"]
 
 
-async def test_what_is_no_json_is_refused(tenant: Tenant) -> None:
+async def test_malformed_json_is_refused(tenant: Tenant) -> None:
     headers = {"Content-Type": "application/json"}
     answer = await tenant.api.post(PATH, params=tenant.query, content=b'{"xr_ids":[],"xr_ids":[]}', headers=headers)
     assert refused(answer) == (400, "malformed_json")
     assert refused(await tenant.api.post(PATH, params=tenant.query, content=b"{}")) == (415, "unsupported_media_type")
 
 
-async def test_the_organisation_stands_in_the_query(api: Api, tenant: Tenant) -> None:
-    """The header of listing and revoking one Code names none here."""
+async def test_the_organisation_is_named_in_the_query(api: Api, tenant: Tenant) -> None:
+    """The header for listing and revoking one Code does not name the organisation here."""
     body = {"project_id": tenant.project_id, "xr_ids": [UNKNOWN]}
     answer = await api.post(PATH, json=body, headers={"X-Svc-Organization-Id": tenant.organization_id})
     assert pointers(answer) == ["/organization_id"]
@@ -217,14 +221,14 @@ async def test_a_key_revokes_in_its_own_project_only(tenant: Tenant, rival: Riva
 
 
 async def test_a_code_that_does_not_verify_is_revoked(tenant: Tenant, rival: Rival) -> None:
-    """What was tampered with is to go off the air as well."""
+    """A tampered Code must go off the air as well."""
     selection = await make_codes(tenant, 2)
     await rival.run("UPDATE broadcasts SET signature = sha512(signature)")
     assert (await revoke(tenant, selection)).json == counts(2, 2)
 
 
 async def test_expiry_is_judged_after_the_lock_wait(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Somebody holds one Code of the selection; until it is free, nothing of it is judged."""
+    """Another connection holds one Code of the selection; until then none of them is judged."""
     api.clock.freeze()
     expires_at = format_timestamp(api.clock.now().replace(year=2099))
     one, two, three = await make_codes(tenant, 3, expires_at=expires_at)
@@ -238,7 +242,7 @@ async def test_expiry_is_judged_after_the_lock_wait(api: Api, tenant: Tenant, ri
     assert await stored(rival) == {one: [None, None], two: [now, now], three: [None, None]}
 
 
-async def test_what_another_revokes_meanwhile_is_unchanged(api: Api, tenant: Tenant, rival: Rival) -> None:
+async def test_a_code_revoked_meanwhile_counts_as_unchanged(api: Api, tenant: Tenant, rival: Rival) -> None:
     api.clock.freeze()
     selection = await make_codes(tenant, 2)
     earlier = api.clock.now()
@@ -249,7 +253,7 @@ async def test_what_another_revokes_meanwhile_is_unchanged(api: Api, tenant: Ten
     assert (await stored(rival))[selection[1]][0] == format_timestamp(earlier)
 
 
-async def test_one_that_goes_while_it_is_waited_for_keeps_all_the_others(tenant: Tenant, rival: Rival) -> None:
+async def test_one_code_deleted_during_the_wait_leaves_all_the_others_active(tenant: Tenant, rival: Rival) -> None:
     selection = await make_codes(tenant, 3)
     async with rival.committing("DELETE FROM codes WHERE xr_id = %s", selection[2]):
         revoking = await rival.while_waiting(revoke(tenant, selection))
@@ -257,10 +261,8 @@ async def test_one_that_goes_while_it_is_waited_for_keeps_all_the_others(tenant:
     assert {moment for moments in (await stored(rival)).values() for moment in moments} == {None}
 
 
-async def test_selections_that_overlap_the_other_way_round_do_not_block_each_other(
-    tenant: Tenant, rival: Rival
-) -> None:
-    """Rows are locked by id and not as asked: one of the two has the first of them and goes on to the end."""
+async def test_overlapping_selections_in_opposite_order_do_not_deadlock(tenant: Tenant, rival: Rival) -> None:
+    """Rows are locked by id, not in the order of the request, so one of the two gets the first row and finishes."""
     selection = await make_codes(tenant, 5)
     async with rival.holding("SELECT 1 FROM codes WHERE xr_id = %s FOR UPDATE", selection[2]):
         one = asyncio.create_task(revoke(tenant, selection[:4]))
@@ -272,7 +274,7 @@ async def test_selections_that_overlap_the_other_way_round_do_not_block_each_oth
 
 
 async def test_the_same_selection_twice_at_once_is_revoked_once(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """One of the two does all of it and the other nothing; both are in the log."""
+    """One of the two revokes all of them and the other none; both are in the log."""
     api.clock.freeze()
     selection = await make_codes(tenant, 3)
     async with rival.holding("SELECT 1 FROM codes WHERE xr_id = %s FOR UPDATE", selection[0]):
@@ -299,7 +301,7 @@ async def test_beside_a_single_revoke_each_code_is_revoked_once(tenant: Tenant, 
 async def test_a_process_that_dies_before_the_commit_has_revoked_nothing(
     tenant: Tenant, rival: Rival, table: str
 ) -> None:
-    """Neither half; and where the second half is cut off, the first goes with it."""
+    """Neither half changes; if the second half is cut off, the first is rolled back."""
     selection = await make_codes(tenant, 3)
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
         revoking = await rival.while_waiting(revoke(tenant, selection))
@@ -311,7 +313,7 @@ async def test_a_process_that_dies_before_the_commit_has_revoked_nothing(
     assert (await revoke(tenant, selection)).json == counts(3, 3)
 
 
-async def test_who_loses_authority_meanwhile_revokes_nothing(tenant: Tenant, rival: Rival) -> None:
+async def test_a_caller_who_loses_authority_meanwhile_revokes_nothing(tenant: Tenant, rival: Rival) -> None:
     selection = await make_codes(tenant, 2)
     async with rival.committing("UPDATE members SET role = 'member'"):
         revoking = await rival.while_waiting(revoke(tenant, selection))
@@ -322,14 +324,14 @@ async def test_who_loses_authority_meanwhile_revokes_nothing(tenant: Tenant, riv
 async def test_a_key_that_is_revoked_meanwhile_revokes_nothing(tenant: Tenant, rival: Rival) -> None:
     selection = await make_codes(tenant, 2)
     server = tenant.with_key(await tenant.make_key(scopes=["codes:write"]))
-    assert refused(await revoke(server, [UNKNOWN])) == (404, "code_not_found")  # And that it was used is noted.
+    assert refused(await revoke(server, [UNKNOWN])) == (404, "code_not_found")  # This use is recorded.
     async with rival.committing(REVOKED_KEY):
         revoking = await rival.while_waiting(revoke(server, selection))
     assert refused(await revoking) == (401, "unauthenticated")
     assert {moment for moments in (await stored(rival)).values() for moment in moments} == {None}
 
 
-async def test_a_project_that_goes_meanwhile_is_not_found(tenant: Tenant, rival: Rival) -> None:
+async def test_a_project_deleted_meanwhile_is_not_found(tenant: Tenant, rival: Rival) -> None:
     other = await second_project(tenant)
     selection = await make_codes(other, 1)
     async with rival.committing("DELETE FROM projects WHERE id = %s", other.project_id):

@@ -1,4 +1,4 @@
-"""`POST /v1/campaigns/{campaign_id}/stop`: the emergency stop. Nothing of the campaign is active once it answered."""
+"""`POST /v1/campaigns/{campaign_id}/stop`: the emergency stop. Once it answers, no Code of the campaign is active."""
 
 import asyncio
 from typing import Any
@@ -31,13 +31,13 @@ async def status_of(tenant: Tenant, code: dict[str, Any]) -> str:
 
 
 async def heard(tenant: Tenant, code: dict[str, Any]) -> str:
-    """What a receiver of the Code is told."""
+    """Return the answer that a receiver of the Code gets."""
     answer = await tenant.api.resolve(code["broadcast_token"])
     return "resolved" if answer.status == 200 else answer.code
 
 
 async def revoked_at(rival: Rival) -> set[tuple[Any, Any]]:
-    """When Codes and their broadcasts were revoked, as stored."""
+    """Return when the Codes and their broadcasts were revoked, as stored."""
     return set(
         await rival.rows(
             "SELECT c.revoked_at, b.revoked_at FROM codes c JOIN broadcasts b ON b.token = c.broadcast_token"
@@ -80,8 +80,8 @@ async def test_no_code_is_issued_under_it_afterwards(api: Api, tenant: Tenant) -
         assert (answer.status, answer.code) == (409, "campaign_archived")
 
 
-async def test_what_is_repeated_after_it_is_what_was_revoked(api: Api, tenant: Tenant) -> None:
-    """An idempotent retry and a recovery answer the Code that there was; neither makes its token resolve."""
+async def test_a_repeated_issuance_after_it_returns_revoked_codes(api: Api, tenant: Tenant) -> None:
+    """An idempotent retry and a recovery return the original Code; neither makes its token resolve."""
     campaign = await tenant.make_campaign()
     body, key = tenant.code_body(campaign_id=campaign["id"]), {"Idempotency-Key": "k" * 16}
     issued = await api.post("/v1/codes", json=body, headers=key)
@@ -92,7 +92,7 @@ async def test_what_is_repeated_after_it_is_what_was_revoked(api: Api, tenant: T
     assert await heard(tenant, issued.json) == "code_unavailable"
 
 
-async def test_others_go_on(api: Api, tenant: Tenant) -> None:
+async def test_other_codes_stay_active(api: Api, tenant: Tenant) -> None:
     """Codes without a campaign, of another campaign, and of another organisation."""
     campaign, other = await tenant.make_campaign(), await tenant.make_campaign("Other")
     elsewhere = await make_tenant(api)
@@ -106,7 +106,7 @@ async def test_others_go_on(api: Api, tenant: Tenant) -> None:
     assert [await status_of(elsewhere, code) for code in kept_elsewhere] == ["active"] * 2
 
 
-async def test_what_is_expired_or_revoked_stays_as_it_is(api: Api, tenant: Tenant, rival: Rival) -> None:
+async def test_expired_and_revoked_codes_stay_as_they_are(api: Api, tenant: Tenant, rival: Rival) -> None:
     start = api.clock.freeze()
     campaign = await tenant.make_campaign()
     expired = await tenant.make_code(campaign_id=campaign["id"], lifetime_s=60)
@@ -140,7 +140,7 @@ async def test_a_repeated_stop_revokes_nothing_and_is_audited(api: Api, tenant: 
 
 
 async def test_a_stop_of_an_archived_campaign_revokes_what_is_active(api: Api, tenant: Tenant) -> None:
-    """The moment of its archiving stays."""
+    """The time of its archiving stays."""
     campaign = await tenant.make_campaign()
     codes = await make_codes(tenant, campaign)
     archiving = await api.post(f"/v1/campaigns/{campaign['id']}/archive", params=tenant.query)
@@ -162,7 +162,7 @@ async def test_two_stops_at_once_revoke_each_code_once(tenant: Tenant, rival: Ri
 
 
 async def test_an_issuance_under_way_is_waited_for_and_revoked(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """The issuance has written its Codes and holds the campaign; not one of them is active afterwards."""
+    """The issuance has written its Codes and holds the campaign; none of them is active afterwards."""
     campaign = await tenant.make_campaign()
     body = {**tenant.code_body(campaign_id=campaign["id"]), "count": 5}
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
@@ -174,8 +174,8 @@ async def test_an_issuance_under_way_is_waited_for_and_revoked(api: Api, tenant:
     assert [await heard(tenant, code) for code in codes] == ["code_unavailable"] * 5
 
 
-async def test_no_insert_of_another_hand_survives_it(tenant: Tenant, rival: Rival) -> None:
-    """Whoever inserts a Code holds its campaign by the foreign key alone, and the stop sees what was committed."""
+async def test_no_code_inserted_by_another_transaction_survives_it(tenant: Tenant, rival: Rival) -> None:
+    """An insert locks the campaign through its foreign key alone, and the stop sees everything committed."""
     campaign = await tenant.make_campaign()
     code = await tenant.make_code(campaign_id=campaign["id"])
     token = "brd_" + "r" * 16
@@ -240,7 +240,7 @@ async def test_a_revocation_under_way_is_waited_for_and_keeps_its_moment(
 async def test_a_stop_and_revocations_of_the_same_codes_never_wait_for_each_other(
     api: Api, tenant: Tenant, rival: Rival
 ) -> None:
-    """All of them take Codes by their id, so that none is cut as a deadlock."""
+    """All of them lock Codes in the order of their ids, so that none ends as a deadlock."""
     campaign = await tenant.make_campaign()
     codes = await make_codes(tenant, campaign, 20)
     ids = [code["xr_id"] for code in codes]
@@ -258,7 +258,7 @@ async def test_a_stop_and_revocations_of_the_same_codes_never_wait_for_each_othe
 
 
 async def test_a_stop_may_take_longer_than_anything_else(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Every other statement is cut after 30 s; a stop that were cut for its size could never be made."""
+    """Every other statement is cut off after 30 s; otherwise a very large campaign could never be stopped."""
     campaign = await tenant.make_campaign()
     await make_codes(tenant, campaign)
     allowed = (
@@ -282,7 +282,7 @@ async def test_a_stop_may_take_longer_than_anything_else(api: Api, tenant: Tenan
 async def test_a_stop_cut_before_its_commit_leaves_everything_as_it_was(
     tenant: Tenant, rival: Rival, table: str
 ) -> None:
-    """Wherever its process dies."""
+    """At whatever point its process dies."""
     campaign = await tenant.make_campaign()
     codes = await make_codes(tenant, campaign)
     async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
@@ -304,7 +304,7 @@ async def test_an_unknown_campaign_is_not_found(tenant: Tenant, campaign_id: str
 
 
 async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Both are the caller's own."""
+    """Both organisations belong to the caller."""
     other = await make_tenant(api)
     campaign = await other.make_campaign()
     await make_codes(other, campaign)
@@ -325,7 +325,7 @@ async def test_a_server_key_stops_campaigns_of_its_project(tenant: Tenant, rival
 
 
 async def test_a_server_key_stops_no_campaign_of_another_project(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """The answer is that of a campaign which is not there."""
+    """The answer is that for a missing campaign."""
     other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
     campaign = await other.make_campaign()
     await make_codes(other, campaign)
@@ -342,7 +342,7 @@ async def test_a_server_key_needs_the_scope(tenant: Tenant, scopes: list[str]) -
 
 
 async def test_owners_and_administrators_may_and_need_no_second_factor(people: People, rival: Rival) -> None:
-    """In an emergency nobody looks for their telephone."""
+    """In an emergency nobody should have to look for a telephone."""
     tenant = await people.tenant_of("alice")
     for role in ("admin", "member", "billing"):
         await tenant.make_member(rival, role, role)
@@ -385,7 +385,7 @@ async def test_a_key_that_is_revoked_meanwhile_stops_nothing(tenant: Tenant, riv
 
 @pytest.mark.parametrize("content", [b"{}", b"{", b"\xff"], ids=ascii)
 async def test_there_is_no_body(tenant: Tenant, content: bytes) -> None:
-    """What is sent is not read: in an emergency nothing of it can be wrong."""
+    """A body is not read: in an emergency nothing in it can be wrong."""
     campaign = await tenant.make_campaign()
     path = f"/v1/campaigns/{campaign['id']}/stop"
     assert (await tenant.api.post(path, params=tenant.query, content=content)).status == 200

@@ -1,4 +1,4 @@
-"""`GET /v1/campaigns/{campaign_id}/summary`: what became of a campaign's Codes, and it always adds up."""
+"""`GET /v1/campaigns/{campaign_id}/summary`: the Codes of a campaign by status; the counts always add up."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -43,8 +43,8 @@ async def test_a_campaign_without_codes_has_issued_nothing(tenant: Tenant) -> No
     }
 
 
-async def test_codes_are_counted_by_what_became_of_them(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """What was revoked stays so when its time is over; what nobody revoked expires by the clock alone."""
+async def test_codes_are_counted_by_status(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """A revoked Code stays revoked after its expiry; any other expires by the clock alone."""
     start = api.clock.freeze()
     campaign = await tenant.make_campaign()
     codes = []
@@ -67,7 +67,9 @@ async def test_codes_are_counted_by_what_became_of_them(api: Api, tenant: Tenant
 
 
 @pytest.mark.parametrize(("later_s", "state"), [(59.999, "active"), (60, "expired")])
-async def test_expiry_is_judged_when_it_is_asked(api: Api, tenant: Tenant, later_s: float, state: str) -> None:
+async def test_expiry_is_judged_at_the_time_of_the_request(
+    api: Api, tenant: Tenant, later_s: float, state: str
+) -> None:
     api.clock.freeze()
     campaign = await tenant.make_campaign()
     await tenant.make_code(campaign_id=campaign["id"], lifetime_s=60)
@@ -84,8 +86,8 @@ async def test_a_stopped_campaign_has_nothing_active(tenant: Tenant) -> None:
     assert told["counts"] == {**NOTHING, "issued": 1, "revoked": 1}
 
 
-async def test_only_its_own_codes_are_counted(api: Api, tenant: Tenant) -> None:
-    """None without a campaign, of another one, or of another organisation."""
+async def test_only_the_campaigns_own_codes_are_counted(api: Api, tenant: Tenant) -> None:
+    """Codes without a campaign, of another campaign or of another organisation do not count."""
     campaign, other = await tenant.make_campaign(), await tenant.make_campaign("Other")
     elsewhere = await make_tenant(api)
     foreign = await elsewhere.make_campaign()
@@ -100,7 +102,7 @@ async def test_only_its_own_codes_are_counted(api: Api, tenant: Tenant) -> None:
 async def test_a_code_of_a_campaign_of_the_same_id_elsewhere_is_not_counted(
     api: Api, tenant: Tenant, rival: Rival
 ) -> None:
-    """Campaign and organisation must both match, whatever ids there are."""
+    """Campaign and organisation must both match, whatever the ids."""
     campaign, elsewhere = await tenant.make_campaign(), await make_tenant(api)
     foreign = await elsewhere.make_campaign()
     await rival.run("UPDATE campaigns SET id = %s WHERE id = %s", campaign["id"], foreign["id"])
@@ -109,7 +111,7 @@ async def test_a_code_of_a_campaign_of_the_same_id_elsewhere_is_not_counted(
     assert (await summary(elsewhere, campaign))["counts"]["issued"] == 1
 
 
-async def test_it_tells_nothing_that_was_signed(tenant: Tenant) -> None:
+async def test_it_shows_nothing_of_the_signed_records(tenant: Tenant) -> None:
     campaign = await tenant.make_campaign()
     code = await tenant.make_code(campaign_id=campaign["id"])
     text = (await ask(tenant, campaign)).body.decode()
@@ -118,7 +120,7 @@ async def test_it_tells_nothing_that_was_signed(tenant: Tenant) -> None:
 
 
 async def test_it_adds_up_while_codes_are_issued_and_stopped(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Half of a batch, and half of a stop, is never seen."""
+    """A half-finished batch or stop is never visible."""
     await tenant.make_quota(rival, 1000)
     campaign = await tenant.make_campaign()
     body = {**tenant.code_body(campaign_id=campaign["id"]), "count": 20}
@@ -155,7 +157,7 @@ STEPS = st.lists(
 
 @dataclass
 class _Model:
-    """What a campaign must be: its own state, and of each Code its end and whether it was revoked."""
+    """The expected state of a campaign: its own status, and the expiry and revocation of each Code."""
 
     is_archived: bool = False
     ends: dict[str, datetime] = field(default_factory=dict)
@@ -172,10 +174,10 @@ class _Model:
 
 @given(steps=STEPS)
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_it_adds_up_whatever_was_done(
+async def test_it_adds_up_after_any_sequence_of_changes(
     api: Api, tenant: Tenant, rival: Rival, steps: list[tuple[str, int]]
 ) -> None:
-    """Against a model that knows each Code's end and what was done to it."""
+    """Compared with a model that knows each Code's expiry and revocation."""
     api.clock.freeze()
     await tenant.make_quota(rival, 1_000_000)
     campaign, model = await tenant.make_campaign(f"of {uuid4()}"), _Model()
@@ -218,7 +220,7 @@ async def test_an_unknown_campaign_is_not_found(tenant: Tenant, campaign_id: str
 
 
 async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant: Tenant) -> None:
-    """Both are the caller's own."""
+    """Both organisations belong to the caller."""
     campaign = await (await make_tenant(api)).make_campaign()
     answer = await ask(tenant, campaign)
     assert (answer.status, answer.code) == (404, "campaign_not_found")
@@ -227,7 +229,7 @@ async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant:
 @pytest.mark.parametrize(
     ("role", "status"), [("owner", 200), ("admin", 200), ("member", 200), ("billing", "forbidden")]
 )
-async def test_a_reader_of_codes_may_and_a_billing_member_may_not(
+async def test_a_member_may_read_it_and_a_billing_member_may_not(
     tenant: Tenant, rival: Rival, role: str, status: int | str
 ) -> None:
     campaign = await tenant.make_campaign()

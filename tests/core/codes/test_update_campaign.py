@@ -1,4 +1,4 @@
-"""`PATCH /v1/campaigns/{campaign_id}`: another name or schedule, for what is issued from now on."""
+"""`PATCH /v1/campaigns/{campaign_id}`: another name or schedule, for future issuances."""
 
 import asyncio
 from datetime import timedelta
@@ -30,7 +30,7 @@ def pointers(answer: Answer) -> list[str]:
     return [error["pointer"] for error in answer.json["errors"]]
 
 
-def told(campaign: dict[str, Any]) -> dict[str, Any]:
+def read_logged_changes(campaign: dict[str, Any]) -> dict[str, Any]:
     return {name: campaign[name] for name in ("name", "starts_at", "ends_at")}
 
 
@@ -49,7 +49,7 @@ def told(campaign: dict[str, Any]) -> dict[str, Any]:
     ],
     ids=str,
 )
-async def test_what_is_said_changes_and_the_rest_stays(
+async def test_the_given_members_change_and_the_others_stay(
     api: Api, tenant: Tenant, rival: Rival, changes: dict[str, Any]
 ) -> None:
     before = await tenant.make_campaign(starts_at=FIRST, ends_at=THIRD)
@@ -57,17 +57,21 @@ async def test_what_is_said_changes_and_the_rest_stays(
     answer = await update(tenant, before, **changes)
     assert (answer.status, answer.json) == (200, {**before, **changes})
     assert await stored(tenant) == [answer.json]
-    entry = {"campaign_id": before["id"], "previous": told(before), "current": told(answer.json)}
+    entry = {
+        "campaign_id": before["id"],
+        "previous": read_logged_changes(before),
+        "current": read_logged_changes(answer.json),
+    }
     assert await rival.audited("campaign.updated") == [("user operator", tenant.project_id, entry)]
 
 
 async def test_a_change_to_the_same_values_succeeds_and_is_audited(tenant: Tenant, rival: Rival) -> None:
-    """As with a project that is given the name that it has."""
+    """Like a project that is renamed to its current name."""
     campaign = await tenant.make_campaign(starts_at=FIRST)
     answer = await update(tenant, campaign, name=" Tonight", starts_at=FIRST, ends_at=None)
     assert (answer.status, answer.json) == (200, campaign)
     ((_, _, entry),) = await rival.audited("campaign.updated")
-    assert entry["previous"] == entry["current"] == told(campaign)
+    assert entry["previous"] == entry["current"] == read_logged_changes(campaign)
 
 
 async def test_any_offset_is_answered_in_utc(tenant: Tenant) -> None:
@@ -76,7 +80,7 @@ async def test_any_offset_is_answered_in_utc(tenant: Tenant) -> None:
 
 
 async def test_codes_that_were_issued_stay_as_they_are(api: Api, tenant: Tenant) -> None:
-    """Only what is issued from now on is judged by the new schedule."""
+    """The new schedule applies only to later issuances."""
     now = api.clock.freeze()
     campaign = await tenant.make_campaign()
     code = await tenant.make_code(campaign_id=campaign["id"])
@@ -132,11 +136,11 @@ async def test_another_name_is_refused(tenant: Tenant, name: Any) -> None:
 
 @pytest.mark.parametrize("moment", ["", "2027-06-21", "2027-06-21T00:00:00", 1, True, [], {}], ids=repr)
 @pytest.mark.parametrize("member", ["starts_at", "ends_at"])
-async def test_what_is_no_moment_is_refused(tenant: Tenant, member: str, moment: Any) -> None:
+async def test_a_malformed_time_is_refused(tenant: Tenant, member: str, moment: Any) -> None:
     assert pointers(await update(tenant, await tenant.make_campaign(), **{member: moment})) == [f"/{member}"]
 
 
-async def test_something_is_to_be_changed(tenant: Tenant, rival: Rival) -> None:
+async def test_an_empty_change_is_refused(tenant: Tenant, rival: Rival) -> None:
     assert pointers(await update(tenant, await tenant.make_campaign())) == [""]
     assert await rival.audited("campaign.updated") == []
 
@@ -155,7 +159,7 @@ async def test_nothing_else_can_be_changed(tenant: Tenant, more: dict[str, Any])
 
 @pytest.mark.parametrize("ending", ["archive", "stop"])
 @pytest.mark.parametrize("changes", [{"name": "Tonight"}, {"ends_at": None}, {"starts_at": THIRD, "ends_at": FIRST}])
-async def test_an_archived_campaign_is_changed_no_more(
+async def test_an_archived_campaign_cannot_be_changed(
     tenant: Tenant, rival: Rival, ending: str, changes: dict[str, Any]
 ) -> None:
     campaign = await tenant.make_campaign()
@@ -167,7 +171,7 @@ async def test_an_archived_campaign_is_changed_no_more(
     assert await rival.audited("campaign.updated") == []
 
 
-async def test_a_campaign_that_is_archived_meanwhile_is_changed_no_more(tenant: Tenant, rival: Rival) -> None:
+async def test_a_campaign_archived_meanwhile_cannot_be_changed(tenant: Tenant, rival: Rival) -> None:
     campaign = await tenant.make_campaign()
     async with rival.committing("UPDATE campaigns SET archived_at = now()"):
         updating = await rival.while_waiting(update(tenant, campaign, name="Tomorrow"))
@@ -175,8 +179,8 @@ async def test_a_campaign_that_is_archived_meanwhile_is_changed_no_more(tenant: 
     assert (await stored(tenant))[0]["name"] == "Tonight"
 
 
-async def test_an_archiving_that_waits_for_a_change_comes_after_it(tenant: Tenant, rival: Rival) -> None:
-    """And one that a change waits for comes before: they never mingle."""
+async def test_an_archive_that_waits_for_a_change_comes_after_it(tenant: Tenant, rival: Rival) -> None:
+    """And if the archiving comes first, the change waits for it: they never mix."""
     campaign = await tenant.make_campaign()
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         updating = await rival.while_waiting(update(tenant, campaign, name="Tomorrow"))
@@ -188,7 +192,7 @@ async def test_an_archiving_that_waits_for_a_change_comes_after_it(tenant: Tenan
 
 
 async def test_two_changes_at_once_are_both_kept(tenant: Tenant, rival: Rival) -> None:
-    """The second begins from what the first left, and tells so."""
+    """The second starts from what the first left, and logs that."""
     campaign = await tenant.make_campaign()
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         one = await rival.while_waiting(update(tenant, campaign, starts_at=FIRST))
@@ -211,7 +215,7 @@ async def test_a_name_is_taken_once_in_a_project(tenant: Tenant, rival: Rival, n
     assert await rival.audited("campaign.updated") == []
 
 
-async def test_another_project_has_names_of_its_own(api: Api, tenant: Tenant) -> None:
+async def test_names_may_repeat_in_another_project(api: Api, tenant: Tenant) -> None:
     campaign = await tenant.make_campaign()
     other = await api.make_project(tenant.organization_id, "Evening show")
     await tenant.make_campaign("Taken", project_id=other)
@@ -221,7 +225,7 @@ async def test_another_project_has_names_of_its_own(api: Api, tenant: Tenant) ->
 
 
 async def test_two_that_swap_their_names_are_both_refused(tenant: Tenant, rival: Rival) -> None:
-    """One after the other: neither ever finds the other's name free, and neither waits for the other."""
+    """One after the other: neither finds the other's name free, and neither waits for the other."""
     one, two = await tenant.make_campaign("One"), await tenant.make_campaign("Two")
     async with rival.holding("SELECT 1 FROM campaigns FOR UPDATE"):
         first = await rival.while_waiting(update(tenant, one, name="Two"))
@@ -230,7 +234,7 @@ async def test_two_that_swap_their_names_are_both_refused(tenant: Tenant, rival:
     assert ((await first).code, (await second).code) == ("campaign_name_conflict", "campaign_name_conflict")
 
 
-async def test_of_two_that_take_one_name_at_once_one_is_refused(tenant: Tenant, rival: Rival) -> None:
+async def test_of_two_concurrent_changes_to_one_name_one_is_refused(tenant: Tenant, rival: Rival) -> None:
     one, two = await tenant.make_campaign("One"), await tenant.make_campaign("Two")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         first = await rival.while_waiting(update(tenant, one, name="Three"))
@@ -256,7 +260,7 @@ async def test_an_unknown_campaign_is_not_found(tenant: Tenant, campaign_id: str
 
 
 async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant: Tenant) -> None:
-    """Both are the caller's own."""
+    """Both organisations belong to the caller."""
     other = await make_tenant(api)
     campaign = await other.make_campaign()
     answer = await update(tenant, campaign, name="Tomorrow")
@@ -271,7 +275,7 @@ async def test_the_organisation_is_named(tenant: Tenant) -> None:
 
 
 async def test_a_second_factor_is_required(people: People, rival: Rival) -> None:
-    """Of owners and administrators; who may not at all is told that."""
+    """For owners and administrators; other members are read_logged_changes that they may not change it at all."""
     tenant = await people.tenant_of("alice")
     campaign = await tenant.make_campaign()
     await tenant.make_member(rival, "bob", "admin")
@@ -290,14 +294,14 @@ async def test_a_second_factor_is_required(people: People, rival: Rival) -> None
     assert (await update(bob, campaign, name="Tomorrow")).status == 200
 
 
-async def test_a_server_key_changes_none(tenant: Tenant) -> None:
+async def test_a_server_key_may_not_change_a_campaign(tenant: Tenant) -> None:
     campaign = await tenant.make_campaign()
     server = tenant.with_key(await tenant.make_key())
     answer = await update(server, campaign, name="Tomorrow")
     assert (answer.status, answer.code) == (403, "user_token_required")
 
 
-async def test_a_campaign_that_goes_while_it_is_waited_for_is_not_found(tenant: Tenant, rival: Rival) -> None:
+async def test_a_campaign_deleted_during_the_wait_is_not_found(tenant: Tenant, rival: Rival) -> None:
     campaign = await tenant.make_campaign()
     async with rival.committing("DELETE FROM campaigns"):
         updating = await rival.while_waiting(update(tenant, campaign, name="Tomorrow"))

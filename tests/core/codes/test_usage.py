@@ -1,4 +1,4 @@
-"""`GET /v1/usage`: what an organisation has issued in the calendar month, and what its plan allows."""
+"""`GET /v1/usage`: how much an organisation has used in the calendar month, and how much its plan allows."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ async def usage(tenant: Tenant) -> Any:
 
 
 def at(api: Api, *moment: int) -> None:
-    """It is this moment, UTC."""
+    """Set the clock to this time, UTC."""
     api.clock.freeze()
     api.clock.frozen_at = datetime(*moment, tzinfo=UTC)  # type: ignore[misc]  # A year, a month and a day at least.
 
@@ -46,8 +46,8 @@ async def test_a_new_organisation_has_the_starter_plan(api: Api, tenant: Tenant)
     }
 
 
-async def test_codes_are_counted_whatever_became_of_them(api: Api, tenant: Tenant) -> None:
-    """Expired and revoked, of every project, with a campaign or without; and none of anybody else."""
+async def test_codes_are_counted_whatever_their_status(api: Api, tenant: Tenant) -> None:
+    """Expired and revoked ones, of every project, with or without a campaign, and none of another organisation."""
     at(api, 2026, 11, 20)
     other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
     campaign = await other.make_campaign()
@@ -60,7 +60,7 @@ async def test_codes_are_counted_whatever_became_of_them(api: Api, tenant: Tenan
     assert (await usage(tenant))["codes"] == {"issued": 6, "monthly_quota": 100, "remaining": 94}
 
 
-async def test_what_is_refused_or_repeated_is_not_counted(api: Api, tenant: Tenant) -> None:
+async def test_refused_and_repeated_issuances_are_not_counted(api: Api, tenant: Tenant) -> None:
     at(api, 2026, 11, 20)
     key = {"Idempotency-Key": "k" * 16}
     body = tenant.code_body()
@@ -108,14 +108,14 @@ async def test_another_plan_allows_another_number(tenant: Tenant, rival: Rival) 
 
 
 @pytest.mark.parametrize("quota", [0, 3, 5])
-async def test_what_remains_is_never_below_nothing(tenant: Tenant, rival: Rival, quota: int) -> None:
-    """A plan may shrink below what was issued already."""
+async def test_the_remaining_quota_is_never_negative(tenant: Tenant, rival: Rival, quota: int) -> None:
+    """A plan may shrink below what was already issued."""
     await make_codes(tenant, 5)
     await tenant.make_quota(rival, quota)
     assert (await usage(tenant))["codes"] == {"issued": 5, "monthly_quota": quota, "remaining": 0}
 
 
-async def test_it_agrees_with_what_an_issuance_says(tenant: Tenant) -> None:
+async def test_it_agrees_with_the_headers_of_an_issuance(tenant: Tenant) -> None:
     answer = await tenant.api.post("/v1/codes", json=tenant.code_body())
     remaining = (await usage(tenant))["codes"]["remaining"]
     assert f";r={remaining};" in answer.headers["ratelimit"]
@@ -123,10 +123,10 @@ async def test_it_agrees_with_what_an_issuance_says(tenant: Tenant) -> None:
 
 @given(days=st.lists(st.tuples(st.integers(0, 70), st.integers(1, 4), st.booleans()), max_size=8))
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_the_days_that_are_counted_are_those_of_the_codes(
+async def test_each_day_counts_the_codes_issued_on_it(
     api: Api, rival: Rival, days: list[tuple[int, int, bool]]
 ) -> None:
-    """After any interleaving of issuances, refusals and months, what was counted each day is what was issued on it."""
+    """After any interleaving of issuances, refusals and months, each day's count is what was issued on it."""
     tenant = await make_tenant(api)
     start = datetime(2026, 11, 1, 12, tzinfo=UTC)
     for day, count, is_valid in days:
@@ -171,7 +171,7 @@ async def test_the_organisation_is_named(api: Api) -> None:
 
 
 async def test_events_are_counted_by_mode(api: Api, tenant: Tenant, rival: Rival, measuring: Rival) -> None:
-    """Events of this month alone, active integrations of every project, and what the entitlements allow now."""
+    """Events of this month only, active integrations of every project, and what the entitlements allow now."""
     at(api, 2026, 11, 20)
     await tenant.make_entitlement(rival, "contract", monthly_events=5000)
     await tenant.make_entitlement(rival, "self_service", monthly_events=7, ends_at=api.clock.now())

@@ -1,4 +1,4 @@
-"""The published vectors are what the server's code makes, and mean what docs/vectors/README.md says."""
+"""The published vectors are what the server's code produces, and mean what docs/vectors/README.md says."""
 
 import json
 from datetime import datetime, timedelta
@@ -32,7 +32,7 @@ def public_keys(document: Any) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("name", sorted(files()))
 def test_every_file_is_what_the_server_makes(name: str) -> None:
-    """When this fails, the wire has changed: other implementations verify by these bytes."""
+    """If this fails, the wire format has changed: other implementations verify against these bytes."""
     assert (VECTORS / name).read_text(encoding="ascii") == files()[name], "run .venv/bin/python tests/vectors.py"
 
 
@@ -78,8 +78,8 @@ def test_a_measurement_proof_verifies_over_its_canonical_form(case: Any) -> None
 
 
 @cases(RESOLUTIONS, "refused")
-def test_a_spoilt_answer_is_refused_by_a_receiver(case: Any) -> None:
-    """Core never makes these, so the receiver judges them."""
+def test_an_altered_answer_is_refused_by_a_receiver(case: Any) -> None:
+    """Core never produces these, so the receiver's code judges them."""
     keys = read_key_set(json.dumps(RESOLUTIONS["keys"]).encode())
     with pytest.raises(ReceiverFailure) as failure:
         verify_answer(json.dumps(case["answer"]).encode(), case["token"], keys, datetime.fromisoformat(case["now"]))
@@ -87,7 +87,7 @@ def test_a_spoilt_answer_is_refused_by_a_receiver(case: Any) -> None:
 
 
 def test_a_code_used_as_an_envelope_is_refused_for_nothing_but_its_other_members() -> None:
-    """Its signature, its times and every member of an envelope are right: only a closed object tells the two apart."""
+    """Its signature, its times and all members of an envelope are valid: only a closed object tells the two apart."""
     (case,) = [case for case in RESOLUTIONS["refused"] if case["name"] == "a signed Code used as an envelope"]
     proof = case["answer"]["resolution_proof"]
     signed = base64url.decode(proof["payload"])
@@ -114,12 +114,12 @@ def test_a_refused_text_is_refused_under_its_code(case: Any) -> None:
 
 
 @cases(CANONICAL, "refused_bytes")
-def test_bytes_that_are_no_unicode_are_refused(case: Any) -> None:
+def test_bytes_that_are_not_unicode_are_refused(case: Any) -> None:
     assert judge(bytes.fromhex(case["input_hex"])) == case["code"]
 
 
 def judge(text: bytes) -> str | None:
-    """The code of the problem that Core answers to an intent written like this."""
+    """Return the code of the problem with which Core answers an intent written like this."""
     try:
         canonicalize(parse_json(text))
     except MalformedJson:

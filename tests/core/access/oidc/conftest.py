@@ -1,4 +1,4 @@
-"""An identity provider, and what reads its access tokens."""
+"""An identity provider, and the reader of its access tokens."""
 
 from collections.abc import AsyncIterator
 

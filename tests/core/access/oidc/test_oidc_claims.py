@@ -1,4 +1,4 @@
-"""What an access token says: who it is, for whom, with what, and until when."""
+"""The claims of an access token: the person, the audience, the second factor and the lifetime."""
 
 from typing import Any
 
@@ -101,7 +101,9 @@ async def test_the_platform_is_administered_by_a_role_of_the_realm(
     ],
     ids=str,
 )
-async def test_the_role_elsewhere_is_none(access: OidcAccess, issuer: OidcIssuer, claims: dict[str, Any]) -> None:
+async def test_the_role_in_another_place_does_not_count(
+    access: OidcAccess, issuer: OidcIssuer, claims: dict[str, Any]
+) -> None:
     assert not (await access.user_of(issuer.token(**claims))).is_platform_admin
 
 
@@ -130,7 +132,7 @@ async def test_the_role_elsewhere_is_none(access: OidcAccess, issuer: OidcIssuer
     ],
     ids=str,
 )
-async def test_an_address_that_is_not_verified_is_said_to_be_so(
+async def test_an_unverified_address_is_reported(
     access: OidcAccess, issuer: OidcIssuer, changes: dict[str, Any]
 ) -> None:
     with pytest.raises(EmailNotVerified):
@@ -176,7 +178,7 @@ async def test_a_bad_token_is_refused_before_an_unverified_address(access: OidcA
     ],
     ids=str,
 )
-async def test_a_token_of_another_issuer_or_without_a_subject_or_an_end_is_none(
+async def test_a_token_of_another_issuer_or_without_a_subject_or_expiry_is_refused(
     access: OidcAccess, issuer: OidcIssuer, changes: dict[str, Any]
 ) -> None:
     assert not await is_accepted(access, issuer.token(**changes))
@@ -193,12 +195,12 @@ async def test_a_token_of_another_issuer_or_without_a_subject_or_an_end_is_none(
     ],
     ids=str,
 )
-async def test_what_a_token_need_not_say(access: OidcAccess, issuer: OidcIssuer, changes: dict[str, Any]) -> None:
+async def test_optional_claims_may_be_missing(access: OidcAccess, issuer: OidcIssuer, changes: dict[str, Any]) -> None:
     assert await is_accepted(access, issuer.token(**changes))
 
 
-async def test_a_null_is_something_said(access: OidcAccess, issuer: OidcIssuer) -> None:
-    """The client is in `aud`, but the token has an `azp`, and it is not the client's."""
+async def test_a_null_claim_is_not_a_missing_one(access: OidcAccess, issuer: OidcIssuer) -> None:
+    """The client is in `aud`, but the token has an `azp` that is not the client."""
     for name in ("azp", "typ", "exp", "nbf", "iat"):
         assert not await is_accepted(access, issuer.signed({**issuer.claims(aud=CLIENT_ID), name: None}))
 
@@ -215,7 +217,7 @@ async def test_a_null_is_something_said(access: OidcAccess, issuer: OidcIssuer) 
         ("iat", 61, False),
     ],
 )
-async def test_the_times_hold_to_the_minute(  # noqa: PLR0913, PLR0917 - a row of a table
+async def test_the_times_allow_a_minute_of_clock_difference(  # noqa: PLR0913, PLR0917 - a row of a table
     access: OidcAccess, issuer: OidcIssuer, clock: FakeClock, claim: str, offset_s: int, is_good: bool
 ) -> None:
     now = int(clock.freeze().timestamp())

@@ -1,4 +1,4 @@
-"""People who sign in to the whole Core, and the settings of that."""
+"""People who sign in to a complete Core, and its settings for that."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,12 +38,12 @@ async def test_a_person_signs_in_and_owns_what_they_make(people: Api, issuer: Oi
     assert (await bob.get("/v1/organizations")).json["data"] == []
 
 
-async def test_the_operator_token_is_nothing_where_people_sign_in(people: Api) -> None:
+async def test_the_operator_token_is_refused_where_people_sign_in(people: Api) -> None:
     answer = await people.other(token=OPERATOR_TOKEN).get("/v1/organizations")
     assert (answer.status, answer.code) == (401, "unauthenticated")
 
 
-async def test_a_token_of_10_kib_and_two_headers_are_no_credential(people: Api, issuer: OidcIssuer) -> None:
+async def test_a_token_of_10_kib_and_two_headers_are_refused(people: Api, issuer: OidcIssuer) -> None:
     nobody, token = people.other(token=None), issuer.token()
     long = issuer.token(padding="x" * 10 * 1024)
     for headers in (
@@ -58,7 +58,7 @@ async def test_a_token_of_10_kib_and_two_headers_are_no_credential(people: Api, 
     assert (await nobody.get("/v1/organizations", headers={"Authorization": f"Bearer {token}"})).status == 200
 
 
-async def test_core_says_which_token_it_cannot_take(people: Api, issuer: OidcIssuer) -> None:
+async def test_core_says_why_it_refuses_a_token(people: Api, issuer: OidcIssuer) -> None:
     unverified = await people.other(token=issuer.token(email_verified=False)).get("/v1/organizations")
     assert (unverified.status, unverified.code) == (403, "email_not_verified")
     weak = await people.other(token=issuer.token(acr="1")).post("/v1/organizations", json={"name": "x"})
@@ -73,7 +73,7 @@ async def test_core_starts_and_is_ready_without_its_issuer(
         assert (answer.status, answer.code) == (503, "identity_provider_unavailable")
         ready = await people.get("/readyz")
         assert "issuer" not in ready.body.decode()
-        # This Core has no other components, and needs no issuer.
+        # This Core has no other components and does not need its issuer.
         assert set(ready.json["unavailable"]) == {"audience", "audio"}
 
 
@@ -88,7 +88,7 @@ async def test_core_starts_with_another_issuer_and_says_so(
     assert (told[0]["configured"], told[0]["named"]) == (issuer.url, "https://other.example/realms/x")
 
 
-async def test_an_unknown_key_is_no_refusal_while_the_issuer_is_down(people: Api, issuer: OidcIssuer) -> None:
+async def test_an_unknown_key_is_a_503_while_the_issuer_is_down(people: Api, issuer: OidcIssuer) -> None:
     assert (await people.other(token=issuer.token()).get("/v1/organizations")).status == 200
     async with issuer.down():
         answer = await people.other(token=issuer.token(by=make_issuer_key("second", number=1))).get("/v1/organizations")
@@ -96,7 +96,7 @@ async def test_an_unknown_key_is_no_refusal_while_the_issuer_is_down(people: Api
         assert (await people.other(token=issuer.token()).get("/v1/organizations")).status == 200
 
 
-async def test_a_forgery_is_no_credential_and_no_token_reaches_the_log(
+async def test_a_forgery_is_refused_and_no_token_reaches_the_log(
     people: Api, issuer: OidcIssuer, capfd: pytest.CaptureFixture[str]
 ) -> None:
     good = issuer.token()
@@ -110,7 +110,7 @@ async def test_a_forgery_is_no_credential_and_no_token_reaches_the_log(
     assert good.split(".")[1] not in seen
 
 
-# Its settings.
+# The issuer's settings.
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_an_issuer_that_cannot_be_trusted_is_refused(changes: dict[str, Any]) ->
         core_settings(Secret("postgresql://a@b/c"), **changes)
 
 
-def test_an_issuer_is_kept_to_the_letter() -> None:
+def test_an_issuer_is_kept_as_it_is_spelled() -> None:
     settings = core_settings(
         Secret("postgresql://a@b/c"), oidc_issuer="https://id.example/", oidc_client_id="the console"
     )

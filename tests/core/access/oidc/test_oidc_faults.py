@@ -1,4 +1,4 @@
-"""The identity provider's faults, and what becomes of them."""
+"""Faults of the identity provider, and how Core handles them."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ FAULTS: dict[str, Callable[[], Behaviour]] = {
 
 @pytest.mark.parametrize("path", [DISCOVERY, JWKS], ids=["discovery", "jwks"])
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_the_last_good_set_stays_whatever_the_issuer_answers(
+async def test_the_last_good_set_is_kept_whatever_the_issuer_answers(
     access: OidcAccess, issuer: OidcIssuer, clock: FakeClock, fault: str, path: str
 ) -> None:
     token = issuer.token(exp=9e9)
@@ -71,7 +71,7 @@ async def test_the_last_good_set_stays_whatever_the_issuer_answers(
 
 @pytest.mark.parametrize("path", [DISCOVERY, JWKS], ids=["discovery", "jwks"])
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_without_any_set_nothing_can_be_judged(
+async def test_without_any_set_no_token_can_be_judged(
     access: OidcAccess, issuer: OidcIssuer, clock: FakeClock, fault: str, path: str
 ) -> None:
     issuer.behaviour[path] = FAULTS[fault]()
@@ -99,10 +99,10 @@ async def test_an_issuer_that_is_down_is_missed_only_without_keys(
             await access.user_of(issuer.token(by=make_issuer_key("second", number=1)))
 
 
-async def test_a_key_that_is_unknown_while_the_issuer_is_down_is_no_refusal(
+async def test_an_unknown_key_while_the_issuer_is_down_is_not_refused(
     access: OidcAccess, issuer: OidcIssuer, clock: FakeClock
 ) -> None:
-    """It may be that of a new key: a person who has just signed in is not signed out for an outage."""
+    """It may be a new key: an outage must not sign out a person who has just signed in."""
     assert await is_accepted(access, issuer.token())
     new = make_issuer_key("second", number=1)
     async with issuer.down():
@@ -110,7 +110,7 @@ async def test_a_key_that_is_unknown_while_the_issuer_is_down_is_no_refusal(
             with pytest.raises(IdentityProviderUnavailable):
                 await access.user_of(issuer.token(by=new))
             clock.advance(seconds=AGAIN_S / 2)
-        # What can be judged without the issuer is judged all the same.
+        # Tokens that can be judged without the issuer still are.
         assert not await is_accepted(access, issuer.token(by=new, padding="x" * 10 * 1024))
         assert not await is_accepted(access, issuer.token(azp="other"))
     issuer.keys.append(new)
@@ -119,8 +119,8 @@ async def test_a_key_that_is_unknown_while_the_issuer_is_down_is_no_refusal(
     assert not await is_accepted(access, issuer.token(by=make_issuer_key("third", number=1)))
 
 
-async def test_a_caller_waits_for_one_reading_only(access: OidcAccess, issuer: OidcIssuer, clock: FakeClock) -> None:
-    """The set is old and the `kid` unknown: either has it read, and one reading answers both."""
+async def test_a_caller_waits_for_only_one_reading(access: OidcAccess, issuer: OidcIssuer, clock: FakeClock) -> None:
+    """The set is old and the `kid` unknown: each causes a reading, and one reading serves both."""
     assert await is_accepted(access, issuer.token())
     issuer.behaviour[DISCOVERY] = misbehaving_server.raw(b"")
     clock.advance(seconds=FRESH_S)
@@ -138,7 +138,7 @@ async def test_nobody_waits_twice_for_an_issuer_that_is_slow(
     issuer.behaviour[JWKS] = misbehaving_server.silent
     clock.advance(seconds=FRESH_S)
     with impatient(access):
-        assert await is_accepted(access, token)  # This one waited, to the deadline.
+        assert await is_accepted(access, token)  # This one waited until the deadline.
     clock.advance(seconds=AGAIN_S)
     assert await is_accepted(access, token)
     assert access._keys._reading is not None, "it is asked again all the same, and that is not over yet"
@@ -158,7 +158,7 @@ async def test_nobody_waits_twice_for_an_issuer_that_is_slow(
     ],
     ids=str,
 )
-async def test_a_discovery_document_of_another_is_none(
+async def test_a_discovery_document_of_another_issuer_is_ignored(
     access: OidcAccess, issuer: OidcIssuer, discovery: dict[str, Any]
 ) -> None:
     issuer.discovery = discovery
@@ -199,7 +199,7 @@ async def test_the_log_names_both_issuers_where_they_differ(
 
 
 async def test_an_issuer_with_a_slash_at_its_end(issuer: OidcIssuer, clock: FakeClock) -> None:
-    """Tokens name it so; its discovery document stands below it all the same."""
+    """Tokens spell it with the slash; its discovery document is below it all the same."""
     named = issuer.url + "/"
     issuer.discovery = {"issuer": named}
     access = OidcAccess(named, CLIENT_ID, clock)

@@ -1,4 +1,4 @@
-"""When the issuer's keys are read."""
+"""When the issuer's keys are fetched."""
 
 import asyncio
 
@@ -9,13 +9,13 @@ from support.oidc_issuer import DISCOVERY, JWKS, OidcIssuer, make_issuer_key
 from soundmark.core.access.oidc import OidcAccess
 
 
-async def test_keys_are_read_once_for_all_who_wait(access: OidcAccess, issuer: OidcIssuer) -> None:
+async def test_waiting_callers_share_one_fetch_of_the_keys(access: OidcAccess, issuer: OidcIssuer) -> None:
     token = issuer.token()
     assert all(await asyncio.gather(*(is_accepted(access, token) for _ in range(50))))
     assert issuer.asked == [DISCOVERY, JWKS]
 
 
-async def test_a_caller_who_leaves_takes_nothing_from_the_others(access: OidcAccess, issuer: OidcIssuer) -> None:
+async def test_a_caller_who_leaves_does_not_disturb_the_others(access: OidcAccess, issuer: OidcIssuer) -> None:
     token = issuer.token()
     leaving = asyncio.create_task(is_accepted(access, token))
     staying = asyncio.create_task(is_accepted(access, token))
@@ -36,7 +36,7 @@ async def test_a_new_key_is_found_at_once(access: OidcAccess, issuer: OidcIssuer
     assert await is_accepted(access, old)
 
 
-async def test_a_flood_of_forged_names_asks_once_in_ten_seconds(
+async def test_a_flood_of_forged_key_ids_causes_one_fetch_in_ten_seconds(
     access: OidcAccess, issuer: OidcIssuer, clock: FakeClock
 ) -> None:
     token = issuer.token()
@@ -66,9 +66,7 @@ async def test_a_withdrawn_key_fails_once_the_set_is_read_again(
     assert issuer.readings_count == 2, "for its age; that the kid is unknown now is the same reading's answer"
 
 
-async def test_a_withdrawn_key_fails_when_another_token_had_the_set_read(
-    access: OidcAccess, issuer: OidcIssuer
-) -> None:
+async def test_a_withdrawn_key_fails_after_another_token_caused_a_fetch(access: OidcAccess, issuer: OidcIssuer) -> None:
     old = issuer.token()
     assert await is_accepted(access, old)
     issuer.keys = [make_issuer_key("second", number=1)]
@@ -76,7 +74,7 @@ async def test_a_withdrawn_key_fails_when_another_token_had_the_set_read(
     assert not await is_accepted(access, old)
 
 
-async def test_a_start_has_the_keys_read_before_anybody_comes(access: OidcAccess, issuer: OidcIssuer) -> None:
+async def test_the_keys_are_fetched_at_the_start(access: OidcAccess, issuer: OidcIssuer) -> None:
     access.start()
     assert access._keys._reading is not None
     await access._keys._reading

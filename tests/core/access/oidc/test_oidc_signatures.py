@@ -1,4 +1,4 @@
-"""How an access token is signed: no forgery is one, and each key is used for its own purpose only."""
+"""The signature of an access token: no forgery is accepted, and each key serves only its own purpose."""
 
 import base64
 import re
@@ -18,14 +18,14 @@ _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 _ED25519_ORDER = 2**252 + 27742317777372353535851937790883648493
 
 
-async def test_a_forgery_is_no_token(access: OidcAccess, issuer: OidcIssuer) -> None:
+async def test_a_forgery_is_refused(access: OidcAccess, issuer: OidcIssuer) -> None:
     accepted = {name for name, token in make_forgeries(issuer).items() if await is_accepted(access, token)}
     assert accepted == set()
     assert await is_accepted(access, issuer.token())
     assert set(issuer.asked) == {DISCOVERY, JWKS}, "no address that a token names is asked for anything"
 
 
-async def test_what_cannot_be_a_token_asks_the_issuer_nothing(access: OidcAccess, issuer: OidcIssuer) -> None:
+async def test_a_malformed_token_causes_no_request_to_the_issuer(access: OidcAccess, issuer: OidcIssuer) -> None:
     hopeless = re.compile(
         r"alg |HS|no alg|no kid|kid (None|0|True|\[|\{)|dots|text|\w+ parts|the JSON form|.* nested deeply"
     )
@@ -38,7 +38,7 @@ async def test_what_cannot_be_a_token_asks_the_issuer_nothing(access: OidcAccess
 
 async def test_a_token_has_at_most_8_kib(access: OidcAccess, issuer: OidcIssuer) -> None:
     def of(size: int) -> str:
-        # Three bytes of claims are four characters: from a token that is too short by little to one that is not.
+        # Three bytes of claims become four characters: the tokens go from just within the limit to just beyond it.
         padding = size * 3 // 4
         while len(token := issuer.token(padding="x" * padding)) > size:
             padding -= 1
@@ -51,10 +51,8 @@ async def test_a_token_has_at_most_8_kib(access: OidcAccess, issuer: OidcIssuer)
 
 
 @pytest.mark.parametrize("alg", ["RS256", "PS256", "ES256", "EdDSA"])
-async def test_nothing_that_everybody_can_write_is_a_signature(
-    access: OidcAccess, issuer: OidcIssuer, alg: str
-) -> None:
-    """Zeros verify under every key where a library forgets to look; so did they for years in one of them."""
+async def test_a_signature_that_anybody_can_write_is_refused(access: OidcAccess, issuer: OidcIssuer, alg: str) -> None:
+    """Zeros verify under every key if a library forgets to check; in one library they did for years."""
     issuer.keys = [make_issuer_key("only", alg)]
     text, _, genuine = issuer.token().rpartition(".")
     length = len(genuine) * 3 // 4
@@ -76,7 +74,7 @@ async def test_nothing_that_everybody_can_write_is_a_signature(
 
 
 async def test_a_signature_has_one_spelling(access: OidcAccess, issuer: OidcIssuer) -> None:
-    """Ed25519: a scalar beyond the group's order is none. ES256: two numbers of one length, and no DER."""
+    """Ed25519: a scalar beyond the group's order is invalid. ES256: two numbers of equal length, not DER."""
     for alg in ("EdDSA", "ES256"):
         issuer.keys = [make_issuer_key(f"of {alg}", alg)]
         token = issuer.token()
@@ -115,7 +113,7 @@ async def test_a_key_without_an_algorithm_is_used_as_its_type_allows(access: Oid
         assert await is_accepted(access, issuer.token(by=IssuerKey("first", alg, only.private)))
 
 
-def test_keys_for_other_purposes_are_passed_over() -> None:
+def test_keys_for_other_purposes_are_skipped() -> None:
     good = make_issuer_key("good").jwk
     weak = rsa.generate_private_key(65537, 1024)  # noqa: S505 - what is refused
     passed_over: list[Any] = [
@@ -141,11 +139,11 @@ def test_keys_for_other_purposes_are_passed_over() -> None:
     assert set(verification_keys({"keys": [*passed_over, good]})) == {("good", "RS256")}
 
 
-def test_a_key_that_says_no_purpose_may_sign() -> None:
+def test_a_key_without_a_purpose_may_sign() -> None:
     plain = {name: value for name, value in make_issuer_key("plain").jwk.items() if name != "use"}
     assert set(verification_keys({"keys": [plain]})) == {("plain", "RS256")}
 
 
 @pytest.mark.parametrize("document", [{}, {"keys": None}, {"keys": {}}, {"keys": []}, {"keys": "x"}], ids=str)
-def test_a_set_without_keys_has_none(document: dict[str, Any]) -> None:
+def test_a_set_without_keys_is_empty(document: dict[str, Any]) -> None:
     assert verification_keys(document) == {}

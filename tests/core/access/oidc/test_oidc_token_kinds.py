@@ -1,4 +1,4 @@
-"""What an access token is: how its issuer marked it, and which client it was given to."""
+"""The kind of an access token: how its issuer marked it, and which client it was issued to."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from support.oidc_issuer import CLIENT_ID, OidcIssuer
 from soundmark.core.access.oidc import OidcAccess
 
 ACCESS = "at+jwt"
-ABSENT = ...  # Its name is the same in every process, as a test id must be.
+ABSENT = ...  # The name is the same in every process, as a test id must be.
 
-# Header `typ`, claim `typ`, and whether that is an access token.
+# The header `typ`, the claim `typ`, and whether together they mark an access token.
 MARKS: list[tuple[Any, Any, bool]] = [
     (ACCESS, ABSENT, True),
     ("AT+JWT", ABSENT, True),
@@ -40,7 +40,7 @@ MARKS: list[tuple[Any, Any, bool]] = [
     ("logout+jwt", ABSENT, False),
     ("token-introspection+jwt", ABSENT, False),
     ("dpop+jwt", ABSENT, False),
-    # A claim that says otherwise counts, whatever the header says.
+    # A claim that contradicts the header decides.
     (ACCESS, "ID", False),
     (ACCESS, "Refresh", False),
     (ACCESS, "Offline", False),
@@ -59,7 +59,7 @@ MARKS: list[tuple[Any, Any, bool]] = [
 
 
 def marked(issuer: OidcIssuer, header: Any, claim: Any) -> str:
-    """A token of our client that says this of its kind, and everything else that lets one in."""
+    """Return a token for our client that is marked like this, and valid in every other way."""
     claims = {name: value for name, value in issuer.claims().items() if name != "typ"}
     if claim is not ABSENT:
         claims["typ"] = claim
@@ -67,7 +67,7 @@ def marked(issuer: OidcIssuer, header: Any, claim: Any) -> str:
 
 
 @pytest.mark.parametrize(("header", "claim", "is_access"), MARKS, ids=str)
-async def test_a_token_is_what_its_issuer_marked_it_as(
+async def test_the_issuers_mark_decides_the_kind_of_a_token(
     access: OidcAccess, issuer: OidcIssuer, header: Any, claim: Any, *, is_access: bool
 ) -> None:
     assert await is_accepted(access, marked(issuer, header, claim)) is is_access
@@ -75,30 +75,30 @@ async def test_a_token_is_what_its_issuer_marked_it_as(
 
 @pytest.mark.parametrize("left_out", [(), ("at_hash",), ("nonce",), ("auth_time",), ("at_hash", "nonce", "auth_time")])
 @pytest.mark.parametrize("typ", [None, "ID"])
-async def test_an_id_token_lets_nobody_in_whatever_it_leaves_out(
+async def test_an_id_token_is_refused_whatever_it_leaves_out(
     access: OidcAccess, issuer: OidcIssuer, typ: str | None, left_out: tuple[str, ...]
 ) -> None:
-    """Its `aud` is our client; with a second factor and a verified address it would be a whole login."""
+    """Its `aud` is our client; with a second factor and a verified address it would be a complete login."""
     own = {"at_hash": "x", "nonce": "n", "auth_time": int(issuer.clock.unix_s())}
     of_id = {name: value for name, value in own.items() if name not in left_out}
     for azp in (CLIENT_ID, None):
         assert not await is_accepted(access, issuer.token(typ=typ, aud=CLIENT_ID, azp=azp, **of_id))
 
 
-async def test_a_signed_userinfo_lets_nobody_in(access: OidcAccess, issuer: OidcIssuer) -> None:
-    """OpenID Connect Core, section 5.3.2: it is signed, with issuer and audience, and may carry times."""
+async def test_a_signed_userinfo_is_refused(access: OidcAccess, issuer: OidcIssuer) -> None:
+    """OpenID Connect Core, section 5.3.2: it is signed, has an issuer and an audience, and may have times."""
     for changes in ({}, {"exp": None, "iat": None}, {"acr": None}):
         userinfo = issuer.claims(typ=None, azp=None, aud=CLIENT_ID, **changes)
         assert not await is_accepted(access, issuer.signed(userinfo))
 
 
 @pytest.mark.parametrize("typ", ["Refresh", "Offline"])
-async def test_a_refresh_token_lets_nobody_in(access: OidcAccess, issuer: OidcIssuer, typ: str) -> None:
+async def test_a_refresh_token_is_refused(access: OidcAccess, issuer: OidcIssuer, typ: str) -> None:
     assert not await is_accepted(access, issuer.token(typ=typ, aud=issuer.url))
     assert not await is_accepted(access, issuer.token(typ=None, aud=issuer.url))
 
 
-# The client. The first of `azp`, `client_id` and `aud` that a token has decides alone.
+# The client. The first of `azp`, `client_id` and `aud` that a token has decides on its own.
 CLIENTS: list[tuple[dict[str, Any], bool]] = [
     ({"azp": CLIENT_ID}, True),
     ({"azp": CLIENT_ID, "client_id": "other", "aud": "other"}, True),
@@ -135,7 +135,7 @@ CLIENTS: list[tuple[dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize("header", [ACCESS, "JWT"])
 @pytest.mark.parametrize(("clients", "is_ours"), CLIENTS, ids=str)
-async def test_a_token_of_another_client_lets_nobody_in(
+async def test_a_token_of_another_client_is_refused(
     access: OidcAccess, issuer: OidcIssuer, clients: dict[str, Any], header: str, *, is_ours: bool
 ) -> None:
     said = {name: value for name, value in issuer.claims().items() if name not in {"azp", "aud", "typ"}}

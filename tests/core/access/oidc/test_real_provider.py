@@ -1,4 +1,4 @@
-"""People who sign in with a provider that others wrote: its access tokens let them in, and nothing else of it."""
+"""People who sign in with a third-party provider: only its access tokens are accepted."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -40,14 +40,14 @@ async def access(browser: Browser) -> AsyncIterator[OidcAccess]:
 
 @pytest.fixture
 async def core(browser: Browser, database_url: Secret) -> AsyncIterator[Api]:
-    """A Core whose people sign in there, and nobody yet."""
+    """A Core whose people sign in with that provider, and where nobody has signed in yet."""
     async with running_core(core_settings(database_url, oidc_issuer=browser.issuer, oidc_client_id=CLIENT_ID)) as api:
         yield api.other(token=None)
 
 
 @pytest.fixture(scope="module")
 async def other_tokens(browser: Browser) -> dict[str, str]:
-    """Everything that the provider gives out beside access tokens of our client, for a login with a second factor."""
+    """Everything that the provider issues besides access tokens for our client, after a login with a second factor."""
     by_code = await browser.sign_in("root")
     opaque = await browser.sign_in("root", resource=None)
     implicit, hybrid, both = [
@@ -74,8 +74,8 @@ async def other_tokens(browser: Browser) -> dict[str, str]:
     }
 
 
-async def test_an_access_token_of_our_client_says_who_signed_in(browser: Browser, access: OidcAccess) -> None:
-    """The token is one as RFC 9068 has it, without a word of Keycloak's."""
+async def test_an_access_token_of_our_client_names_the_person(browser: Browser, access: OidcAccess) -> None:
+    """The token has the form of RFC 9068, without any claim of Keycloak."""
     login = await browser.sign_in("alice")
     header, claims = read_part(login["access_token"], 0), read_part(login["access_token"], 1)
     assert (header["typ"], header["alg"], claims["client_id"]) == ("at+jwt", browser.alg, CLIENT_ID)
@@ -86,9 +86,7 @@ async def test_an_access_token_of_our_client_says_who_signed_in(browser: Browser
     assert await access.user_of((await browser.refresh(login))["access_token"]) == alice
 
 
-async def test_it_says_how_they_signed_in_and_whether_they_administer_the_platform(
-    browser: Browser, access: OidcAccess
-) -> None:
+async def test_it_shows_the_second_factor_and_the_platform_role(browser: Browser, access: OidcAccess) -> None:
     weak = await access.user_of((await browser.sign_in("alice", has_mfa=False))["access_token"])
     assert (weak.has_mfa, weak.is_platform_admin) == (False, False)
     root = await access.user_of((await browser.sign_in("root"))["access_token"])
@@ -100,16 +98,14 @@ async def test_a_person_without_a_verified_address_is_refused(browser: Browser, 
         await access.user_of((await browser.sign_in("unverified"))["access_token"])
 
 
-async def test_nothing_else_that_the_provider_gives_out_lets_anybody_in(
-    access: OidcAccess, other_tokens: dict[str, str]
-) -> None:
+async def test_no_other_token_of_the_provider_is_accepted(access: OidcAccess, other_tokens: dict[str, str]) -> None:
     assert {name for name, token in other_tokens.items() if await is_accepted(access, token)} == set()
 
 
 async def test_an_id_token_of_this_provider_lacks_nothing_but_the_mark(
     browser: Browser, access: OidcAccess, other_tokens: dict[str, str]
 ) -> None:
-    """It is signed by the issuer, for our client, with a verified address, a second factor and the platform's role."""
+    """It is signed by the issuer, for our client, with a verified address, a second factor and the platform role."""
     for name in ("ID token", "ID token of the implicit flow", "signed userinfo"):
         header, claims = await access._verify(other_tokens[name])
         assert header.get("typ") in {None, "JWT"}
@@ -120,7 +116,7 @@ async def test_an_id_token_of_this_provider_lacks_nothing_but_the_mark(
         assert claims["exp"] > claims["iat"]
 
 
-async def test_people_who_signed_in_act(browser: Browser, core: Api) -> None:
+async def test_signed_in_people_can_act(browser: Browser, core: Api) -> None:
     async def signed_in(subject_id: str, *, has_mfa: bool = True) -> Api:
         return core.other(token=(await browser.sign_in(subject_id, has_mfa=has_mfa))["access_token"])
 
@@ -138,7 +134,7 @@ async def test_people_who_signed_in_act(browser: Browser, core: Api) -> None:
     assert (unverified.status, unverified.code) == (403, "email_not_verified")
 
 
-async def test_whatever_else_they_were_given_is_no_credential(core: Api, other_tokens: dict[str, str]) -> None:
+async def test_their_other_tokens_are_refused(core: Api, other_tokens: dict[str, str]) -> None:
     for name, token in other_tokens.items():
         answer = await core.other(token=token).get("/v1/organizations")
         assert (answer.status, answer.code, name) == (401, "unauthenticated", name)

@@ -20,7 +20,7 @@ WRITE_LOCK = "LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE"
 
 
 class SeenEntropy(SystemEntropy):
-    """Real randomness, of which the test knows what was taken."""
+    """Real randomness that records what was taken."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,13 +59,13 @@ class Keys:
         await service.retire(self.ctx, key_id)
 
     async def rotate(self) -> str:
-        """The id of the key that signs from now on."""
+        """Put a new key in place and return its id."""
         staged = await self.stage()
         await self.activate(staged)
         return staged
 
     async def by_status(self, status: str) -> str:
-        """The one key of this status."""
+        """Return the one key of this status."""
         (found,) = [record.key_id for record in await service.list_keys(self.ctx) if record.status == status]
         return found
 
@@ -73,7 +73,7 @@ class Keys:
         return [record.status for record in await service.list_keys(self.ctx)]
 
     async def make_one_of_each(self) -> None:
-        """One key in every state."""
+        """Make one key in every state."""
         await self.ensure()
         first = await self.by_status("active")
         await self.rotate()
@@ -100,7 +100,7 @@ def rival(spare_database_url: Secret) -> Rival:
 
 @pytest.fixture
 def live_keyrings(monkeypatch: pytest.MonkeyPatch) -> list[LiveKeyring]:
-    """Those of the apps that the test starts, in that order; each looks for new keys when the test says so."""
+    """The keyrings of the apps that the test starts, in that order; each refreshes only when the test says so."""
     made: list[LiveKeyring] = []
 
     class RememberedKeyring(LiveKeyring):
@@ -114,12 +114,12 @@ def live_keyrings(monkeypatch: pytest.MonkeyPatch) -> list[LiveKeyring]:
 
 
 async def read_published_keys(api: Api) -> dict[str, str]:
-    """The status of each published key."""
+    """Return the status of each published key."""
     return {key["kid"]: key["status"] for key in (await api.get("/v1/keys")).json["keys"]}
 
 
 async def read_signer(api: Api, token: str) -> str:
-    """Who signed the answer, which verifies with the keys that are published now."""
+    """Return the id of the key that signed the answer, which must verify with the published keys."""
     answer = await api.resolve(token)
     assert answer.status == 200, answer.body
     keys = read_key_set((await api.get("/v1/keys")).body)

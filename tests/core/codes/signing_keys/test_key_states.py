@@ -22,7 +22,7 @@ STATES = ["next", "active", "retiring", "retired"]
 
 @pytest.mark.parametrize("step", ["activate", "retire"])
 @pytest.mark.parametrize("status", STATES)
-async def test_a_step_is_taken_from_its_own_state_only(keys: Keys, step: str, status: str) -> None:
+async def test_each_step_is_allowed_from_one_state_only(keys: Keys, step: str, status: str) -> None:
     await keys.make_one_of_each()
     keys.clock.advance(minutes=6)
     before = {record.key_id: record for record in await service.list_keys(keys.ctx)}
@@ -43,7 +43,7 @@ async def test_a_step_is_taken_from_its_own_state_only(keys: Keys, step: str, st
 
 
 async def test_a_key_is_protected_for_six_minutes_after_it_was_replaced(keys: Keys) -> None:
-    """The longest life of a proof, and a process that had not heard of the rotation."""
+    """The longest life of a proof, plus a process that had not heard of the rotation."""
     keys.clock.freeze()
     await keys.ensure()
     old = await keys.by_status("active")
@@ -57,7 +57,7 @@ async def test_a_key_is_protected_for_six_minutes_after_it_was_replaced(keys: Ke
 
 
 async def test_a_key_is_protected_until_its_last_code_has_expired(spare_database_url: Secret, keys: Keys) -> None:
-    """Revoked or not: a revoked Code is still read by its owner, who verifies it."""
+    """Revoked or not: its owner still reads a revoked Code and verifies it."""
     async with running_core(core_settings(spare_database_url), keys.clock) as api:
         keys.clock.freeze()
         tenant = await make_tenant(api)
@@ -72,13 +72,13 @@ async def test_a_key_is_protected_until_its_last_code_has_expired(spare_database
         keys.clock.advance(seconds=1)
         await keys.retire(old)
         assert old not in await read_published_keys(api)
-        # What it signed is history that still verifies.
+        # The signature of an old Code still verifies.
         read = await api.get(f"/v1/codes/{code['xr_id']}", params=tenant.query)
         assert (read.status, read.json["status"]) == (200, "revoked")
 
 
 async def test_two_rotations_at_once_make_one_new_key(keys: Keys, rival: Rival) -> None:
-    """Both take the key that is staged; the second finds it active, which is what it wanted."""
+    """Both take the staged key; the second finds it active, which is what it wanted."""
     await keys.ensure()
     async with rival.holding(WRITE_LOCK):
         rotations = [asyncio.create_task(keys.rotate()) for _ in range(2)]
@@ -88,9 +88,7 @@ async def test_two_rotations_at_once_make_one_new_key(keys: Keys, rival: Rival) 
     assert sorted(await keys.statuses()) == ["active", "retiring"]
 
 
-async def test_of_an_activation_and_a_retirement_at_once_each_judges_what_the_other_left(
-    keys: Keys, rival: Rival
-) -> None:
+async def test_a_concurrent_activation_and_retirement_each_see_the_others_result(keys: Keys, rival: Rival) -> None:
     await keys.ensure()
     old, staged = await keys.by_status("active"), await keys.stage()
     async with rival.holding(WRITE_LOCK):

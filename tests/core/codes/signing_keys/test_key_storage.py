@@ -21,7 +21,7 @@ OTHER_MASTER_KEY = "A" * 43
 
 
 async def test_two_first_starts_at_once_make_one_key(spare_database_url: Secret, rival: Rival) -> None:
-    """Both have found the table as it was before either made a key."""
+    """Both found the table empty before either made a key."""
     async with contextlib.AsyncExitStack() as running:
         async with rival.holding(WRITE_LOCK):
             starts = [
@@ -56,7 +56,7 @@ async def test_no_seed_is_stored_in_clear(keys: Keys, rival: Rival) -> None:
 
 
 async def test_a_sealed_seed_opens_in_its_own_row_only(keys: Keys, rival: Rival) -> None:
-    """Whoever can write the table cannot make one key sign under the name of another."""
+    """Write access to the table must not make one key sign under another's id."""
     await keys.ensure()
     await keys.stage()
     await rival.run(

@@ -28,9 +28,7 @@ async def two_cores(url: Secret) -> AsyncIterator[tuple[Api, Api]]:
         yield one, other
 
 
-async def test_what_is_published_is_a_jwk_set_of_all_keys_but_the_retired(
-    spare_database_url: Secret, keys: Keys
-) -> None:
+async def test_the_published_jwk_set_holds_all_keys_except_retired_ones(spare_database_url: Secret, keys: Keys) -> None:
     await keys.make_one_of_each()
     records = {record.key_id: record for record in await service.list_keys(keys.ctx)}
     async with running_core(core_settings(spare_database_url)) as api:
@@ -56,7 +54,7 @@ async def test_what_is_published_is_a_jwk_set_of_all_keys_but_the_retired(
 
 
 async def test_the_history_is_a_jwk_set_of_every_key_that_ever_signed(spare_database_url: Secret, keys: Keys) -> None:
-    """A retired key too, each with the time during which it signed; not the key that only waits to sign."""
+    """Including retired keys, each with the time during which it signed, but not a key that has never signed."""
     await keys.make_one_of_each()
     records = await service.list_keys(keys.ctx)
     async with running_core(core_settings(spare_database_url)) as api:
@@ -87,7 +85,7 @@ async def test_the_history_is_a_jwk_set_of_every_key_that_ever_signed(spare_data
     assert retiring["superseded_at"] == active["activated_at"]
 
 
-async def test_what_a_retired_key_signed_verifies_by_the_history(spare_database_url: Secret, keys: Keys) -> None:
+async def test_a_code_signed_by_a_retired_key_verifies_with_the_history(spare_database_url: Secret, keys: Keys) -> None:
     async with running_core(core_settings(spare_database_url), keys.clock) as api:
         tenant = await make_tenant(api)
         code = await tenant.make_code(lifetime_s=60)
@@ -106,7 +104,7 @@ async def test_what_a_retired_key_signed_verifies_by_the_history(spare_database_
 async def test_a_key_that_core_did_not_make_is_not_in_the_history(
     spare_database_url: Secret, keys: Keys, rival: Rival
 ) -> None:
-    """Otherwise whoever can write to the database could have an old Code of their own believed."""
+    """Otherwise write access to the database would be enough to pass off an old Code."""
     await keys.make_one_of_each()
     planted = SigningKey.from_seed("sig_planted", bytes(32))
     await rival.run(
@@ -124,7 +122,7 @@ async def test_a_key_that_core_did_not_make_is_not_in_the_history(
 async def test_a_key_is_published_by_every_process_before_any_signs_with_it(
     spare_database_url: Secret, keys: Keys
 ) -> None:
-    """A receiver that does not know the signer asks whichever process it reaches, and must find it there."""
+    """A receiver that does not know the key asks any process, and must find it there."""
     async with two_cores(spare_database_url) as (one, other):
         code = await (await make_tenant(one)).make_code()
         old = await read_signer(one, code["broadcast_token"])
@@ -140,14 +138,14 @@ async def test_a_key_is_published_by_every_process_before_any_signs_with_it(
 async def test_every_process_signs_with_a_new_key_without_a_restart(
     spare_database_url: Secret, keys: Keys, live_keyrings: list[LiveKeyring]
 ) -> None:
-    """And what the old one signed goes on being resolved by both, and verifies."""
+    """And Codes signed with the old key still resolve and verify at both."""
     async with two_cores(spare_database_url) as cores:
         tenants = [await make_tenant(api) for api in cores]
         before = [(await tenant.make_code())["broadcast_token"] for tenant in tenants]
         new = await keys.rotate()
         for api, live_keyring in zip(cores, live_keyrings, strict=True):
             await live_keyring.refresh()
-            # What was shared among the receivers of one token is a second old at most.
+            # The envelope shared by the receivers of one token is at most a second old.
             api.clock.advance(seconds=1)
         after = [await tenant.make_code() for tenant in tenants]
         assert {code["signed_code"]["key_id"] for code in after} == {new}
