@@ -1,4 +1,4 @@
-"""What every operation shares: unknown parameters, the places that name the organisation, and HEAD."""
+"""Behaviour that every operation shares: unknown parameters, the ways to name the organisation, and HEAD."""
 
 from dataclasses import replace
 from typing import Any
@@ -28,8 +28,8 @@ def refusal_of(answer: Answer) -> tuple[int, str | None, list[tuple[str, str]]]:
 @pytest.mark.parametrize(
     "query", ["&dryrun=true", "&limit=1&limit=2", "&=", "&Organization_id=x"], ids=["unknown", "twice", "", "misspelt"]
 )
-async def test_a_query_string_that_nobody_understands_does_nothing(world: World, query: str) -> None:
-    """`?dryrun=true` once issued a Code. Every operation, as a caller with the right to it."""
+async def test_an_unknown_parameter_changes_nothing(world: World, query: str) -> None:
+    """`?dryrun=true` once issued a Code. This tries every operation, as a caller with the right to it."""
     wrong = {}
     for operation_id, operation in OPERATIONS.items():
         call = await CALLS[operation_id](world)
@@ -42,8 +42,8 @@ async def test_a_query_string_that_nobody_understands_does_nothing(world: World,
     assert wrong == {}
 
 
-async def test_the_caller_is_judged_before_the_query(world: World) -> None:
-    """First the credential, then the tenant, then the parameters."""
+async def test_the_caller_is_checked_before_the_query(world: World) -> None:
+    """The credential comes first, then the tenant, then the parameters."""
     callers = (Caller("anonymous", None), find_stranger(world))
     wrong = {}
     for operation_id, operation in OPERATIONS.items():
@@ -55,8 +55,8 @@ async def test_the_caller_is_judged_before_the_query(world: World) -> None:
     assert wrong == {}
 
 
-async def test_every_place_that_names_the_organisation_names_the_same(people: People, world: World) -> None:
-    """Inside an organisation, query and header may always name it; elsewhere one is unknown and the other unread."""
+async def test_query_and_header_must_name_the_same_organisation(people: People, world: World) -> None:
+    """Inside an organisation both may always name it; elsewhere the parameter is unknown and the header unread."""
     own, other = world.tenant.organization_id, (await people.tenant_of("stranger")).organization_id
     wrong: dict[str, Any] = {}
     for operation_id in OPERATIONS.keys() - SIGNED:
@@ -81,7 +81,7 @@ async def test_every_place_that_names_the_organisation_names_the_same(people: Pe
 
 
 async def test_without_an_organisation_nothing_inside_one_is_done(world: World) -> None:
-    """The header alone is enough for two operations; the answer names a misspelt parameter besides the missing one."""
+    """The header alone is enough for two operations; a misspelt parameter is named besides the missing one."""
     missing = (422, "validation_failed", [("query", "/organization_id")])
     wrong = {}
     for operation_id, operation in OPERATIONS.items():
@@ -101,7 +101,7 @@ async def test_without_an_organisation_nothing_inside_one_is_done(world: World) 
 
 
 async def test_head_is_answered_wherever_get_is(world: World) -> None:
-    """With the head that GET has, except for the request id."""
+    """With the head of GET, except for the request id."""
     wrong = {}
     for operation_id, operation in OPERATIONS.items():
         if operation.method == "GET" and operation_id != "resolve":

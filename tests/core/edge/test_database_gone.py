@@ -1,4 +1,4 @@
-"""The database away, for every published operation: told as it is, over when it is over."""
+"""An unavailable database: every published operation reports it, and works again when the database is back."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ def superuser(cluster: RunningCluster) -> Rival:
     return Rival(cluster.superuser_url)
 
 
-# Answers that only a database could give.
+# Answers that need a database.
 KNOWN = {
     "api_key_not_found",
     "campaign_not_found",
@@ -39,7 +39,7 @@ UNSIGNED = (401, "unauthenticated")
 
 @pytest.fixture
 async def api(spare_database_url: Secret, audio_url: str, timely_audience_url: str) -> AsyncIterator[Api]:
-    """A Core of its own, on the database that is taken away, beside components that stay."""
+    """A Core of its own on the database that goes away, beside components that stay."""
     settings = core_settings(spare_database_url, audio_url=audio_url, audience_url=timely_audience_url)
     async with running_core(settings) as client:
         yield client
@@ -47,7 +47,7 @@ async def api(spare_database_url: Secret, audio_url: str, timely_audience_url: s
 
 @contextlib.asynccontextmanager
 async def outage(superuser: Rival) -> AsyncIterator[None]:
-    """The database takes no connection and has none, as when its machine is gone."""
+    """Keep the database from having or accepting connections, as when its machine is gone."""
     await superuser.run("ALTER DATABASE core_spare ALLOW_CONNECTIONS false")
     try:
         await superuser.run("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = 'core_spare'")
@@ -57,16 +57,16 @@ async def outage(superuser: Rival) -> AsyncIterator[None]:
 
 
 async def operations(api: Api) -> list[tuple[str, str, dict[str, Any]]]:
-    """Method, path template and description of every published operation, those that only read first."""
+    """Return method, path template and description of every published operation, those that only read first."""
     paths = (await api.published()).document["paths"]
     found = [(method, path, operation) for path, methods in paths.items() for method, operation in methods.items()]
     return sorted(found, key=lambda each: each[0] != "get")
 
 
 async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> Answer:
-    """The answer of an operation to a question that is in order.
+    """Call an operation with a valid request.
 
-    Ids of what exists are put into path, query and body by their names; what a body needs besides is its example.
+    Ids of existing resources fill path, query and body by their names; the rest of a body is its example.
     """
     known = {
         "organization_id": tenant.organization_id,
@@ -75,7 +75,7 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
         "xr_ids": [code["xr_id"]],
         "broadcast_token": code["broadcast_token"],
         "name": "smtp_host",
-        # Of what does not exist: that, too, only the database knows.
+        # Of a resource that does not exist, which only the database can tell.
         "api_key_id": "key_" + "A" * 22,
         "invitation_id": "inv_" + "A" * 22,
         "campaign_id": "cmp_" + "A" * 22,
@@ -89,7 +89,7 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
     if "requestBody" in operation:
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
         schemas = (await tenant.api.published()).document["components"]["schemas"]
-        # An event has none: it needs a proof that Core signed for it, and a signature over its bytes.
+        # An event has no example: it needs a proof signed by Core, and a signature over its bytes.
         example = schemas[schema["$ref"].rpartition("/")[2]].get("examples", [{}])[0]
         options["json"] = {name: known.get(name, value) for name, value in example.items()}
     filled = re.sub(r"\{(\w+)\}", lambda name: known[name[1]], path)
@@ -97,25 +97,23 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
 
 
 async def ask_everything(tenant: Tenant, code: dict[str, Any]) -> dict[str, Answer]:
-    """The answer of every operation, by its id, all asked at once."""
+    """Return the response of every operation, by its id, all requested at once."""
     asked = await operations(tenant.api)
     answers = await asyncio.gather(*(ask(tenant, code, *each) for each in asked))
     return {operation["operationId"]: answer for (_, _, operation), answer in zip(asked, answers, strict=True)}
 
 
-async def test_every_operation_says_that_the_database_is_away_and_works_again_without_a_restart(
-    api: Api, superuser: Rival
-) -> None:
+async def test_every_operation_reports_the_outage_and_works_again_without_a_restart(api: Api, superuser: Rival) -> None:
     organization_id = await api.make_organization()
     tenant = Tenant(api, organization_id, await api.make_project(organization_id, "Evening show"))
     code = await tenant.make_code()
 
     async with outage(superuser):
         away = await ask_everything(tenant, code)
-    # Who the operator is stands in the settings.
+    # The settings alone decide who the operator is.
     assert away.pop("get_caller").status == 200
     said = {name: (answer.status, answer.code) for name, answer in away.items()}
-    # An event goes through to Audience, which judges it alone: here one that nobody signed.
+    # An event passes through to Audience, which refuses this one, because nobody signed it.
     assert said.pop("deliver_event") == UNSIGNED
     assert said == dict.fromkeys(said, (503, "database_unavailable"))
     assert {answer.headers["cache-control"] for answer in away.values()} == {"no-store"}
@@ -129,7 +127,7 @@ async def test_every_operation_says_that_the_database_is_away_and_works_again_wi
         assert is_as_asked, (operation["operationId"], answer.body)
 
 
-async def test_every_operation_publishes_that_the_database_may_be_away(api: Api) -> None:
+async def test_every_operation_documents_database_unavailable(api: Api) -> None:
     def published(operation: dict[str, Any]) -> bool:
         answer = operation["responses"].get("503", {"content": {}})
         return "database_unavailable" in answer["content"].get(PROBLEM_TYPE, {"examples": {}})["examples"]
@@ -137,8 +135,8 @@ async def test_every_operation_publishes_that_the_database_may_be_away(api: Api)
     assert [operation["operationId"] for _, _, operation in await operations(api) if not published(operation)] == []
 
 
-async def test_nothing_was_written_while_the_database_was_away(api: Api, superuser: Rival) -> None:
-    """An answer of 503 means that nothing was changed: what was asked then was not done later either."""
+async def test_nothing_is_written_because_of_the_outage(api: Api, superuser: Rival) -> None:
+    """A 503 means that nothing was changed, and nothing is done later either."""
     tenant = await make_tenant(api)
     code = await tenant.make_code()
     async with outage(superuser):
@@ -160,8 +158,8 @@ async def test_nothing_was_written_while_the_database_was_away(api: Api, superus
     assert [len(entries) for entries in listed.values()] == [1, 1, 1]
 
 
-async def test_a_process_says_that_it_is_up_but_not_ready(api: Api, superuser: Rival) -> None:
-    """So that it is taken out of service and not restarted."""
+async def test_a_process_reports_that_it_is_up_but_not_ready(api: Api, superuser: Rival) -> None:
+    """So that it is taken out of service but not restarted."""
     async with outage(superuser):
         assert (await api.get("/healthz")).status == 200
         answer = await api.get("/readyz")

@@ -1,4 +1,4 @@
-"""`HEAD`, beyond what the sweep over the operations shows: documents, probes, and the one route without it."""
+"""`HEAD` beyond the sweep over the operations: documents, probes, and the one route without it."""
 
 import pytest
 from support.core_client import Api
@@ -16,8 +16,8 @@ async def test_head_has_the_head_of_get(api: Api, path: str, encoding: str) -> N
         assert head.headers["content-length"] == str(len(got.body))
 
 
-async def test_a_resolution_has_a_body_or_is_none(api: Api) -> None:
-    """It is counted and signed for whoever asks; a head alone would only be a cheaper way of guessing."""
+async def test_a_resolution_has_no_head(api: Api) -> None:
+    """Each resolution is counted and signed; a head alone would only be a cheaper way of guessing."""
     answer = await api.call("HEAD", "/v1/resolve/brd_AAAAAAAAAAAAAAAA")
     assert (answer.status, answer.headers["allow"]) == (405, "GET")
 

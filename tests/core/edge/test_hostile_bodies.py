@@ -1,4 +1,4 @@
-"""Bodies that were made to cost more than they are worth: what they cost, and what they are answered."""
+"""Bodies made to be expensive: how much they cost, and how they are answered."""
 
 import asyncio
 import gc
@@ -26,7 +26,7 @@ HEADERS = {"content-type": "application/json"}
 
 @pytest.fixture
 def faults_found(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many faults the models found, for each request that they refused."""
+    """The number of faults that the models found, for each refused request."""
     counts: list[int] = []
     real = fastapi.routing.RequestValidationError
 
@@ -40,21 +40,21 @@ def faults_found(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def members(size_bytes: int, **known: Any) -> bytes:
-    """An object of this size, full of members that nobody knows beside those that are `known`."""
+    """Return an object of this size, full of unknown members beside the `known` ones."""
     text = json.dumps(known)[:-1] + ("," if known else "")
     unknown = [f'"{number:x}":1' for number in range((size_bytes - len(text)) // 10)]
     return (text + ",".join(unknown) + "}").encode().ljust(size_bytes)
 
 
 def listing(size_bytes: int, name: str, item: str, **known: Any) -> bytes:
-    """An object of this size whose member `name` is a list of the same item over and over."""
+    """Return an object of this size whose member `name` is a list of the same item over and over."""
     text = json.dumps({**known, name: []})[:-2]
     items = ",".join([item] * ((size_bytes - len(text) - 2) // (len(item) + 1)))
     return f"{text}{items}]}}".encode().ljust(size_bytes)
 
 
 def within(size_bytes: int, name: str, opening: str, closing: str, **known: Any) -> bytes:
-    """An object of this size whose member `name` nests as deeply as there is room for."""
+    """Return an object of this size whose member `name` nests as deeply as fits."""
     text = json.dumps({**known, name: 0})[:-2]
     depth = (size_bytes - len(text) - 2) // (len(opening) + len(closing))
     return f"{text}{opening * depth}1{closing * depth}}}".encode().ljust(size_bytes)
@@ -62,7 +62,7 @@ def within(size_bytes: int, name: str, opening: str, closing: str, **known: Any)
 
 @dataclass(frozen=True)
 class Send:
-    """A request whose body can be had in every size."""
+    """A request whose body can have any size."""
 
     path: str
     make: Callable[[Tenant, int], bytes]
@@ -77,7 +77,7 @@ def intent_of(tenant: Tenant) -> dict[str, Any]:
     return body
 
 
-# What the security review sent, and what else of that kind there is.
+# The bodies sent in the security review, and others of that kind.
 HOSTILE: dict[str, Send] = {
     "unknown members in an acceptance": Send("/v1/member-invitations/accept", lambda _, size: members(size)),
     "unknown members in an organisation": Send("/v1/organizations", lambda _, size: members(size)),
@@ -111,7 +111,7 @@ VALID = Send("/v1/codes", lambda tenant, size: json.dumps(tenant.code_body()).en
 
 
 @pytest.mark.parametrize("send", HOSTILE.values(), ids=list(HOSTILE))
-async def test_a_mebibyte_is_not_even_parsed_where_64_kib_are_enough(
+async def test_a_mebibyte_is_not_parsed_where_the_limit_is_64_kib(
     api: Api, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, send: Send
 ) -> None:
     monkeypatch.setattr(bodies, "parse_json", lambda *_args, **_options: pytest.fail("it was parsed"))
@@ -151,12 +151,12 @@ async def test_an_intent_that_is_too_large_is_still_distinguished_from_other_fau
 
 @pytest.mark.parametrize("name", ["unknown members", "values", "levels of lists"])
 async def test_strangers_learn_nothing_by_a_hostile_body(api: Api, name: str) -> None:
-    """The tenant is judged before the shape of the rest, whatever that is."""
+    """The tenant is checked before the shape of the rest, whatever that is."""
     nowhere = Tenant(api, "org_" + "A" * 22, "prj_" + "A" * 22)
     assert (await HOSTILE_ISSUANCE[name](api, nowhere, LARGE)).code == "organization_not_found"
 
 
-async def test_a_key_that_was_used_is_judged_before_a_hostile_body(api: Api, tenant: Tenant) -> None:
+async def test_a_used_key_is_checked_before_a_hostile_body(api: Api, tenant: Tenant) -> None:
     headers = {"idempotency-key": "of-a-request-that-came"}
     issued = await api.post("/v1/codes", json=tenant.code_body(), headers=headers)
     assert issued.status == 201
@@ -166,10 +166,10 @@ async def test_a_key_that_was_used_is_judged_before_a_hostile_body(api: Api, ten
 
 
 async def measure_processor_s(api: Api, tenant: Tenant, sends: Sequence[Send], size_bytes: int) -> list[float]:
-    """Return the least processor time of some requests of each kind, sent in turns, with all that this process does."""
+    """Return the least processor time of some requests of each kind, sent in turns, for this whole process."""
     least_s = [math.inf] * len(sends)
     contents = [send.make(tenant, size_bytes) for send in sends]
-    # As `kit.serve` does: a collection would walk what all tests before this one have left.
+    # As `kit.serve` does: a collection would walk everything that earlier tests left.
     gc.collect()
     gc.freeze()
     try:
@@ -191,7 +191,7 @@ async def measure_processor_s(api: Api, tenant: Tenant, sends: Sequence[Send], s
 async def test_a_hostile_body_costs_no_more_than_a_valid_one(
     api: Api, tenant: Tenant, send: Send, size_bytes: int
 ) -> None:
-    """About the same, in one run on one machine; it was up to a thousand times as much."""
+    """About the same, in one run on one machine; it used to be up to a thousand times as much."""
     valid_s, hostile_s = await measure_processor_s(api, tenant, (VALID, send), size_bytes)
     assert hostile_s < 4 * valid_s
 
@@ -213,26 +213,26 @@ async def test_a_large_body_is_parsed_beside_the_event_loop(
 
 
 async def test_health_is_answered_between_hostile_bodies(api: Api, tenant: Tenant) -> None:
-    """One request made it wait for 8.5 s. What counts is for how long the loop is held at a time."""
+    """One request used to delay it by 8.5 s. What counts is how long the loop is held at a time."""
     sends = [*HOSTILE_ISSUANCE.values()] * 2
     hostile = asyncio.gather(*(send(api, tenant, LARGE) for send in sends))
     probe = api.other(token=None)
     statuses, longest_s, before_s = [], 0.0, time.thread_time()
     while not hostile.done():
         statuses.append((await probe.get("/healthz")).status)
-        await asyncio.sleep(0)  # A request in this process need not wait for anything.
+        await asyncio.sleep(0)  # A request inside this process need not wait for anything.
         now_s = time.thread_time()
         longest_s, before_s = max(longest_s, now_s - before_s), now_s
     assert {answer.status for answer in await hostile} <= {400, 422}
     assert statuses.count(200) == len(statuses) > len(sends)
-    # The processor time of this thread between two answers, with 16 requests of a mebibyte made and answered in it.
+    # The processor time of this thread between two responses, while 16 requests of 1 MiB are made and answered in it.
     assert longest_s < 1
 
 
 async def test_between_two_large_bodies_every_other_request_goes_on(
     api: Api, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hundred that arrive together would hold the loop for a hundred times as long as one."""
+    """A hundred that arrive together would hold the loop a hundred times as long as one."""
     turns: list[str] = []
     parse = bodies.parse_json
 

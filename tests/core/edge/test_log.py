@@ -1,4 +1,4 @@
-"""What Core writes to its log in its daily work and in trouble: never what somebody could use."""
+"""Core's log, in ordinary work and during failures: nothing that somebody could misuse."""
 
 import structlog
 from support.core_client import Api
@@ -28,7 +28,7 @@ async def test_no_token_name_address_or_credential_is_logged(api: Api, rival: Ri
         query = {"organization_id": organization_id}
         assert (await api.other(token=None, peer=PEER).resolve(token)).status == 200
         assert (await api.get(f"/v1/codes/{xr_id}/audio", params=query)).status == 200
-        # Whoever takes a path for another one sends tokens to where no route is.
+        # A caller that confuses two paths sends tokens to where no route is.
         assert (await api.get(f"/v1/resolved/{token}")).status == 404
         assert (await api.other(token=OPERATOR_TOKEN + "x", peer=PEER).get("/v1/codes", params=query)).status == 401
         await rival.run("UPDATE broadcasts SET payload = payload || ' '")

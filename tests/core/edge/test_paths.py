@@ -1,4 +1,4 @@
-"""A path has one spelling: no other reaches a route, shows a file, or comes back as a page."""
+"""A path has one spelling: no other reaches a route, shows a file, or returns a page."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from soundmark.kit.crypto.secret import Secret
 OPERATOR = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
 SCRIPT = b"%3Cscript%3Ealert(1)%3C/script%3E"
 
-# Nearly `/v1/organizations`, which is a list for the operator and nothing for a stranger.
+# Close to `/v1/organizations`, which is a list for the operator and a 401 for a stranger.
 SPELLINGS = [
     b"/v1//organizations",
     b"//v1/organizations",
@@ -97,13 +97,13 @@ FILES = [
 
 @pytest.fixture
 def core(database_url: Secret) -> Iterator[str]:
-    """A Core on a real socket: what a server makes of a path is part of the question."""
+    """A Core on a real socket, because the server's reading of a path is part of the test."""
     with served_in_thread(create_app(core_settings(database_url))) as url:
         yield url
 
 
 def assert_nothing(answer: RawAnswer, target: bytes) -> None:
-    """It is no page and no list, but a problem; or the server took it for no request at all."""
+    """Assert that the response is a problem and no page or list, or that the server rejected the request."""
     assert answer.status in {400, 404, 405}, (target, answer.status)
     assert "location" not in answer.headers, target
     assert "x-injected" not in answer.headers, target
@@ -121,7 +121,7 @@ def test_a_route_has_one_path(core: str) -> None:
 
 
 def test_no_spelling_of_a_path_needs_less_of_a_credential(core: str) -> None:
-    """What is the same path to the server, an escaped letter or slash, is the same path for a stranger too."""
+    """If an escaped letter or slash is the same path to the server, it needs the same credential."""
     same = [
         b"/v1/%6frganizations",
         b"/%76%31/organizations",
@@ -145,8 +145,8 @@ def test_no_path_shows_a_file(core: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_nothing_of_a_request_comes_back_as_a_page(core: str, method: str) -> None:
-    """Whoever has a person follow such a link would run a script in the name of the service."""
+def test_no_part_of_a_request_is_returned_as_a_page(core: str, method: str) -> None:
+    """Otherwise a person who follows such a link could run a script in the name of the service."""
     places = [
         b"/",
         b"/v1/",
@@ -166,7 +166,7 @@ def test_nothing_of_a_request_comes_back_as_a_page(core: str, method: str) -> No
         assert answer.status < 500, target
 
 
-def test_where_a_person_is_sent_does_not_follow_from_the_request(core: str) -> None:
+def test_a_redirect_does_not_depend_on_the_request(core: str) -> None:
     evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example", "Forwarded": "host=evil.example"}
     answer = send_raw(core, b"/", headers=evil)
     assert (answer.status, answer.headers["location"]) == (307, "/docs")

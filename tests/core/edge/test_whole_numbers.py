@@ -1,4 +1,4 @@
-"""An integer may be written `7` or `7.0`, and both are the same request."""
+"""An integer may be written as `7` or `7.0`, and both are the same request."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -13,7 +13,7 @@ NUMBER = "the number"
 
 
 def written(body: Any, number: str) -> bytes:
-    """The body with the number as it is spelled, which no writer of JSON does for us."""
+    """Return the body with the number in this spelling, which no JSON writer would produce."""
     return json.dumps(body).replace(f'"{NUMBER}"', number).encode()
 
 
@@ -72,9 +72,7 @@ SENDS = [pytest.param(send, pointer, id=send.__name__) for send, pointer in EVER
 
 @pytest.mark.parametrize("number", ["4", "4.0", "4.000", "40e-1", "0.4E1"])
 @pytest.mark.parametrize(("send", "pointer"), SENDS)
-async def test_a_whole_number_may_be_written_in_every_way(
-    tenant: Tenant, send: Send, pointer: str, number: str
-) -> None:
+async def test_a_whole_number_may_have_any_spelling(tenant: Tenant, send: Send, pointer: str, number: str) -> None:
     answer = await send(tenant, number)
     assert answer.status in {200, 201}, (pointer, answer.body)
 
@@ -88,7 +86,7 @@ async def test_nothing_else_is_a_whole_number(tenant: Tenant, send: Send, pointe
 
 
 async def test_both_ways_of_writing_it_are_one_request(tenant: Tenant) -> None:
-    """A client may write the repetition in another language than the request."""
+    """A client may repeat its request from a program in another language."""
     key = {"Idempotency-Key": "of-seven-or-so-codes"}
     first = await issue(tenant, "7", **key)
     again = await issue(tenant, "7.0", **key)
@@ -99,7 +97,7 @@ async def test_both_ways_of_writing_it_are_one_request(tenant: Tenant) -> None:
 
 
 async def test_both_are_one_number_in_an_intent(tenant: Tenant) -> None:
-    """As RFC 8785 has it, so the signature is over the same bytes."""
+    """As in RFC 8785, so the signature covers the same bytes."""
     body = tenant.code_body(intent={"type": "t", "action": "a", "resource": {"n": NUMBER}})
     for number in ("7", "7.0", "70e-1"):
         answer = await tenant.api.post("/v1/codes", content=written(body, number), headers=JSON)

@@ -1,4 +1,4 @@
-"""What a page of another origin may read: what receivers need, and nothing that takes a credential."""
+"""What a page of another origin may read: everything that receivers need, and nothing that requires a credential."""
 
 import re
 
@@ -29,19 +29,19 @@ OPEN = [
     ("/problems/code_expired", 200),
     ("/problems/unknown", 404),
 ]
-# Beside an open path, or almost one.
+# Beside an open path, or close to one.
 CLOSED = ["/", "/docs", "/healthz", "/readyz", "/v1/keys/", "/v1/keys/other", "/v1/resolve", "/schemas", "/problems"]
 OPEN_TEMPLATES = {"/v1/resolve/{broadcast_token}", "/v1/keys", "/v1/keys/history"}
 OPERATIONS = {operation.path for operation in list_operations()} - OPEN_TEMPLATES
 
 
 def cross_origin(headers: object) -> dict[str, str]:
-    """Every header that tells a browser something about other origins."""
+    """Return every header that concerns other origins."""
     return {name: value for name, value in dict(headers).items() if name.startswith("access-control-")}  # type: ignore[call-overload]  # httpx2.Headers is a mapping
 
 
 def asking(method: str = "GET", header: str | None = "x-svc-resolution-proof") -> dict[str, str]:
-    """The headers of a preflight."""
+    """Return the headers of a preflight."""
     asked = {**PAGE, "Access-Control-Request-Method": method}
     return asked if header is None else {**asked, "Access-Control-Request-Headers": header}
 
@@ -53,7 +53,7 @@ def page(api: Api) -> Api:
 
 @pytest.mark.parametrize(("path", "status"), OPEN)
 async def test_an_open_path_may_be_read_by_every_origin(page: Api, path: str, status: int) -> None:
-    """Asked by a page or not: a cache may hand one answer to both."""
+    """Whether or not a page asks: a cache may serve one response to both."""
     for headers in (PAGE, {}):
         answer = await page.get(path, headers=headers)
         assert answer.status == status
@@ -78,7 +78,7 @@ async def test_the_preflight_of_an_open_path_allows_reading_it_with_a_proof(page
 @pytest.mark.parametrize("header", ["authorization", "x-svc-organization-id", None])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 async def test_a_preflight_allows_the_same_whatever_it_asks_for(page: Api, method: str, header: str | None) -> None:
-    """The browser compares; never is a credential allowed."""
+    """The browser compares; a credential is never allowed."""
     for path in (UNKNOWN, "/v1/keys"):
         answer = await page.call("OPTIONS", path, headers=asking(method, header))
         assert answer.status == 204
@@ -96,7 +96,7 @@ async def test_options_that_is_no_preflight_is_not_allowed(page: Api, path: str,
 
 
 @pytest.mark.parametrize("path", [*CLOSED, *sorted(OPERATIONS)])
-async def test_every_other_path_says_nothing_about_other_origins(page: Api, path: str) -> None:
+async def test_no_other_path_allows_other_origins(page: Api, path: str) -> None:
     path = re.sub(r"{\w+(:path)?}", "x", path)
     for method, headers in (("GET", PAGE), ("POST", PAGE), ("OPTIONS", asking())):
         answer = await page.call(method, path, headers=headers)
@@ -111,7 +111,7 @@ async def test_a_refused_method_may_be_read_too(page: Api, method: str, path: st
 
 
 async def test_every_answer_of_a_resolution_may_be_read(api: Api, page: Api) -> None:
-    """A page has to tell its user apart what is over, what is refused and what is found."""
+    """A page must be able to tell its user whether a Code is over, refused or found."""
     tenant = await make_tenant(api)
     code, expired = await tenant.make_code(), await tenant.make_code(lifetime_s=60)
     api.clock.advance(seconds=61)
@@ -123,7 +123,7 @@ async def test_every_answer_of_a_resolution_may_be_read(api: Api, page: Api) -> 
 
 
 async def test_a_refused_page_may_read_when_to_try_again(database_url: Secret) -> None:
-    """And its preflights count for nothing, since it cannot help sending them."""
+    """Its preflights do not count, since it cannot avoid sending them."""
     async with running_core(core_settings(database_url, resolve_rate_limit="1")) as api:
         for _ in range(5):
             assert (await api.call("OPTIONS", UNKNOWN, headers=asking())).status == 204
@@ -133,8 +133,8 @@ async def test_a_refused_page_may_read_when_to_try_again(database_url: Secret) -
     assert refused.headers["retry-after"]
 
 
-async def test_what_fails_may_be_read_too(page: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page that sees no answer at all cannot tell a broken service from a broken network."""
+async def test_an_internal_error_may_be_read_too(page: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that sees no response cannot tell a broken service from a broken network."""
 
     async def fail(_: object) -> None:
         raise RuntimeError("a mistake of ours")

@@ -1,4 +1,4 @@
-"""Metrics: what is counted is exactly what was answered, and nobody outside reads it."""
+"""Metrics: the counts are exactly the answers given, and nobody outside can read them."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,7 @@ OUTCOMES = {"verified", "code_unavailable", "code_expired", "rate_limited", "ref
 
 
 def counted(text: str) -> Counter[str]:
-    """The resolutions by outcome, as Prometheus reads the text."""
+    """Return the resolutions by outcome, as Prometheus reads the text."""
     return Counter(
         {
             sample.labels["outcome"]: int(sample.value)
@@ -37,7 +37,7 @@ async def scraped() -> httpx2.Response:
         return await client.get("/metrics")
 
 
-async def test_the_counter_says_exactly_what_was_answered(api: Api, rival: Rival) -> None:
+async def test_the_counter_matches_the_answers_exactly(api: Api, rival: Rival) -> None:
     tenant = await make_tenant(api)
     code, revoked, short = [await tenant.make_code(lifetime_s=life) for life in (86400, 86400, 60)]
     await tenant.revoke(revoked["xr_id"])
@@ -61,7 +61,7 @@ async def test_the_counter_says_exactly_what_was_answered(api: Api, rival: Rival
     assert after - before == Counter(verified=4, code_unavailable=3, refused=2, code_expired=1, failed=2)
 
 
-async def test_a_limited_request_is_counted_as_that_and_nothing_else(database_url: Secret, audio_url: str) -> None:
+async def test_a_rate_limited_request_is_counted_only_as_that(database_url: Secret, audio_url: str) -> None:
     before = counted((await scraped()).text)
     async with running_core(core_settings(database_url, audio_url=audio_url, resolve_rate_limit="2")) as api:
         statuses = [(await api.resolve(UNKNOWN)).status for _ in range(5)]
@@ -69,7 +69,7 @@ async def test_a_limited_request_is_counted_as_that_and_nothing_else(database_ur
     assert counted((await scraped()).text) - before == Counter(code_unavailable=2, rate_limited=3)
 
 
-async def test_what_is_not_a_resolution_is_not_counted(api: Api) -> None:
+async def test_other_requests_are_not_counted(api: Api) -> None:
     before = counted((await scraped()).text)
     for path in ("/v1/keys", "/healthz", "/v1/resolve", "/openapi.json"):
         await api.get(path)
@@ -86,7 +86,7 @@ async def test_no_metric_names_a_token_an_address_or_a_tenant(api: Api) -> None:
     assert {name for name, _ in labels}.isdisjoint({"token", "path", "address", "organization_id"})
 
 
-async def test_the_metrics_port_answers_metrics_and_nothing_else() -> None:
+async def test_the_metrics_port_serves_only_metrics() -> None:
     with served_in_thread(metrics_app()) as url:
         async with httpx2.AsyncClient(base_url=url, trust_env=False) as client:
             answer = await client.get("/metrics")

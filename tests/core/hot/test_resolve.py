@@ -1,4 +1,4 @@
-"""`GET /v1/resolve/{broadcast_token}`: what receivers are answered, and what they must never be."""
+"""`GET /v1/resolve/{broadcast_token}`: what receivers get, and what they must never get."""
 
 import asyncio
 import base64
@@ -23,7 +23,7 @@ _VARYING = {"x-request-id", "ratelimit"}
 
 
 async def verified(api: Api, token: str) -> Resolution:
-    """What a receiver makes of the answer, by the SDK's own reading of the contract."""
+    """Return the answer as the SDK verifies it for a receiver."""
     answer = await api.resolve(token)
     assert answer.status == 200, answer.body
     keys = read_key_set((await api.get("/v1/keys")).body)
@@ -53,7 +53,7 @@ async def test_the_envelope_lives_two_minutes(api: Api) -> None:
     assert parse_timestamp(proof["expires_at"]) - parse_timestamp(proof["issued_at"]) == timedelta(minutes=2)
 
 
-async def test_unknown_malformed_and_revoked_are_answered_alike(api: Api) -> None:
+async def test_unknown_malformed_and_revoked_tokens_get_the_same_answer(api: Api) -> None:
     tenant = await make_tenant(api)
     code = await tenant.make_code()
     await tenant.revoke(code["xr_id"])
@@ -67,8 +67,8 @@ async def test_unknown_malformed_and_revoked_are_answered_alike(api: Api) -> Non
 
 
 @pytest.mark.parametrize("token", [UNKNOWN, "nope"])
-async def test_what_no_code_can_have_is_looked_up_all_the_same(api: Api, rival: Rival, token: str) -> None:
-    """The same query for every token: its time tells nobody whether the token was ever issued."""
+async def test_a_malformed_token_is_looked_up_too(api: Api, rival: Rival, token: str) -> None:
+    """The same query for every token: its duration does not reveal whether a token was ever issued."""
     async with rival.holding("LOCK TABLE broadcasts IN ACCESS EXCLUSIVE MODE"):
         asked = asyncio.create_task(api.resolve(token))
         await rival.until_someone_waits()
@@ -95,7 +95,7 @@ async def test_a_parameter_is_refused_before_the_look_up(api: Api, rival: Rival,
     ]
 
 
-async def test_an_empty_query_string_is_none(api: Api) -> None:
+async def test_an_empty_query_string_is_accepted(api: Api) -> None:
     tenant = await make_tenant(api)
     token = (await tenant.make_code())["broadcast_token"]
     assert (await api.get(f"/v1/resolve/{token}?")).status == 200
@@ -107,7 +107,7 @@ async def test_only_get_is_allowed(api: Api) -> None:
     assert answer.headers["ratelimit"].startswith('"resolve";r='), "every answer says what is left"
 
 
-async def test_a_code_expires_exactly_at_its_time(api: Api) -> None:
+async def test_a_code_expires_exactly_at_its_expiry(api: Api) -> None:
     api.clock.freeze()
     code = await (await make_tenant(api)).make_code(lifetime_s=60)
     api.clock.advance(seconds=59.999)
@@ -125,13 +125,13 @@ async def test_revoked_and_expired_is_unavailable(api: Api) -> None:
     assert (await api.resolve(code["broadcast_token"])).code == "code_unavailable"
 
 
-async def test_those_who_ask_while_a_query_is_under_way_share_one_envelope(api: Api, rival: Rival) -> None:
+async def test_requests_during_a_query_share_one_envelope(api: Api, rival: Rival) -> None:
     code = await (await make_tenant(api)).make_code()
     async with rival.holding("LOCK TABLE broadcasts IN ACCESS EXCLUSIVE MODE"):
         under_way = await rival.while_waiting(api.resolve(code["broadcast_token"]))
         asking = [asyncio.create_task(api.resolve(code["broadcast_token"])) for _ in range(5)]
         asking.append(asyncio.create_task(api.resolve(code["broadcast_token"], proof=False)))
-        for _ in range(50):  # More turns of the loop than a question takes until it waits for the query.
+        for _ in range(50):  # More turns of the loop than a request needs until it waits for the query.
             await asyncio.sleep(0)
     answers = [await under_way, *[await task for task in asking]]
     assert [answer.status for answer in answers] == [200] * 7
@@ -173,7 +173,7 @@ ALTERATIONS = {
 @pytest.mark.parametrize("alteration", ALTERATIONS)
 @pytest.mark.parametrize("heard_before", [False, True])
 async def test_an_altered_row_is_never_answered(api: Api, rival: Rival, alteration: str, heard_before: bool) -> None:
-    """Whether its genuine bytes were verified and remembered a moment ago, or not."""
+    """Whether or not its genuine bytes were verified and remembered a moment before."""
     code = await (await make_tenant(api)).make_code()
     if heard_before:
         assert (await api.resolve(code["broadcast_token"])).status == 200
@@ -186,12 +186,12 @@ async def test_an_altered_row_is_never_answered(api: Api, rival: Rival, alterati
 
 
 def broken_count() -> float:
-    """What the error metric of this process says."""
+    """Return the value of this process's error metric."""
     return REGISTRY.get_sample_value("soundmark_integrity_failures_total", {"reader": "resolution"}) or 0.0
 
 
 async def test_a_token_moved_to_another_code_is_never_answered(api: Api, rival: Rival) -> None:
-    """Both rows are genuine; only the name by which one is found was changed."""
+    """Both rows are genuine; only the key under which one is found was changed."""
     tenant = await make_tenant(api)
     one, other = await tenant.make_code(), await tenant.make_code()
     token = one["broadcast_token"]
@@ -208,7 +208,7 @@ async def test_a_token_moved_to_another_code_is_never_answered(api: Api, rival: 
 async def test_no_resolution_that_starts_after_a_revoke_returns_the_intent(
     database_url: Secret, audio_url: str
 ) -> None:
-    """Over two Core processes' worth of apps, with a thousand resolutions under way."""
+    """At two Cores, with a thousand resolutions under way."""
     settings = core_settings(database_url, audio_url=audio_url)
     async with running_core(settings) as one, running_core(settings) as other:
         tenant = await make_tenant(one)
@@ -243,8 +243,8 @@ async def test_the_lookup_heals_after_the_server_dropped_its_connections(api: Ap
     assert (await api.resolve(code["broadcast_token"])).status == 200
 
 
-async def test_a_database_that_is_gone_is_503_and_comes_back_without_a_restart(api: Api, rival: Rival) -> None:
-    """The table out of reach for longer than the look-up waits is what a receiver sees of a database that hangs."""
+async def test_an_unavailable_database_is_a_503_until_it_is_back(api: Api, rival: Rival) -> None:
+    """A table that stays locked for longer than the look-up waits looks to a receiver like a database that hangs."""
     code = await (await make_tenant(api)).make_code()
     async with rival.holding("LOCK TABLE broadcasts IN ACCESS EXCLUSIVE MODE"):
         answer = await api.resolve(code["broadcast_token"])
@@ -256,7 +256,7 @@ def limited(database_url: Secret, audio_url: str, **changes: Any) -> Any:
     return running_core(core_settings(database_url, audio_url=audio_url, resolve_rate_limit="3", **changes))
 
 
-async def test_the_limit_counts_every_token_and_says_what_is_left(database_url: Secret, audio_url: str) -> None:
+async def test_the_limit_counts_every_token_and_reports_what_remains(database_url: Secret, audio_url: str) -> None:
     async with limited(database_url, audio_url) as api:
         answers = [await api.resolve(token) for token in (UNKNOWN, "nope", UNKNOWN, UNKNOWN)]
         assert [answer.status for answer in answers] == [404, 404, 404, 429]

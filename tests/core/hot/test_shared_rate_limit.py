@@ -1,4 +1,4 @@
-"""The rate limit that several processes share: a real redis-server, and what happens when it is not well."""
+"""The rate limit that several processes share: with a real redis-server, and with one that fails."""
 
 import asyncio
 import contextlib
@@ -21,14 +21,14 @@ from soundmark.kit.http.rate_limit import LimitState, LocalRateLimit, SharedRate
 QUOTA, WINDOW_S = 3, 10
 SUBJECT, OTHER = b"\x01" * 16, b"\x02" * 16
 ADDRESS = "127.0.0.1"
-HOUR_S = 3600.0 * 494_000  # Some full hour.
+HOUR_S = 3600.0 * 494_000  # A full hour.
 UNKNOWN = "brd_" + "u" * 16
-HANGING_S_MAX = 10  # The limit waits 0.25 s, fifty after one another 12.5 s; the rest is for a machine that is busy.
+HANGING_S_MAX = 10  # The limit waits 0.25 s, so fifty in sequence take 12.5 s; the rest is for a busy machine.
 
 
 @pytest.fixture
 async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RedisServer]:
-    # A quarter of a second may pass on a busy machine; what is not about waiting waits longer.
+    # A quarter of a second may pass on a busy machine; tests that are not about waiting wait longer.
     monkeypatch.setattr(rate_limit, "_SHARED_TIMEOUT_S", 10)
     async with running_redis() as found:
         yield found
@@ -69,13 +69,13 @@ async def test_a_window_ends_and_the_next_request_opens_a_new_one(server: RedisS
         assert await remaining(limit, limit, limit, limit) == [2, 1, 0, 0]
         (key,) = await client.keys()
         assert 0 < await client.pttl(key) <= WINDOW_S * 1000
-        # What Redis does when the window's time is over.
+        # As Redis does when the window is over.
         await client.pexpire(key, 0)
         assert await limit.hit(SUBJECT) == LimitState(is_allowed=True, remaining=2, reset_s=WINDOW_S)
 
 
 async def test_a_request_does_not_prolong_its_window(server: RedisServer) -> None:
-    """Else a steady receiver would never be let in again."""
+    """Otherwise a steady receiver would never be admitted again."""
     async with limiter(server.url) as limit, server.client() as client:
         await limit.hit(SUBJECT)
         (key,) = await client.keys()
@@ -85,7 +85,7 @@ async def test_a_request_does_not_prolong_its_window(server: RedisServer) -> Non
 
 
 async def test_a_count_that_lost_its_end_still_ends(server: RedisServer) -> None:
-    """A count without an end, as a foreign hand could leave one, must not shut a receiver out for ever."""
+    """A count without an expiry, however it came about, must not shut a receiver out for ever."""
     async with limiter(server.url) as limit, server.client() as client:
         await limit.hit(SUBJECT)
         (key,) = await client.keys()
@@ -99,7 +99,7 @@ async def test_when_the_server_dies_this_process_counts_alone_and_joins_again(se
     async with limiter(server.url, clock) as one, limiter(server.url, clock) as other:
         assert await remaining(one, other) == [2, 1]
         server.stop()
-        # Neither stops resolution, and neither lifts the limit.
+        # Neither one stops resolution, and neither lifts the limit.
         assert await remaining(one, one, one, one, other) == [2, 1, 0, 0, 2]
         assert not (await one.hit(SUBJECT)).is_allowed
         await server.start()
@@ -108,7 +108,7 @@ async def test_when_the_server_dies_this_process_counts_alone_and_joins_again(se
 
 
 async def test_a_server_that_restarts_is_found_again_by_the_next_request(server: RedisServer) -> None:
-    """The connection of before is broken; that costs no request its place in the shared count."""
+    """The old connection is broken; that must not cost a request its place in the shared count."""
     async with limiter(server.url) as limit, server.client() as client:
         await limit.hit(SUBJECT)
         server.stop()
@@ -118,7 +118,7 @@ async def test_a_server_that_restarts_is_found_again_by_the_next_request(server:
         assert await client.get(key) == b"2"
 
 
-async def test_an_answer_that_came_too_late_is_not_taken_for_the_next_one(
+async def test_a_late_answer_is_not_taken_for_the_next_one(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = FakeClock()
@@ -134,7 +134,7 @@ async def test_an_answer_that_came_too_late_is_not_taken_for_the_next_one(
 
 
 class StoppedClock(FakeClock):
-    """Time passes on command only, however slow the machine is."""
+    """A clock that moves only on command, however slow the machine is."""
 
     def monotonic_s(self) -> float:
         return self._monotonic_shift_s
@@ -142,7 +142,7 @@ class StoppedClock(FakeClock):
 
 @contextlib.contextmanager
 def silent_server() -> Iterator[str]:
-    """What takes connections and never answers."""
+    """Run a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"redis://127.0.0.1:{listening.getsockname()[1]}/0"
 
@@ -165,7 +165,7 @@ async def test_a_server_that_hangs_delays_many_at_once_no_longer_than_one() -> N
 async def test_a_server_that_hangs_is_asked_once_a_second_by_one_request_and_named_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Else every resolution would wait for it, and write a line about it, for as long as it hangs."""
+    """Otherwise every resolution would wait for it, and log it, for as long as it hangs."""
     clock = StoppedClock()
     asked = 0
     count_together = SharedRateLimit._count_together
@@ -192,7 +192,7 @@ async def test_a_server_that_hangs_is_asked_once_a_second_by_one_request_and_nam
     assert {entry["event"] for entry in logged} == {"shared_rate_limit_unavailable"}
 
 
-async def test_a_server_that_refuses_what_it_is_asked_is_one_that_is_away(server: RedisServer) -> None:
+async def test_a_server_that_refuses_a_command_counts_as_unavailable(server: RedisServer) -> None:
     async with server.client() as client:
         await client.config_set("requirepass", "a-password")
         async with limiter(server.url) as stranger:
@@ -200,7 +200,7 @@ async def test_a_server_that_refuses_what_it_is_asked_is_one_that_is_away(server
 
 
 async def test_addresses_never_reach_the_server(server: RedisServer, migrated_url: Secret, audio_url: str) -> None:
-    """Everything that Core says to the server, read word for word."""
+    """This reads everything that Core sends to the server, word for word."""
     settings = core_settings(
         migrated_url,
         audio_url=audio_url,
@@ -235,7 +235,7 @@ def test_a_digest_is_shared_within_an_hour_and_no_longer() -> None:
     assert AddressDigest(SystemEntropy(), b"j" * 32).of(ADDRESS, HOUR_S) != other.of(ADDRESS, HOUR_S)
 
 
-def test_alone_a_digest_means_nothing_to_another_process() -> None:
+def test_without_redis_a_digest_means_nothing_to_another_process() -> None:
     one, other = AddressDigest(SystemEntropy()), AddressDigest(SystemEntropy())
     assert one.of(ADDRESS, HOUR_S) == one.of(ADDRESS, HOUR_S)
     assert one.of(ADDRESS, HOUR_S) != other.of(ADDRESS, HOUR_S)

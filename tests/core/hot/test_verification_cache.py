@@ -1,4 +1,4 @@
-"""What is remembered of verified bytes."""
+"""The cache of verified bytes."""
 
 import itertools
 
@@ -14,7 +14,7 @@ def memory() -> VerificationCache:
     return VerificationCache(SystemEntropy())
 
 
-def test_what_was_added_is_known_and_nothing_else(memory: VerificationCache) -> None:
+def test_only_added_bytes_are_known(memory: VerificationCache) -> None:
     for number in range(1000):
         memory.add(*memory.tag(b"%d" % number))
     assert all(memory.holds(*memory.tag(b"%d" % number)) for number in range(1000))
@@ -36,7 +36,7 @@ def test_of_three_in_one_place_the_first_is_forgotten(memory: VerificationCache)
 
 
 def test_an_empty_place_holds_nothing(memory: VerificationCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even what would have the tag of emptiness."""
+    """Not even bytes whose tag equals an empty place."""
 
     class Zeros:
         def copy(self) -> "Zeros":
@@ -54,7 +54,7 @@ def test_an_empty_place_holds_nothing(memory: VerificationCache, monkeypatch: py
 
 
 def test_two_processes_remember_under_different_tags() -> None:
-    """Or one could look offline for bytes that are taken for others."""
+    """Otherwise somebody could search offline for bytes that are mistaken for others."""
     assert VerificationCache(SystemEntropy()).tag(b"a") != VerificationCache(SystemEntropy()).tag(b"a")
 
 

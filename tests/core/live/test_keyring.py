@@ -1,4 +1,4 @@
-"""The keyring of a running process: kept current through every kind of trouble."""
+"""The keyring of a running process: kept current during every kind of failure."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ _READ = "LOCK TABLE signing_keys IN ACCESS EXCLUSIVE MODE"
 
 
 class Watched(LiveKeyring):
-    """The production keyring, which tells how each reading ended, and fails as it is told to."""
+    """The production keyring, which reports how each reading ended, and fails on command."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db, SEALER, FakeClock())
@@ -51,7 +51,7 @@ class Watched(LiveKeyring):
         await super().refresh()
 
     async def until(self, *outcomes: str) -> None:
-        """From now on readings end like this, one after the other; the first of them may have begun before."""
+        """Wait for readings to end like this from now on, one after the other; the first may have begun before."""
         while not self.outcomes.empty():
             self.outcomes.get_nowait()
         async with asyncio.timeout(60):
@@ -106,7 +106,7 @@ def errors(logged: list[EventDict]) -> list[tuple[str, str]]:
     return [(line["event"], line["error"]) for line in logged if line["log_level"] == "error"]
 
 
-async def test_a_key_that_another_process_activated_is_taken_up(live_keyring: Watched, ctx: Context) -> None:
+async def test_a_key_activated_by_another_process_is_adopted(live_keyring: Watched, ctx: Context) -> None:
     async with keeping(live_keyring):
         new = await rotate(ctx)
         await live_keyring.until("read", "read")
@@ -119,7 +119,7 @@ async def test_a_key_that_another_process_activated_is_taken_up(live_keyring: Wa
     ids=lambda failure: type(failure).__name__,
 )
 async def test_no_failure_ends_the_refreshing(live_keyring: Watched, ctx: Context, failure: Exception) -> None:
-    """A process that stopped to look would sign with a replaced key until it is retired, and fail every receiver."""
+    """A process that gave up would sign with a replaced key until it is retired, and then fail every receiver."""
     with capture_logs() as logged:
         async with keeping(live_keyring):
             before = live_keyring.keyring
@@ -133,7 +133,7 @@ async def test_no_failure_ends_the_refreshing(live_keyring: Watched, ctx: Contex
             assert live_keyring.keyring.active.key_id == new
 
 
-async def test_trouble_that_comes_back_is_logged_again(live_keyring: Watched) -> None:
+async def test_a_failure_that_returns_is_logged_again(live_keyring: Watched) -> None:
     with capture_logs() as logged:
         async with keeping(live_keyring):
             for _ in range(2):
@@ -144,7 +144,7 @@ async def test_trouble_that_comes_back_is_logged_again(live_keyring: Watched) ->
     assert errors(logged) == [("signing_keys_not_refreshed", "RuntimeError")] * 2
 
 
-async def test_a_database_that_is_away_is_no_error_of_ours(live_keyring: Watched) -> None:
+async def test_an_unavailable_database_is_not_an_internal_error(live_keyring: Watched) -> None:
     with capture_logs() as logged:
         async with keeping(live_keyring):
             before = live_keyring.keyring
@@ -157,7 +157,7 @@ async def test_a_database_that_is_away_is_no_error_of_ours(live_keyring: Watched
 async def test_a_new_key_that_does_not_open_leaves_the_old_one_signing(
     live_keyring: Watched, ctx: Context, rival: Rival
 ) -> None:
-    """The row of the new key was altered, or another master key sealed it."""
+    """The new key's row was altered, or another master key sealed it."""
     with capture_logs() as logged:
         async with keeping(live_keyring):
             before = live_keyring.keyring.active.key_id
@@ -181,7 +181,7 @@ class CountingDatabase(Database):
 
 @pytest.mark.usefixtures("db")
 async def test_an_older_reading_never_replaces_a_newer_one(spare_database_url: Secret, rival: Rival) -> None:
-    """It would hide a key that was asked for: a genuine Code would be taken for a forged one."""
+    """It would hide a key that was just fetched: a genuine Code would be taken for a forgery."""
     counting = CountingDatabase(spare_database_url, pool_size=2, application_name="tests")
     await counting.open()
     live_keyring = LiveKeyring(counting, SEALER, FakeClock())
@@ -190,14 +190,14 @@ async def test_an_older_reading_never_replaces_a_newer_one(spare_database_url: S
         first = await rival.while_waiting(live_keyring.refresh())
         second = asyncio.create_task(live_keyring.keyring_with("sig_unknown"))
         await asyncio.sleep(0)
-        # The second begins when the first has ended.
+        # The second begins after the first has ended.
         assert (counting.begun_count, second.done()) == (2, False)
     await asyncio.gather(first, second)
     assert counting.begun_count == 3
     await counting.close()
 
 
-async def test_an_unknown_key_is_looked_for_at_once_but_not_for_every_question(ctx: Context, rival: Rival) -> None:
+async def test_an_unknown_key_is_looked_up_at_once_but_not_each_time(ctx: Context, rival: Rival) -> None:
     clock = FakeClock()
     live_keyring = LiveKeyring(ctx.db, SEALER, clock)
     await live_keyring.refresh()
@@ -205,18 +205,18 @@ async def test_an_unknown_key_is_looked_for_at_once_but_not_for_every_question(c
     assert new not in live_keyring.keyring.keys
     assert new in (await live_keyring.keyring_with(new)).keys
     async with rival.holding(_READ):
-        # Just asked: this is answered without the database, which could not answer now.
+        # This is answered without the database, which could not answer now.
         assert "sig_forged" not in (await live_keyring.keyring_with("sig_forged")).keys
     later = await rotate(ctx)
     clock.advance(seconds=0.2)
     assert (await live_keyring.keyring_with(later)).active.key_id == later
 
 
-async def test_the_refreshing_is_over_when_the_app_has_stopped(
+async def test_refreshing_has_ended_when_the_app_has_stopped(
     spare_database_url: Secret, rival: Rival, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stopped in the middle of a reading, it leaves neither a task nor a connection behind."""
-    monkeypatch.setattr(keyring_module, "REFRESH_S", 0.001)
+    """When stopped in the middle of a reading, it leaves neither a task nor a connection behind."""
+    monkeypatch.setattr(custody_module, "REFRESH_S", 0.001)
     before = asyncio.all_tasks()  # The Core that all tests share may be among them.
     async with contextlib.AsyncExitStack() as held:
         async with running_core(core_settings(spare_database_url)):

@@ -1,4 +1,4 @@
-"""Another master key: everything that is sealed moves to it, of every tenant, or nothing does."""
+"""A change of the master key: every sealed value of every tenant moves to it, or none does."""
 
 import re
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ SCHEMA = (Path(__file__).parents[3] / "src" / "soundmark" / "core" / "schema.sql
 NEW_KEY, WRONG_KEY = "A" * 43, "B" * 42 + "A"
 OLD, NEW, WRONG = (Sealer(parse_master_key(key), SystemEntropy()) for key in (MASTER_KEY, NEW_KEY, WRONG_KEY))
 PASSWORD = "correct horse battery staple"
-# What each row is sealed to.
+# The place that each row is sealed to.
 ROW_IDS = {"signing_keys": "key_id", "platform_secrets": "name", "instance_secrets": "name", "invitations": "id"}
 
 
@@ -62,13 +62,13 @@ async def api(spare_database_url: Secret) -> AsyncIterator[Api]:
 
 @dataclass(frozen=True)
 class Vault:
-    """What is sealed in the database."""
+    """The sealed values in the database."""
 
     api: Api
     rival: Rival
 
     async def opened(self, sealer: Sealer) -> dict[tuple[str, str, str], bytes]:
-        """Every sealed value by table, column and row.
+        """Return every sealed value by table, column and row.
 
         Raises: SealBroken.
         """
@@ -84,7 +84,7 @@ class Vault:
         return values
 
     async def make_invitation(self, tenant: Tenant, identity: str, sealer: Sealer = OLD) -> None:
-        """One whose mail is under way."""
+        """Create an invitation whose mail is under way."""
         place = {"table": "invitations", "column": "sealed_secret", "row": identity}
         await self.rival.run(
             "INSERT INTO invitations (organization_id, id, email, role, created_at, expires_at, delivery_status,"
@@ -97,7 +97,7 @@ class Vault:
 
 @pytest.fixture
 async def vault(api: Api, rival: Rival) -> Vault:
-    """Every kind of sealed value, of two tenants and of none."""
+    """Every kind of sealed value, of two tenants and of the platform."""
     vault = Vault(api, rival)
     for identity in ("inv_one", "inv_two"):
         await vault.make_invitation(await make_tenant(api), identity)
@@ -110,16 +110,19 @@ async def vault(api: Api, rival: Rival) -> Vault:
 
 
 def test_every_sealed_column_of_the_schema_is_known() -> None:
-    """A new one that is not moved would be lost with the old key."""
+    """A new column that is not moved would be lost with the old key."""
     found = set()
     for table, body in re.findall(r"^CREATE TABLE (\w+) \((.*?)^\);", SCHEMA, re.MULTILINE | re.DOTALL):
         found |= {(table, column) for column in re.findall(r"^    (\w*seal\w*) +bytea", body, re.MULTILINE)}
-    chained = {("audit_seals", "seal"), ("audit_heads", "seal")}  # Made with a sealed key, and opened by nobody.
+    chained = {
+        ("audit_seals", "seal"),
+        ("audit_heads", "seal"),
+    }  # Created with a sealed key, which no process has opened.
     assert {(column.table, column.column) for column in SEALED_COLUMNS.columns} == found - chained
     assert set(ROW_IDS) == {column.table for column in SEALED_COLUMNS.columns}
 
 
-async def test_everything_moves_of_every_tenant_and_of_none(vault: Vault, db: Database) -> None:
+async def test_all_sealed_values_of_tenants_and_the_platform_move(vault: Vault, db: Database) -> None:
     before = await vault.opened(OLD)
     assert {table for table, _, _ in before} == set(ROW_IDS)
     done = await reseal(db, old=[OLD], new=NEW)
@@ -137,8 +140,8 @@ async def test_repeated_it_changes_nothing(vault: Vault, db: Database) -> None:
     assert await vault.rival.rows("SELECT name, sealed FROM platform_secrets ORDER BY name") == before
 
 
-async def test_what_an_old_process_sealed_meanwhile_moves_the_next_time(vault: Vault, db: Database) -> None:
-    """Between the change and its restart a process goes on with the old key."""
+async def test_values_sealed_by_an_old_process_move_the_next_time(vault: Vault, db: Database) -> None:
+    """Between the change and its restart a process keeps using the old key."""
     await reseal(db, old=[OLD], new=NEW)
     await vault.api.call("PUT", "/v1/platform/settings/secrets/support_api_key", json={"value": PASSWORD})
     await vault.make_invitation(await make_tenant(vault.api), "inv_late")
@@ -153,8 +156,8 @@ async def test_with_the_wrong_old_key_nothing_changes(vault: Vault, db: Database
     assert await vault.opened(OLD) == before
 
 
-async def test_one_value_that_does_not_open_stops_all_of_them(vault: Vault, db: Database) -> None:
-    """The last of the last table: everything before it was moved in the same transaction."""
+async def test_one_value_that_does_not_open_keeps_all_others_from_moving(vault: Vault, db: Database) -> None:
+    """The last value of the last table: everything before it was moved in the same transaction."""
     await vault.make_invitation(await make_tenant(vault.api), "inv_zzz", WRONG)
     await vault.rival.run("UPDATE invitations SET organization_id = organization_id WHERE id = 'inv_zzz'")
     with pytest.raises(ResealRefused, match=r"^invitations\.sealed_secret of inv_zzz ") as refused:
@@ -171,7 +174,7 @@ async def test_of_several_old_keys_each_opens_its_own(vault: Vault, db: Database
 
 
 async def test_dying_in_the_middle_changes_nothing(vault: Vault, db: Database) -> None:
-    """PostgreSQL loses us when the last table is written, after all the others were."""
+    """PostgreSQL loses our connection while the last table is written."""
     before = await vault.opened(OLD)
     await vault.rival.run(
         "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER"
@@ -188,8 +191,8 @@ async def test_dying_in_the_middle_changes_nothing(vault: Vault, db: Database) -
 
 
 @pytest.mark.parametrize("table", sorted(ROW_IDS))
-async def test_a_change_under_way_is_waited_for_and_moved(vault: Vault, db: Database, table: str) -> None:
-    """Not missed: what another transaction is writing when we begin is in what we list."""
+async def test_a_change_under_way_is_awaited_and_moved(vault: Vault, db: Database, table: str) -> None:
+    """Nothing is missed: a row that another transaction is writing when we begin is in our list."""
     column = next(column.column for column in SEALED_COLUMNS.columns if column.table == table)
     begun = f"UPDATE {table} SET {column} = {column} WHERE {column} IS NOT NULL"
     count = len(await vault.opened(OLD))
@@ -198,8 +201,8 @@ async def test_a_change_under_way_is_waited_for_and_moved(vault: Vault, db: Data
     assert (await moving).moved_count == count
 
 
-async def test_a_row_that_is_locked_before_it_is_written_is_no_deadlock(vault: Vault, db: Database) -> None:
-    """Accepting an invitation locks its row and then writes it; between the two we ask for the table."""
+async def test_a_row_locked_before_it_is_written_causes_no_deadlock(vault: Vault, db: Database) -> None:
+    """Accepting an invitation locks its row and then writes it; in between we request the table's lock."""
     async with await psycopg.AsyncConnection.connect(vault.rival._url.reveal()) as accepting:
         await accepting.execute("SELECT FROM invitations WHERE id = 'inv_one' FOR NO KEY UPDATE")
         moving = await vault.rival.while_waiting(reseal(db, old=[OLD], new=NEW))
@@ -208,8 +211,8 @@ async def test_a_row_that_is_locked_before_it_is_written_is_no_deadlock(vault: V
     assert (await moving).moved_count == len(await vault.opened(NEW))
 
 
-async def test_a_tenant_sees_no_other_tenant_for_it(vault: Vault, db: Database) -> None:
-    """What opens every tenant's invitations is the operator's setting and no tenant's."""
+async def test_a_tenant_still_sees_no_other_tenant(vault: Vault, db: Database) -> None:
+    """The setting that opens every tenant's invitations belongs to the operator and not to a tenant."""
     assert await vault.rival.rows("SELECT count(*) FROM invitations") == [(2,)]
     for tenant, count in ((None, 0), ("org_nobody", 0), ("", 0), ("*", 2)):
         async with db.transaction(tenant=tenant) as tx:
@@ -221,7 +224,7 @@ async def test_a_tenant_sees_no_other_tenant_for_it(vault: Vault, db: Database) 
 async def test_a_core_with_the_old_key_goes_on_and_one_with_the_new_key_takes_over(
     vault: Vault, db: Database, spare_database_url: Secret
 ) -> None:
-    """Receivers notice nothing: neither before the restart nor after it."""
+    """Receivers notice nothing, neither before the restart nor after it."""
     tenant = await make_tenant(vault.api)
     code = await tenant.make_code()
     await reseal(db, old=[OLD], new=NEW)

@@ -1,4 +1,4 @@
-"""What PostgreSQL itself lets the application's role see: the rows of the tenant that a transaction was begun for."""
+"""What PostgreSQL shows to the application's role: only the rows of the tenant that the transaction was begun for."""
 
 import asyncio
 import contextlib
@@ -24,9 +24,9 @@ WITHOUT_TENANT: Final = {
     "invitation_digests": "an invitation's secret comes without its organisation; what is looked up is its digest",
     "audit_unsealed": "a sealer asks which organisations have entries to seal",
 }
-# What a person may be shown before they chose an organisation: their own memberships.
+# A person may see these before choosing an organisation: their own memberships.
 OF_SUBJECT: Final = {"members"}
-# What is forgotten when it is old, whoever's it is: open to the question about all tenants for every command.
+# Deleted by age, whoever's they are: the query about all tenants may use every command on them.
 FORGOTTEN: Final = {"issuance_receipts"}
 TENANT_COLUMN: Final = """
     SELECT c.relname, CASE c.relname WHEN 'organizations' THEN 'id' ELSE 'organization_id' END,
@@ -42,14 +42,14 @@ TENANT_COLUMN: Final = """
 
 @pytest.fixture
 async def connection(database_url: Secret) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
-    """A raw connection with the role that Core has, and nothing of Core's code in between."""
+    """A plain connection with Core's role, without any of Core's code."""
     async with await psycopg.AsyncConnection.connect(database_url.reveal(), autocommit=True) as opened:
         yield opened
 
 
 @pytest.fixture
 async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
-    """Two organisations, each with something in every table."""
+    """Two organisations, each with a row in every table."""
     made = []
     for _ in range(2):
         tenant = await make_tenant(api)
@@ -73,32 +73,32 @@ async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
 
 
 async def tenant_tables(rival: Rival) -> dict[str, str]:
-    """Every table that belongs to tenants and the column that says to which, found in the database itself."""
+    """Return every tenant table and its tenant column, read from the database itself."""
     rows = await rival.rows(TENANT_COLUMN)
     return {table: column for table, column, _, _ in rows if table not in WITHOUT_TENANT}
 
 
 async def seen(connection: psycopg.AsyncConnection[Any], table: str, column: str) -> set[str]:
-    """Whose rows are visible."""
+    """Return the tenants whose rows are visible."""
     cursor = await connection.execute(f"SELECT DISTINCT {column} FROM {table}".encode())
     return {organization_id for (organization_id,) in await cursor.fetchall()}
 
 
 async def choose(connection: psycopg.AsyncConnection[Any], tenant: str) -> None:
-    """As `Database` begins a transaction."""
+    """Choose the tenant as `Database` does at the start of a transaction."""
     await connection.execute(sql.SQL("SET LOCAL soundmark.tenant TO {}").format(tenant))
 
 
 async def test_every_table_with_an_organisation_is_guarded(rival: Rival) -> None:
-    """A new one without row-level security fails here, and so does one whose owner would be exempt from it."""
+    """A new table without row-level security fails here, and so does one whose owner would be exempt from it."""
     tables = await rival.rows(TENANT_COLUMN)
     assert {table for table, *_ in tables} >= {"organizations", "codes", "audit_entries", *WITHOUT_TENANT}
     unguarded = {table for table, _, is_enabled, is_forced in tables if not (is_enabled and is_forced)}
     assert unguarded == set(WITHOUT_TENANT)
 
 
-async def test_every_guard_asks_for_the_tenant(rival: Rival) -> None:
-    """Each table has a policy for all commands that compares its organisation with the transaction's and no more."""
+async def test_every_guard_compares_the_tenant(rival: Rival) -> None:
+    """Each table has a policy for all commands that only compares its organisation with the transaction's."""
     policies = await rival.rows(
         "SELECT tablename, qual FROM pg_policies"
         " WHERE schemaname = 'public' AND permissive = 'PERMISSIVE' AND cmd = 'ALL' AND with_check IS NULL"
@@ -108,7 +108,7 @@ async def test_every_guard_asks_for_the_tenant(rival: Rival) -> None:
 
 
 async def test_every_other_policy_is_known(rival: Rival) -> None:
-    """What is let through beside the tenant, each a decision of its own with a test of its own."""
+    """Each exception beside the tenant's policy is a decision of its own, with its own test."""
     others = await rival.rows("SELECT policyname, cmd FROM pg_policies WHERE schemaname = 'public' AND cmd <> 'ALL'")
     assert set(others) == {
         ("members_of_subject", "SELECT"),
@@ -120,8 +120,8 @@ async def test_every_other_policy_is_known(rival: Rival) -> None:
     }
 
 
-async def test_no_policy_asks_another_table(rival: Rival) -> None:
-    """Each compares a column of its own row with a setting, so it holds wherever the row is kept."""
+async def test_no_policy_reads_another_table(rival: Rival) -> None:
+    """Each compares a column of its own row with a setting, so it works wherever the row is stored."""
     policies = await rival.rows("SELECT policyname, concat(qual, ' ', with_check) FROM pg_policies")
     assert len(policies) > 30
     assert [name for name, condition in policies if "SELECT" in condition.upper()] == []
@@ -149,13 +149,13 @@ async def test_every_tenant_table_leads_its_key_with_the_organisation(rival: Riv
 
 
 async def test_the_role_cannot_bypass_it(connection: psycopg.AsyncConnection[Any]) -> None:
-    """Neither by itself nor by a role that it could become."""
+    """Neither by itself nor through a role that it could become."""
     cursor = await connection.execute(
         "SELECT rolname, rolsuper, rolbypassrls, rolcreaterole, rolreplication FROM pg_roles"
         " WHERE rolname = current_user OR pg_has_role(current_user, oid, 'MEMBER')"
     )
     roles = await cursor.fetchall()
-    # Whoever owns a database is a member of the last one while connected to it.
+    # The owner of a database is a member of the last one while connected to it.
     assert {name for name, *_ in roles} == {"core_under_test", "pg_database_owner"}
     assert not any(right for _, *rights in roles for right in rights)
 
@@ -203,7 +203,7 @@ async def test_no_row_of_another_tenant_can_be_changed_or_deleted(
 async def test_no_row_can_be_given_to_another_tenant(
     connection: psycopg.AsyncConnection[Any], tenants: tuple[Tenant, Tenant], rival: Rival
 ) -> None:
-    """Neither a new one nor one's own."""
+    """Neither a new row nor an existing one."""
     own, foreign = tenants
     for table, column in (await tenant_tables(rival)).items():
         copied = f"INSERT INTO {table} SELECT (jsonb_populate_record(t, jsonb_build_object(%s::text, %s::text))).*"
@@ -220,14 +220,14 @@ async def test_no_row_can_be_given_to_another_tenant(
 
 @pytest.mark.parametrize("statement", ["SET SESSION AUTHORIZATION DEFAULT", "RESET ROLE", "SET ROLE NONE"])
 @pytest.mark.usefixtures("tenants")
-async def test_being_oneself_again_shows_nothing(connection: psycopg.AsyncConnection[Any], statement: str) -> None:
+async def test_resetting_the_role_shows_nothing(connection: psycopg.AsyncConnection[Any], statement: str) -> None:
     await connection.execute(statement.encode())
     assert await seen(connection, "codes", "organization_id") == set()
 
 
 @pytest.mark.usefixtures("tenants")
 async def test_it_cannot_be_switched_off(connection: psycopg.AsyncConnection[Any]) -> None:
-    """The setting asks for an error in the place of fewer rows."""
+    """The setting asks for an error in place of fewer rows."""
     await connection.execute("SET row_security = off")
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
         await seen(connection, "codes", "organization_id")
@@ -236,7 +236,7 @@ async def test_it_cannot_be_switched_off(connection: psycopg.AsyncConnection[Any
 OF_EVERYBODY: Final = {"audit_entries", "codes", "invitations", "issuance_receipts"}
 
 
-async def test_the_operators_questions_about_all_tenants_reach_few_tables(
+async def test_the_operators_queries_about_all_tenants_reach_few_tables(
     connection: psycopg.AsyncConnection[Any], tenants: tuple[Tenant, Tenant], rival: Rival
 ) -> None:
     """A signing key may not retire while any Code needs it, a new master key seals every waiting invitation, what
@@ -254,7 +254,7 @@ async def test_the_operators_questions_about_all_tenants_reach_few_tables(
 async def test_a_person_sees_their_memberships_and_nothing_else(
     connection: psycopg.AsyncConnection[Any], tenants: tuple[Tenant, Tenant], rival: Rival
 ) -> None:
-    """To choose an organisation; what is in it is seen once it was chosen and the person was found in it."""
+    """The memberships let them choose an organisation; its content is visible after Core has found them in it."""
     own, foreign = tenants
     await rival.run("UPDATE members SET subject_id = 'other' WHERE organization_id = %s", foreign.organization_id)
     for table, column in (await tenant_tables(rival)).items():
@@ -279,7 +279,7 @@ async def test_the_organisations_of_a_person_are_those_they_belong_to(
 
 
 async def test_the_setting_ends_with_the_transaction(database_url: Secret, tenants: tuple[Tenant, Tenant]) -> None:
-    """Whoever gets the same connection of the pool next sees nothing of the tenant before: committed or not."""
+    """The next user of the pooled connection sees nothing of the previous tenant, whether committed or not."""
     one, other = (tenant.organization_id for tenant in tenants)
     db = Database(database_url, pool_size=2, application_name="tests")
     await db.open()
@@ -316,7 +316,7 @@ async def test_the_setting_ends_with_the_transaction(database_url: Secret, tenan
 async def test_a_tenant_is_a_value_and_never_a_statement(
     database_url: Secret, tenants: tuple[Tenant, Tenant], name: str, begins: str
 ) -> None:
-    """Whatever a caller manages to have taken for an organisation's id."""
+    """Whatever text a caller passes as an organisation's id."""
     assert tenants, "there is something to see"
     db = Database(database_url, pool_size=2, application_name="tests")
     await db.open()
@@ -328,7 +328,7 @@ async def test_a_tenant_is_a_value_and_never_a_statement(
         await db.close()
 
 
-async def test_of_roles_that_are_asked_together_each_is_its_own(
+async def test_roles_requested_together_are_not_mixed_up(
     database_url: Secret, tenants: tuple[Tenant, Tenant], rival: Rival
 ) -> None:
     one, two = tenants

@@ -1,4 +1,4 @@
-"""`POST /v1/member-invitations/accept`: once, by the right person, and no word to anybody else."""
+"""`POST /v1/member-invitations/accept`: once, by the right person, and without information for anybody else."""
 
 import asyncio
 import unicodedata
@@ -48,7 +48,7 @@ async def test_the_person_is_a_member_with_that_role(tenant: Tenant, ada: Api, r
 
 
 async def test_a_waiting_mail_is_cancelled(tenant: Tenant, ada: Api, rival: Rival) -> None:
-    """The secret was handed over another way; what is sealed of it is destroyed."""
+    """The secret was handed over in another way; its sealed copy is destroyed."""
     invitation = await tenant.make_invitation()
     waiting = "UPDATE invitations SET delivery_status = 'pending', sealed_secret = 'x', delivery_due_at = now()"
     await rival.run(waiting)
@@ -57,7 +57,7 @@ async def test_a_waiting_mail_is_cancelled(tenant: Tenant, ada: Api, rival: Riva
 
 
 @pytest.mark.parametrize("status", ["sent", "dead", "unavailable"])
-async def test_a_delivery_that_is_over_stays_what_it_is(tenant: Tenant, ada: Api, rival: Rival, status: str) -> None:
+async def test_a_finished_delivery_keeps_its_status(tenant: Tenant, ada: Api, rival: Rival, status: str) -> None:
     invitation = await tenant.make_invitation()
     await rival.run("UPDATE invitations SET delivery_status = %s", status)
     await accept(ada, invitation["secret"])
@@ -67,7 +67,7 @@ async def test_a_delivery_that_is_over_stays_what_it_is(tenant: Tenant, ada: Api
 async def test_every_refusal_is_one_and_the_same(
     api: Api, people: People, tenant: Tenant, ada: Api, rival: Rival
 ) -> None:
-    """Whoever holds a token learns nothing about it but that it does not work, byte for byte."""
+    """The holder of a token learns only that it does not work, byte for byte."""
     tokens = {
         "unknown": "xin_" + "A" * 43,
         "empty": "",
@@ -95,7 +95,7 @@ async def test_every_refusal_is_one_and_the_same(
             closing = "UPDATE organizations SET deletion_requested_at = now() WHERE id = %s"
             await rival.run(closing, whose.organization_id)
     api.clock.advance(days=1)
-    # Also without a second factor: that one is missing is told to the right person only.
+    # Also without a second factor: only the right person is told that it is missing.
     for person in (
         people.person("ada", email="ada@example.org"),
         people.person("ada", email="ada@example.org", **WEAK),
@@ -133,14 +133,16 @@ async def test_an_unknown_member_is_refused(tenant: Tenant, ada: Api) -> None:
         ("οδος@example.org", "οδος@EXAMPLE.org"),
     ],
 )
-async def test_an_address_has_no_case_in_ascii(people: People, tenant: Tenant, invited: str, verified: str) -> None:
+async def test_an_address_is_case_insensitive_in_ascii(
+    people: People, tenant: Tenant, invited: str, verified: str
+) -> None:
     """However its letters are composed, and however its domain is spelled."""
     invitation = await tenant.make_invitation(email=invited)
     assert (await accept(people.person("ada", email=verified), invitation["secret"])).status == 200
 
 
 LOOKING_ALIKE = [
-    ("kim@example.org", "\u212aim@example.org"),  # The Kelvin sign, of which NFC makes a K.
+    ("kim@example.org", "\u212aim@example.org"),  # The Kelvin sign, which NFC turns into a K.
     ("sam@example.org", "ſam@example.org"),
     ("fiona@example.org", "ﬁona@example.org"),
     ("strasse@example.org", "straße@example.org"),
@@ -158,7 +160,7 @@ LOOKING_ALIKE = [
 async def test_letters_beyond_ascii_are_compared_as_they_are(
     people: People, tenant: Tenant, rival: Rival, invited: str, verified: str
 ) -> None:
-    """What folding takes for the same may be two people's mailboxes."""
+    """Case folding could equate the mailboxes of two people."""
     invitation = await tenant.make_invitation(email=invited)
     assert (await accept(people.person("eve", email=verified), invitation["secret"])).code == "invitation_invalid"
     assert set(await roles(rival)) == {"owner"}
@@ -194,7 +196,7 @@ def test_letters_that_only_look_alike_are_different(one: str, other: str) -> Non
     assert unicodedata.normalize("NFKC", one).casefold() == unicodedata.normalize("NFKC", other).casefold()
 
 
-async def test_an_address_that_is_not_verified_is_none(people: People, tenant: Tenant, rival: Rival) -> None:
+async def test_an_unverified_address_is_refused(people: People, tenant: Tenant, rival: Rival) -> None:
     invitation = await tenant.make_invitation()
     answer = await accept(people.person("ada", email="ada@example.org", email_verified=False), invitation["secret"])
     assert (answer.status, answer.code) == (403, "email_not_verified")
@@ -202,7 +204,7 @@ async def test_an_address_that_is_not_verified_is_none(people: People, tenant: T
 
 
 async def test_an_administrator_needs_a_second_factor(people: People, tenant: Tenant, ada: Api, rival: Rival) -> None:
-    """And may come back with one: the invitation is still there."""
+    """They may come back with one: the invitation is still pending."""
     invitation = await tenant.make_invitation(role="admin")
     weak = people.person("ada", email="ada@example.org", **WEAK)
     answer = await accept(weak, invitation["secret"])
@@ -218,8 +220,8 @@ async def test_others_need_no_second_factor(people: People, tenant: Tenant, role
 
 
 @pytest.mark.parametrize("role", ["owner", "admin", "member", "billing"])
-async def test_a_member_keeps_the_role(tenant: Tenant, ada: Api, rival: Rival, role: str) -> None:
-    """An owner who accepts an invitation as a member does not lose the organisation."""
+async def test_a_member_keeps_their_role(tenant: Tenant, ada: Api, rival: Rival, role: str) -> None:
+    """An owner who accepts an invitation as a member keeps the organisation."""
     invitation = await tenant.make_invitation()
     await tenant.make_member(rival, "ada", role)
     answer = await accept(ada, invitation["secret"])
@@ -229,14 +231,14 @@ async def test_a_member_keeps_the_role(tenant: Tenant, ada: Api, rival: Rival, r
     assert await rival.audited("invitation.accepted") == []
 
 
-async def test_a_key_is_no_person(tenant: Tenant) -> None:
+async def test_a_server_key_may_not_accept(tenant: Tenant) -> None:
     key, invitation = await tenant.make_key(), await tenant.make_invitation()
     answer = await accept(tenant.with_key(key).api, invitation["secret"])
     assert (answer.status, answer.code) == (403, "user_token_required")
 
 
 async def test_of_two_acceptances_at_once_one_wins(people: People, tenant: Tenant, rival: Rival) -> None:
-    """By two accounts with the same address: both wait for the row, and the second finds it used."""
+    """Two accounts with the same address: both wait for the row, and the second finds it used."""
     invitation = await tenant.make_invitation()
     persons = [people.person(subject_id, email="ada@example.org") for subject_id in ("ada", "double")]
     async with rival.holding("SELECT 1 FROM invitations FOR UPDATE"):
@@ -278,7 +280,7 @@ async def test_an_organisation_that_closes_meanwhile_takes_nobody(tenant: Tenant
     assert set(await roles(rival)) == {"owner"}
 
 
-async def test_an_organisation_that_is_gone_meanwhile_takes_nobody(tenant: Tenant, ada: Api, rival: Rival) -> None:
+async def test_an_organisation_deleted_meanwhile_takes_nobody(tenant: Tenant, ada: Api, rival: Rival) -> None:
     invitation = await tenant.make_invitation()
     async with rival.committing("DELETE FROM organizations"):
         accepting = await rival.while_waiting(accept(ada, invitation["secret"]))
@@ -287,7 +289,7 @@ async def test_an_organisation_that_is_gone_meanwhile_takes_nobody(tenant: Tenan
 
 async def test_expiry_is_judged_after_the_wait_for_the_row(tenant: Tenant, ada: Api, api: Api, rival: Rival) -> None:
     invitation = await tenant.make_invitation(expires_in_days=1)
-    # The person's own token expires too, but is judged before the wait.
+    # The person's own token expires too, but is checked before the wait.
     async with rival.holding("SELECT 1 FROM invitations FOR UPDATE"):
         accepting = await rival.while_waiting(accept(ada, invitation["secret"]))
         api.clock.advance(days=1)

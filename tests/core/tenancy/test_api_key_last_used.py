@@ -1,4 +1,4 @@
-"""When a key was used last: noted once a minute at most, and never for one that is over."""
+"""The last use of a key: recorded at most once a minute, and never for a key that has ended."""
 
 import asyncio
 from datetime import datetime
@@ -29,7 +29,7 @@ async def last_used(rival: Rival) -> datetime | None:
 
 
 async def test_a_new_key_was_never_used(tenant: Tenant, rival: Rival) -> None:
-    """Making, showing and rotating it is no use of it."""
+    """Creating, listing and rotating it does not count."""
     key = await tenant.make_key()
     await tenant.api.post(f"/v1/api-keys/{key['id']}/secret", params=tenant.query)
     await tenant.api.get("/v1/api-keys", params=tenant.query)
@@ -58,7 +58,7 @@ async def test_a_use_is_noted_once_a_minute(api: Api, tenant: Tenant, rival: Riv
 
 
 async def test_a_use_on_another_process_counts(api: Api, people: People, tenant: Tenant, rival: Rival) -> None:
-    """The minute is the key's and not a process's."""
+    """The minute is counted per key, not per process."""
     key = await tenant.make_key()
     await use(tenant.with_key(key))
     first = api.clock.now()
@@ -67,8 +67,8 @@ async def test_a_use_on_another_process_counts(api: Api, people: People, tenant:
     assert await last_used(rival) == first
 
 
-async def test_what_is_refused_was_a_use(tenant: Tenant, rival: Rival) -> None:
-    """The key was shown and known; that it may not do this is another matter."""
+async def test_a_refused_request_counts_as_a_use(tenant: Tenant, rival: Rival) -> None:
+    """The key was valid; that it may not do this is another matter."""
     server = tenant.with_key(await tenant.make_key(scopes=["audience:read"]))
     assert (await use(server)).code == "insufficient_scope"
     assert await last_used(rival) is not None
@@ -90,7 +90,7 @@ async def test_a_revoked_key_is_refused_before_its_use_is_noted(api: Api, tenant
     assert await last_used(rival) is None
 
 
-async def test_an_old_secret_is_no_use(api: Api, tenant: Tenant, rival: Rival) -> None:
+async def test_an_old_secret_does_not_count_as_a_use(api: Api, tenant: Tenant, rival: Rival) -> None:
     key = await tenant.make_key()
     await api.post(f"/v1/api-keys/{key['id']}/secret", params=tenant.query)
     assert (await use(tenant.with_key(key))).status == 401
@@ -98,8 +98,10 @@ async def test_an_old_secret_is_no_use(api: Api, tenant: Tenant, rival: Rival) -
 
 
 @pytest.mark.parametrize("change", ["revoked_at = created_at", "expires_at = created_at + interval '1 ms'"])
-async def test_a_key_that_ends_meanwhile_is_noted_no_more(api: Api, tenant: Tenant, rival: Rival, change: str) -> None:
-    """It was active when it was looked up; where its use is noted, it is not any more."""
+async def test_the_use_of_a_key_that_ends_meanwhile_is_not_noted(
+    api: Api, tenant: Tenant, rival: Rival, change: str
+) -> None:
+    """It was active when it was looked up, but has ended when its use would be recorded."""
     server = tenant.with_key(await tenant.make_key())
     api.clock.advance(seconds=1)
     async with rival.committing(f"UPDATE api_keys SET {change}"):
@@ -121,7 +123,7 @@ async def test_of_two_uses_at_once_one_is_noted(api: Api, tenant: Tenant, rival:
 
 
 async def test_noting_a_use_waits_for_no_command_of_the_key(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """A long issuance holds the key; another minute's first request goes on all the same."""
+    """A long issuance holds the key; the first request of the next minute is not delayed."""
     server = tenant.with_key(await tenant.make_key())
     await use(server)
     async with rival.holding("LOCK TABLE codes IN SHARE MODE"):

@@ -31,7 +31,7 @@ async def download(tenant: Tenant, accept: str, **params: Any) -> Answer:
 
 
 async def make_entries(tenant: Tenant, rival: Rival, count: int, **columns: Any) -> None:
-    """Entries as a later release, or another part of the service, could have written them; a second apart."""
+    """Write entries as a later release, or another part of the service, could have written them, a second apart."""
     values = {
         "project_id": None,
         "action": "project.updated",
@@ -85,7 +85,7 @@ async def test_the_list_is_newest_first_and_of_one_organisation(tenant: Tenant) 
 
 
 async def test_pages_hold_every_entry_once(tenant: Tenant, rival: Rival) -> None:
-    """Also where many were written in the same moment, and where more are written meanwhile."""
+    """Also when many have the same time, and when more are written meanwhile."""
     await make_entries(tenant, rival, 7)
     await rival.run("UPDATE audit_entries SET created_at = %s", tenant.api.clock.now())
     everything = [entry["id"] for entry in await listed(tenant)]
@@ -128,7 +128,7 @@ async def test_entries_of_one_actor(tenant: Tenant, rival: Rival) -> None:
 
 
 async def test_entries_from_a_moment_on_and_before_another(tenant: Tenant, rival: Rival) -> None:
-    """A month's entries are those from its first moment on and before the next one's: none twice, none lost."""
+    """The entries of a month start at its first moment and end before the next month: none twice, none lost."""
     first_at = tenant.api.clock.now() + timedelta(hours=1)
     await make_entries(tenant, rival, 4, first_at=first_at)
     second, third = (format_timestamp(first_at + timedelta(seconds=number)) for number in (2, 3))
@@ -165,8 +165,8 @@ async def test_another_filter_is_refused(tenant: Tenant, params: dict[str, str])
     assert [(error["location"], error["pointer"]) for error in answer.json["errors"]] == [("query", f"/{name}")]
 
 
-async def test_a_cursor_is_bound_to_its_question(tenant: Tenant, rival: Rival) -> None:
-    """To the route, the organisation and every filter; the size of the page may change."""
+async def test_a_cursor_is_bound_to_its_query(tenant: Tenant, rival: Rival) -> None:
+    """To the route, the organisation and every filter; only the page size may change."""
     await make_entries(tenant, rival, 5)
     filters = {
         "action": "project.updated",
@@ -206,7 +206,7 @@ async def test_an_edited_cursor_is_refused(tenant: Tenant, cursor: str) -> None:
 
 
 async def test_a_server_key_reads_no_audit_log(tenant: Tenant) -> None:
-    """Whatever its scopes say: it could learn who its makers are."""
+    """Whatever its scopes: it could learn who created it."""
     key = (await tenant.api.post("/v1/api-keys", json=tenant.key_body(scopes=["codes:read", "codes:write"]))).json
     as_key = tenant.api.other(token=key["secret"])
     for path in (PATH, f"{PATH}/verification"):
@@ -231,7 +231,7 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("accept", ACCEPTED)
-async def test_the_caller_chooses_the_form(tenant: Tenant, accept: str) -> None:
+async def test_the_caller_chooses_the_format(tenant: Tenant, accept: str) -> None:
     answer = await download(tenant, accept)
     assert answer.status == 200
     assert answer.headers["content-type"].partition(";")[0] == ACCEPTED[accept]
@@ -240,20 +240,20 @@ async def test_the_caller_chooses_the_form(tenant: Tenant, accept: str) -> None:
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/xml", "*/*;q=0", "application/json;q=0", "nonsense"])
-async def test_another_form_is_not_acceptable(tenant: Tenant, accept: str) -> None:
+async def test_another_format_is_not_acceptable(tenant: Tenant, accept: str) -> None:
     answer = await download(tenant, accept)
     assert (answer.status, answer.code) == (406, "not_acceptable")
 
 
 @pytest.mark.parametrize("accept", [LINES, CSV, "text/html"])
-async def test_a_stranger_learns_nothing_in_any_form(tenant: Tenant, rival: Rival, accept: str) -> None:
+async def test_a_stranger_learns_nothing_in_any_format(tenant: Tenant, rival: Rival, accept: str) -> None:
     await rival.run("UPDATE members SET subject_id = 'other'")
     answer = await download(tenant, accept)
     assert (answer.status, answer.code) == (404, "organization_not_found")
 
 
 async def test_a_download_of_lines_holds_every_entry_as_it_is_listed(tenant: Tenant, rival: Rival) -> None:
-    """More than any page, more than is read at once, in the same order and the same shape."""
+    """More than any page, more than is read at once, in the same order and shape as the list."""
     await make_entries(tenant, rival, 1203)
     answer = await download(tenant, LINES, limit=1)
     lines = [json.loads(line) for line in answer.body.splitlines()]
@@ -315,7 +315,7 @@ async def test_a_download_has_no_pages(tenant: Tenant) -> None:
 
 
 async def test_a_download_is_of_one_moment(tenant: Tenant, rival: Rival, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is written or deleted while it is being read has no part in it."""
+    """Entries written or deleted during the download do not affect it."""
     await make_entries(tenant, rival, 3)
     monkeypatch.setattr("soundmark.core.features.tenancy.audit_log.service._READ_AT_ONCE", 1)
     genuine = service.audit.list_newest_first
@@ -335,7 +335,7 @@ async def test_a_download_is_of_one_moment(tenant: Tenant, rival: Rival, monkeyp
 
 
 async def test_an_altered_entry_hides_no_other(tenant: Tenant, rival: Rival) -> None:
-    """Whoever can write to the database could otherwise take the whole log away with one letter."""
+    """Otherwise anybody who can write to the database could hide the whole log with one letter."""
     await rival.run("UPDATE audit_entries SET metadata = '{' WHERE action = 'project.created'")
     entries = {entry["action"]: entry for entry in await listed(tenant)}
     assert entries["project.created"]["metadata"] == {"unreadable": "{"}
@@ -343,7 +343,7 @@ async def test_an_altered_entry_hides_no_other(tenant: Tenant, rival: Rival) -> 
     assert (await download(tenant, LINES)).status == 200
 
 
-async def test_names_in_metadata_are_those_that_were_given(tenant: Tenant) -> None:
+async def test_metadata_keeps_the_given_names(tenant: Tenant) -> None:
     name = '=1+1 "ä", ☃'
     path = f"/v1/projects/{quote(tenant.project_id)}"
     await tenant.api.call("PATCH", path, params=tenant.query, json={"name": name})

@@ -1,4 +1,4 @@
-"""`GET /v1/caller`: every valid credential learns what it stands for, and nothing else is one."""
+"""`GET /v1/caller`: every valid credential learns whom it identifies, and any other is refused."""
 
 from datetime import timedelta
 from typing import Any
@@ -19,7 +19,7 @@ async def caller_of(api: Api) -> Any:
 
 
 async def test_a_person_is_a_user_without_a_tenant(people: People) -> None:
-    """Their organisations are no part of the credential: they may be in any number of them."""
+    """A person may belong to any number of organisations, so they are not part of the credential."""
     await people.tenant_of("ada")
     assert await caller_of(people.person("ada")) == {
         "type": "user",
@@ -41,7 +41,7 @@ async def test_an_administrator_of_the_platform_is_one(people: People) -> None:
 
 
 async def test_a_server_key_names_its_organisation_project_and_scopes(api: Api) -> None:
-    """From anywhere; whatever its scopes are."""
+    """From any address, whatever its scopes."""
     tenant = await make_tenant(api)
     key = await tenant.make_key(scopes=["codes:write", "audience:read"])
     assert await caller_of(tenant.with_key(key).api) == {
@@ -71,7 +71,7 @@ async def test_the_operator_differs_from_a_person_of_that_name(api: Api, people:
 
 
 @pytest.mark.parametrize("end", ["revoked", "expired", "rotated"])
-async def test_a_key_that_holds_no_longer_is_no_caller(tenant: Tenant, rival: Rival, end: str) -> None:
+async def test_a_key_that_has_ended_is_refused(tenant: Tenant, rival: Rival, end: str) -> None:
     key = await tenant.make_key()
     as_server = tenant.with_key(key).api
     assert (await caller_of(as_server))["id"] == key["id"]
@@ -88,7 +88,7 @@ async def test_a_key_that_holds_no_longer_is_no_caller(tenant: Tenant, rival: Ri
 
 
 @pytest.mark.parametrize("credential", [None, "xak_" + "A" * 43, "xop_" + "p" * 43, "not.a.token"])
-async def test_what_is_no_credential_is_no_caller(api: Api, credential: str | None) -> None:
+async def test_a_malformed_credential_is_refused(api: Api, credential: str | None) -> None:
     answer = await api.other(token=credential).get("/v1/caller")
     assert (answer.status, answer.code) == (401, "unauthenticated")
 

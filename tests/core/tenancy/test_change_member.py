@@ -1,4 +1,4 @@
-"""`PUT /v1/members/{subject_id}`: only an owner makes, changes or unmakes owners and administrators."""
+"""`PUT /v1/members/{subject_id}`: only an owner may appoint, change or demote owners and administrators."""
 
 import asyncio
 from typing import Any
@@ -66,8 +66,10 @@ async def test_nobody_else_changes_a_role(people: People, tenant: Tenant, rival:
         assert (answer.status, answer.code) == (403, "forbidden")
 
 
-async def test_an_administrator_cannot_rise_or_step_down(people: People, tenant: Tenant, rival: Rival) -> None:
-    """An administrator may leave; a change of one is an owner's."""
+async def test_an_administrator_cannot_promote_or_demote_themselves(
+    people: People, tenant: Tenant, rival: Rival
+) -> None:
+    """An administrator may leave, but only an owner may change their role."""
     acting = await people.member(tenant, rival, "bob", "admin")
     for role in ("owner", "member"):
         assert (await change(acting, "bob", role)).code == "forbidden"
@@ -76,7 +78,7 @@ async def test_an_administrator_cannot_rise_or_step_down(people: People, tenant:
 
 @pytest.mark.parametrize("role", ["admin", "member", "billing"])
 async def test_the_last_owner_stays_one(tenant: Tenant, rival: Rival, role: str) -> None:
-    """Others there may be; an owner of another organisation does not count."""
+    """Other members do not count, nor does an owner of another organisation."""
     await tenant.make_member(rival, "bob", "admin")
     answer = await change(tenant, "alice", role)
     assert (answer.status, answer.code) == (409, "last_owner")
@@ -90,7 +92,7 @@ async def test_an_owner_of_another_organisation_does_not_count(people: People, t
 
 
 async def test_the_last_owner_may_be_made_an_owner(tenant: Tenant) -> None:
-    """It is one already."""
+    """They already are one."""
     assert (await change(tenant, "alice", "owner")).status == 200
 
 
@@ -101,7 +103,7 @@ async def test_an_owner_may_step_down_beside_another(tenant: Tenant, rival: Riva
 
 
 @pytest.mark.parametrize("subject_id", ["nobody", "ALICE", " alice", "x" * 255, "a\0b", "", "a/b", "..."])
-async def test_who_is_no_member_is_not_found(tenant: Tenant, subject_id: str) -> None:
+async def test_a_person_who_is_not_a_member_is_not_found(tenant: Tenant, subject_id: str) -> None:
     answer = await change(tenant, subject_id, "member")
     assert (answer.status, answer.code) == (404, "member_not_found")
 
@@ -120,7 +122,7 @@ async def test_a_subject_may_hold_anything(tenant: Tenant, rival: Rival, subject
 
 
 async def test_a_member_of_another_organisation_is_not_found(people: People, tenant: Tenant, rival: Rival) -> None:
-    """Alice owns both."""
+    """Alice owns both organisations."""
     other = await people.tenant_of("alice")
     await other.make_member(rival, "bob", "member")
     assert (await change(tenant, "bob", "billing")).code == "member_not_found"
@@ -140,8 +142,8 @@ async def test_the_body_is_a_role_and_nothing_else(tenant: Tenant, body: dict[st
     assert (answer.status, answer.code) == (422, "validation_failed")
 
 
-async def test_a_change_holds_for_the_next_request(people: People, tenant: Tenant, rival: Rival) -> None:
-    """On every process: nobody remembers a role."""
+async def test_a_change_applies_to_the_next_request(people: People, tenant: Tenant, rival: Rival) -> None:
+    """On every process: roles are not cached."""
     bob = await people.member(tenant, rival, "bob", "member")
     assert (await bob.api.get("/v1/members", params=bob.query)).status == 403
     await change(tenant, "bob", "admin")
@@ -150,11 +152,11 @@ async def test_a_change_holds_for_the_next_request(people: People, tenant: Tenan
     assert (await bob.api.get("/v1/codes", params=bob.query)).status == 403
 
 
-# Two at the same moment. Each test says who comes first by whom it lets wait first.
+# Two at the same moment. Each test decides who comes first by letting that one wait first.
 
 
 async def test_two_owners_who_demote_each_other_leave_one(people: People, tenant: Tenant, rival: Rival) -> None:
-    """The second finds itself demoted."""
+    """The second has been demoted when its turn comes."""
     bob = await people.member(tenant, rival, "bob", "owner")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         first = await rival.while_waiting(change(tenant, "bob", "member"))
@@ -176,8 +178,8 @@ async def test_two_owners_who_step_down_leave_one(people: People, tenant: Tenant
     assert await roles(rival) == {"alice": "admin", "bob": "owner"}
 
 
-async def test_an_owner_who_goes_by_hand_counts_no_more(tenant: Tenant, rival: Rival) -> None:
-    """Also beside somebody who knows nothing of our locks."""
+async def test_an_owner_deleted_by_hand_no_longer_counts(tenant: Tenant, rival: Rival) -> None:
+    """Also beside somebody who bypasses our locks."""
     await tenant.make_member(rival, "bob", "owner")
     async with rival.committing("UPDATE members SET role = 'admin' WHERE subject_id = 'bob'"):
         stepping_down = await rival.while_waiting(change(tenant, "alice", "member"))
@@ -185,7 +187,7 @@ async def test_an_owner_who_goes_by_hand_counts_no_more(tenant: Tenant, rival: R
 
 
 async def test_two_changes_of_one_member_are_one_after_the_other(people: People, tenant: Tenant, rival: Rival) -> None:
-    """The log tells both, each from where the other left."""
+    """The log records both, each with the role that the other left."""
     bob = await people.member(tenant, rival, "bob", "owner")
     await tenant.make_member(rival, "carol", "member")
     async with rival.holding("SELECT 1 FROM members WHERE subject_id = 'carol' FOR UPDATE"):
@@ -193,11 +195,11 @@ async def test_two_changes_of_one_member_are_one_after_the_other(people: People,
         second = asyncio.create_task(change(bob, "carol", "billing"))
         await rival.until_someone_waits(2)
     assert ((await first).status, (await second).status) == (200, 200)
-    told = [(actor, entry["previous_role"], entry["role"]) for actor, _, entry in await _told(rival)]
+    told = [(actor, entry["previous_role"], entry["role"]) for actor, _, entry in await _logged_changes(rival)]
     assert told == [("user alice", "member", "admin"), ("user bob", "admin", "billing")]
 
 
-async def _told(rival: Rival) -> list[tuple[str, str | None, dict[str, Any]]]:
+async def _logged_changes(rival: Rival) -> list[tuple[str, str | None, dict[str, Any]]]:
     return sorted(await rival.audited("member.role_changed"), key=lambda entry: entry[0])
 
 
@@ -236,11 +238,13 @@ async def test_a_server_key_changes_nobody(api: Api, rival: Rival) -> None:
     assert await roles(rival) == {"operator": "owner"}
 
 
-# A demotion against what the demoted is doing.
+# A demotion against an act of the demoted person.
 
 
-async def test_what_the_demoted_has_under_way_commits_first(people: People, tenant: Tenant, rival: Rival) -> None:
-    """It holds its authority to the end; the demotion waits, and nothing comes after it."""
+async def test_an_act_that_is_under_way_commits_before_the_demotion(
+    people: People, tenant: Tenant, rival: Rival
+) -> None:
+    """Their authority is locked until the end; the demotion waits, and nothing comes after it."""
     bob = await people.member(tenant, rival, "bob", "admin")
     async with rival.holding("LOCK TABLE codes IN SHARE MODE"):
         issuing = await rival.while_waiting(bob.api.post("/v1/codes", json=bob.code_body()))
@@ -252,8 +256,8 @@ async def test_what_the_demoted_has_under_way_commits_first(people: People, tena
     assert (await bob.api.post("/v1/codes", json=bob.code_body())).code == "forbidden"
 
 
-async def test_what_comes_after_a_demotion_is_refused(people: People, tenant: Tenant, rival: Rival) -> None:
-    """The demoted was authorised before, and finds it gone where it would act."""
+async def test_an_act_after_the_demotion_is_refused(people: People, tenant: Tenant, rival: Rival) -> None:
+    """They were authorised before, and have lost the role when they act."""
     bob = await people.member(tenant, rival, "bob", "admin")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         demoting = await rival.while_waiting(change(tenant, "bob", "member"))
@@ -264,7 +268,7 @@ async def test_what_comes_after_a_demotion_is_refused(people: People, tenant: Te
     assert await rival.rows("SELECT 1 FROM codes") == []
 
 
-async def test_a_demotion_to_what_suffices_refuses_nothing(people: People, tenant: Tenant, rival: Rival) -> None:
+async def test_a_demotion_to_a_sufficient_role_refuses_nothing(people: People, tenant: Tenant, rival: Rival) -> None:
     bob = await people.member(tenant, rival, "bob", "owner")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         demoting = await rival.while_waiting(change(tenant, "bob", "admin"))

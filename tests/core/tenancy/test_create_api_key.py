@@ -1,4 +1,4 @@
-"""`POST /v1/api-keys`: a secret once, a digest for ever, one project."""
+"""`POST /v1/api-keys`: a secret shown once, a digest stored, one project."""
 
 import asyncio
 import hashlib
@@ -49,7 +49,7 @@ async def test_a_key_is_answered_with_its_secret(api: Api, tenant: Tenant) -> No
 
 
 async def test_the_secret_is_stored_as_its_digest_alone(tenant: Tenant, rival: Rival) -> None:
-    """In no table, whatever it is for."""
+    """In any table, for any purpose."""
     secret = (await tenant.make_key())["secret"]
     assert await rival.rows("SELECT digest FROM api_key_digests") == [(hashlib.sha256(secret.encode()).digest(),)]
     tables = [name for (name,) in await rival.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
@@ -58,7 +58,7 @@ async def test_the_secret_is_stored_as_its_digest_alone(tenant: Tenant, rival: R
         assert found == [], table
 
 
-async def test_every_secret_is_another(tenant: Tenant) -> None:
+async def test_every_secret_is_different(tenant: Tenant) -> None:
     keys = [await tenant.make_key() for _ in range(3)]
     assert len({key["secret"] for key in keys}) == len({key["id"] for key in keys}) == 3
 
@@ -117,7 +117,7 @@ async def test_every_other_member_is_required(tenant: Tenant, missing: str) -> N
 
 @pytest.mark.parametrize("member", ["id", "secret", "expires_at", "name"])
 async def test_an_unknown_member_is_refused(tenant: Tenant, member: str) -> None:
-    """Nobody chooses a secret."""
+    """A caller cannot choose the secret."""
     assert pointers(await create(tenant, **{member: "xak_" + "A" * 43})) == [f"/{member}"]
 
 
@@ -134,20 +134,20 @@ async def test_an_unknown_project_is_not_found(tenant: Tenant, project_id: str) 
 
 
 async def test_a_project_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Though both are the caller's own."""
+    """Both organisations belong to the caller."""
     other = await make_tenant(api)
     answer = await create(tenant, project_id=other.project_id)
     assert (answer.status, answer.code) == (404, "project_not_found")
     assert await rival.rows("SELECT 1 FROM api_keys") == []
 
 
-async def test_the_log_tells_who_made_it_and_not_the_secret(tenant: Tenant, rival: Rival) -> None:
+async def test_the_log_names_the_creator_and_not_the_secret(tenant: Tenant, rival: Rival) -> None:
     key = await tenant.make_key(expires_in_days=7)
     metadata = {"api_key_id": key["id"], "scopes": ["codes:read", "codes:write"], "expires_in_days": 7}
     assert await rival.audited("api_key.created") == [("user operator", tenant.project_id, metadata)]
 
 
-async def test_a_project_that_goes_while_it_is_waited_for_is_not_found(tenant: Tenant, rival: Rival) -> None:
+async def test_a_project_deleted_during_the_wait_is_not_found(tenant: Tenant, rival: Rival) -> None:
     async with rival.committing("DELETE FROM projects"):
         creating = await rival.while_waiting(create(tenant))
     assert ((await creating).status, (await creating).code) == (404, "project_not_found")

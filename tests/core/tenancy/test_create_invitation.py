@@ -72,7 +72,7 @@ async def test_another_lifetime_is_refused(tenant: Tenant, days: Any) -> None:
 
 
 @pytest.mark.parametrize("role", ["owner", "Admin", "", None, 1, ["member"]], ids=repr)
-async def test_nobody_is_invited_as_an_owner_or_as_nothing_known(tenant: Tenant, role: Any) -> None:
+async def test_nobody_is_invited_as_an_owner_or_in_an_unknown_role(tenant: Tenant, role: Any) -> None:
     answer = await invite(tenant, role=role)
     assert (answer.status, answer.code) == (422, "validation_failed")
     assert [error["pointer"] for error in answer.json["errors"]] == ["/role"]
@@ -90,7 +90,7 @@ async def test_nobody_is_invited_as_an_owner_or_as_nothing_known(tenant: Tenant,
         ("用户@例え.jp", "用户@例え.jp"),
     ],
 )
-async def test_an_address_is_kept_as_it_is_written(tenant: Tenant, email: str, kept: str) -> None:
+async def test_an_address_is_stored_as_written(tenant: Tenant, email: str, kept: str) -> None:
     assert (await invite(tenant, email=email)).json["email"] == kept
 
 
@@ -104,7 +104,7 @@ async def test_an_address_is_kept_as_it_is_written(tenant: Tenant, email: str, k
     ],
     ids=repr,
 )
-async def test_what_is_no_address_is_refused(tenant: Tenant, email: Any, rival: Rival) -> None:
+async def test_a_malformed_address_is_refused(tenant: Tenant, email: Any, rival: Rival) -> None:
     answer = await invite(tenant, email=email)
     assert (answer.status, answer.code) == (422, "validation_failed")
     assert [error["pointer"] for error in answer.json["errors"]] == ["/email"]
@@ -125,7 +125,7 @@ async def test_an_unknown_member_is_refused(tenant: Tenant) -> None:
 
 
 async def test_one_address_may_be_invited_again(tenant: Tenant) -> None:
-    """The first mail may be lost, or the role be wrong; each invitation is one of its own."""
+    """The first mail may be lost, or its role wrong; each invitation is independent."""
     one, other = await tenant.make_invitation(), await tenant.make_invitation()
     assert one["secret"] != other["secret"]
     assert len((await listed(tenant))["data"]) == 2
@@ -179,7 +179,7 @@ async def test_no_second_factor_is_required(people: People) -> None:
     assert (await invite(weak)).status == 201
 
 
-async def test_the_list_is_newest_first_and_goes_on(api: Api, tenant: Tenant) -> None:
+async def test_the_list_is_newest_first_and_has_pages(api: Api, tenant: Tenant) -> None:
     made = []
     for _ in range(3):
         made.append((await tenant.make_invitation())["id"])
@@ -206,7 +206,7 @@ async def test_a_cursor_of_another_organisation_or_list_is_refused(api: Api, ten
         assert (answer.status, answer.code) == (422, "invalid_cursor")
 
 
-async def test_the_list_says_what_became_of_them(api: Api, tenant: Tenant) -> None:
+async def test_the_list_shows_the_status_of_each(api: Api, tenant: Tenant) -> None:
     await tenant.make_invitation(expires_in_days=1)
     api.clock.advance(milliseconds=1)
     await tenant.make_invitation(expires_in_days=14)

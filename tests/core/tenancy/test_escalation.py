@@ -1,4 +1,4 @@
-"""Nobody rises by their own act: strangers, members, administrators and owners try, and everything stays as it was."""
+"""Nobody gains rights by their own act: strangers, members, administrators and owners try, and nothing changes."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def seen_by(people: People, tenant: Tenant, subject_id: str, **claims: Any) -> T
 
 
 async def attempts(tenant: Tenant, own_subject_id: str) -> dict[str, Answer]:
-    """What somebody does who wants to be more than they are."""
+    """Return the attempts of somebody to gain rights."""
     api, query, key = tenant.api, tenant.query, tenant.key_body()
     own_address = f"{own_subject_id}@example.org"
 
@@ -61,7 +61,7 @@ async def attempts(tenant: Tenant, own_subject_id: str) -> dict[str, Answer]:
 
 
 @pytest.mark.parametrize("subject_id", [ADMIN, MEMBER, BILLING, STRANGER])
-async def test_nobody_makes_more_of_themselves(people: People, tenant: Tenant, rival: Rival, subject_id: str) -> None:
+async def test_nobody_gains_rights_by_themselves(people: People, tenant: Tenant, rival: Rival, subject_id: str) -> None:
     held, made = await rival.rows(HELD), await rival.rows(MADE)
     answers = await attempts(seen_by(people, tenant, subject_id), subject_id)
     assert {name: answer.status for name, answer in answers.items() if answer.status not in {403, 404, 422}} == {}
@@ -88,7 +88,7 @@ async def test_an_owner_owns_one_organisation_and_not_the_platform(tenant: Tenan
     assert await rival.rows("SELECT id FROM api_keys") == []
 
 
-async def test_a_platform_administrator_is_nobody_in_an_organisation(people: People, tenant: Tenant) -> None:
+async def test_a_platform_administrator_has_no_role_in_an_organisation(people: People, tenant: Tenant) -> None:
     root = seen_by(people, tenant, "root", realm_access={"roles": ["svc_platform_admin"]})
     assert (await root.api.get("/v1/platform/settings")).status == 200
     answers = await attempts(root, "root")
@@ -113,10 +113,10 @@ async def test_a_platform_administrator_is_nobody_in_an_organisation(people: Peo
     ],
     ids=str,
 )
-async def test_a_token_says_nothing_of_roles_in_an_organisation(
+async def test_claims_about_roles_in_an_organisation_are_ignored(
     people: People, tenant: Tenant, claims: dict[str, Any]
 ) -> None:
-    """The issuer decides who somebody is, and Core what they are there."""
+    """The issuer decides who somebody is, and Core what they may do there."""
     claims = {name: tenant.organization_id if value == "…" else value for name, value in claims.items()}
     answer = await seen_by(people, tenant, STRANGER, **claims).api.get("/v1/projects", params=tenant.query)
     assert (answer.status, answer.code) == (404, "organization_not_found")
@@ -137,7 +137,7 @@ async def test_a_token_says_nothing_of_roles_in_an_organisation(
     ],
     ids=lambda headers: next(iter(headers)),
 )
-async def test_no_header_makes_another_of_a_caller(people: People, tenant: Tenant, headers: dict[str, str]) -> None:
+async def test_no_header_changes_the_caller(people: People, tenant: Tenant, headers: dict[str, str]) -> None:
     member = seen_by(people, tenant, MEMBER)
     refused = await member.api.post("/v1/api-keys", json=tenant.key_body(), headers=headers)
     assert (refused.status, refused.code) == (403, "forbidden")

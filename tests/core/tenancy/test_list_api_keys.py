@@ -26,7 +26,7 @@ async def test_the_list_is_newest_first_and_without_secrets(api: Api, tenant: Te
 
 
 async def test_keys_of_one_moment_are_ordered_by_id(api: Api, tenant: Tenant) -> None:
-    """No page shows one twice and none is left out."""
+    """No key appears twice or is left out."""
     api.clock.freeze()
     made = sorted([(await tenant.make_key())["id"] for _ in range(5)], reverse=True)
     seen: list[str] = []
@@ -41,7 +41,7 @@ async def test_keys_of_one_moment_are_ordered_by_id(api: Api, tenant: Tenant) ->
     assert sorted(seen, reverse=True) == made
 
 
-async def test_every_state_is_listed(api: Api, tenant: Tenant) -> None:
+async def test_keys_of_every_status_are_listed(api: Api, tenant: Tenant) -> None:
     api.clock.freeze()
     revoked, expired, active = [await tenant.make_key(expires_in_days=days) for days in (30, 1, 30)]
     assert (await api.post(f"/v1/api-keys/{revoked['id']}/revoke", params=tenant.query)).status == 200

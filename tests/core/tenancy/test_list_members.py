@@ -52,7 +52,7 @@ async def test_others_do_not(people: People, rival: Rival, role: str) -> None:
 
 
 async def test_ties_continue_by_subject(api: Api, rival: Rival) -> None:
-    """Everybody joined in one moment: each is on one page, whatever the subjects are made of."""
+    """All joined at the same time: each is on one page, whatever characters the subjects have."""
     api.clock.freeze()
     tenant = await make_tenant(api)
     subjects = {"operator", "a", "A", "ä", "b|1", "b/1", "10", "9", "x" * 255}
@@ -72,10 +72,10 @@ async def test_ties_continue_by_subject(api: Api, rival: Rival) -> None:
 
 
 @pytest.mark.parametrize("character", ["ä", "\u2028", "😀"])
-async def test_every_subject_that_a_token_may_name_can_be_gone_on_from(
+async def test_every_possible_subject_fits_in_a_cursor(
     tenant_of_operator: Tenant, rival: Rival, character: str
 ) -> None:
-    """255 characters take up to 1020 bytes, and the cursor behind them must still be one that we take."""
+    """255 characters take up to 1020 bytes, and the cursor with them must still be accepted."""
     for number in range(3):
         await tenant_of_operator.make_member(rival, character * 254 + str(number), "member")
     first = await listed(tenant_of_operator, limit=2)

@@ -1,4 +1,4 @@
-"""How much mail goes out in our name: five a day to one address, a hundred of one organisation."""
+"""The limits of mail sent in our name: five a day to one address, a hundred a day for one organisation."""
 
 import asyncio
 import hashlib
@@ -32,13 +32,13 @@ async def server() -> AsyncIterator[MailServer]:
 @pytest.fixture
 async def tenant(api: Api, server: MailServer) -> Tenant:
     await configure_mail(api, server)
-    # Midday, so that no test crosses the end of a day by itself.
+    # Midday, so that no test crosses the end of a day.
     api.clock.frozen_at = api.clock.now().replace(hour=12, minute=0, second=0, microsecond=0)
     return await make_tenant(api)
 
 
 async def invited(tenant: Tenant, count: int, email: str = "ada@example.org") -> list[str]:
-    """The delivery status of each of so many invitations."""
+    """Invite so many times and return the delivery status of each invitation."""
     return [(await tenant.make_invitation(email=email))["delivery_status"] for _ in range(count)]
 
 
@@ -46,7 +46,7 @@ async def counts(rival: Rival) -> list[int]:
     return sorted(count for (count,) in await rival.rows("SELECT mails_count FROM mail_counts"))
 
 
-async def test_the_sixth_invitation_to_one_address_is_made_and_not_mailed(tenant: Tenant, rival: Rival) -> None:
+async def test_the_sixth_invitation_to_one_address_is_created_but_not_mailed(tenant: Tenant, rival: Rival) -> None:
     assert await invited(tenant, TO_ADDRESS + 1) == [WAITING] * TO_ADDRESS + [NONE]
 
     sealed = await rival.rows("SELECT count(*) FROM invitations WHERE sealed_secret IS NOT NULL")
@@ -56,7 +56,7 @@ async def test_the_sixth_invitation_to_one_address_is_made_and_not_mailed(tenant
 
 
 @pytest.mark.parametrize("spelling", ["ADA@Example.org", "Ada@EXAMPLE.ORG"])
-async def test_an_address_is_one_however_it_is_spelled(tenant: Tenant, spelling: str) -> None:
+async def test_every_spelling_of_an_address_is_the_same_address(tenant: Tenant, spelling: str) -> None:
     await invited(tenant, TO_ADDRESS)
 
     assert await invited(tenant, 1, spelling) == [NONE]
@@ -69,8 +69,8 @@ async def test_letters_beyond_ascii_are_other_addresses(tenant: Tenant) -> None:
     assert await invited(tenant, 1, "Ärger@exämple.org") == [WAITING]
 
 
-async def test_organisations_share_what_an_address_gets(api: Api, tenant: Tenant) -> None:
-    """Else whoever has used it up makes another organisation."""
+async def test_organisations_share_the_limit_of_an_address(api: Api, tenant: Tenant) -> None:
+    """Otherwise a caller who has used it up would create another organisation."""
     await invited(tenant, TO_ADDRESS)
 
     assert await invited(await make_tenant(api), 1) == [NONE]
@@ -85,7 +85,7 @@ async def test_a_revoked_invitations_mail_counts(tenant: Tenant) -> None:
     assert await invited(tenant, 1) == [NONE]
 
 
-async def test_the_mails_of_an_organisation_that_is_gone_count(api: Api, tenant: Tenant, rival: Rival) -> None:
+async def test_the_mails_of_a_deleted_organisation_count(api: Api, tenant: Tenant, rival: Rival) -> None:
     await invited(tenant, TO_ADDRESS)
     await rival.run("DELETE FROM organizations WHERE id = %s", tenant.organization_id)
 
@@ -102,8 +102,8 @@ async def test_an_organisation_mails_a_hundred_times_a_day(api: Api, tenant: Ten
     assert (await counts(rival))[-1] == OF_ORGANIZATION
 
 
-async def test_what_is_not_mailed_uses_up_nothing(tenant: Tenant, rival: Rival) -> None:
-    """Neither of the two counts, whichever of them is at its end."""
+async def test_an_invitation_without_mail_uses_up_nothing(tenant: Tenant, rival: Rival) -> None:
+    """Neither count changes, whichever of them is exhausted."""
     await invited(tenant, 3 * TO_ADDRESS)
 
     assert await counts(rival) == [TO_ADDRESS, TO_ADDRESS]
@@ -133,7 +133,7 @@ async def test_ten_invitations_of_one_address_at_once_are_five_mails(tenant: Ten
 
 
 async def test_two_organisations_at_once_wait_for_each_others_count(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """The fifth mail is under way and not committed: who comes then waits, and is told what became of it."""
+    """The fifth mail is under way and not committed: the next request waits for its outcome."""
     await invited(tenant, TO_ADDRESS - 1)
     other = await make_tenant(api)
     async with rival.holding("LOCK TABLE audit_entries IN ACCESS EXCLUSIVE MODE"):
@@ -174,7 +174,7 @@ async def test_a_mail_that_is_tried_again_counts_once(
     assert await counts(rival) == [1, 1]
 
 
-async def test_a_count_tells_nobody_an_address(tenant: Tenant, rival: Rival) -> None:
+async def test_a_count_does_not_reveal_an_address(tenant: Tenant, rival: Rival) -> None:
     await tenant.make_invitation()
     digests = [bytes(counted) for (counted,) in await rival.rows("SELECT counted FROM mail_counts")]
 
@@ -183,10 +183,10 @@ async def test_a_count_tells_nobody_an_address(tenant: Tenant, rival: Rival) -> 
     assert not {hashlib.sha256(guess.encode()).digest() for guess in guesses} & set(digests)
 
 
-async def test_the_counts_of_days_that_are_over_are_forgotten(
+async def test_the_counts_of_past_days_are_deleted(
     api: Api, tenant: Tenant, rival: Rival, database_url: Secret, clock: FakeClock
 ) -> None:
-    """But for yesterday's, which a process may still count in whose clock is behind."""
+    """Except yesterday's, which a process whose clock is behind may still count in."""
     ctx = make_job_context(jobs_settings(database_url), clock=clock)
     await ctx.db.open()
     try:

@@ -1,4 +1,4 @@
-"""How many organisations a person may own: counted wherever somebody becomes an owner, and by whoever asks at once."""
+"""How many organisations a person may own: checked wherever somebody becomes an owner, also concurrently."""
 
 import asyncio
 from collections import Counter
@@ -64,7 +64,7 @@ async def test_the_operator_may_own_any_number(database_url: Secret) -> None:
         assert [(await create(api)).status for _ in range(4)] == [201] * 4
 
 
-async def test_a_person_who_is_called_like_the_operator_is_none(limited: People) -> None:
+async def test_a_person_with_the_operators_name_is_not_the_operator(limited: People) -> None:
     operator = limited.person("operator", email="operator@localhost", realm_access={"roles": ["svc_platform_admin"]})
 
     assert [(await create(operator)).status for _ in range(LIMIT + 1)] == [201] * LIMIT + [409]
@@ -77,7 +77,7 @@ async def test_only_what_a_person_owns_counts(limited: People, rival: Rival) -> 
     assert [(await create(limited.person("ada"))).status for _ in range(LIMIT + 1)] == [201] * LIMIT + [409]
 
 
-async def test_who_leaves_one_may_make_another(limited: People, rival: Rival) -> None:
+async def test_a_person_who_leaves_one_may_create_another(limited: People, rival: Rival) -> None:
     ada = limited.person("ada")
     tenants = [await limited.tenant_of("ada") for _ in range(LIMIT)]
     await tenants[0].make_member(rival, "eva", "owner")
@@ -88,8 +88,8 @@ async def test_who_leaves_one_may_make_another(limited: People, rival: Rival) ->
     assert (await create(ada)).status == 201
 
 
-async def test_a_role_is_no_way_around_it(limited: People, rival: Rival) -> None:
-    """Else a second login could be given what the first one makes, again and again."""
+async def test_a_change_of_role_does_not_bypass_it(limited: People, rival: Rival) -> None:
+    """Otherwise a second login could be given each organisation that the first one creates."""
     for _ in range(LIMIT):
         await limited.tenant_of("ada")
     tenant = await limited.tenant_of("eva")
@@ -115,7 +115,7 @@ async def test_with_room_left_a_member_becomes_an_owner(limited: People, rival: 
     assert (await create(limited.person("ada"))).status == 409
 
 
-async def test_many_at_once_are_no_more_than_the_limit(limited: People, rival: Rival) -> None:
+async def test_concurrent_creations_do_not_exceed_the_limit(limited: People, rival: Rival) -> None:
     ada = limited.person("ada")
     answers = await asyncio.gather(*(create(ada) for _ in range(10)))
 

@@ -64,14 +64,14 @@ async def test_a_name_is_required(api: Api) -> None:
 
 @pytest.mark.parametrize("member", ["id", "owner", "subject_id", "role", "created_at", "NAME", ""])
 async def test_an_unknown_member_is_refused(api: Api, member: str) -> None:
-    """The subject above all is never taken from the body."""
+    """The subject in particular is never taken from the body."""
     answer = await create(api, name="Radio", **{member: "operator"})
     assert (answer.status, answer.code) == (422, "validation_failed")
     assert answer.json["errors"][0]["pointer"] == f"/{member}"
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b'"Radio"', b"1", b"1e400"])
-async def test_a_body_that_is_no_object_is_refused(api: Api, body: bytes) -> None:
+async def test_a_body_that_is_not_an_object_is_refused(api: Api, body: bytes) -> None:
     answer = await api.post("/v1/organizations", content=body, headers={"content-type": "application/json"})
     assert (answer.status, answer.code) == (422, "validation_failed")
 
@@ -123,7 +123,7 @@ async def test_the_list_is_newest_first(api: Api) -> None:
     assert [entry["id"] for entry in (await api.get("/v1/organizations")).json["data"]] == created[::-1]
 
 
-async def test_a_closing_organisation_says_so(api: Api, rival: Rival) -> None:
+async def test_a_closing_organisation_is_marked(api: Api, rival: Rival) -> None:
     await api.make_organization()
     now = api.clock.now() - timedelta(days=1)
     await rival.run("UPDATE organizations SET deletion_requested_at = %s", now)

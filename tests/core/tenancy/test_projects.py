@@ -53,7 +53,7 @@ async def test_names_that_differ_in_case_are_two(api: Api, organization_id: str)
 
 
 async def test_one_of_two_projects_of_one_name_at_once_is_refused(api: Api, organization_id: str, rival: Rival) -> None:
-    """The second waits for the first to commit and then knows."""
+    """The second waits for the first to commit, and then sees it."""
     insert = "INSERT INTO projects (organization_id, id, name, created_at) VALUES (%s, 'prj_r', 'Morning show', now())"
     async with rival.committing(insert, organization_id):
         answer = create(api, organization_id)
@@ -94,13 +94,13 @@ async def test_an_unknown_member_is_refused(api: Api, organization_id: str) -> N
 
 
 async def test_a_stranger_learns_of_the_organisation_before_the_shape(api: Api) -> None:
-    """Whether a body is right for an organisation that one has no part in is not told."""
+    """A caller without a role in the organisation does not learn whether the body is valid."""
     answer = await create(api, "org_" + "A" * 22, name=7, more=1)
     assert (answer.status, answer.code) == (404, "organization_not_found")
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b'["organization_id"]', b"7"])
-async def test_a_body_that_is_no_object_is_refused(api: Api, body: bytes) -> None:
+async def test_a_body_that_is_not_an_object_is_refused(api: Api, body: bytes) -> None:
     answer = await api.post("/v1/projects", content=body, headers={"content-type": "application/json"})
     assert (answer.status, answer.code) == (422, "validation_failed")
 

@@ -47,7 +47,7 @@ async def test_only_an_owner_removes_owners_and_administrators(
 
 @pytest.mark.parametrize("role", ROLES)
 async def test_everybody_may_leave(people: People, tenant: Tenant, rival: Rival, role: str) -> None:
-    """And is a stranger from then on."""
+    """After that they are a stranger."""
     bob = await people.member(tenant, rival, "bob", role)
     assert (await remove(bob, "bob")).status == 204
     assert await rival.audited("member.removed") == [("user bob", None, {"subject_id": "bob", "role": role})]
@@ -73,20 +73,22 @@ async def test_a_removed_member_is_not_found(tenant: Tenant, rival: Rival) -> No
 
 
 @pytest.mark.parametrize("subject_id", ["nobody", "ALICE", "%00", "", "a/b"])
-async def test_who_is_no_member_is_not_found(tenant: Tenant, subject_id: str) -> None:
+async def test_a_person_who_is_not_a_member_is_not_found(tenant: Tenant, subject_id: str) -> None:
     answer = await remove(tenant, subject_id)
     assert (answer.status, answer.code) == (404, "member_not_found")
 
 
 @pytest.mark.parametrize("role", ["member", "billing"])
-async def test_who_may_remove_nobody_learns_of_nobody(people: People, tenant: Tenant, rival: Rival, role: str) -> None:
-    """Whether somebody is a member is told to owners and administrators."""
+async def test_a_caller_who_may_remove_nobody_learns_no_members(
+    people: People, tenant: Tenant, rival: Rival, role: str
+) -> None:
+    """Only owners and administrators learn whether somebody is a member."""
     acting = await people.member(tenant, rival, "acting", role)
     assert (await remove(acting, "alice")).code == (await remove(acting, "nobody")).code == "forbidden"
 
 
 async def test_a_member_of_another_organisation_stays(people: People, tenant: Tenant, rival: Rival) -> None:
-    """Alice owns both, and removes from one."""
+    """Alice owns both organisations, and removes from one."""
     other = await people.tenant_of("alice")
     await other.make_member(rival, "bob", "member")
     assert (await remove(tenant, "bob")).code == "member_not_found"
@@ -104,7 +106,7 @@ async def test_no_second_factor_is_required(people: People, tenant: Tenant, riva
     assert (changed.status, (await remove(weak, "bob")).status) == (200, 204)
 
 
-async def test_what_a_member_made_stays(people: People, tenant: Tenant, rival: Rival) -> None:
+async def test_resources_of_a_removed_member_stay(people: People, tenant: Tenant, rival: Rival) -> None:
     """A Code and a key belong to the project."""
     bob = await people.member(tenant, rival, "bob", "admin")
     code, key = await bob.make_code(), await bob.make_key()
@@ -116,7 +118,7 @@ async def test_what_a_member_made_stays(people: People, tenant: Tenant, rival: R
 # Two at the same moment.
 
 
-async def test_two_owners_who_leave_leave_one(people: People, tenant: Tenant, rival: Rival) -> None:
+async def test_of_two_owners_who_leave_one_stays(people: People, tenant: Tenant, rival: Rival) -> None:
     bob = await people.member(tenant, rival, "bob", "owner")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         first = await rival.while_waiting(remove(tenant, "alice"))
@@ -128,7 +130,7 @@ async def test_two_owners_who_leave_leave_one(people: People, tenant: Tenant, ri
 
 
 async def test_two_owners_who_remove_each_other_leave_one(people: People, tenant: Tenant, rival: Rival) -> None:
-    """The second is nobody when its turn comes."""
+    """The second is no longer a member when its turn comes."""
     bob = await people.member(tenant, rival, "bob", "owner")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         first = await rival.while_waiting(remove(tenant, "bob"))
@@ -159,7 +161,7 @@ async def test_all_owners_leave_at_once_and_one_stays(people: People, tenant: Te
 
 
 async def test_an_administrator_demoted_meanwhile_removes_nobody(people: People, tenant: Tenant, rival: Rival) -> None:
-    """Though every member passes the table, because everybody may leave."""
+    """Every role may call this operation, because everybody may leave."""
     bob = await people.member(tenant, rival, "bob", "admin")
     await tenant.make_member(rival, "carol", "member")
     async with rival.committing("UPDATE members SET role = 'member' WHERE subject_id = 'bob'"):
@@ -168,7 +170,9 @@ async def test_an_administrator_demoted_meanwhile_removes_nobody(people: People,
     assert await subjects(rival) == {"alice", "bob", "carol"}
 
 
-async def test_what_the_removed_has_under_way_commits_first(people: People, tenant: Tenant, rival: Rival) -> None:
+async def test_an_act_that_is_under_way_commits_before_the_removal(
+    people: People, tenant: Tenant, rival: Rival
+) -> None:
     bob = await people.member(tenant, rival, "bob", "admin")
     async with rival.holding("LOCK TABLE codes IN SHARE MODE"):
         issuing = await rival.while_waiting(bob.api.post("/v1/codes", json=bob.code_body()))
@@ -178,7 +182,7 @@ async def test_what_the_removed_has_under_way_commits_first(people: People, tena
     assert ((await issuing).status, (await removing).status) == (201, 204)
 
 
-async def test_what_comes_after_a_removal_is_refused(people: People, tenant: Tenant, rival: Rival) -> None:
+async def test_an_act_after_the_removal_is_refused(people: People, tenant: Tenant, rival: Rival) -> None:
     bob = await people.member(tenant, rival, "bob", "admin")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         removing = await rival.while_waiting(remove(tenant, "bob"))

@@ -18,7 +18,7 @@ async def names(rival: Rival) -> list[str]:
     return [name for (name,) in await rival.rows("SELECT name FROM organizations ORDER BY name")]
 
 
-async def test_the_name_is_another_and_the_rest_stays(api: Api, tenant: Tenant, rival: Rival) -> None:
+async def test_the_name_changes_and_the_rest_stays(api: Api, tenant: Tenant, rival: Rival) -> None:
     code = await tenant.make_code()
     (before,) = (await api.get("/v1/organizations")).json["data"]
     api.clock.advance(seconds=1)
@@ -72,7 +72,7 @@ async def test_another_organisation_keeps_its_name(api: Api, tenant: Tenant, riv
 
 
 async def test_a_second_factor_is_required(people: People, rival: Rival) -> None:
-    """Of owners and administrators; who may not at all is told that."""
+    """For owners and administrators; other members are told that they may not rename it at all."""
     tenant = await people.tenant_of("alice")
     await tenant.make_member(rival, "bob", "admin")
     await tenant.make_member(rival, "carol", "member")
@@ -92,7 +92,7 @@ async def test_a_second_factor_is_required(people: People, rival: Rival) -> None
 
 
 async def test_two_renames_are_one_after_the_other(tenant: Tenant, rival: Rival) -> None:
-    """The last wins; the log tells of both."""
+    """The last one wins; the log records both."""
     async with rival.holding("SELECT 1 FROM organizations FOR UPDATE"):
         one = await rival.while_waiting(rename(tenant, "One"))
         two = asyncio.create_task(rename(tenant, "Two"))
@@ -111,7 +111,7 @@ async def test_a_caller_who_is_demoted_meanwhile_renames_nothing(tenant: Tenant,
 
 
 async def test_a_caller_who_becomes_an_administrator_meanwhile_is_treated_as_one(tenant: Tenant, rival: Rival) -> None:
-    """`role` is the caller's at the time of the change, which that of the first look may not be any more."""
+    """`role` is the caller's at the time of the change, which may differ from the first look-up."""
     async with rival.committing("UPDATE members SET role = 'admin'"):
         renaming = await rival.while_waiting(rename(tenant))
     assert ((await renaming).status, (await renaming).json["role"]) == (200, "admin")

@@ -19,7 +19,7 @@ async def names(rival: Rival) -> list[str]:
     return [name for (name,) in await rival.rows("SELECT name FROM projects ORDER BY name")]
 
 
-async def test_the_name_is_another_and_the_rest_stays(api: Api, tenant: Tenant, rival: Rival) -> None:
+async def test_the_name_changes_and_the_rest_stays(api: Api, tenant: Tenant, rival: Rival) -> None:
     code = await tenant.make_code()
     server = tenant.with_key(await tenant.make_key())
     (before,) = (await api.get("/v1/projects", params=tenant.query)).json["data"]
@@ -80,7 +80,7 @@ async def test_a_name_may_be_taken_in_two_organisations(api: Api, tenant: Tenant
     assert await names(rival) == ["Evening show"] * 2
 
 
-async def test_a_name_that_was_given_up_is_free(api: Api, tenant: Tenant) -> None:
+async def test_an_abandoned_name_is_free(api: Api, tenant: Tenant) -> None:
     await rename(tenant)
     await api.make_project(tenant.organization_id, "Morning show")
 
@@ -92,7 +92,7 @@ async def test_an_unknown_project_is_not_found(tenant: Tenant, project_id: str) 
 
 
 async def test_a_project_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Both are the caller's own."""
+    """Both organisations belong to the caller."""
     other = await make_tenant(api)
     answer = await rename(tenant, project_id=other.project_id)
     assert (answer.status, answer.code) == (404, "project_not_found")
@@ -105,7 +105,7 @@ async def test_the_organisation_is_named(tenant: Tenant) -> None:
 
 
 async def test_a_second_factor_is_required(people: People, rival: Rival) -> None:
-    """Of owners and administrators; who may not at all is told that."""
+    """For owners and administrators; other members are told that they may not rename it at all."""
     tenant = await people.tenant_of("alice")
     await tenant.make_member(rival, "bob", "admin")
     await tenant.make_member(rival, "carol", "billing")
@@ -123,7 +123,7 @@ async def test_a_second_factor_is_required(people: People, rival: Rival) -> None
     assert (await rename(bob)).status == 200
 
 
-async def test_of_two_that_take_one_name_at_once_one_is_refused(api: Api, tenant: Tenant, rival: Rival) -> None:
+async def test_of_two_concurrent_renames_to_one_name_one_is_refused(api: Api, tenant: Tenant, rival: Rival) -> None:
     other = await api.make_project(tenant.organization_id, "Evening show")
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         one = await rival.while_waiting(rename(tenant, "Night show"))
@@ -141,7 +141,7 @@ async def test_a_name_that_a_new_project_takes_meanwhile_is_taken(tenant: Tenant
 
 
 async def test_two_that_swap_their_names_are_both_refused(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """One after the other: neither ever finds the other's name free, and neither waits for the other."""
+    """One after the other: neither finds the other's name free, and neither waits for the other."""
     other = await api.make_project(tenant.organization_id, "Evening show")
     async with rival.holding("SELECT 1 FROM projects FOR UPDATE"):
         one = await rival.while_waiting(rename(tenant, "Evening show"))
@@ -151,7 +151,7 @@ async def test_two_that_swap_their_names_are_both_refused(api: Api, tenant: Tena
     assert await names(rival) == ["Evening show", "Morning show"]
 
 
-async def test_a_project_that_goes_while_it_is_waited_for_is_not_found(tenant: Tenant, rival: Rival) -> None:
+async def test_a_project_deleted_during_the_wait_is_not_found(tenant: Tenant, rival: Rival) -> None:
     async with rival.committing("DELETE FROM projects"):
         renaming = await rival.while_waiting(rename(tenant))
     assert ((await renaming).status, (await renaming).code) == (404, "project_not_found")

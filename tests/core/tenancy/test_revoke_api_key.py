@@ -29,14 +29,14 @@ async def test_the_answer_is_the_key_revoked_now(api: Api, tenant: Tenant, rival
     assert await rival.audited("api_key.revoked") == [("user operator", tenant.project_id, {"api_key_id": key["id"]})]
 
 
-async def test_others_go_on_working(tenant: Tenant) -> None:
+async def test_other_keys_stay_active(tenant: Tenant) -> None:
     key, other = await tenant.make_key(), await tenant.make_key()
     await revoke(tenant, key)
     assert (await tenant.with_key(other).api.get("/v1/codes", params=tenant.query)).status == 200
 
 
 async def test_a_second_revoke_answers_the_same_bytes(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Also after its time is over; and the log tells of one."""
+    """Also after its expiry; and the log records one revocation."""
     api.clock.freeze()
     key = await tenant.make_key(expires_in_days=1)
     first = await revoke(tenant, key)
@@ -70,7 +70,7 @@ async def test_an_unknown_key_is_not_found(tenant: Tenant, api_key_id: str) -> N
 
 
 async def test_a_key_of_another_organisation_is_not_found(api: Api, tenant: Tenant) -> None:
-    """Both are the caller's own; the other's key goes on working."""
+    """Both organisations belong to the caller; the other organisation's key stays active."""
     other = await make_tenant(api)
     key = await other.make_key()
     answer = await revoke(tenant, key)
@@ -103,7 +103,7 @@ async def test_expiry_is_judged_after_the_lock_wait(api: Api, tenant: Tenant, ri
     assert (await revoking).json["status"] == "expired"
 
 
-async def test_a_key_that_goes_while_it_is_waited_for_is_not_found(tenant: Tenant, rival: Rival) -> None:
+async def test_a_key_deleted_during_the_wait_is_not_found(tenant: Tenant, rival: Rival) -> None:
     key = await tenant.make_key()
     async with rival.committing("DELETE FROM api_keys"):
         revoking = await rival.while_waiting(revoke(tenant, key))
@@ -121,13 +121,13 @@ async def test_a_revoke_cut_before_its_commit_changes_nothing(tenant: Tenant, ri
     assert (await revoke(tenant, key)).json["status"] == "revoked"
 
 
-async def test_what_was_authorised_before_a_revoke_does_not_commit_after_it(tenant: Tenant, rival: Rival) -> None:
-    """The key was good when the request began; the revoke commits first."""
+async def test_a_request_authorised_before_a_revoke_does_not_commit_after_it(tenant: Tenant, rival: Rival) -> None:
+    """The key was active when the request began; the revocation commits first."""
     key = await tenant.make_key()
     server = tenant.with_key(key)
-    await server.api.get("/v1/codes", params=tenant.query)  # Its use is noted, so that nothing waits for that.
+    await server.api.get("/v1/codes", params=tenant.query)  # Its use is recorded, so that nothing waits for that.
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
-        revoking = await rival.while_waiting(revoke(tenant, key))  # It holds the key.
+        revoking = await rival.while_waiting(revoke(tenant, key))  # It holds the key's row.
         issuing = asyncio.create_task(server.api.post("/v1/codes", json=tenant.code_body()))
         await rival.until_someone_waits(2)
     assert (await revoking).json["status"] == "revoked"
@@ -135,8 +135,8 @@ async def test_what_was_authorised_before_a_revoke_does_not_commit_after_it(tena
     assert await rival.rows("SELECT 1 FROM codes") == []
 
 
-async def test_a_revoke_waits_for_what_is_under_way(tenant: Tenant, rival: Rival) -> None:
-    """What holds the key's authority commits first; once the revoke has answered, nothing does."""
+async def test_a_revoke_waits_for_requests_under_way(tenant: Tenant, rival: Rival) -> None:
+    """A request that holds the key's authority commits first; after the response to the revocation none does."""
     key = await tenant.make_key()
     server = tenant.with_key(key)
     async with rival.holding("LOCK TABLE codes IN SHARE MODE"):

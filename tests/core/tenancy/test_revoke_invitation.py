@@ -1,4 +1,4 @@
-"""`POST /v1/member-invitations/{invitation_id}/revoke`: pending ones, and then nobody joins by it."""
+"""`POST /v1/member-invitations/{invitation_id}/revoke`: only pending ones, and nobody joins with them afterwards."""
 
 import pytest
 from support.core_client import Answer, Api
@@ -30,7 +30,7 @@ async def test_a_second_revoke_is_refused(tenant: Tenant, rival: Rival) -> None:
 
 
 @pytest.mark.parametrize(("milliseconds", "status"), [(-1, 200), (0, 409)])
-async def test_an_expired_one_is_not_pending(api: Api, tenant: Tenant, milliseconds: int, status: int) -> None:
+async def test_an_expired_invitation_is_not_pending(api: Api, tenant: Tenant, milliseconds: int, status: int) -> None:
     api.clock.freeze()
     invitation = await tenant.make_invitation(expires_in_days=1)
     api.clock.advance(days=1)
@@ -38,7 +38,7 @@ async def test_an_expired_one_is_not_pending(api: Api, tenant: Tenant, milliseco
     assert (await revoke(tenant, invitation["id"])).status == status
 
 
-async def test_an_accepted_one_is_not_pending(people: People) -> None:
+async def test_an_accepted_invitation_is_not_pending(people: People) -> None:
     tenant = await people.tenant_of("owner")
     invitation = await tenant.make_invitation()
     ada = people.person("ada", email="ada@example.org")
@@ -48,13 +48,13 @@ async def test_an_accepted_one_is_not_pending(people: People) -> None:
 
 
 @pytest.mark.parametrize("invitation_id", ["inv_" + "A" * 22, "inv_", "x", "inv_%00", "accept"])
-async def test_an_unknown_one_is_not_found(tenant: Tenant, invitation_id: str) -> None:
+async def test_an_unknown_invitation_is_not_found(tenant: Tenant, invitation_id: str) -> None:
     answer = await revoke(tenant, invitation_id)
     assert (answer.status, answer.code) == (404, "invitation_not_found")
 
 
-async def test_one_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Also where the caller owns both."""
+async def test_an_invitation_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """Also when the caller owns both organisations."""
     invitation = await (await make_tenant(api)).make_invitation()
     answer = await revoke(tenant, invitation["id"])
     assert (answer.status, answer.code) == (404, "invitation_not_found")
@@ -62,7 +62,7 @@ async def test_one_of_another_organisation_is_not_found(api: Api, tenant: Tenant
 
 
 async def test_of_a_revoke_and_an_acceptance_at_once_one_wins(people: People, rival: Rival) -> None:
-    """Whichever has the row first."""
+    """The one that gets the row first."""
     tenant = await people.tenant_of("owner")
     invitation = await tenant.make_invitation()
     async with rival.committing("UPDATE invitations SET accepted_at = now()"):
@@ -79,7 +79,7 @@ async def test_expiry_is_judged_after_the_wait_for_the_row(api: Api, tenant: Ten
     assert (await revoking).code == "invitation_not_pending"
 
 
-async def test_who_is_demoted_meanwhile_revokes_nothing(tenant: Tenant, rival: Rival) -> None:
+async def test_a_caller_who_is_demoted_meanwhile_revokes_nothing(tenant: Tenant, rival: Rival) -> None:
     invitation = await tenant.make_invitation()
     async with rival.committing("UPDATE members SET role = 'member' WHERE subject_id = 'operator'"):
         revoking = await rival.while_waiting(revoke(tenant, invitation["id"]))

@@ -23,7 +23,7 @@ async def works(tenant: Tenant, secret: str, core: Api | None = None) -> bool:
     return answer.status == 200
 
 
-async def test_the_key_stays_and_its_secret_is_another(api: Api, tenant: Tenant, rival: Rival) -> None:
+async def test_the_key_stays_and_its_secret_changes(api: Api, tenant: Tenant, rival: Rival) -> None:
     api.clock.freeze()
     key = await tenant.make_key()
     api.clock.advance(days=1)
@@ -41,7 +41,7 @@ async def test_the_key_stays_and_its_secret_is_another(api: Api, tenant: Tenant,
 
 
 async def test_the_old_secret_is_rejected_at_once_on_every_process(api: Api, people: People, tenant: Tenant) -> None:
-    """Two Cores on one database; both knew the old secret a moment ago."""
+    """Two Cores on one database, both of which knew the old secret a moment ago."""
     key = await tenant.make_key()
     for core in (api, people.api):
         assert await works(tenant, key["secret"], core)
@@ -68,7 +68,7 @@ async def test_a_revoked_key_is_given_no_secret(tenant: Tenant, rival: Rival) ->
 
 
 async def test_an_expired_key_is_given_no_secret(api: Api, tenant: Tenant) -> None:
-    """From its very millisecond on."""
+    """From the millisecond of its expiry."""
     api.clock.freeze()
     key = await tenant.make_key(expires_in_days=1)
     api.clock.advance(days=1, milliseconds=-1)
@@ -109,7 +109,7 @@ async def test_a_key_of_another_organisation_is_not_found(api: Api, tenant: Tena
 
 
 async def test_of_two_at_once_the_last_secret_works(tenant: Tenant, rival: Rival) -> None:
-    """Both answer a secret, and one of them is void already: never two at a time."""
+    """Both return a secret, of which one is already void: there are never two valid ones."""
     key = await tenant.make_key()
     async with rival.holding("SELECT 1 FROM api_keys FOR UPDATE"):
         rotating = [asyncio.create_task(rotate(tenant, key)) for _ in range(2)]
@@ -131,13 +131,13 @@ async def test_a_rotation_cut_before_its_commit_changes_nothing(tenant: Tenant, 
     assert await rival.audited("api_key.secret_rotated") == []
 
 
-async def test_what_began_with_the_old_secret_does_not_commit_after_the_rotation(tenant: Tenant, rival: Rival) -> None:
-    """The secret was right when the request began; the rotation commits while it waits to act."""
+async def test_a_request_with_the_old_secret_does_not_commit_after_the_rotation(tenant: Tenant, rival: Rival) -> None:
+    """The secret was valid when the request began; the rotation commits while it waits to act."""
     key = await tenant.make_key()
     server = tenant.with_key(key)
-    await server.api.get("/v1/codes", params=tenant.query)  # Its use is noted, so that nothing waits for that.
+    await server.api.get("/v1/codes", params=tenant.query)  # Its use is recorded, so that nothing waits for that.
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
-        rotating = await rival.while_waiting(rotate(tenant, key))  # It holds the key.
+        rotating = await rival.while_waiting(rotate(tenant, key))  # It holds the key's row.
         issuing = asyncio.create_task(server.api.post("/v1/codes", json=tenant.code_body()))
         await rival.until_someone_waits(2)
     assert (await rotating).status == 200
@@ -145,7 +145,7 @@ async def test_what_began_with_the_old_secret_does_not_commit_after_the_rotation
     assert await rival.rows("SELECT 1 FROM codes") == []
 
 
-async def test_a_rotation_waits_for_what_is_under_way(tenant: Tenant, rival: Rival) -> None:
+async def test_a_rotation_waits_for_requests_under_way(tenant: Tenant, rival: Rival) -> None:
     key = await tenant.make_key()
     async with rival.holding("LOCK TABLE codes IN SHARE MODE"):
         issuing = await rival.while_waiting(tenant.with_key(key).api.post("/v1/codes", json=tenant.code_body()))

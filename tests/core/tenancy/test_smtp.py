@@ -1,4 +1,4 @@
-"""Handing a mail to a mail server: which TLS is spoken, and which answers are final."""
+"""Handing a mail to a mail server: which TLS is used, and which replies are final."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ from soundmark.kit.crypto.secret import Secret
 DEADLINE = timedelta(seconds=20)
 MAIL = Mail("codes@example.org", "ada@example.org", b"Subject: hello\r\n\r\nHello\r\n")
 UTF8_MAIL = Mail("codes@example.org", "ärger@example.org", "Subject: hellö\r\n\r\nHello\r\n".encode())
-# A host that leads here and is not a loopback address, as far as anybody can tell from its spelling.
+# A host name that leads to this machine, although its spelling does not show it.
 ELSEWHERE = "0.0.0.0"  # noqa: S104 - connected to
 
 
@@ -41,15 +41,15 @@ async def test_the_mail_arrives_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LocalHost"])
-async def test_this_machine_is_spoken_to_by_tls_where_it_offers_it(certificate: Certificate, host: str) -> None:
-    """Nobody stands between: the certificate need not be one that anybody vouches for."""
+async def test_this_machine_gets_tls_if_it_offers_it(certificate: Certificate, host: str) -> None:
+    """Nobody is in between, so the certificate need not be trusted."""
     async with running_mail_server(certificate=certificate) as server:
         await send(at(server, host=host), MAIL, deadline=DEADLINE)
     assert [received.had_tls for received in server.received] == [True]
 
 
 async def test_another_machine_must_offer_tls() -> None:
-    """An attacker who takes STARTTLS out of the greeting gets no mail."""
+    """An attacker who strips STARTTLS from the greeting gets no mail."""
     async with running_mail_server(host=ELSEWHERE) as server:
         with pytest.raises(MailNotSent):
             await send(at(server, host=ELSEWHERE), MAIL, deadline=DEADLINE)
@@ -77,7 +77,7 @@ async def test_tls_from_the_start(certificate: Certificate) -> None:
     assert [received.had_tls for received in server.received] == [True]
 
 
-async def test_a_server_that_asks_for_a_login_gets_it_behind_tls(certificate: Certificate) -> None:
+async def test_a_server_that_asks_for_a_login_gets_it_over_tls(certificate: Certificate) -> None:
     async with running_mail_server(certificate=certificate, needs_login=True) as server:
         await send(at(server, login=(USERNAME, PASSWORD)), MAIL, deadline=DEADLINE)
     assert [(received.had_tls, received.login) for received in server.received] == [(True, USERNAME)]
@@ -124,7 +124,7 @@ async def test_a_host_that_does_not_exist() -> None:
 
 
 async def test_a_server_that_drops_the_connection_after_the_mail() -> None:
-    """Nobody knows whether it was taken."""
+    """Nobody knows whether the mail was accepted."""
     async with running_mail_server() as server:
         server.on_data = lambda protocol: protocol.transport.abort()
         with pytest.raises(MailNotSent):
@@ -154,8 +154,8 @@ async def test_a_server_that_never_greets_is_left(monkeypatch: pytest.MonkeyPatc
             await send(at(server), MAIL, deadline=DEADLINE)
 
 
-async def test_a_goodbye_that_fails_changes_nothing() -> None:
-    """The mail is taken: sent again, it would come twice."""
+async def test_a_failed_quit_changes_nothing() -> None:
+    """The mail is accepted: sent again, it would arrive twice."""
 
     async def closing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 hello\r\n")
@@ -194,5 +194,5 @@ async def test_a_cancelled_sending_leaves_no_connection() -> None:
         assert sending.cancelled()
 
 
-def test_a_mail_does_not_print_what_it_says() -> None:
+def test_a_mail_does_not_print_its_content() -> None:
     assert "Hello" not in repr(MAIL)

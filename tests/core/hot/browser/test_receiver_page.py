@@ -1,4 +1,4 @@
-"""A page of another origin in a real browser receives Codes, and reads nothing that takes a credential."""
+"""A page of another origin in a real browser receives Codes, and reads nothing that needs a credential."""
 
 import http.server
 import json
@@ -23,13 +23,13 @@ from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.postgres.migrations import migrate
 
-pytestmark = pytest.mark.xdist_group("browser")  # One browser for all of them.
+pytestmark = pytest.mark.xdist_group("browser")  # One browser for all tests.
 
 PAGE: Final = Path(__file__).with_name("receiver.html")
-BROWSER_S: Final = 90  # A browser starts in two seconds on a machine that has nothing else to do.
+BROWSER_S: Final = 90  # On an idle machine a browser starts in two seconds.
 FLAGS: Final = (
     "--headless",
-    "--no-sandbox",  # It opens our own page only, and the tests may run as root.
+    "--no-sandbox",  # It opens only our own page, and the tests may run as root.
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -53,7 +53,7 @@ def service(cluster: RunningCluster) -> Iterator[httpx2.Client]:
 
 @pytest.fixture(scope="module")
 def token(service: httpx2.Client) -> str:
-    """The token of a Code that may be received."""
+    """The token of an active Code."""
     organization_id = make(service, "/v1/organizations", name="Radio Nordlicht")["id"]
     tenant = {"organization_id": organization_id}
     project_id = make(service, "/v1/projects", **tenant, name="Morning show")["id"]
@@ -68,7 +68,7 @@ def make(client: httpx2.Client, path: str, **body: Any) -> Any:
 
 @contextmanager
 def page_server(question: dict[str, str]) -> Iterator[tuple[str, "queue.Queue[Any]"]]:
-    """Where the page comes from, an origin of its own, and what the page found."""
+    """Serve the page from an origin of its own, and collect its findings."""
     found: queue.Queue[Any] = queue.Queue()
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -105,7 +105,7 @@ def page_server(question: dict[str, str]) -> Iterator[tuple[str, "queue.Queue[An
 
 @contextmanager
 def browser_at(url: str, profile: Path) -> Iterator[None]:
-    """A browser with an empty profile that shows the page; it and all that it starts are ended."""
+    """Run a browser with an empty profile on the page; end it and all its processes afterwards."""
     program = shutil.which("chromium")
     assert program is not None, "there is no chromium; `make test-tools` installs it"
     command = [program, *FLAGS, f"--user-data-dir={profile}", url]
@@ -119,7 +119,7 @@ def browser_at(url: str, profile: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def found(service: httpx2.Client, token: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What the page could do."""
+    """The findings of the page."""
     question = {"service": str(service.base_url), "token": token}
     with page_server(question) as (url, answers), browser_at(url, tmp_path_factory.mktemp("profile")):
         seen = answers.get(timeout=BROWSER_S)
@@ -128,7 +128,7 @@ def found(service: httpx2.Client, token: str, tmp_path_factory: pytest.TempPathF
 
 
 def test_a_page_resolves_a_code_with_a_proof_and_verifies_it(found: Any, token: str) -> None:
-    """The preflight lets the header through; WebCrypto verifies what Core signed, and nothing that was altered."""
+    """The preflight allows the header; WebCrypto verifies what Core signed, and no altered bytes."""
     assert found["resolved"]["status"] == 200
     assert json.loads(found["resolved"]["text"])["intent"] == INTENT
     assert found["verified"]["genuine"] is True
@@ -156,14 +156,14 @@ def test_a_page_reads_the_published_documents(found: Any) -> None:
     assert set(found["open"].values()) == {200}
 
 
-def test_a_page_reads_nothing_that_takes_a_credential(found: Any) -> None:
-    """The browser keeps each of these answers to itself."""
+def test_a_page_reads_nothing_that_needs_a_credential(found: Any) -> None:
+    """The browser hides each of these responses from it."""
     assert len(found["blocked"]) == 8
     assert {what: seen for what, seen in found["blocked"].items() if seen != {"blocked": "TypeError"}} == {}
 
 
-def test_what_a_page_sends_without_asking_first_does_nothing(found: Any, service: httpx2.Client) -> None:
-    """A simple POST reaches the service, which wants a credential that no browser adds by itself."""
+def test_a_simple_request_of_a_page_changes_nothing(found: Any, service: httpx2.Client) -> None:
+    """A simple POST reaches the service, which requires a credential that no browser adds by itself."""
     assert found["blocked"]
     (organization,) = service.get("/v1/organizations").json()["data"]
     codes = service.get("/v1/codes", params={"organization_id": organization["id"]}).json()["data"]

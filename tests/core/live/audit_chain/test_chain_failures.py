@@ -1,4 +1,4 @@
-"""Sealers that die, fail and stop, and a chain that somebody broke."""
+"""Sealers that die, fail and stop, and a chain that somebody has broken."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from soundmark.kit.postgres.database import Database
 from soundmark.kit.tasks import cancel_and_wait
 
 
-async def test_a_sealer_that_dies_in_the_middle_has_done_nothing(
+async def test_a_sealer_that_dies_in_the_middle_changes_nothing(
     db: Database, chain: AuditChain, organization_id: str, rival: Rival
 ) -> None:
     await write_entry(db, organization_id)
@@ -27,7 +27,7 @@ async def test_a_sealer_that_dies_in_the_middle_has_done_nothing(
     second = await write_entry(db, organization_id)
     state = "SELECT (SELECT count(*) FROM audit_seals), (SELECT max(position) FROM audit_heads)"
     async with rival.holding("SELECT FROM audit_unsealed FOR UPDATE"):
-        # Its seals are inserted, and it is about to take the entry off the list.
+        # Its seals are inserted, and it is about to remove the entry from the waiting list.
         sealing = await rival.while_waiting(chain.seal_waiting())
         await rival.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
         with pytest.raises(DatabaseUnavailable):
@@ -39,10 +39,8 @@ async def test_a_sealer_that_dies_in_the_middle_has_done_nothing(
     assert await rival.rows("SELECT position FROM audit_seals WHERE entry_id = %s", second) == [(2,)]
 
 
-async def test_a_note_that_stayed_behind_is_removed(
-    db: Database, chain: AuditChain, organization_id: str, rival: Rival
-) -> None:
-    """An entry is sealed once at each stage, whoever asks again."""
+async def test_a_leftover_note_is_removed(db: Database, chain: AuditChain, organization_id: str, rival: Rival) -> None:
+    """An entry is sealed once at each stage, whichever sealer tries again."""
     entry_id = await write_entry(db, organization_id)
     await chain.seal_waiting()
     await rival.run("INSERT INTO audit_unsealed VALUES (%s, %s, 'final', now())", organization_id, entry_id)
@@ -54,7 +52,7 @@ async def test_a_note_that_stayed_behind_is_removed(
 async def test_nothing_is_sealed_on_top_of_a_broken_end(
     db: Database, chain: AuditChain, organization_id: str, rival: Rival, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another organisation's entries are, and the trouble is logged once, not with every round."""
+    """Entries of other organisations are sealed, and the fault is logged once, not in each round."""
     monkeypatch.setattr(audit_chain_module, "SEAL_EVERY_S", 0.0)
     first = await write_entry(db, organization_id)
     await chain.seal_waiting()
@@ -90,7 +88,7 @@ async def test_no_failure_ends_the_sealing(
     async def list_waiting_tenants(*arguments: Any, **options: Any) -> list[str]:
         nonlocal rounds
         if asyncio.current_task() is not sealing:
-            return await genuine(*arguments, **options)  # The shared Core seals beside the test.
+            return await genuine(*arguments, **options)  # The shared Core seals concurrently with the test.
         rounds += 1
         if rounds < 4:
             raise failure
@@ -110,10 +108,10 @@ async def test_no_failure_ends_the_sealing(
     assert [line["error"] for line in logged] == expected
 
 
-async def test_the_sealing_is_over_when_the_app_has_stopped(
+async def test_sealing_has_ended_when_the_app_has_stopped(
     spare_database_url: Secret, db: Database, rival: Rival
 ) -> None:
-    """Stopped in the middle of it, it leaves neither a task nor a half-sealed entry behind."""
+    """When stopped in the middle, it leaves neither a task nor a half-sealed entry behind."""
     before = asyncio.all_tasks()
     async with contextlib.AsyncExitStack() as held:
         async with running_core(core_settings(spare_database_url)):

@@ -1,4 +1,4 @@
-"""The key of the audit chain, and what it seals."""
+"""The key of the audit chain, and the bytes that it seals."""
 
 import asyncio
 import json
@@ -31,13 +31,13 @@ async def test_a_later_start_has_the_same_key(db: Database, chain: AuditChain) -
 
 @pytest.mark.usefixtures("chain")
 async def test_another_master_key_does_not_open_the_chain(db: Database) -> None:
-    """Core does not start with it: what it would seal nobody could verify."""
+    """Core does not start with it, because nobody could verify its seals."""
     with pytest.raises(SealBroken):
         await open_chain(db, Sealer(bytes(32), ENTROPY))
 
 
-async def test_who_has_the_database_alone_can_make_no_seal(chain: AuditChain) -> None:
-    """A plain hash could be computed anew by whoever alters an entry."""
+async def test_the_database_alone_is_not_enough_to_make_a_seal(chain: AuditChain) -> None:
+    """A plain hash could be recomputed by anybody who alters an entry."""
     content = SealedContent(
         "org_1", "aud_1", None, "code.issued", "user", "u", "completed", "{}", "1.000000", "1.000000"
     )
@@ -47,7 +47,7 @@ async def test_who_has_the_database_alone_can_make_no_seal(chain: AuditChain) ->
 
 
 @given(fields=st.lists(st.one_of(st.none(), TEXTS, st.integers(0, 2**53 - 1))))
-def test_what_is_sealed_is_canonical_json(fields: list[str | int | None]) -> None:
-    """RFC 8785, so that anybody who is given the key can check a seal with the tools at hand."""
+def test_the_sealed_bytes_are_canonical_json(fields: list[str | int | None]) -> None:
+    """RFC 8785, so that anybody with the key can check a seal with common tools."""
     assert _canonical(fields) == canonicalize(fields)
     assert json.loads(_canonical(fields)) == fields

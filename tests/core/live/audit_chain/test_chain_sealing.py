@@ -1,4 +1,4 @@
-"""The audit chain: sealed by anybody, unbroken whoever writes, and nobody waits for it."""
+"""The audit chain: any process seals it, it has no gaps whoever writes, and nobody waits for it."""
 
 import asyncio
 import contextlib
@@ -41,10 +41,10 @@ async def test_entries_are_sealed_after_their_commit(db: Database, chain: AuditC
     assert await verify_chain(db, chain, organization_id) == intact(4)
 
 
-async def test_more_than_is_sealed_at_once_is_sealed(
+async def test_more_entries_than_one_round_seals_are_sealed(
     db: Database, chain: AuditChain, organization_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And verified in pieces that are smaller than the chain."""
+    """The chain is verified in pieces that are smaller than the chain."""
     monkeypatch.setattr(audit_chain_module, "SEALED_AT_ONCE", 2)
     monkeypatch.setattr(audit_chain_module, "_TENANTS_AT_ONCE", 1)
     monkeypatch.setattr(verification, "_LINKS_AT_ONCE", 2)
@@ -60,7 +60,7 @@ async def test_more_than_is_sealed_at_once_is_sealed(
 async def test_an_entry_is_sealed_when_it_is_written_and_when_it_is_finalised(
     db: Database, chain: AuditChain, organization_id: str, rival: Rival
 ) -> None:
-    """Whether or not the first of these happened before the second."""
+    """Whether or not the first seal came before the finalisation."""
     early = await write_requested_entry(db, organization_id)
     await chain.seal_waiting()
     late = await write_requested_entry(db, organization_id)
@@ -75,7 +75,7 @@ async def test_an_entry_is_sealed_when_it_is_written_and_when_it_is_finalised(
     assert len(rows) == 4
 
 
-async def test_what_was_finalised_is_not_rewritten(db: Database, chain: AuditChain, organization_id: str) -> None:
+async def test_a_finalised_entry_is_not_rewritten(db: Database, chain: AuditChain, organization_id: str) -> None:
     entry_id = await write_requested_entry(db, organization_id)
     await finalise_entry(db, organization_id, entry_id)
     await chain.seal_waiting()
@@ -87,7 +87,7 @@ async def test_what_was_finalised_is_not_rewritten(db: Database, chain: AuditCha
 async def test_many_writers_and_several_sealers_make_one_unbroken_chain(
     db: Database, spare_database_url: Secret, organization_id: str, rival: Rival, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each sealer as in a process of its own, with its own connections, all of them always at it."""
+    """Each sealer works as in its own process, with its own connections, all of them at the same time."""
     monkeypatch.setattr(audit_chain_module, "SEAL_EVERY_S", 0.0)
     monkeypatch.setattr(audit_chain_module, "SEALED_AT_ONCE", 7)
 
@@ -113,8 +113,8 @@ async def test_many_writers_and_several_sealers_make_one_unbroken_chain(
     assert await rival.rows("SELECT position FROM audit_heads") == [(200,)]
 
 
-async def test_two_cores_seal_what_either_wrote(database_url: Secret, api: Api, audio_url: str) -> None:
-    """As they are in production, through their public API."""
+async def test_two_cores_seal_the_entries_of_either(database_url: Secret, api: Api, audio_url: str) -> None:
+    """As in production, through their public API."""
     async with running_core(core_settings(database_url, audio_url=audio_url), api.clock) as other:
         tenant = await make_tenant(api)
         names = [f"Project {number}" for number in range(24)]
@@ -130,10 +130,10 @@ async def test_two_cores_seal_what_either_wrote(database_url: Secret, api: Api, 
     assert answer.json == {"verified": True, "entries": 26, "unsealed": 0, "first_broken": None}
 
 
-async def test_a_process_seals_what_it_wrote_and_seldom_asks_about_everybody(
+async def test_a_process_seals_its_own_entries_and_seldom_asks_about_all(
     db: Database, chain: AuditChain, organization_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One question about every organisation, when it starts; from then on it knows whose entries it wrote."""
+    """It asks about all organisations once, at its start; after that it knows whose entries it wrote."""
     monkeypatch.setattr(audit_chain_module, "SEAL_EVERY_S", 0.0)
     monkeypatch.setattr(audit_chain_module, "_ROUNDS_OF_A_SWEEP", 1_000_000_000)
     genuine, swept, sweeps = chain.seal_waiting, asyncio.Event(), []
@@ -157,10 +157,10 @@ async def test_a_process_seals_what_it_wrote_and_seldom_asks_about_everybody(
     assert sweeps == ["swept"]
 
 
-async def test_what_another_process_holds_is_sealed_once_it_lets_go(
+async def test_an_entry_held_by_another_process_is_sealed_afterwards(
     db: Database, chain: AuditChain, organization_id: str, rival: Rival
 ) -> None:
-    """It may have listed its entries before ours was committed, so ours is not left to the next sweep."""
+    """The other process may have listed its entries before our commit, so ours is not left to the next sweep."""
     await write_entry(db, organization_id)
     await chain.seal_waiting()
     async with rival.holding("SELECT FROM audit_heads FOR UPDATE"):
@@ -172,11 +172,11 @@ async def test_what_another_process_holds_is_sealed_once_it_lets_go(
 
 
 def test_an_entry_is_sealed_within_a_second() -> None:
-    """A sealer looks often enough that one round more would still be in time."""
+    """A sealer looks often enough that one more round would still be in time."""
     assert audit_chain_module.SEAL_EVERY_S * 2 < 1
 
 
-# Who waits for whom.
+# The sessions that wait, and the sessions that they wait for.
 
 
 async def test_a_writer_waits_for_no_other_and_for_no_sealer(
@@ -194,7 +194,7 @@ async def test_a_writer_waits_for_no_other_and_for_no_sealer(
         ),
     ):
         second = await asyncio.wait_for(write_entry(db, organization_id), 20)
-        # Neither does a sealer wait; the head is another's, so there is nothing to do.
+        # The sealer does not wait either; the head is locked by another, so there is nothing to do.
         await asyncio.wait_for(chain.seal_waiting(), 20)
         assert await verify_chain(db, chain, organization_id) == intact(2, unsealed=1)
     await chain.seal_waiting()
@@ -204,7 +204,7 @@ async def test_a_writer_waits_for_no_other_and_for_no_sealer(
     assert {entry_id for (entry_id,) in rows[1:]} == {second, "aud_slow"}
 
 
-async def test_a_sealer_passes_over_an_organisation_that_is_being_deleted(
+async def test_a_sealer_skips_an_organisation_that_is_being_deleted(
     db: Database, chain: AuditChain, organization_id: str, rival: Rival
 ) -> None:
     other = await make_organization(db)

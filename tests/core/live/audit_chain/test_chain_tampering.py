@@ -1,6 +1,6 @@
-"""Whatever is altered breaks the chain.
+"""Any alteration breaks the chain.
 
-Each alteration is made, verified and rolled back on one connection that may everything.
+Each alteration is made, verified and rolled back on one connection with every right.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -31,7 +31,7 @@ from soundmark.kit.postgres.transaction import Tx
 
 
 class Tampering:
-    """A chain with entries of every kind, and somebody who may write whatever he likes into the database."""
+    """A chain with entries of every kind, and a connection that may write anything to the database."""
 
     def __init__(self, connection: psycopg.AsyncConnection[Any], key: ChainKey, organization_id: str) -> None:
         self.connection = connection
@@ -41,14 +41,14 @@ class Tampering:
         self.links: list[tuple[int, str, str]] = []
 
     async def after(self, *statements: tuple[str, Mapping[str, Any]]) -> Verification:
-        """What is found when these were carried out; afterwards they never happened."""
+        """Return the finding after these statements, which are then rolled back."""
         async with self.connection.transaction(force_rollback=True):
             for statement, params in statements:
                 await self.connection.execute(statement.encode(), {"org": self.organization_id, **params})
             return await verify(Tx(self.connection), self.key, self.organization_id)
 
     def named_without(self, position: int) -> str:
-        """Which entry is named when the link at `position` is gone: the next one's where its own has another link."""
+        """Return the entry that is named once the link at `position` is gone: the next one, if its own has another."""
         _, entry_id, stage = self.links[position - 1]
         keeps_another = stage == "requested" and (entry_id, "final") in {link[1:] for link in self.links}
         return self.links[position][1] if keeps_another else entry_id
@@ -75,7 +75,7 @@ async def tampering(
     await write_entry(db, organization_id, name="waiting")
     url = cluster.superuser_url_of("core_spare").reveal()
     async with await psycopg.AsyncConnection.connect(url, autocommit=True, options="-c timezone=UTC") as connection:
-        await connection.execute("SET session_replication_role = replica")  # Foreign keys are no defence.
+        await connection.execute("SET session_replication_role = replica")  # Foreign keys are no protection.
         made = Tampering(connection, chain.key, organization_id)
         cursor = await connection.execute("SELECT position, entry_id, stage FROM audit_seals ORDER BY position")
         made.links = await cursor.fetchall()
@@ -96,7 +96,7 @@ VALUES = {
     "bigint": st.integers(-(2**63), 2**63 - 1),
     "bytea": st.binary(max_size=64),
 }
-# Every column of every entry and every link, and of the head: found in the database, so that a new one is tried too.
+# Every column of each entry and link, and of the head: read from the database, so that a new one is tried too.
 COLUMNS = """
     SELECT column_name, data_type, is_nullable = 'YES'
       FROM information_schema.columns
@@ -108,7 +108,7 @@ COLUMNS = """
 @pytest.mark.parametrize("table", ["audit_entries", "audit_seals", "audit_heads"])
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-async def test_whatever_is_altered_is_found_and_named(tampering: Tampering, table: str, data: st.DataObject) -> None:
+async def test_every_alteration_is_found_and_named(tampering: Tampering, table: str, data: st.DataObject) -> None:
     cursor = await tampering.connection.execute(COLUMNS.encode(), {"table": table})
     name, kind, is_nullable = data.draw(st.sampled_from(await cursor.fetchall()))
     values = VALUES[kind]
@@ -136,7 +136,7 @@ async def test_whatever_is_altered_is_found_and_named(tampering: Tampering, tabl
     assert not found.is_verified
     named = {affected}
     if (table, name) == ("audit_entries", "id"):
-        named = {value}  # What it is called now.
+        named = {value}  # Its new id.
     elif (table, name) == ("audit_seals", "organization_id"):
         named = {tampering.named_without(position)}
     elif (table, name) == ("audit_seals", "entry_id"):
@@ -151,13 +151,13 @@ async def test_every_deleted_entry_is_found_and_named(tampering: Tampering) -> N
 
 
 async def test_every_removed_seal_is_found_and_named(tampering: Tampering) -> None:
-    """Where an entry keeps its last seal, only that something is missing can be told, and before which one."""
+    """Where an entry keeps its last seal, only the fact that one is missing before it can be found."""
     for position, _, _ in tampering.links:
         found = await tampering.after(("DELETE FROM audit_seals WHERE position = %(p)s", {"p": position}))
         assert found == broken_at(tampering.named_without(position), entries=6, unsealed=1)
 
 
-async def test_every_two_that_changed_places_are_found(tampering: Tampering) -> None:
+async def test_every_swap_of_two_entries_is_found(tampering: Tampering) -> None:
     swap = """
         UPDATE audit_seals SET position = CASE position WHEN %(a)s THEN %(b)s + 1000 ELSE %(a)s + 1000 END
          WHERE position IN (%(a)s, %(b)s)
@@ -165,7 +165,7 @@ async def test_every_two_that_changed_places_are_found(tampering: Tampering) -> 
     back = "UPDATE audit_seals SET position = position - 1000 WHERE position > 1000"
     for a, b in combinations(range(1, 7), 2):
         found = await tampering.after((swap, {"a": a, "b": b}), (back, {}))
-        # The first place that does not hold is where the later one stands now.
+        # The first place that does not verify is the one where the later entry is now.
         assert found == broken_at(tampering.links[b - 1][1], entries=6, unsealed=1)
 
 
@@ -189,8 +189,8 @@ async def test_a_forged_seal_does_not_hide_an_inserted_entry(tampering: Tamperin
     assert found == broken_at("aud_forged", entries=7, unsealed=1)
 
 
-async def test_no_seal_stands_before_the_beginning(tampering: Tampering) -> None:
-    """It would be outside of what is walked, and still count as the seal of its entry."""
+async def test_a_seal_before_the_beginning_is_found(tampering: Tampering) -> None:
+    """It would lie outside the walk, and still count as the seal of its entry."""
     seal = "INSERT INTO audit_seals VALUES (%(org)s, 0, 'aud_forged', 'final', '')"
     with pytest.raises(psycopg.errors.CheckViolation):
         await tampering.after((seal, {}))
@@ -200,7 +200,7 @@ async def test_no_seal_stands_before_the_beginning(tampering: Tampering) -> None
 
 
 async def test_a_tail_that_was_cut_off_is_found(tampering: Tampering) -> None:
-    """The head knows the last entry that there was."""
+    """The head knows the last entry."""
     last = tampering.links[-1][1]
     for kept in range(6):
         seals = ("DELETE FROM audit_seals WHERE position > %(kept)s", {"kept": kept})
@@ -208,14 +208,14 @@ async def test_a_tail_that_was_cut_off_is_found(tampering: Tampering) -> None:
         entries = ("DELETE FROM audit_entries WHERE NOT id = ANY(%(ids)s)", {"ids": kept_ids})
         notes = ("DELETE FROM audit_unsealed", {})
         found = await tampering.after(seals, entries, notes)
-        # Where an entry stays that was finalised in what is gone, its missing seal is the first thing to see.
+        # If an entry remains that was finalised in the removed part, its missing seal is found first.
         assert found.first_broken == last or found.first_broken in kept_ids
         assert not found.is_verified
     removed = await tampering.after(("DELETE FROM audit_heads", {}))
     assert removed == broken_at(last, entries=6, unsealed=1)
 
 
-async def test_everything_gone_but_the_entries_is_found(tampering: Tampering) -> None:
+async def test_the_loss_of_everything_but_the_entries_is_found(tampering: Tampering) -> None:
     wiped = [(f"DELETE FROM {table}", {}) for table in ("audit_seals", "audit_heads", "audit_unsealed")]
     found = await tampering.after(*wiped)
     assert (found.is_verified, found.entries) == (False, 6)
@@ -228,8 +228,8 @@ async def test_a_waiting_entry_that_lost_its_note_is_found(tampering: Tampering)
     assert found.first_broken not in {None, *tampering.sealed}
 
 
-async def test_one_organisation_s_chain_is_none_of_another(tampering: Tampering, db: Database) -> None:
-    """All of it moved, seals and head and all."""
+async def test_the_chain_of_another_organisation_does_not_verify(tampering: Tampering, db: Database) -> None:
+    """All of it was moved, with its seals and its head."""
     other = await make_organization(db)
     moved = [
         (f"UPDATE {table} SET organization_id = %(other)s", {"other": other})

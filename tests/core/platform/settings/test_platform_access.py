@@ -1,4 +1,4 @@
-"""Who may see and change platform settings, and who learns nothing."""
+"""Who may see and change platform settings, and that others learn nothing."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,7 +22,7 @@ from soundmark.kit.http.routes import ACCESS
 
 @pytest.fixture
 def another(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Makes the operator somebody else."""
+    """A function that makes the operator another caller."""
 
     def become(**changes: Any) -> None:
         monkeypatch.setattr(operator, "OPERATOR", replace(operator.OPERATOR, **changes))
@@ -41,7 +41,7 @@ REQUESTS = [
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request_: " ".join(request_[:2]))
 async def test_others_learn_nothing(api: Api, rival: Rival, another: Any, request_: tuple[str, str, Any]) -> None:
-    """Not even which names there are."""
+    """Not even which names exist."""
     method, path, body = request_
     tenant: Tenant = await make_tenant(api)
     stranger = await api.other(token=None).call(method, path, json=body)
@@ -76,7 +76,7 @@ def test_only_an_administrator_with_a_second_factor_may(action: Action, caller: 
 
 
 async def test_the_credential_route_alone_is_left_out_of_the_document(api: Api) -> None:
-    """API v1, "Versioning" 1. Left out of the document is not left out of the policy."""
+    """API v1, "Versioning" 1. Although left out of the document, it is part of the policy."""
     hidden = {
         (*sorted(route.methods), route.path): (route.openapi_extra or {})[ACCESS]["action"]
         for route in list_routes()

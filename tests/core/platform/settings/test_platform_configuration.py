@@ -1,4 +1,4 @@
-"""The platform's configuration: which values are taken, and when they hold."""
+"""The platform's configuration: which values are accepted, and when they apply."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from support.rival import Rival
 
 from soundmark.kit.text.timestamps import format_timestamp
 
-# One value of each setting that is stored, and in which form; the rule of each is in tests/settings/test_registry.py.
+# One value of each stored setting, with its stored form; tests/settings/test_registry.py tests the rule of each.
 TAKEN: list[tuple[str, Any, Any]] = [
     ("accounting_base_url", "https://books.example.org/dolibarr/", "https://books.example.org/dolibarr"),
     ("accounting_enable_invoice_sync", True, True),
@@ -52,7 +52,7 @@ def test_every_setting_is_tried() -> None:
 
 
 @pytest.mark.parametrize(("name", "value", "kept"), TAKEN, ids=repr)
-async def test_a_setting_holds_from_its_commit_on(api: Api, name: str, value: Any, kept: Any) -> None:
+async def test_a_setting_applies_from_its_commit_on(api: Api, name: str, value: Any, kept: Any) -> None:
     now = api.clock.freeze()
     answer = await put_setting(api, name, value)
     expected = {"value": kept, "source": "database", "updated_at": format_timestamp(now)}
@@ -79,7 +79,7 @@ async def test_the_body_is_one_value(api: Api, body: Any) -> None:
 
 @pytest.mark.parametrize("name", ["smtp_password", "smtp_username", "SMTP_HOST", "x", "a" * 160, "smtp_host%20"])
 async def test_an_unknown_setting_is_not_found(api: Api, name: str) -> None:
-    """A credential is none: it is not configuration, and its value is never shown."""
+    """A credential is not found either: it is not configuration, and its value is never shown."""
     for body in ({"value": "mail.example.org"}, {"value": None}, {}):
         answer = await api.call("PUT", f"{SETTINGS}/configuration/{name}", json=body)
         assert (answer.status, answer.code) == (404, "not_found")
@@ -92,15 +92,15 @@ async def test_null_removes_the_override(api: Api) -> None:
     assert (await put_setting(api, "smtp_from_name", None)).json == answer.json, "repeated, it changes nothing"
 
 
-async def test_the_port_follows_the_way_of_speaking_tls(api: Api) -> None:
-    """Unless it is set itself."""
+async def test_the_port_follows_the_use_of_tls(api: Api) -> None:
+    """Unless the port itself is set."""
     await put_setting(api, "smtp_secure", value=False)
     assert (await read_settings(api))["configuration"]["smtp_port"] == {"value": 587, **FROM_DEFAULT}
     await put_setting(api, "smtp_port", 2525)
     assert (await read_settings(api))["configuration"]["smtp_port"]["value"] == 2525
 
 
-async def test_the_last_of_two_changes_at_once_holds(api: Api, rival: Rival) -> None:
+async def test_of_two_concurrent_changes_the_last_one_holds(api: Api, rival: Rival) -> None:
     """The second waits for the first to commit; neither is an error."""
     insert = "INSERT INTO platform_configuration VALUES ('smtp_host', '\"first.example.org\"', now())"
     async with rival.committing(insert):
@@ -113,7 +113,7 @@ async def test_the_last_of_two_changes_at_once_holds(api: Api, rival: Rival) -> 
 
 
 @pytest.mark.parametrize("name", ["smtp_host", "smtp_password"])
-async def test_a_change_whose_connection_dies_did_not_happen(api: Api, rival: Rival, name: str) -> None:
+async def test_a_change_whose_connection_dies_is_not_made(api: Api, rival: Rival, name: str) -> None:
     before = await read_settings(api)
     table = "platform_secrets" if name in NAMED_SECRETS else "platform_configuration"
     async with rival.holding(f"LOCK TABLE {table} IN EXCLUSIVE MODE"):

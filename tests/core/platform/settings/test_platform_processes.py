@@ -1,4 +1,4 @@
-"""Which of the database, the environment and the default a running process follows."""
+"""The source that a running process takes a setting from: the database, the environment or the default."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,8 +17,8 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.database import Database
 
 
-async def test_every_process_goes_by_a_change_at_once(api: Api, database_url: Secret) -> None:
-    """Two Cores on one database; nothing is restarted and nothing waited for."""
+async def test_every_process_applies_a_change_at_once(api: Api, database_url: Secret) -> None:
+    """Two Cores on one database, without a restart and without waiting."""
     async with running_core(core_settings(database_url)) as other:
         for value in ("one.example.org", "two.example.org", None):
             changed = await put_setting(api, "smtp_host", value)
@@ -36,7 +36,7 @@ async def db(database_url: Secret) -> Any:
 def make_platform_settings(
     db: Database, url: Secret, *, master_key: str = MASTER_KEY, **given: Any
 ) -> PlatformSettings:
-    """The platform settings of another process, with an environment of its own."""
+    """Make the platform settings of another process with its own environment."""
     sealer = Sealer(parse_master_key(master_key), SystemEntropy())
     return PlatformSettings(db, sealer, core_settings(url, **given))
 
@@ -69,7 +69,7 @@ async def test_the_database_wins_over_the_environment(api: Api, db: Database, da
 
 
 async def test_a_value_of_the_environment_is_shown_with_its_source(database_url: Secret) -> None:
-    """`configured` counts a credential of the environment, whose value is as secret as any other."""
+    """`configured` includes a credential from the environment, whose value is as secret as any other."""
     given = {"smtp_host": "env.example.org", "smtp_password": PASSWORD, "smtp_secure": "false"}
     async with running_core(core_settings(database_url, **given)) as api:
         shown = await api.get(SETTINGS)
@@ -103,7 +103,7 @@ async def test_an_open_relay_needs_no_login(db: Database, database_url: Secret) 
 
 
 async def test_another_master_key_opens_no_credential(api: Api, db: Database, database_url: Secret) -> None:
-    """And says so, instead of sending mail without the login."""
+    """It raises an error instead of sending mail without the login."""
     await put_setting(api, "smtp_password", PASSWORD)
     given = {"smtp_host": "mail.example.org", "smtp_from_email": "a@example.org"}
     process = make_platform_settings(db, database_url, master_key="A" * 43, **given)

@@ -1,4 +1,4 @@
-"""The platform's credentials: told of, and never told."""
+"""The platform's credentials: their presence is shown, their values never."""
 
 import logging
 from typing import Any
@@ -49,7 +49,7 @@ async def test_a_credential_is_shown_as_configured_and_never_revealed(api: Api, 
 
 
 async def test_a_credential_is_sealed_to_its_name(api: Api, rival: Rival) -> None:
-    """Moved to another name, where something else would send it elsewhere, it does not open."""
+    """Moved to another name, where it would be sent elsewhere, it does not open."""
     await put_setting(api, "card_secret_key", PASSWORD)
     ((sealed,),) = await rival.rows("SELECT sealed FROM platform_secrets")
     sealer = Sealer(parse_master_key(MASTER_KEY), SystemEntropy())
@@ -93,7 +93,7 @@ async def test_a_refused_credential_is_not_repeated(api: Api, caplog: pytest.Log
 
 @pytest.mark.parametrize("name", ["smtp_host", "SMTP_PASSWORD", "smtp_password ", "x", "master_key", "a" * 160])
 async def test_an_unknown_credential_is_not_found(api: Api, name: str) -> None:
-    """Whatever the body says."""
+    """Whatever the body contains."""
     for body in ({"value": PASSWORD}, {"value": 7}, {}):
         answer = await api.call("PUT", f"{SETTINGS}/secrets/{name}", json=body)
         assert (answer.status, answer.code) == (404, "not_found")

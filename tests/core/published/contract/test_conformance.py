@@ -28,10 +28,10 @@ from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.postgres.migrations import migrate
 
-# The served app runs in a thread beside, and its libraries may draw from `random` while a case is drawn.
+# The served app runs in another thread, and its libraries may draw from `random` while a case is drawn.
 pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 
-ID_CHARS_MAX = 160  # What is longer was drawn to be refused.
+ID_CHARS_MAX = 160  # Longer texts were drawn to be refused.
 SIGNATURE = re.compile(r"sha256=[0-9A-Fa-f]{64}")
 AUTHORIZATION = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
 CONFIG = {
@@ -39,17 +39,17 @@ CONFIG = {
         "deterministic": True,
         "max-examples": 100,
         "database": "none",
-        # Every case is sent by the operator; `ignored_auth` sends some again without and with a false credential.
+        # The operator sends every case; `ignored_auth` repeats some without a credential and with a false one.
         "with-security-parameters": False,
     },
-    # What was answered must not choose what is sent: ids are drawn anew in each run.
+    # Responses must not influence the next requests: ids differ in each run.
     "phases": {
         "examples": {"extra-data-sources": {"responses": False}},
         "coverage": {"extra-data-sources": {"responses": False}},
         "fuzzing": {"extra-data-sources": {"responses": False}, "error-feedback": {"enabled": False}},
     },
 }
-DOCUMENT = json.loads(golden_files()["openapi.json"])  # Held by test_golden.py to what Core serves.
+DOCUMENT = json.loads(golden_files()["openapi.json"])  # test_golden.py compares it with what Core serves.
 SCHEMA = schemathesis.openapi.from_dict(DOCUMENT, config=SchemathesisConfig.from_dict(CONFIG))
 OPERATIONS = [
     (method, path, operation["operationId"])
@@ -59,7 +59,7 @@ OPERATIONS = [
 
 
 def taking(name: str) -> frozenset[str]:
-    """The operations that take a parameter of this name."""
+    """Return the operations that take a parameter of this name."""
     return frozenset(
         operation["operationId"]
         for methods in DOCUMENT["paths"].values()
@@ -74,9 +74,9 @@ RECOVERY = frozenset({"recover_code", "recover_codes"})
 
 @dataclass(frozen=True)
 class SemanticRule:
-    """A rule that the document states in words because no schema can, and how a breach of it is answered.
+    """A rule that the document states in words because no schema can, and the response to a breach of it.
 
-    `check` is the one that takes the answer for a fault of the document.
+    `check` is the schemathesis check that would report the response as a fault of the document.
     """
 
     says: str
@@ -86,7 +86,7 @@ class SemanticRule:
     check: Any = positive_data_acceptance
 
     def explains(self, operation: str, answer: Any) -> bool:
-        """Whether this rule, and nothing else, is why the operation refused."""
+        """Return whether this rule, and nothing else, is the reason for the refusal."""
         if operation not in self.operations or answer.status_code < 400:
             return False
         problem = answer.json()
@@ -160,7 +160,7 @@ class Target:
         return str(self.client.base_url)
 
     def integration_of(self, label: str) -> Any:
-        """An integration of the operation's own: what one of them revokes, another has to read."""
+        """Return an integration for the operation alone: one operation revokes what another has to read."""
         if label not in self._integrations:
             wanted = {name: self.ids[name] for name in ("organization_id", "project_id")}
             made = make(self.client, "/v1/audience/integrations", **wanted, mode="demo", retention_days=14)
@@ -169,9 +169,9 @@ class Target:
         return self._integrations[label]
 
     def make_some_ids_real(self, case: schemathesis.Case) -> None:
-        """Replace ids that nobody has by ones that exist, in most cases: what is found is answered otherwise.
+        """Replace made-up ids by existing ones in most cases, because the responses differ.
 
-        Only where a text is wanted and a text was drawn: what was drawn to be refused stays as it is.
+        Only where a text is wanted and a text was drawn: values that were drawn to be refused stay.
         """
         drawn = [case.path_parameters, case.query, case.headers, case.body]
         containers = [part for part in drawn if isinstance(part, MutableMapping)]
@@ -184,7 +184,7 @@ class Target:
                 if isinstance(container[name], str) and 0 < len(container[name]) <= ID_CHARS_MAX:
                     container[name] = real[name]
         if SIGNATURE.fullmatch(str(case.headers.get("X-Svc-Signature"))):
-            # As the integration's publisher does it: of what nobody signed, nothing is judged but the signature.
+            # Like the integration's publisher: without the signature, only the signature is judged.
             sent = requests.Request(**case.as_transport_kwargs(base_url=self.url)).prepare().body or b""
             body = sent if isinstance(sent, bytes) else sent.encode()
             digest = hmac.new(integration["hmac_secret"].encode(), body, hashlib.sha256).hexdigest()
@@ -206,7 +206,7 @@ def target(cluster: RunningCluster, audio_url: str) -> Iterator[Target]:
         project_id = make(client, "/v1/projects", organization_id=organization_id, name="Morning show")["id"]
         tenant = {"organization_id": organization_id, "project_id": project_id}
         wanted = {**tenant, "issuer": "Radio", "expires_at": "2999-01-01T00:00:00.000Z", "intent": INTENT}
-        # Two: one is revoked on the way.
+        # Two, because one is revoked on the way.
         ids = {"xr_id": make(client, "/v1/codes", **wanted)["xr_id"]}
         ids |= {"broadcast_token": make(client, "/v1/codes", **wanted)["broadcast_token"]}
         yield Target(client, {**tenant, **ids, "X-Svc-Organization-Id": organization_id})
@@ -217,7 +217,7 @@ def make(client: httpx2.Client, path: str, **body: Any) -> Any:
 
 
 def answers_are_known(label: str) -> Any:
-    """The test of one operation: every answer is one that the document knows, by all default checks."""
+    """Return the test of one operation: every response is documented, by all default checks."""
 
     @SCHEMA.include(name=label).parametrize()
     def test(case: schemathesis.Case, target: Target) -> None:
@@ -230,6 +230,6 @@ def answers_are_known(label: str) -> Any:
     return test
 
 
-# A name for each: pytest gives all that schemathesis makes of one function the same id, and xdist would run only one.
+# A name for each: pytest gives all tests that schemathesis makes of one function the same id, and xdist would run one.
 for method, path, operation in OPERATIONS:
     vars()[f"test_{operation}_answers_as_documented"] = answers_are_known(f"{method.upper()} {path}")

@@ -1,4 +1,4 @@
-"""The published contract is what was reviewed: OpenAPI, JSON Schemas and error codes."""
+"""The published contract equals what was reviewed: OpenAPI, JSON Schemas and error codes."""
 
 import difflib
 

@@ -1,4 +1,4 @@
-"""The OpenAPI links name operations and parameters that exist, and work when they are followed for real."""
+"""The OpenAPI links name operations and parameters that exist, and work when they are followed."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from support.calls import CALLS, Call, World, invite_caller, send
 from support.calls import OPERATIONS as CALLABLE
 from support.core_client import Answer
 
-# Held by test_golden.py to what Core serves.
+# test_golden.py compares it with what Core serves.
 DOCUMENT: Final[dict[str, Any]] = json.loads(golden_files()["openapi.json"])
 OPERATIONS: Final[dict[str, dict[str, Any]]] = {
     operation["operationId"]: operation for methods in DOCUMENT["paths"].values() for operation in methods.values()
@@ -26,7 +26,7 @@ LINKED: Final[list[tuple[str, str]]] = [
 LINKS: Final = [
     (name, status, link) for name, status in LINKED for link in OPERATIONS[name]["responses"][status]["links"]
 ]
-# Links that end a thing are followed last: nothing else can be done with it then.
+# Links that end a resource are followed last: nothing else can be done with it afterwards.
 LAST: Final = ("revoke", "archive", "stop", "remove")
 
 
@@ -164,7 +164,7 @@ async def test_every_link_followed_for_real_leads_on(world: World, name: str, st
 
 
 @pytest.mark.parametrize("name", sorted(name for name in OPERATIONS if "query.cursor" in list_parameters(name)))
-async def test_the_next_page_goes_on_where_the_page_ends_until_there_is_none(world: World, name: str) -> None:
+async def test_the_next_page_continues_where_the_page_ends_until_there_is_none(world: World, name: str) -> None:
     """With the same filters, to which a cursor is bound."""
     source = await start(world, name)
     pages = [source.answer.json["data"]]
@@ -200,9 +200,9 @@ def check_link(name: str, described: dict[str, Any], response: Mapping[str, Any]
     assert described["description"].endswith(".")
 
 
-def test_whatever_creates_or_lists_says_what_can_follow() -> None:
+def test_every_operation_that_creates_or_lists_has_links() -> None:
     creating = {name for name, operation in OPERATIONS.items() if "201" in operation["responses"]}
-    # An event is delivered and done with.
+    # Nothing follows a delivered event.
     assert creating - {"deliver_event"} == {name for name, status in LINKED if status == "201"}
     listing = {name for name in OPERATIONS if "query.cursor" in list_parameters(name)}
     assert listing == {name for name, _, link in LINKS if link == "next_page"}

@@ -1,4 +1,4 @@
-"""The OpenAPI document: valid, true in its examples, complete in its problems, and silent about what is private."""
+"""The OpenAPI document: valid, with true examples, complete in its problems, and without private routes."""
 
 import html
 import importlib
@@ -21,16 +21,16 @@ from soundmark.core.access.policy import POLICY
 from soundmark.core.published.catalogue import CATALOGUE
 from soundmark.kit.http.problems import Problem
 
-# Held by test_golden.py to what Core serves.
+# test_golden.py compares it with what Core serves.
 DOCUMENT: dict[str, Any] = json.loads(golden_files()["openapi.json"])
 OPERATIONS: dict[str, dict[str, Any]] = {
     f"{method.upper()} {path}": operation
     for path, methods in DOCUMENT["paths"].items()
     for method, operation in methods.items()
 }
-# Answered before any operation is chosen, so no operation lists them.
+# Raised before any operation is chosen, so no operation lists them.
 OF_NO_OPERATION = {"method_not_allowed"}
-# The publisher signs these, so they need no credential, and an answer without a signature is a refusal all the same.
+# The publisher signs these, so they need no credential, but a missing signature is refused with the same problem.
 SIGNED = {"POST /v1/events"}
 # The deadline belongs to the guard of the private components; Core has none.
 PRIVATE_COMPONENTS = ("soundmark.audio", "soundmark.audience", "soundmark.kit.deadline")
@@ -39,7 +39,7 @@ _NOT_IMPORTED = re.compile(r"\.alembic\b|\.migrations\.|\.__main__$")
 
 
 def listed_problems(operation: Mapping[str, Any]) -> dict[str, int]:
-    """The codes that an operation lists, with the status that each stands under."""
+    """Return the codes that an operation lists, with the status of each."""
     return {
         code: int(status)
         for status, response in operation["responses"].items()
@@ -48,7 +48,7 @@ def listed_problems(operation: Mapping[str, Any]) -> dict[str, int]:
 
 
 def schemas_with_examples(node: Any, where: str) -> Iterator[tuple[str, Mapping[str, Any], Any]]:
-    """Each example anywhere below `node`: where it stands, its schema, and itself."""
+    """Yield each example anywhere below `node`: its place, its schema, and its value."""
     if isinstance(node, list):
         for number, child in enumerate(node):
             yield from schemas_with_examples(child, f"{where}/{number}")
@@ -74,9 +74,9 @@ def component_of(problem: type[Problem]) -> str:
 
 
 def problems_in_code() -> dict[str, list[type[Problem]]]:
-    """Every problem that is defined in any module of the product, by its component."""
+    """Return every problem that a module of the product defines, by its component."""
     for module in pkgutil.walk_packages(soundmark.__path__, "soundmark."):
-        # Only Alembic can load what it runs; and the program is not to be run here.
+        # Only Alembic can load its migrations; and the program must not run here.
         if not _NOT_IMPORTED.search(module.name):
             importlib.import_module(module.name)
     found: dict[str, list[type[Problem]]] = {}
@@ -150,8 +150,8 @@ def test_an_operation_requires_a_credential_unless_it_is_public() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SIGNED))
-def test_what_is_signed_says_so(name: str) -> None:
-    """Contract, section 6: the publisher's signature stands in the place of a credential."""
+def test_a_signed_operation_documents_its_signature(name: str) -> None:
+    """Contract, section 6: the publisher's signature replaces a credential."""
     (signature,) = (each for each in OPERATIONS[name]["parameters"] if each["in"] == "header")
     assert (signature["name"], signature["required"]) == ("X-Svc-Signature", True)
     access = OPERATIONS[name]["x-svc-access"]
@@ -160,7 +160,7 @@ def test_what_is_signed_says_so(name: str) -> None:
 
 
 def test_every_operation_declares_every_part_of_its_access() -> None:
-    """Members that are null are there too, so that a reader does not take them for forgotten."""
+    """Null members are included, so that a reader does not think they were forgotten."""
     members = ["action", "public", "credentials", "roles", "mfa", "key_scope", "platform", "note"]
     assert [name for name, operation in OPERATIONS.items() if list(operation["x-svc-access"]) != members] == []
 
@@ -170,7 +170,7 @@ def test_every_action_of_the_policy_has_its_operation() -> None:
     assert actions - {None} == set(POLICY)
 
 
-def test_every_code_in_the_code_base_stands_in_the_catalogue_once() -> None:
+def test_every_code_in_the_code_base_is_in_the_catalogue_once() -> None:
     found = problems_in_code()
     for component, problems in found.items():
         codes = [problem.code for problem in problems]
@@ -179,7 +179,7 @@ def test_every_code_in_the_code_base_stands_in_the_catalogue_once() -> None:
 
 
 def test_a_problem_that_core_passes_on_is_defined_once_for_both() -> None:
-    """It crosses the private channel by its code. Core reads no other code of a private component."""
+    """Its code crosses the private channel. Core reads no other code of a private component."""
     found = problems_in_code()
     own = {problem.code for component in PRIVATE_COMPONENTS for problem in found[component]}
     assert own == {"audio_busy", "deadline_passed", "operation_conflict"}
@@ -200,7 +200,7 @@ async def test_every_code_is_explained_where_its_type_points(api: Api) -> None:
         assert problem.__doc__.split("`")[0].strip() in text_of(answer.body)
 
 
-async def test_a_code_that_does_not_exist_is_not_explained(api: Api) -> None:
+async def test_an_unknown_code_has_no_explanation(api: Api) -> None:
     assert (await api.get("/problems/audio_busy")).code == "not_found"
 
 
@@ -222,7 +222,7 @@ def test_only_the_public_api_is_in_the_document() -> None:
 
 
 def private_operations() -> set[str]:
-    """Every route of Audience that needs the internal credential."""
+    """Return every route of Audience that needs the internal credential."""
     features = soundmark.audience.features
     modules = [
         importlib.import_module(f"{module.name}.routes")
@@ -243,7 +243,7 @@ async def test_private_routes_are_not_on_the_public_port(api: Api, call: str) ->
 
 
 async def test_events_can_only_be_delivered(api: Api) -> None:
-    """The path is public, on Audience and through Core, and nothing can be read there."""
+    """The path is public, on Audience and through Core, but has no method that reads."""
     for method in ("GET", "PUT", "PATCH", "DELETE"):
         refused = await api.call(method, "/v1/events")
         assert (refused.status, refused.code, refused.headers["allow"]) == (405, "method_not_allowed", "POST")
@@ -251,7 +251,7 @@ async def test_events_can_only_be_delivered(api: Api) -> None:
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_inside_an_organisation_query_and_header_may_name_it(name: str) -> None:
-    """Contract, section 1: always, and nowhere else. What is required is said alike everywhere."""
+    """Contract, section 1: always, and nowhere else. The same words describe it everywhere."""
     operation = OPERATIONS[name]
     places = {(each["name"], each["in"]): each["required"] for each in operation.get("parameters", ())}
     query, header = ("organization_id", "query"), ("X-Svc-Organization-Id", "header")
@@ -266,7 +266,7 @@ def test_inside_an_organisation_query_and_header_may_name_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(name for name in OPERATIONS if "requestBody" in OPERATIONS[name]))
-def test_every_body_says_how_large_it_may_be(name: str) -> None:
+def test_every_body_documents_its_maximum_size(name: str) -> None:
     """Contract, section 1."""
     path = name.split()[1]
     is_issuance = path in {"/v1/codes", "/v1/codes/batch", "/v1/codes/recover", "/v1/codes/batch/recover"}
@@ -275,7 +275,7 @@ def test_every_body_says_how_large_it_may_be(name: str) -> None:
 
 
 def test_no_parameter_is_published_as_null() -> None:
-    """A query or a header has no null: what is optional is absent."""
+    """A query or a header cannot be null: an optional one is absent."""
     schemas = [each["schema"] for operation in OPERATIONS.values() for each in operation.get("parameters", ())]
     assert {"type": "null"} not in [kind for schema in schemas for kind in schema.get("anyOf", ())]
 

@@ -1,4 +1,4 @@
-"""The published JSON Schemas: valid, closed, and true of what the server really sends."""
+"""The published JSON Schemas: valid, closed, and matching what the server sends."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from support.core_settings import BASE_URL
 from support.tenant import make_tenant
 
 NAMES = ["xr-code-v1", "xr-code-issued-v1", "xr-code-detail-v1", "xr-resolution-v1"]
-OPEN = {"resource"}  # The intent's resource is the issuer's: any members.
+OPEN = {"resource"}  # The intent's resource may have any members.
 OPTIONAL = {("resolution_proof",)}
 
 
@@ -27,7 +27,7 @@ async def validator(api: Api, name: str) -> Draft202012Validator:
 
 
 async def sent(api: Api) -> list[tuple[str, Any]]:
-    """What the server sends that a schema is published for: the schema's name and the value."""
+    """Return what the server sends for each published schema: the schema's name and the value."""
     tenant = await make_tenant(api)
     code, revoked = await tenant.make_code(), await tenant.make_code()
     token, path = code["broadcast_token"], f"/v1/codes/{code['xr_id']}"
@@ -44,7 +44,7 @@ async def sent(api: Api) -> list[tuple[str, Any]]:
 
 
 def places(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The way to every member of every closed object in `value`."""
+    """Yield the path to every member of every closed object in `value`."""
     if isinstance(value, dict) and path[-1:] != ("resource",):
         for name, member in value.items():
             yield (*path, name)
@@ -52,7 +52,7 @@ def places(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
 
 
 def closed_objects(node: Any) -> Iterator[Mapping[str, Any]]:
-    """Every schema of an object, but for the conditions, which only narrow one."""
+    """Yield every schema of an object, except conditions, which only narrow one."""
     if isinstance(node, list):
         for child in node:
             yield from closed_objects(child)
@@ -65,7 +65,7 @@ def closed_objects(node: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def changed(value: Any, path: tuple[str, ...], change: Any) -> Any:
-    """A copy of `value` in which `change(parent, name)` was done to one member."""
+    """Return a copy of `value` in which `change(parent, name)` was applied to one member."""
     altered = parent = copy.deepcopy(value)
     for step in path[:-1]:
         parent = parent[step]
@@ -100,13 +100,13 @@ async def test_every_object_of_a_schema_is_closed(api: Api, name: str) -> None:
     assert all(part["additionalProperties"] is False for part in objects)
 
 
-async def test_what_the_server_sends_validates(api: Api) -> None:
+async def test_the_values_that_the_server_sends_validate(api: Api) -> None:
     for name, value in await sent(api):
         (await validator(api, name)).validate(value)
 
 
 @pytest.mark.parametrize("change", [remove, retype, add_beside], ids=lambda change: change.__name__)
-async def test_what_the_server_would_never_send_is_refused(api: Api, change: Any) -> None:
+async def test_altered_values_do_not_validate(api: Api, change: Any) -> None:
     """Every member of every closed object in turn."""
     for name, value in await sent(api):
         checks = await validator(api, name)
@@ -153,7 +153,7 @@ async def test_a_value_out_of_its_bounds_is_refused(api: Api, name: str, path: t
 
 
 async def test_a_measured_resolution_needs_its_proof_and_the_integration(api: Api) -> None:
-    """The server sends none yet; what it will send is published already."""
+    """The server does not send one yet; its shape is already published."""
     checks = await validator(api, "xr-resolution-v1")
     plain = dict(await sent(api))["xr-resolution-v1"]
     proof = {

@@ -1,4 +1,4 @@
-"""Programs can follow the links by themselves: schemathesis goes from answer to answer on the production app."""
+"""Programs can follow the links by themselves: schemathesis goes from response to response on the production app."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.postgres.migrations import migrate
 
-# The served app runs in a thread beside, and its libraries may draw from `random` while a case is drawn.
+# The served app runs in another thread, and its libraries may draw from `random` while a case is drawn.
 pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 CHECKS: Final = [
     not_a_server_error,
@@ -31,13 +31,13 @@ CHECKS: Final = [
 ]
 CONFIG: Final = {
     "generation": {"deterministic": True, "mode": "positive", "with-security-parameters": False},
-    # Only the links that the document states, none that could be guessed from names.
+    # Only the links in the document, none that could be guessed from names.
     "phases": {"stateful": {"inference": {"algorithms": []}}},
 }
-DOCUMENT: Final = json.loads(golden_files()["openapi.json"])  # Held by test_golden.py to what Core serves.
+DOCUMENT: Final = json.loads(golden_files()["openapi.json"])  # test_golden.py compares it with what Core serves.
 SCHEMA: Final = schemathesis.openapi.from_dict(DOCUMENT, config=SchemathesisConfig.from_dict(CONFIG))
 AUTHORIZATION: Final = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
-FOLLOWED_MIN: Final = 3  # It walks at random, so which ones differs from run to run; some ten in a usual one.
+FOLLOWED_MIN: Final = 3  # The walk is random, so the operations differ from run to run; about ten in a usual one.
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_a_transition_is_made_of_every_link() -> None:
     assert sum(len(transitions.outgoing) for transitions in made) == len(declared) > 100
 
 
-def test_what_follows_an_answer_answers_as_documented(served: str) -> None:
+def test_every_followed_link_responds_as_documented(served: str) -> None:
     followed: set[str] = set()
 
     class Machine(SCHEMA.as_state_machine()):  # type: ignore[misc]  # made for this document

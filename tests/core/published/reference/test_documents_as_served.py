@@ -1,4 +1,4 @@
-"""How Core serves its documents: compressed, cached by tag, and pages that nobody can frame; answers of the API not."""
+"""How Core serves documents: compressed, with entity tags, and never in a frame; responses of the API are not."""
 
 import pytest
 from support.core_client import Answer, Api
@@ -15,7 +15,7 @@ async def ask(api: Api, path: str, headers: dict[str, str]) -> Answer:
 
 @pytest.mark.parametrize("path", DOCUMENTS)
 async def test_a_document_is_compressed_for_clients_that_accept_it(api: Api, path: str) -> None:
-    """What arrives, once it is decompressed, is the document."""
+    """The decompressed response is the document."""
     plain, compressed = await ask(api, path, PLAIN), await ask(api, path, {"Accept-Encoding": "gzip"})
     assert (plain.status, compressed.status) == (200, 200)
     assert plain.body == compressed.body
@@ -33,7 +33,7 @@ async def test_the_large_documents_are_small_on_the_wire(api: Api, path: str, by
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
-async def test_a_document_that_is_held_is_not_sent_again(api: Api, path: str) -> None:
+async def test_a_cached_document_is_not_sent_again(api: Api, path: str) -> None:
     first = await ask(api, path, {})
     again = await ask(api, path, {"If-None-Match": first.headers["etag"]})
     assert (again.status, again.body) == (304, b"")
@@ -42,7 +42,7 @@ async def test_a_document_that_is_held_is_not_sent_again(api: Api, path: str) ->
 
 
 @pytest.mark.parametrize("path", PAGES)
-async def test_a_page_asks_for_nothing_sends_nothing_and_stands_in_no_frame(api: Api, path: str) -> None:
+async def test_a_page_loads_nothing_sends_nothing_and_cannot_be_framed(api: Api, path: str) -> None:
     answer = await ask(api, path, {})
     policy = dict(part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";"))
     assert policy == {
@@ -58,7 +58,7 @@ async def test_a_page_asks_for_nothing_sends_nothing_and_stands_in_no_frame(api:
 
 
 async def test_answers_of_the_api_are_neither_compressed_nor_tagged(api: Api) -> None:
-    """An answer may hold a secret beside what a caller chose, which compression could betray."""
+    """A response may hold a secret beside text that a caller chose, which compression could reveal."""
     tenant = await make_tenant(api)
     code = await tenant.make_code()
     for path, params in (
@@ -73,6 +73,6 @@ async def test_answers_of_the_api_are_neither_compressed_nor_tagged(api: Api) ->
 
 
 @pytest.mark.parametrize("path", ["/schemas/unknown.json", "/problems/unknown", "/problems/audio_busy"])
-async def test_what_is_not_there_is_a_problem(api: Api, path: str) -> None:
+async def test_a_missing_document_is_a_problem(api: Api, path: str) -> None:
     answer = await ask(api, path, {"If-None-Match": "*"})
     assert (answer.status, answer.code) == (404, "not_found")

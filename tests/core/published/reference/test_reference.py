@@ -1,4 +1,4 @@
-"""The reference page of a small document that has one of everything, and one problem's page."""
+"""The reference page of a small document with one of everything, and the page of one problem."""
 
 import re
 from html.parser import HTMLParser
@@ -105,7 +105,7 @@ OPENAPI: dict[str, Any] = {
 
 
 class Page(HTMLParser):
-    """The words of a page, row by row and paragraph by paragraph, its tags, and that all of them are closed."""
+    """The words of a page, by row and paragraph, and its tags, all of which must be closed."""
 
     VOID = frozenset({"meta", "link"})
 
@@ -123,7 +123,7 @@ class Page(HTMLParser):
         if tag not in self.VOID:
             self.open.append(tag)
         if tag in {"td", "span"}:
-            self.words.append(" ")  # What a browser puts apart.
+            self.words.append(" ")  # Elements that a browser separates.
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -146,8 +146,8 @@ def page(html: str) -> Page:
     return Page(html)
 
 
-def test_the_page_is_well_formed_and_asks_for_nothing(html: str, page: Page) -> None:
-    """It is served with a policy that allows inline styles and nothing else."""
+def test_the_page_is_well_formed_and_loads_nothing(html: str, page: Page) -> None:
+    """Its content security policy allows inline styles and nothing else."""
     assert page.open == []
     assert not {"script", "img", "iframe", "object", "form"} & {tag for tag, _ in page.seen}
     assert not any(name.startswith("on") for _, attributes in page.seen for name in attributes)
@@ -161,7 +161,7 @@ def test_text_of_the_document_is_never_markup(html: str, page: Page) -> None:
     assert "Kites & Co API" in page.text
 
 
-def test_prose_knows_paragraphs_code_and_strong(html: str) -> None:
+def test_prose_may_have_paragraphs_code_and_strong(html: str) -> None:
     assert "<p>First <strong>strong</strong> <code>code</code>.</p>\n<p>Second &lt;script&gt;" in html
 
 
@@ -217,7 +217,7 @@ def test_a_schema_that_contains_itself_ends(page: Page) -> None:
     assert page.text.count("kites[].kites[].kites[].kites[].kites[].kites[]") == 0
 
 
-def test_answers_tell_their_status_and_problems_stand_by_themselves(page: Page) -> None:
+def test_responses_show_their_status_and_problems_are_listed_separately(page: Page) -> None:
     assert "Answer 200 OK" in page.text
     assert "Answer 200 Changed. application/json" in page.text
     assert "Answer 201 Created" in page.text

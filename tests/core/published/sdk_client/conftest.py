@@ -22,7 +22,7 @@ from soundmark.kit.crypto.secret import Secret
 
 
 class Recording(httpx2.AsyncHTTPTransport):
-    """Remembers what was asked, for whoever wants to know which routes were."""
+    """A transport that records the requested routes."""
 
     def __init__(self, asked: set[str]) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class World:
     asked: set[str] = field(default_factory=set)
 
     def client(self, subject_id: str, **claims: Any) -> AsyncClient:
-        """A person's client; each request carries a token of its own, as a real session's would."""
+        """Return a person's client; each request carries its own token, as in a real session."""
         tokens = {"email": f"{subject_id}@example.org", **claims}
         return AsyncClient(self.url, lambda: self.issuer.token(subject_id, **tokens), transport=Recording(self.asked))
 

@@ -36,12 +36,12 @@ from support.secret_leaks import remember_secret
 
 from .conftest import Recording, Tenant, World
 
-# What receivers and publishers ask, and their own halves of the SDK.
+# Receivers and publishers call these, with their own halves of the SDK.
 RECEIVERS: Final = {"GET /v1/resolve/{broadcast_token}", "GET /v1/keys", "GET /v1/keys/history", "POST /v1/events"}
 
 
 async def test_every_published_route_is_called_and_understood(world: World, tenant: Tenant) -> None:
-    """One walk through all groups; which routes there are, Core's own document says."""
+    """One walk through all groups; Core's own document lists the routes."""
     await walk_organizations(tenant)
     await walk_people(world, tenant)
     await walk_keys(tenant)
@@ -59,7 +59,7 @@ async def test_every_published_route_is_called_and_understood(world: World, tena
 
 
 def _matches(route: str, asked: str) -> bool:
-    # A template with parameters is not meant where there is one without.
+    # A template with parameters does not match where there is a literal path.
     literal = re.fullmatch(
         re.sub(r"\\\{\w+\\\}", "(?!batch|recover|revoke-batch|accept)[^/]+", re.escape(route)), asked
     )
@@ -170,7 +170,7 @@ async def walk_codes(world: World, tenant: Tenant) -> None:
 
 
 async def recover_both(world: World, tenant: Tenant) -> None:
-    """Both recover routes, as they are needed: the answer to the issuance was lost."""
+    """Call both recover routes as they are needed: the response to the issuance was lost."""
     for count in (None, 2):
         with FaultyProxy(world.url, "answer lost") as proxy:
             token = world.issuer.token("owner")
@@ -251,7 +251,7 @@ async def walk_audience(world: World, tenant: Tenant) -> None:
 
 
 async def measure_through(world: World, hmac_secret: str, code: Code) -> tuple[list[str], Resolution]:
-    """What becomes of an event that is delivered twice, by way of a receiver and a publisher."""
+    """Return the outcomes of an event that is delivered twice, through a receiver and a publisher."""
     async with AsyncReceiver(world.url) as receiver:
         resolution = await receiver.resolve(code.broadcast_token)
     measurement = measured(resolution)
@@ -272,7 +272,7 @@ def measured(resolution: Resolution) -> Measurement:
 
 
 async def forward(world: World, hmac_secret: str, measurement: Measurement) -> str:
-    """As a receiver reports it to the reference backend, which forwards it through Core."""
+    """Report the measurement as a receiver does, to the reference backend, which forwards it through Core."""
     publisher = AsyncPublisher(world.url, measurement.integration_id, hmac_secret)
     tokens = ReportingTokens(b"a reporting key of exactly 32 by", measurement.integration_id)
     token = tokens.issue(Consent(measurement.integration_id, datetime.now(UTC)))

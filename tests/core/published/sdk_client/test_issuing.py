@@ -45,7 +45,7 @@ async def test_a_code_is_issued_once_over_a_connection_that_breaks(
 async def test_a_repeat_while_the_first_is_still_running_gets_its_answer(
     world: World, tenant: Tenant, cluster: RunningCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client gave up waiting, asked what became of it, heard of nothing, and sent it again."""
+    """The client timed out, asked for a receipt, found none, and sent the request again."""
     queue = IssuanceQueue(monkeypatch)
     rival = Rival(cluster.superuser_url_of("core_spare"))
     request = tenant.issue_request()
@@ -60,7 +60,7 @@ async def test_a_repeat_while_the_first_is_still_running_gets_its_answer(
     assert (await tenant.client.usage(organization_id=tenant.organization_id)).codes.issued == 1
 
 
-async def test_a_quota_that_is_used_up_says_when_to_come_back(tenant: Tenant) -> None:
+async def test_an_exhausted_quota_says_when_to_retry(tenant: Tenant) -> None:
     await tenant.client.codes.issue_batch(tenant.issue_request(), 100)
     with pytest.raises(ApiProblem) as failure:
         await tenant.client.codes.issue(tenant.issue_request())
@@ -72,7 +72,7 @@ async def test_a_quota_that_is_used_up_says_when_to_come_back(tenant: Tenant) ->
 
 
 async def test_a_server_key_needs_no_ids(world: World, tenant: Tenant) -> None:
-    """The service says where it belongs; a person has to say it."""
+    """The service knows where a key belongs; a person has to name it."""
     ids = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
     key = await tenant.client.api_keys.create({"codes:read", "codes:write"}, **ids)
     request = tenant.issue_request(organization_id=None, project_id=None)

@@ -30,7 +30,7 @@ async def mail_server() -> AsyncIterator[MailServer]:
 
 @pytest.fixture
 async def tenant(api: Api, mail_server: MailServer) -> Tenant:
-    """A tenant of a platform whose administrators configured that mail server."""
+    """A tenant of a platform that uses this mail server."""
     await configure_mail(api, mail_server)
     return await make_tenant(api)
 
@@ -52,7 +52,7 @@ async def ctx(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]:
 
 
 async def deliver(ctx: Context, invitation: dict[str, Any]) -> dt.datetime | None:
-    """Run the job; when it wants to be run again."""
+    """Run the job and return when it must run again, or None."""
     try:
         await jobs.deliver(ctx, organization_id=invitation["organization_id"], invitation_id=invitation["id"])
     except Later as later:
@@ -61,7 +61,7 @@ async def deliver(ctx: Context, invitation: dict[str, Any]) -> dt.datetime | Non
 
 
 async def read_delivery(rival: Rival, invitation: dict[str, Any]) -> tuple[str, int, bool]:
-    """The delivery's status and attempts, and whether a sealed secret is kept."""
+    """Return the delivery's status and attempts, and whether a sealed secret is kept."""
     rows = await rival.rows(
         "SELECT delivery_status, delivery_attempts, sealed_secret IS NOT NULL FROM invitations WHERE id = %s",
         invitation["id"],

@@ -17,7 +17,7 @@ from soundmark.core.features.tenancy.invitations import jobs
 from .conftest import PAUSES_S, deliver, read_delivery
 
 
-async def test_an_open_delivery_is_run_again_as_often_as_one_likes(
+async def test_a_finished_delivery_may_be_run_again_without_a_second_mail(
     tenant: Tenant, ctx: Context, mail_server: MailServer
 ) -> None:
     invitation = await tenant.make_invitation()
@@ -26,10 +26,10 @@ async def test_an_open_delivery_is_run_again_as_often_as_one_likes(
     assert len(mail_server.received) == 1
 
 
-async def test_one_of_two_runs_at_once_sends(
+async def test_only_one_of_two_concurrent_runs_sends(
     tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
 ) -> None:
-    """The one that comes second waits for the row, finds an attempt under way, and comes back after its lease."""
+    """The second one waits for the row, finds an attempt under way, and comes back after its lease."""
     ctx.clock.freeze()  # type: ignore[attr-defined]  # the tests' clock
     invitation = await tenant.make_invitation()
     async with rival.holding("SELECT 1 FROM invitations FOR UPDATE"):
@@ -37,7 +37,7 @@ async def test_one_of_two_runs_at_once_sends(
         await rival.until_someone_waits(2)
     ended = await asyncio.gather(*both)
     assert len(mail_server.received) == 1
-    # The loser may also have come when everything was over.
+    # The second may also have come when everything was over.
     assert {None} <= set(ended) <= {None, ctx.clock.now() + LEASE}
     assert await read_delivery(rival, invitation) == ("sent", 1, False)
 
@@ -53,10 +53,10 @@ async def test_a_refusal_5xx_is_final(
     assert mail_server.received == []
 
 
-async def test_a_server_that_is_busy_is_asked_five_times(
+async def test_a_busy_server_is_tried_five_times(
     api: Api, tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
 ) -> None:
-    """Each time later than the time before; then the secret is destroyed."""
+    """Each attempt is later after the previous one; after the last the secret is destroyed."""
     api.clock.freeze()
     mail_server.replies["RCPT"] = "451 try again later"
     invitation = await tenant.make_invitation()
@@ -77,7 +77,7 @@ async def test_a_server_that_is_busy_is_asked_five_times(
 async def test_a_mail_whose_fate_is_unknown_is_sent_again_byte_for_byte(
     api: Api, tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
 ) -> None:
-    """The connection drops after DATA: the person may get it twice, and their program sees one."""
+    """The connection drops after DATA: the person may get two copies, which their program shows as one."""
     mail_server.on_data = lambda protocol: protocol.transport.abort()
     invitation = await tenant.make_invitation()
     assert await deliver(ctx, invitation) is not None
@@ -104,7 +104,7 @@ async def test_a_server_that_hangs_is_left_before_another_attempt_may_begin(
     assert await read_delivery(rival, invitation) == ("pending", 1, True)
 
 
-async def test_while_one_sends_nobody_else_does(
+async def test_while_one_worker_sends_no_other_does(
     api: Api, tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
 ) -> None:
     api.clock.freeze()
@@ -115,7 +115,7 @@ async def test_while_one_sends_nobody_else_does(
     assert await read_delivery(rival, invitation) == ("processing", 1, True)
     assert await deliver(ctx, invitation) == api.clock.now() + LEASE
     assert len(mail_server.received) == 1
-    # The worker is stopped: what it began is taken up when the lease is over, by whoever comes.
+    # The worker is stopped: when the lease is over, any worker takes up its attempt.
     sending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await sending
@@ -126,10 +126,10 @@ async def test_while_one_sends_nobody_else_does(
     assert await read_delivery(rival, invitation) == ("sent", 2, False)
 
 
-async def test_attempts_that_nobody_came_back_from_count(
+async def test_attempts_of_killed_workers_count(
     tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
 ) -> None:
-    """Each worker was killed while it sent: the sixth would be one too many."""
+    """Each worker was killed while it sent; a sixth attempt would be one too many."""
     invitation = await tenant.make_invitation()
     await rival.run("UPDATE invitations SET delivery_status = 'processing', delivery_attempts = %s", ATTEMPTS_MAX)
     assert await deliver(ctx, invitation) is None
@@ -137,10 +137,10 @@ async def test_attempts_that_nobody_came_back_from_count(
     assert mail_server.connections_count == 0
 
 
-async def test_an_attempt_that_is_overtaken_does_not_speak_for_the_other(
+async def test_an_overtaken_attempt_does_not_change_the_status(
     tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
 ) -> None:
-    """A worker that was stopped for longer than its lease wakes up and finds that somebody else is sending."""
+    """A worker that was stopped for longer than its lease wakes up while another one is sending."""
     mail_server.on_data = lambda protocol: protocol.transport.abort()
     invitation = await tenant.make_invitation()
     async with rival.holding("SELECT 1"):
@@ -163,7 +163,7 @@ async def test_a_removed_server_is_a_failed_attempt(tenant: Tenant, ctx: Context
     assert await read_delivery(rival, invitation) == ("pending", 1, True)
 
 
-async def test_a_change_of_the_server_holds_for_the_next_attempt(
+async def test_a_change_of_the_server_applies_to_the_next_attempt(
     api: Api, tenant: Tenant, ctx: Context, rival: Rival
 ) -> None:
     """Without a restart of the worker."""

@@ -1,4 +1,4 @@
-"""The email of an invitation: what it says, and to whom it goes."""
+"""The email of an invitation: its content and its recipient."""
 
 import datetime as dt
 import re
@@ -16,7 +16,7 @@ from soundmark.core.context import Context
 from .conftest import deliver, read_delivery
 
 
-async def test_the_mail_brings_the_token(tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival) -> None:
+async def test_the_mail_carries_the_token(tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival) -> None:
     invitation = await tenant.make_invitation(role="billing", expires_in_days=3)
     assert await deliver(ctx, invitation) is None
     (mail,) = mail_server.received
@@ -43,12 +43,12 @@ async def test_the_mail_says_the_same_as_text_and_as_html(
     for said in ('"Radio Nordlicht"', "an administrator", BASE_URL, "ada@example.org", invitation["secret"]):
         assert said in mail.part("plain")
         assert said in html
-    # Nothing is loaded from anywhere, and only the service itself is linked to.
+    # Nothing is loaded from anywhere, and the only link leads to the service itself.
     assert not re.search(r"<(img|script|link|iframe|style)|src=", html)
     assert set(re.findall(r'href="([^"]*)"', html)) == {BASE_URL}
 
 
-async def test_what_an_organisation_is_called_cannot_alter_the_mail(
+async def test_the_name_of_an_organisation_cannot_alter_the_mail(
     api: Api, tenant: Tenant, ctx: Context, mail_server: MailServer
 ) -> None:
     name = 'A <img src="//evil.example"> &\u2028Bcc: eve@evil.example\u0085 {token}'
@@ -61,10 +61,10 @@ async def test_what_an_organisation_is_called_cannot_alter_the_mail(
     assert "evil" not in str(mail.message["Subject"])
 
 
-async def test_what_an_organisation_is_called_is_a_quotation_without_a_link(
+async def test_the_name_of_an_organisation_is_a_quotation_without_a_link(
     api: Api, tenant: Tenant, ctx: Context, mail_server: MailServer
 ) -> None:
-    """Else anybody who signs in could write to anybody in our name."""
+    """Otherwise anybody who signs in could write to anybody in our name."""
     name = 'LOCKED: sign in at https://evil.example/login or hTTps://://x" now'
     await api.call("PATCH", f"/v1/organizations/{tenant.organization_id}", json={"name": name})
     await deliver(ctx, await tenant.make_invitation())

@@ -78,7 +78,7 @@ async def test_an_invitation_that_is_revoked_while_it_is_sent_stays_cancelled(
 async def test_an_expired_invitation_is_not_sent(
     api: Api, tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
 ) -> None:
-    """Nor one whose next attempt would come after its end: its secret is destroyed when the job comes back."""
+    """Nor one whose next attempt would come after its expiry: the job destroys its secret when it runs again."""
     mail_server.replies["RCPT"] = "451 try again later"
     invitation = await tenant.make_invitation(expires_in_days=1)
     await deliver(ctx, invitation)
@@ -88,7 +88,7 @@ async def test_an_expired_invitation_is_not_sent(
     assert mail_server.connections_count == 1
 
 
-async def test_an_organisation_that_is_closing_invites_nobody(
+async def test_a_closing_organisation_invites_nobody(
     tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
 ) -> None:
     invitation = await tenant.make_invitation()
@@ -98,7 +98,7 @@ async def test_an_organisation_that_is_closing_invites_nobody(
     assert mail_server.connections_count == 0
 
 
-async def test_the_job_of_an_invitation_that_is_gone_ends(tenant: Tenant, ctx: Context, rival: Rival) -> None:
+async def test_the_job_of_a_deleted_invitation_ends(tenant: Tenant, ctx: Context, rival: Rival) -> None:
     invitation = await tenant.make_invitation()
     await rival.run("DELETE FROM organizations")
     assert await deliver(ctx, invitation) is None
@@ -124,7 +124,7 @@ async def test_a_sealed_secret_opens_in_its_own_row_only(
     assert mail_server.received == []
 
 
-async def test_no_log_tells_a_secret_or_an_address(
+async def test_no_log_holds_a_secret_or_an_address(
     tenant: Tenant, ctx: Context, mail_server: MailServer, api: Api, capfd: pytest.CaptureFixture[str]
 ) -> None:
     invitation = await tenant.make_invitation()
