@@ -1,1 +1,1 @@
-"""What Soundmark does, measured: each module is a program, `python -m bench` runs the benchmarks."""
+"""Benchmarks of Soundmark: each module is a program, and `python -m bench` runs them."""

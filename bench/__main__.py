@@ -1,4 +1,4 @@
-"""`make bench`: measure what the issue of each part asked for, print the table, keep it in `bench/RESULTS.md`."""
+"""`make bench`: measure, compare with the targets, print the table, and keep it in `bench/RESULTS.md`."""
 
 import argparse
 import contextlib
@@ -46,7 +46,7 @@ _say: Final = Console(stderr=True, highlight=False).print
 
 
 def resolution(cluster: RunningCluster) -> list[Figure]:
-    """One process, 100,000 Codes: resolution, the stadium, and both references, in turns."""
+    """Measure resolution: one process, 100,000 Codes, the stadium and both references, in turns."""
     database = seeded(cluster, 100_000)
     with core(database) as service, core(database, is_plain=True) as plain:
         size = len(httpx2.get(service.base_url + database.paths(1)[0], headers=PROOF).content)
@@ -66,7 +66,7 @@ def resolution(cluster: RunningCluster) -> list[Figure]:
 
 
 def growth(cluster: RunningCluster) -> list[Figure]:
-    """A million Codes against ten thousand, each in its own process and database, in turns; and the memory for it."""
+    """Measure a million Codes against ten thousand, each in its own process and database, in turns; and memory."""
     small, large = seeded(cluster, 10_000), seeded(cluster, 1_000_000)
     with core(small) as of_small, core(large) as of_large:
         _once_each(of_small, small)
@@ -88,7 +88,7 @@ def growth(cluster: RunningCluster) -> list[Figure]:
 
 
 def processes(cluster: RunningCluster) -> list[Figure]:
-    """Two processes against one, on the same cores as the load generator and PostgreSQL."""
+    """Measure two processes against one, on the same cores as the load generator and PostgreSQL."""
     database = seeded(cluster, 50_000)
     with core(database) as one, core(database, processes=2) as two:
         for service in (one, two, two):
@@ -112,7 +112,7 @@ def processes(cluster: RunningCluster) -> list[Figure]:
 
 
 def sound(cluster: RunningCluster) -> list[Figure]:
-    """WAVs through Core's API against a bare loop over the encoder in one process."""
+    """Measure WAVs through Core's API against a bare loop over the encoder in one process."""
     database = seeded(cluster, 1_000)
     paths = [
         f"/v1/codes/{seed.xr_id_of(number)}/audio?organization_id={seed.ORGANIZATION_ID}" for number in range(1_000)
@@ -139,11 +139,11 @@ def sound(cluster: RunningCluster) -> list[Figure]:
 
 
 def access(cluster: RunningCluster) -> list[Figure]:
-    """What it costs to know who asks: the same list of 50 Codes, asked with each kind of credential and with none.
+    """Measure the cost of authentication: the same list of 50 Codes with each kind of credential and with none.
 
-    The token against the operator token by the processor time that Core spends on a request, of a process that is
-    kept busy. The server key against a Core that takes everybody for that key: by the median time of one request after
-    the other on one connection, what PostgreSQL takes included.
+    The token is compared with the operator token, by Core's processor time per request while the process is kept busy.
+    The server key is compared with a Core that takes every caller for that key, by the median time of successive
+    requests on one connection, PostgreSQL's share included.
     """
     database, key = seeded(cluster, 5_000), "xak_" + "b" * 43
     seed.seed_callers(database.everything, key)
@@ -186,7 +186,7 @@ def access(cluster: RunningCluster) -> list[Figure]:
 
 
 def audit(cluster: RunningCluster) -> list[Figure]:
-    """16 writers of one organisation, who issue Codes as fast as they can, with the audit chain and without it."""
+    """Measure the audit chain: 16 writers of one organisation issue Codes as fast as possible, with it and without."""
     chained, plain = seeded(cluster, 1_000), seeded(cluster, 1_001)
     body = json.dumps(
         {
@@ -228,7 +228,7 @@ def audit(cluster: RunningCluster) -> list[Figure]:
 
 
 def up(_: RunningCluster) -> list[Figure]:
-    """From the command to ready, on a data directory that was used before."""
+    """Measure the time from the command to ready, on a data directory that was used before."""
     # Where an ordinary user can reach it: PostgreSQL does not run as root.
     folder = Path(tempfile.mkdtemp(prefix="soundmark-bench-"))
     folder.chmod(0o755)
@@ -274,7 +274,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
 def _rounds(
     demands: Sequence[tuple[Service, Demand]], *, meanwhile: Callable[[], object] | None = None
 ) -> list[list[Load]]:
-    """For each demand its loads, one in each round; `meanwhile` is called while the last demand of a round runs."""
+    """Return the loads of each demand, one per round; `meanwhile` runs during the last demand of a round."""
     loads: list[list[Load]] = [[] for _ in demands]
     for number in range(_ROUNDS):
         for place, (service, demand) in enumerate(demands):
@@ -294,14 +294,14 @@ def _watched(service: Service, demand: Demand, number: int, meanwhile: Callable[
 
 
 def _processor_ms(service: Service, demand: Demand, number: int) -> float:
-    """The processor time that the service spends on one request."""
+    """Return the processor time that the service spends on one request."""
     before_s = service.processor_s()
     load = wrk.run(service.base_url, demand, seconds=_ROUND_S, seed=number)
     return (service.processor_s() - before_s) / load.requests * 1e3
 
 
 def _once_each(service: Service, database: Seeded) -> Load:
-    """Ask for every Code about once, so that what follows is measured as it is for the rest of the process's life."""
+    """Request every Code about once, so that the measurement is representative of a long-running process."""
     demand = Demand(database.paths(), is_in_order=True)
     seconds = max(_WARM_S, database.count / 4_500)
     return wrk.run(service.base_url, demand, seconds=seconds)

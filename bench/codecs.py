@@ -40,7 +40,7 @@ LEVELS_DB: Final = (None, -6, -12, -20, -30)
 # Five programmes, one after the other.
 _FRAMES_PER_PROGRAMME: Final = 40
 _PROGRAMME_S: Final = 40.0
-# Each frame lies somewhere in its slot, and the slot leaves room for the delay of a codec (0.1 s at most, measured).
+# Each frame lies somewhere in its slot, and the slot leaves room for a codec's delay (at most 0.1 s, measured).
 _ROOM_S: Final = 0.6
 _DELAY_S: Final = 0.2
 
@@ -234,12 +234,12 @@ def table_by_programme(scores: Sequence[CodecScore], protocol: Protocol) -> Iter
 
 
 def summary(scores: Sequence[CodecScore]) -> str:
-    """Return what stands in docs/sound.md."""
+    """Return the tables for docs/sound.md."""
     return "\n".join([*table(scores, 4), "", *_circumstances(scores)])
 
 
 def details(scores: Sequence[CodecScore]) -> str:
-    """Return what stands in bench/RESULTS.md: each protocol that was measured, and each programme by itself."""
+    """Return the tables for bench/RESULTS.md: each measured protocol, and each programme by itself."""
     protocols = list(dict.fromkeys(score.protocol for score in scores))
     lines = [line for protocol in protocols for line in [*table(scores, protocol), ""]]
     lines += [line for protocol in protocols for line in [*table_by_programme(scores, protocol), ""]]

@@ -1,4 +1,4 @@
-"""How much a sound may suffer and still be heard: `python -m bench.decoding` measures it and writes docs/sound.md."""
+"""How degraded a sound may be and still be heard: `python -m bench.decoding` measures it for docs/sound.md."""
 
 import argparse
 import io
@@ -62,7 +62,7 @@ def measure(condition: str, protocol: Protocol, count: int) -> Score:
 
 
 def _played(wav: bytes, chance: Generator) -> Sound:
-    # Nobody starts to listen on the first sample: the sound stands anywhere between the decoder's steps.
+    # Nobody starts to listen on the first sample: the sound may begin anywhere between the decoder's steps.
     with wave.open(io.BytesIO(wav)) as reader:
         samples = np.frombuffer(reader.readframes(reader.getnframes()), "<i2") / 32768
     before, after = (np.zeros(chance.integers(1, round(_LEAD_MAX_S * SAMPLE_RATE_HZ))) for _ in range(2))
@@ -83,7 +83,7 @@ def _stored(sound: Sound) -> bytes:
 
 
 def measure_all(count: int) -> list[Score]:
-    """The scores of every condition and protocol, on every core."""
+    """Return the scores of every condition and protocol, measured on every core."""
     asked = [(condition, protocol, count) for condition in CONDITIONS for protocol in PROTOCOLS]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         running = [pool.submit(measure, *task) for task in asked]
@@ -91,7 +91,7 @@ def measure_all(count: int) -> list[Score]:
 
 
 def table(scores: Sequence[Score]) -> Iterator[str]:
-    """The scores as the lines of a Markdown table, one condition a line."""
+    """Yield the scores as the lines of a Markdown table, one condition per line."""
     yield "| what happened to the sound | protocol 3 | protocol 4 | protocol 5 |"
     yield "|---|---:|---:|---:|"
     for condition, group in groupby(scores, key=lambda score: score.condition):
@@ -100,7 +100,7 @@ def table(scores: Sequence[Score]) -> Iterator[str]:
 
 
 def report(scores: Sequence[Score]) -> str:
-    """The measured part of docs/sound.md."""
+    """Return the measured part of docs/sound.md."""
     wrong_count = sum(score.wrong_count for score in scores)
     total_count = sum(score.count for score in scores)
     lines = [

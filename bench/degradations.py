@@ -1,4 +1,4 @@
-"""What happens to a sound between a loudspeaker and a decoder, one thing at a time.
+"""Degradations of a sound between a loudspeaker and a decoder, each by itself.
 
 Every degradation takes a sound and a generator and returns a sound; samples are floats in -1..1.
 """
@@ -33,7 +33,7 @@ def nothing(sound: Sound, _: Generator) -> Sound:
 
 
 def white_noise(snr_db: float) -> Degradation:
-    """Noise over the whole band, 0 to 24 kHz; the ratio is that of the powers of the whole sound and the noise."""
+    """Add noise over the whole band, 0 to 24 kHz; the ratio is that of the powers of the whole sound and the noise."""
 
     def degrade(sound: Sound, chance: Generator) -> Sound:
         noise = chance.standard_normal(len(sound.samples))
@@ -43,7 +43,7 @@ def white_noise(snr_db: float) -> Degradation:
 
 
 def low_noise(snr_db: float, *, below_hz: int) -> Degradation:
-    """Noise below `below_hz` falling by 3 dB an octave: what speech, music and traffic are to this decoder."""
+    """Add noise below `below_hz`, falling by 3 dB per octave: what speech, music and traffic are to this decoder."""
 
     def degrade(sound: Sound, chance: Generator) -> Sound:
         spectrum = np.fft.rfft(chance.standard_normal(len(sound.samples)))
@@ -59,7 +59,7 @@ def volume(factor: float) -> Degradation:
 
 
 def dropout(duration_s: float, *, count: int = 1) -> Degradation:
-    """Silence of this length at random positions inside the sound."""
+    """Put silence of this length at random positions in the sound."""
 
     def degrade(sound: Sound, chance: Generator) -> Sound:
         samples = sound.samples.copy()
@@ -74,7 +74,7 @@ def dropout(duration_s: float, *, count: int = 1) -> Degradation:
 
 
 def clipping(gain: float) -> Degradation:
-    """Amplified beyond full scale and cut off there."""
+    """Amplify beyond full scale and clip there."""
     return lambda sound, _: replace(sound, samples=np.clip(sound.samples * gain, -1, 1))
 
 
@@ -91,7 +91,7 @@ def silence(*, before_s: float, after_s: float) -> Degradation:
 
 
 def rate(rate_hz: int) -> Degradation:
-    """The same sound at another sample rate, by the exact (Fourier) method."""
+    """Convert to another sample rate, by the exact (Fourier) method."""
 
     def degrade(sound: Sound, _: Generator) -> Sound:
         divisor = np.gcd(rate_hz, sound.rate_hz)
@@ -106,10 +106,10 @@ def rate(rate_hz: int) -> Degradation:
 
 
 def clock_error(parts_per_million: float) -> Degradation:
-    """Played faster than it is recorded: two clocks that differ, or a walking listener (3000 ppm is 1 m/s)."""
+    """Play faster than the recording: two clocks that differ, or a walking listener (3000 ppm is 1 m/s)."""
 
     def degrade(sound: Sound, _: Generator) -> Sound:
-        # Sixteen times oversampled, straight lines between samples are 50 dB below the tone at 19.5 kHz.
+        # With sixteenfold oversampling, the error of linear interpolation is 50 dB below a tone at 19.5 kHz.
         fine = rate(16 * sound.rate_hz)(sound, _).samples
         positions = np.arange(0, len(fine) - 1, 16 * (1 + parts_per_million * 1e-6))
         return replace(sound, samples=np.interp(positions, np.arange(len(fine)), fine))
@@ -118,7 +118,7 @@ def clock_error(parts_per_million: float) -> Degradation:
 
 
 def echoes(*delays_and_levels: tuple[float, float]) -> Degradation:
-    """Later copies of the sound: seconds after it, and decibels against it."""
+    """Add later copies of the sound: seconds after it, and decibels relative to it."""
 
     def degrade(sound: Sound, _: Generator) -> Sound:
         samples = sound.samples.copy()
@@ -131,7 +131,7 @@ def echoes(*delays_and_levels: tuple[float, float]) -> Degradation:
 
 
 def roll_off(*, from_hz: int, db_at_20_khz: float) -> Degradation:
-    """A loudspeaker or microphone that gets weaker in a straight line from `from_hz` up."""
+    """Attenuate linearly from `from_hz` up, as a loudspeaker or microphone does."""
 
     def degrade(sound: Sound, _: Generator) -> Sound:
         spectrum = np.fft.rfft(sound.samples)

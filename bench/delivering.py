@@ -35,7 +35,7 @@ class Deliveries:
         self._taken_count = 0
 
     def run(self, base_url: str, path: str, *, seconds: float, most: int) -> Load:
-        """Deliver as fast as it is answered. Any answer but a success ends the benchmark; `most` events are ready."""
+        """Deliver as fast as possible. Any answer but a success ends the benchmark; `most` events are ready."""
         lines = self._lines[self._taken_count : self._taken_count + most]
         self._taken_count += most
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""A measured figure beside what it must reach, and the page that keeps them."""
+"""A measured figure with its target, and the page that holds them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ PAGE: Final = Path(__file__).parent / "RESULTS.md"
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One row: what was measured, in words and as the number that is held against `target`."""
+    """One row: a measurement, in words and as the number that is compared with `target`."""
 
     name: str
     measured: str
@@ -29,11 +29,11 @@ class Figure:
 
     @property
     def is_reached(self) -> bool:
-        """Whether it is what was asked for."""
+        """Whether the target is reached."""
         return self.value >= self.target if self.bound == "at least" else self.value <= self.target
 
     def cells(self) -> tuple[str, ...]:
-        """The texts of its row."""
+        """Return the texts of its row."""
         return (
             self.name,
             self.measured,
@@ -48,14 +48,14 @@ HEADINGS: Final = ("Figure", "Measured", "Reference in the same run", "Value", "
 
 
 def ratio_of_rounds(numerators: Sequence[float], denominators: Sequence[float]) -> float:
-    """The median of the rounds' own ratios: a slow moment of the machine slows both parts of a round."""
+    """Return the median of the rounds' own ratios: a slow moment of the machine slows both parts of a round."""
     return median(one / other for one, other in zip(numerators, denominators, strict=True))
 
 
 def rates(
     name: str, measured: Sequence[float], reference_name: str, references: Sequence[float], target: float
 ) -> Figure:
-    """How much was done in a second, in rounds beside those of a reference."""
+    """Describe the rates per second, in rounds beside those of a reference."""
     return Figure(
         name,
         f"{median(measured):,.0f}/s",
@@ -75,7 +75,7 @@ def show(figures: Sequence[Figure]) -> None:
 
 
 def keep(part: str, figures: Sequence[Figure]) -> None:
-    """Put one part's table and the machine's name into `RESULTS.md`; the other parts and what people wrote stay."""
+    """Put one part's table and the machine's name into `RESULTS.md`; other parts and handwritten text stay."""
     begin, end = f"<!-- measured: {part} (written by python -m bench) -->", f"<!-- measured: {part} ends -->"
     before, _, rest = PAGE.read_text().partition(begin)
     assert rest, f"{PAGE.name} has a place for {part}"

@@ -24,7 +24,7 @@ from typing import Final
 KINDS_COUNT: Final = 8
 _PEERS_OF_A_KIND: Final = 250
 _AGAIN_S: Final = 10.0
-_SPREAD_S: Final = 5.0  # Earlier or later, at random: peers of a kind do not come in step.
+_SPREAD_S: Final = 5.0  # Earlier or later, at random: peers of a kind do not act in step.
 _BEGIN_S: Final = 2.0
 _DROP_S: Final = 5.0
 _UNREAD_S: Final = 33.0  # Longer than the server waits for a reader.
@@ -45,7 +45,7 @@ async def _until_ended(reader: asyncio.StreamReader) -> None:
 
 
 async def _dripping(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, begun: bytes, drop: bytes) -> None:
-    """Send `begun`, then a drop every few seconds, for as long as the server lets us."""
+    """Send `begun`, then a drop every few seconds, for as long as the server allows."""
     writer.write(begun)
     ended = asyncio.create_task(_until_ended(reader))
     try:
@@ -76,7 +76,7 @@ async def unread(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.transport.pause_reading()  # type: ignore[attr-defined]  # every socket's transport has it
     writer.write(b"GET /openapi.json HTTP/1.1\r\nHost: bench\r\n\r\n")
     await asyncio.sleep(_UNREAD_S)
-    # A reset that arrives while nothing is read is dropped by our kernel: one byte more, and it is sent again.
+    # Our kernel drops a reset that arrives while nothing is read; one more byte makes the server send it again.
     while sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) == _ESTABLISHED:
         writer.write(b"\r")
         await asyncio.sleep(1)
@@ -95,7 +95,7 @@ async def half_closed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 
 
 def invalid_bodies(token: bytes) -> Peer:
-    """Post what is too large, and what is as large as may be and wrong throughout; read what is answered."""
+    """Post bodies that are too large, and bodies of the maximum size that are all wrong; read the responses."""
     members = b",".join(b'"a%d":1' % number for number in range(200_000))
     bodies = (b"{" + members[:_MIB] + b"}", b"{" + members[: members.rindex(b",", 0, 60_000)] + b"}")
     requests = [
@@ -135,7 +135,7 @@ async def _keep_attacking(port: int, source: str, peer: Peer, counts: Counter[st
 
 
 async def attack(port: int, seconds: float, token: str) -> dict[str, dict[str, int]]:
-    """Attack for so many seconds; return what happened to each kind of peer."""
+    """Attack for this many seconds; return what happened to each kind of peer."""
     kinds: dict[str, Peer] = {
         "slow head": slow_head,
         "slow body": slow_body,
@@ -153,7 +153,7 @@ async def attack(port: int, seconds: float, token: str) -> dict[str, dict[str, i
             for number, (name, peer) in enumerate(kinds.items(), 1):
                 for _ in range(_PEERS_OF_A_KIND):
                     tasks.create_task(_keep_attacking(port, f"127.0.1.{number}", peer, counts[name]))
-                # One kind after the other, within two seconds: it is their staying that is measured.
+                # One kind after the other, within two seconds: their presence is measured, not their arrival.
                 await asyncio.sleep(_BEGIN_S / KINDS_COUNT)
     return {name: dict(count) for name, count in counts.items()}
 
@@ -176,7 +176,7 @@ async def _resolve(port: int, paths: list[str], until_s: float, waits_s: list[fl
 
 
 async def resolve(port: int, seconds: float, paths: list[str]) -> dict[str, float]:
-    """Resolve for so many seconds; return the percentiles in milliseconds, and the count."""
+    """Resolve for this many seconds; return the percentiles in milliseconds, and the count."""
     waits_s: list[float] = []
     failures: Counter[str] = Counter()
     until_s = time.perf_counter() + seconds

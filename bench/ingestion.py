@@ -1,4 +1,4 @@
-"""Figures of ingestion: verified events that are on the disk when they are answered."""
+"""Benchmarks of ingestion: verified events that are on disk when they are answered."""
 
 import base64
 import contextlib
@@ -25,7 +25,7 @@ from soundmark.embedded.postgres import RunningCluster
 _ROUNDS: Final = 5
 _ROUND_S: Final = 3.0
 _WARM_S: Final = 2.0
-PER_S_MAX: Final = 16_000  # Events that are made ready for each second of a load.
+PER_S_MAX: Final = 16_000  # Events that are prepared for each second of a load.
 _NAIVE_PER_S_MAX: Final = 6_000
 _FEW, _MANY = 10_000, 10_000_000
 _ANSWER_BYTES: Final = len('{"event_id":"evt_1234567890123456789012","status":"recorded"}')
@@ -34,7 +34,7 @@ EVENTS: Final = "/v1/events"
 
 
 def ingestion(cluster: RunningCluster) -> list[Figure]:
-    """One process, 64 connections, every event another: against a constant answer, and a transaction for each event."""
+    """Measure one process, 64 connections and distinct events against a constant answer and one transaction each."""
     database = measured(cluster, "ingestion", _FEW)
     most, naive_most, warm = (
         int(rate * s) for rate, s in ((PER_S_MAX, _ROUND_S), (_NAIVE_PER_S_MAX, _ROUND_S), (PER_S_MAX, _WARM_S))
@@ -57,7 +57,7 @@ def ingestion(cluster: RunningCluster) -> list[Figure]:
 
 
 def ingestion_growth(cluster: RunningCluster) -> list[Figure]:
-    """Ten million stored events against ten thousand, each in its own process and database, in turns."""
+    """Measure ten million stored events against ten thousand, each in its own process and database, in turns."""
     few, many = measured(cluster, "few_events", _FEW), measured(cluster, "many_events", _MANY)
     most = int(PER_S_MAX * _ROUND_S)
     with audience(few) as of_few, audience(many) as of_many, ready_events((2 * _ROUNDS + 4) * most) as events:
@@ -72,7 +72,7 @@ def ingestion_growth(cluster: RunningCluster) -> list[Figure]:
 
 @contextlib.contextmanager
 def audience(database: Measured, *, more: Mapping[str, str] | None = None) -> Iterator[Service]:
-    """Audience in one process, with the references beside it (bench/audience_server.py)."""
+    """Run Audience in one process, with the references beside it (bench/audience_server.py)."""
     environ = {
         **os.environ,
         "SOUNDMARK_AUDIENCE_DATABASE_URL": database.url.reveal(),

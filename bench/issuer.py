@@ -19,13 +19,13 @@ _LIFE_S: Final = 3600  # Longer than any run.
 
 @dataclass(frozen=True)
 class Issuer:
-    """Where it is, and what it signs with."""
+    """The issuer's URL, and the key that it signs with."""
 
     url: str
     key: rsa.RSAPrivateKey
 
     def token(self, subject_id: str) -> str:
-        """An access token as an issuer gives it to the console after a login with a second factor: RS256, 2048 bits."""
+        """Return an access token as the console gets it after a login with a second factor: RS256, 2048 bits."""
         now = int(time.time())
         claims = {
             "iss": self.url,
@@ -44,7 +44,7 @@ class Issuer:
 
 @contextlib.contextmanager
 def issuer() -> Iterator[Issuer]:
-    """An issuer that answers on this machine."""
+    """Run an issuer on this machine."""
     key = rsa.generate_private_key(65537, 2048)
     documents: dict[str, Any] = {}
 

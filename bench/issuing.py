@@ -1,4 +1,4 @@
-"""What issuing costs: batches, single Codes of many organisations and of one, an emergency stop, lists and bundles."""
+"""The cost of issuing: batches, single Codes of many organisations and of one, an emergency stop, lists and bundles."""
 
 import json
 import re
@@ -39,7 +39,7 @@ _AUTHORIZATION: Final = f"Bearer {OPERATOR_TOKEN}"
 
 
 def issuing(cluster: RunningCluster) -> list[Figure]:
-    """Batches against the bare statements, and single issuances against PostgreSQL's own benchmark."""
+    """Measure batches against the bare statements, and single issuances against PostgreSQL's own benchmark."""
     database = seeded(cluster, 1_000)
     seed.seed_organizations(database.everything, _ORGANIZATIONS)
     bench_database = _pgbench_database(cluster)
@@ -74,7 +74,7 @@ def issuing(cluster: RunningCluster) -> list[Figure]:
 
 
 def stopping(cluster: RunningCluster) -> list[Figure]:
-    """A campaign with 100,000 active Codes is stopped while another organisation issues."""
+    """Measure the stop of a campaign with 100,000 active Codes while another organisation issues."""
     database = seeded(cluster, _STOPPED)
     seed.seed_organizations(database.everything, 1)
     demand = Demand(["/v1/codes"], 4, _AUTHORIZATION, [_wanted(seed.organization_id_of(0))])
@@ -119,7 +119,7 @@ def stopping(cluster: RunningCluster) -> list[Figure]:
 
 
 def listing(cluster: RunningCluster) -> list[Figure]:
-    """The first page of a million Codes, and the thousandth."""
+    """Measure the first page of a million Codes, and the thousandth."""
     database = seeded(cluster, _LISTED)
     with core(database) as service:
         query = f"organization_id={seed.ORGANIZATION_ID}&limit={_PAGE}"
@@ -144,7 +144,7 @@ def listing(cluster: RunningCluster) -> list[Figure]:
 
 
 def bundles(cluster: RunningCluster) -> list[Figure]:
-    """100 WAVs as one ZIP: how much memory Core takes, and how long nothing is heard of it."""
+    """Measure 100 WAVs as one ZIP: Core's memory, and the longest time without a response."""
     database = seeded(cluster, 1_000)
     ids = [seed.xr_id_of(number) for number in range(100)]
     added_mib: list[float] = []
@@ -217,7 +217,7 @@ def _post(service: Service, path: str, **query: str) -> Any:
 
 
 def _bare_codes_per_s(database: Seeded) -> float:
-    """Sign a hundred Codes and insert their rows with two statements in one transaction, and nothing else."""
+    """Return the rate of bare issuing: sign 100 Codes and insert their rows with two statements in one transaction."""
     key, entropy = key_of(database), SystemEntropy()
     facts = seed.facts_of(key, datetime.now(UTC))
     count, end_s = 0, time.monotonic() + _ROUND_S
@@ -262,7 +262,7 @@ def _insert_batch(connection: psycopg.Connection[Any], facts: Any, key: SigningK
 
 
 def _pgbench_database(cluster: RunningCluster) -> str:
-    """The URL of a database that PostgreSQL's own benchmark has filled."""
+    """Return the URL of a new database that PostgreSQL's own benchmark has filled."""
     cluster.create_role_and_database("pgbench")
     url = cluster.superuser_url_of("pgbench").reveal()
     _pgbench(cluster, "-i", "-q", "-s", "10", url)
@@ -270,7 +270,7 @@ def _pgbench_database(cluster: RunningCluster) -> str:
 
 
 def _commits_per_s(cluster: RunningCluster, url: str, clients: int) -> float:
-    """Transactions of pgbench's simple-update."""
+    """Return the transactions per second of pgbench's simple-update."""
     options = ["-N", "-n", "-M", "prepared", "-c", str(clients), "-j", "1", "-T", str(int(_ROUND_S))]
     found = re.search(r"tps = ([0-9.]+)", _pgbench(cluster, *options, url))
     if found is None:
@@ -285,7 +285,7 @@ def _pgbench(cluster: RunningCluster, *arguments: str) -> str:
 
 @contextmanager
 def _issued(database: Seeded) -> Iterator[list[float]]:
-    """How many Codes the first further organisation issued in a second, while the block lasted."""
+    """Yield a list that gets the Codes per second that the first further organisation issued during the block."""
     statement = "SELECT COALESCE(sum(issued_count), 0) FROM code_usage_days WHERE organization_id = %s"
     per_s: list[float] = []
     with psycopg.connect(database.everything.reveal(), autocommit=True) as connection:
@@ -302,7 +302,7 @@ def _issued(database: Seeded) -> Iterator[list[float]]:
 
 @contextmanager
 def _watched(read: Callable[[], float]) -> Iterator[list[float]]:
-    """What `read` says while the block lasts, every 10 ms."""
+    """Yield the results of `read` during the block, every 10 ms."""
     seen, stop = [read()], threading.Event()
 
     def watch() -> None:

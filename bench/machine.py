@@ -1,4 +1,4 @@
-"""What was measured on: a figure means nothing without it."""
+"""The measured machine: a figure means nothing without it."""
 
 import os
 import platform
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def described() -> str:
-    """The machine and what ran on it, as one paragraph of Markdown."""
+    """Describe the machine and its software, as one paragraph of Markdown."""
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     parts = ", ".join(f"{name} {version(name)}" for name in ("uvicorn", "uvloop", "psycopg", "PyNaCl"))
     return (

@@ -1,7 +1,6 @@
 """Events to deliver: an Audience with integrations, and bodies that a publisher and Core have signed.
 
-Every event is another measurement: its own id, token and proof. What is measured is recording, and nothing is answered
-as a duplicate.
+Every event is a distinct measurement with its own id, token and proof: recording is measured, so none is a duplicate.
 """
 
 import hmac
@@ -37,14 +36,14 @@ _SECRET: Final = Secret("xhm_" + "b" * 43)
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A database of Audience's with one integration; `everything` may do more than Audience itself."""
+    """A database of Audience with one integration; `everything` has more rights than Audience itself."""
 
     url: Secret
     everything: Secret
 
 
 def measured(cluster: RunningCluster, name: str, events_count: int) -> Measured:
-    """A new database with an entitled integration and `events_count` events of the last 30 days in it."""
+    """Make a database with an entitled integration and `events_count` events of the last 30 days."""
     url = cluster.create_role_and_database(name)
     migrate(url, "soundmark.audience")
     everything = cluster.superuser_url_of(name)
@@ -71,7 +70,7 @@ def measured(cluster: RunningCluster, name: str, events_count: int) -> Measured:
 
 
 def _store(connection: psycopg.Connection[tuple[object, ...]], count: int) -> None:
-    """`count` events as they would have come: day after day, each with its event id and its proof."""
+    """Store `count` events as they would have arrived: day after day, each with its event id and its proof."""
     unique = _without_uniqueness(connection)
     for day in range(DAYS_COUNT):
         values = {"count": count // DAYS_COUNT, "days": DAYS_COUNT - 1 - day, "codes": CODES_COUNT}
@@ -96,9 +95,9 @@ def _store(connection: psycopg.Connection[tuple[object, ...]], count: int) -> No
 
 
 def _without_uniqueness(connection: psycopg.Connection[tuple[object, ...]]) -> list[str]:
-    """The statements that give back what is taken here: an index is built much faster than it grows.
+    """Drop the unique indexes and return the statements that restore them: building is much faster than growing.
 
-    As full as one that grew, though: by chance event ids fill theirs to 70 of 100.
+    The result is as full as a grown index, though: random event ids fill theirs to 70 of 100.
     """
     rows = connection.execute(
         "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint"
@@ -113,14 +112,14 @@ def _without_uniqueness(connection: psycopg.Connection[tuple[object, ...]]) -> l
 
 
 def write_events(path: Path, count: int) -> None:
-    """A line for each of `count` events: its HMAC as hexadecimal digits, a space, and its body."""
+    """Write a line for each of `count` events: its HMAC as hexadecimal digits, a space, and its body."""
     with path.open("w") as file:
         for signature, body in _events(count):
             file.write(f"{signature} {body}\n")
 
 
 def _events(count: int) -> Iterator[tuple[str, str]]:
-    """Put together by hand, because a benchmark needs a million of them; Audience refuses them if they are wrong."""
+    """Yield events put together by hand, because a benchmark needs a million; Audience refuses malformed ones."""
     key = _SECRET.reveal().encode()
     issued_at = expires_at = ""
     for number in range(count):

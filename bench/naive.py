@@ -1,6 +1,6 @@
-"""Resolution as one would write it first: a FastAPI route, a pooled look-up, everything verified and signed each time.
+"""Resolution in its simplest form: a FastAPI route, a pooled look-up, everything verified and signed each time.
 
-It answers the same bytes for the same token, without rate limit, batches, memory or sharing.
+It answers the same bytes for the same token, without rate limit, batches, caches or sharing.
 """
 
 import json
@@ -22,7 +22,7 @@ from soundmark.settings import CoreSettings
 
 
 def naive_app(settings: CoreSettings) -> FastAPI:
-    """The naive service. It connects when it is asked first."""
+    """Return the naive service, which connects on its first request."""
     app = FastAPI(openapi_url=None)
     pool = AsyncConnectionPool(settings.core_database_url.reveal(), max_size=10, open=False)
     keys: dict[str, Ed25519PrivateKey] = {}

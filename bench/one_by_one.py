@@ -1,6 +1,6 @@
-"""Ingestion as one would write it first: a transaction for each event, on a pool of connections.
+"""Ingestion in its simplest form: a transaction for each event, on a connection pool.
 
-The same reading, the same verification and the same answers, in the same hot endpoint; only the storing differs.
+The same reading, verification and answers, in the same hot endpoint; only the storing differs.
 """
 
 import asyncio
@@ -40,11 +40,11 @@ _COUNT: Final = """
 
 
 class _Unexpected(Exception):  # noqa: N818 - named for what was found
-    """The benchmark delivers nothing that is refused."""
+    """The refusal of an event, which a benchmark never delivers."""
 
 
 class OneByOne:
-    """Takes events like `Ingest`; it connects when it is asked first."""
+    """Takes events like `Ingest`, and connects on the first one."""
 
     def __init__(self, settings: AudienceSettings) -> None:
         self._pool: Final = AsyncConnectionPool(
@@ -102,7 +102,7 @@ class OneByOne:
                 await connection.execute(_INSERT_ID, (number, one.event_key, one.body_key, one.day)),
                 await connection.execute(_INSERT_PROOF, (number, one.proof_key, one.day)),
                 await connection.execute(_INSERT_EVENT, pair),
-                # Last, because whoever counts holds up everybody else until its commit.
+                # Last, because the lock on the counter holds up everybody else until the commit.
                 await connection.execute(_COUNT, (*month, source.monthly_quota)),
             ]
         if any(step.rowcount != 1 for step in steps):

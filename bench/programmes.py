@@ -1,7 +1,7 @@
-"""Five programmes that a Code is laid under, made here so that everybody measures with the same ones.
+"""Five programmes that a Code is laid under, generated here so that everybody measures with the same ones.
 
-Each is stereo at 48 kHz, of one loudness, with peaks that leave room for a Code. They are no art: what counts is where
-their energy lies in time and pitch, above all from 15 to 19.5 kHz, where a codec decides what to keep.
+Each is stereo at 48 kHz, of equal loudness, with peaks that leave room for a Code. What counts is where their energy
+lies in time and pitch, above all from 15 to 19.5 kHz, where a codec decides what to keep.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
 RATE_HZ: Final = 48_000
-# About what broadcasters level to (EBU R 128: -23 LUFS), and what most streams are a little above.
+# About the level of broadcasters (EBU R 128: -23 LUFS); most streams are slightly louder.
 PROGRAMME_RMS_DBFS: Final = -20.0
 # Limited there, so that a Code 6 dB below the programme still fits under full scale.
 _PEAK: Final = 0.6

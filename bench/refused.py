@@ -1,4 +1,4 @@
-"""What it costs to refuse an event whose signature is wrong, beside recording one."""
+"""The cost of refusing an event with a wrong signature, compared with recording one."""
 
 import asyncio
 import json
@@ -22,12 +22,12 @@ from soundmark.embedded.postgres import RunningCluster
 _ROUNDS: Final = 5
 _EACH: Final = 1_000
 _CONNECTIONS: Final = 16
-_UNKNOWN_MEMBERS: Final = 2_280  # As many as an event's 16 KiB hold, as the security review sent them.
+_UNKNOWN_MEMBERS: Final = 2_280  # As many as the 16 KiB of an event hold, as sent in the security review.
 _UNLIMITED: Final = {"SOUNDMARK_REFUSAL_RATE_LIMIT": "1000000000"}
 
 
 def refused_events(cluster: RunningCluster) -> list[Figure]:
-    """The processor time of Audience for an event that is recorded, refused, and refused with 2,280 unknown members."""
+    """Measure Audience's processor time per event: recorded, refused, and refused with 2,280 unknown members."""
     database = measured(cluster, "refused", 10_000)
     with audience(database, more=_UNLIMITED) as service, TemporaryDirectory() as folder:
         path = Path(folder, "events")
@@ -64,7 +64,7 @@ def _hostile_body() -> str:
 
 
 def _processor_ms(service: Service, deliveries: Sequence[Sequence[str]]) -> float:
-    """Deliver on a few connections at once; the processor time that the service spent on each."""
+    """Deliver on a few connections at once; return the processor time that the service spent on each event."""
     before_s = service.processor_s()
     asyncio.run(_deliver(service.base_url, deliveries))
     return (service.processor_s() - before_s) / len(deliveries) * 1e3

@@ -1,4 +1,4 @@
-"""Figures of reports."""
+"""Benchmarks of reports."""
 
 import time
 from statistics import median
@@ -22,17 +22,17 @@ from bench.service import Service
 from soundmark.embedded.postgres import RunningCluster
 
 _ROUNDS: Final = 5
-_TOKEN_EVENTS: Final = 2.5  # Of each token on its day: 1 to 4 Codes.
+_TOKEN_EVENTS: Final = 2.5  # For each token on its day: 1 to 4 Codes.
 _RECEIVERS, _COUNTRIES, _CAMPAIGNS = 9, 40, 20
 _HEADERS: Final = {"authorization": f"Bearer {AUDIENCE_CREDENTIAL}"}
 _TENANT: Final = {"organization_id": ORGANIZATION_ID, "project_id": PROJECT_ID}
 
 
 def reports(cluster: RunningCluster) -> list[Figure]:
-    """Whole reports of 30 days with every dimension, over HTTP, of one and of ten million events.
+    """Measure whole reports of 30 days with every dimension, over HTTP, of one and of ten million events.
 
-    Tokens are heard 2.5 times on their day and never on another, as the SDK makes them; once more with tokens that
-    come back every day, as a receiver would make them that breaks the rules.
+    Tokens are heard 2.5 times on their day and on no other, as the SDK makes them; and then again with tokens that
+    recur every day, as a receiver that breaks the rules would make them.
     """
     figures = []
     for count, name, target_s in ((1_000_000, "1,000,000", 1.0), (10_000_000, "10,000,000", 8.0)):
@@ -73,7 +73,7 @@ def _report_s(service: Service, count: int) -> float:
 
 
 def _reported(cluster: RunningCluster, name: str, count: int, *, is_rotating: bool) -> Measured:
-    """A database with `count` events of 30 days, put there day after day as they would have come."""
+    """Make a database with `count` events of 30 days, stored day after day as they would have arrived."""
     database = measured(cluster, name, 0)
     tokens = int(count / DAYS_COUNT / _TOKEN_EVENTS)
     with psycopg.connect(database.everything.reveal(), autocommit=True) as connection:
@@ -85,8 +85,8 @@ def _reported(cluster: RunningCluster, name: str, count: int, *, is_rotating: bo
         left = count
         for day in range(DAYS_COUNT):
             values = {
-                "days": DAYS_COUNT - day,  # Up to yesterday: nothing of it is still to come.
-                # More tokens than needed; the limit makes it the exact number.
+                "days": DAYS_COUNT - day,  # Up to yesterday: none of it is in the future.
+                # More tokens than needed; the limit makes the number exact.
                 "tokens": tokens * 2,
                 "seed": day + 1 if is_rotating else 0,
                 "codes": CODES_COUNT,
@@ -101,7 +101,7 @@ def _reported(cluster: RunningCluster, name: str, count: int, *, is_rotating: bo
     return database
 
 
-# The Codes of a token are spread over all of them, and no token has one of them twice on a day.
+# The Codes of a token are spread over all Codes, and no token has the same one twice on a day.
 _INSERT: Final = """
     INSERT INTO events (token, integration, day, code, occurred_ms, receiver, country)
     SELECT hashint8extended(n, %(seed)s), 1, current_date - %(days)s,

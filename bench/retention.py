@@ -1,4 +1,4 @@
-"""Figures of retention: how much ingestion keeps of its rate while a million events are deleted beside it."""
+"""Benchmarks of retention: how much of its rate ingestion keeps while a million events are deleted."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,9 +14,9 @@ from bench.ingestion import AUDIENCE_CREDENTIAL, EVENTS, PER_S_MAX, audience, re
 from bench.measuring import INTEGRATION_ID, ORGANIZATION_ID, PROJECT_ID, Measured, measured
 from soundmark.embedded.postgres import RunningCluster
 
-_LOAD_S: Final = 14.0  # Longer than a cut takes.
-_ARRIVING_S: Final = 1.0  # Until all connections are there.
-_BEFORE_S: Final = 3.0  # Of each load: the rate that the rate beside the cut is compared with.
+_LOAD_S: Final = 14.0  # Longer than a deletion takes.
+_ARRIVING_S: Final = 1.0  # Until all connections are open.
+_BEFORE_S: Final = 3.0  # Of each load: the part before the deletion, whose rate is the reference.
 _CUTS: Final = 3
 _CUT_DAYS: Final = 10
 _CUT_EVENTS: Final = 1_000_000
@@ -24,7 +24,7 @@ _TABLES: Final = ("events", "event_ids", "spent_proofs")
 
 
 def retention_cuts(cluster: RunningCluster) -> list[Figure]:
-    """Three cuts of a million events each, of the very integration that records meanwhile."""
+    """Measure three deletions of a million events each, of the same integration that records meanwhile."""
     database = measured(cluster, "retention", 0)
     _store_aged(database)
     most = int(PER_S_MAX * _LOAD_S)
@@ -49,7 +49,7 @@ def retention_cuts(cluster: RunningCluster) -> list[Figure]:
 
 
 def _beside_a_cut(database: Measured, base_url: str, events: Deliveries, number: int) -> tuple[float, float, float]:
-    """Events in a second just before a cut and beside it, by what was committed, and the seconds that it took."""
+    """Return the committed events per second just before a deletion and during it, and the duration of the deletion."""
     with psycopg.connect(database.everything.reveal(), autocommit=True) as connection, ThreadPoolExecutor(1) as pool:
         load = pool.submit(events.run, base_url, EVENTS, seconds=_LOAD_S, most=int(PER_S_MAX * _LOAD_S))
         time.sleep(_ARRIVING_S)
@@ -83,7 +83,7 @@ def _cut(base_url: str, number: int) -> None:
 
 
 def _store_aged(database: Measured) -> None:
-    """A million events for each cut, over ten days each, behind the days that are kept at last."""
+    """Store a million events for each deletion, over ten days each, before the days that are kept in the end."""
     with psycopg.connect(database.everything.reveal(), autocommit=True) as connection:
         for day in range(_CUT_DAYS * (_CUTS + 1) - 1, _CUT_DAYS - 1, -1):
             values = {"count": _CUT_EVENTS // _CUT_DAYS, "days": day}

@@ -1,4 +1,4 @@
-"""Filling Core's database with many genuine Codes, faster than the API would: same bytes, same rows, one COPY."""
+"""Filling Core's database with many genuine Codes, faster than the API: the same bytes and rows, in one COPY."""
 
 import hashlib
 from collections.abc import Iterator
@@ -39,17 +39,17 @@ async def first_key(url: Secret, master_key: bytes) -> SigningKey:
 
 
 def token_of(number: int) -> str:
-    """The token of the `number`-th seeded Code: known to the load generator without asking."""
+    """Return the token of the `number`-th seeded Code, which the load generator thus knows."""
     return "brd_" + base64url.encode(hashlib.sha256(f"bench {number}".encode()).digest())[:16]
 
 
 def xr_id_of(number: int) -> str:
-    """The id of the `number`-th seeded Code."""
+    """Return the id of the `number`-th seeded Code."""
     return f"xr_{number:022d}"
 
 
 def seed_codes(url: Secret, key: SigningKey, numbers: range, *, campaign_id: str | None = None) -> None:
-    """The Codes with these numbers exist."""
+    """Store the Codes with these numbers."""
     now = datetime.now(UTC).replace(microsecond=0)
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
         connection.execute(
@@ -91,7 +91,7 @@ def seed_codes(url: Secret, key: SigningKey, numbers: range, *, campaign_id: str
 
 
 def settle(url: Secret) -> None:
-    """The database is as it would be some time after it was filled."""
+    """Bring the database into the state that it would have some time after it was filled."""
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE broadcasts")
         connection.execute("VACUUM ANALYZE codes")
@@ -101,7 +101,7 @@ _LIFE = timedelta(days=30)
 
 
 def seed_callers(url: Secret, secret: str) -> None:
-    """A person who owns the organisation, and a server key with this secret that may read the project's Codes."""
+    """Create a person who owns the organisation, and a server key with this secret that may read its Codes."""
     now = datetime.now(UTC)
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
         connection.execute(
@@ -121,12 +121,12 @@ def seed_callers(url: Secret, secret: str) -> None:
 
 
 def organization_id_of(number: int) -> str:
-    """The id of the `number`-th further organisation."""
+    """Return the id of the `number`-th further organisation."""
     return f"org_{number:022d}"
 
 
 def seed_organizations(url: Secret, count: int) -> None:
-    """So many further organisations of the operator exist, each with the same project id and no end of quota."""
+    """Create this many further organisations of the operator, each with the same project id and an unlimited quota."""
     now = datetime.now(UTC)
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
         for number in range(count):
@@ -149,7 +149,7 @@ def seed_organizations(url: Secret, count: int) -> None:
 
 
 def seed_campaign(url: Secret, key: SigningKey, numbers: range) -> str:
-    """A campaign exists, and under it the Codes with these numbers; its id."""
+    """Create a campaign with the Codes of these numbers, and return its id."""
     campaign_id = f"cmp_{numbers[0]:022d}"
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
         connection.execute(
@@ -162,7 +162,7 @@ def seed_campaign(url: Secret, key: SigningKey, numbers: range) -> str:
 
 
 def facts_of(key: SigningKey, now: datetime, campaign_id: str | None = None) -> Facts:
-    """What the seeded Codes have in common."""
+    """Return the facts that the seeded Codes share."""
     return Facts(
         organization_id=ORGANIZATION_ID,
         project_id=PROJECT_ID,
@@ -177,7 +177,7 @@ def facts_of(key: SigningKey, now: datetime, campaign_id: str | None = None) -> 
 
 
 def _rows(facts: Facts, numbers: range) -> Iterator[tuple[str, str, bytes]]:
-    """Token, id and payload of each Code."""
+    """Yield token, id and payload of each Code."""
     head = facts.head()
     for number in numbers:
         token, xr_id = token_of(number), xr_id_of(number)

@@ -1,8 +1,8 @@
 """Core in one process, with two references beside it on the same server: a constant answer and the naive route.
 
 Run as `python -m bench.server PORT`, configured by the environment like Core itself. `/constant/N` answers N bytes.
-With `BENCH_OPEN` in the environment every caller is the server key of the seeded project, and no credential is judged.
-With `plain` behind the port, uvicorn serves as it comes, without what `kit.serve` adds to it.
+With `BENCH_OPEN` in the environment every caller is the server key of the seeded project, and credentials are not
+checked. With `plain` after the port, uvicorn serves without the additions of `kit.serve`.
 """
 
 import os
@@ -24,7 +24,7 @@ CONSTANT: Final = "/constant/"
 
 
 class _Open:
-    """In the place of `Credentials`: whoever asks is the server key, and nobody is asked for anything."""
+    """Replaces `Credentials`: every caller is the server key, without a check."""
 
     def __init__(self, *_: object, **__: object) -> None:
         self._key: Final = ServerKey(

@@ -35,24 +35,24 @@ _ROOT: Final = Path(__file__).parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Seeded:
-    """A database with `count` Codes; `everything` is where row-level security does not apply."""
+    """A database with `count` Codes; `everything` is a role exempt from row-level security."""
 
     url: Secret
     everything: Secret
     count: int
 
     def paths(self, count: int | None = None, prefix: str = "/v1/resolve/") -> list[str]:
-        """What a receiver of each of the first `count` Codes asks for."""
+        """Return the paths that receivers of the first `count` Codes request."""
         return [prefix + seed.token_of(number) for number in range(self.count if count is None else count)]
 
 
 def seeded(cluster: RunningCluster, count: int) -> Seeded:
-    """A new database with `count` genuine Codes in it."""
+    """Make a database with `count` genuine Codes."""
     name = f"codes_{count}_{next(_number)}"
     url = cluster.create_role_and_database(name)
     migrate(url, "soundmark.core")
     key = asyncio.run(seed.first_key(url, _MASTER_KEY))
-    # Row-level security has no COPY.
+    # COPY does not work under row-level security.
     everything = cluster.superuser_url_of(name)
     for begin in range(0, count, _SEEDED_AT_ONCE):
         seed.seed_codes(everything, key, range(begin, min(count, begin + _SEEDED_AT_ONCE)))
@@ -61,7 +61,7 @@ def seeded(cluster: RunningCluster, count: int) -> Seeded:
 
 
 def key_of(database: Seeded) -> SigningKey:
-    """The key that Core signs with on this database."""
+    """Return the key that Core signs with on this database."""
     return asyncio.run(seed.first_key(database.url, _MASTER_KEY))
 
 
@@ -73,17 +73,17 @@ class Service:
     processes: tuple[psutil.Process, ...]
 
     def resident_mib(self) -> float:
-        """The memory of its first process."""
+        """Return the memory of its first process."""
         rss: int = self.processes[0].memory_info().rss
         return rss / 2**20
 
     def processor_s(self) -> float:
-        """The processor time that its first process has spent."""
+        """Return the processor time that its first process has spent."""
         times = self.processes[0].cpu_times()
         return float(times.user + times.system)
 
     def connection_counts(self, port: int) -> list[int]:
-        """How many connections each process holds."""
+        """Return how many connections each process holds."""
         return [
             sum(
                 1
@@ -95,7 +95,7 @@ class Service:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port that it listens on."""
         return int(self.base_url.rpartition(":")[2])
 
 
@@ -108,9 +108,9 @@ def core(
     is_plain: bool = False,
     more: Mapping[str, str] | None = None,
 ) -> Iterator[Service]:
-    """Core in `processes` processes on one port, each with the references beside it (bench/server.py).
+    """Run Core in `processes` processes on one port, each with the references beside it (bench/server.py).
 
-    `more` is what its environment holds besides.
+    `more` is added to their environment.
     """
     environ = {
         **os.environ,
@@ -136,7 +136,7 @@ def core(
 
 @contextlib.contextmanager
 def audio() -> Iterator[str]:
-    """The audio component; its address."""
+    """Run the audio component and yield its address."""
     environ = {**os.environ, "SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL, "SOUNDMARK_LOG_LEVEL": "warning"}
     with free_port() as port:
         command = [sys.executable, "-m", "soundmark", "serve", "audio", "--port", str(port), "--beside-others"]
@@ -148,7 +148,7 @@ def audio() -> Iterator[str]:
 
 @contextlib.contextmanager
 def free_port(*, is_shared: bool = True) -> Iterator[int]:
-    """A port that nobody else takes meanwhile and several processes may share; or one for a server that shares none."""
+    """Reserve a free port, which several processes may share; or return one for a server that shares none."""
     with reserve_port("127.0.0.1", 0) as sock:
         port: int = sock.getsockname()[1]
         if not is_shared:

@@ -1,4 +1,4 @@
-"""2,000 hostile connections of eight kinds beside 64 honest receivers: how long these wait, and what it costs."""
+"""2,000 hostile connections of eight kinds beside 64 honest receivers: how long the receivers wait, and the cost."""
 
 import json
 import os
@@ -25,9 +25,9 @@ _FILES_TOLERANCE: Final = 8
 
 
 def soak(cluster: RunningCluster) -> list[Figure]:
-    """Honest waiting times without and beside the hostile, Core's memory, and how soon all of it is released.
+    """Measure honest waiting times without and beside the hostile peers, Core's memory, and how soon all is released.
 
-    The hostile run niced: they would be other machines, and must not win by taking our processors.
+    The hostile processes run niced: they stand for other machines, and must not win by taking our processors.
     """
     database = seeded(cluster, _CODES)
     with core(database) as service, tempfile.TemporaryDirectory() as folder:
@@ -99,7 +99,7 @@ def _result(process: "subprocess.Popen[str]") -> dict[str, Any]:
 
 
 def _released_s(process: psutil.Process, port: int, files_before: int) -> float:
-    """How long Core keeps a file descriptor, or the kernel a connection, of somebody who is gone."""
+    """Return how long Core keeps a file descriptor, or the kernel a connection, of a peer that is gone."""
     began_s = time.monotonic()
     while (waited_s := time.monotonic() - began_s) < 2 * _RELEASED_MAX_S:
         kept = [

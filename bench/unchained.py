@@ -1,4 +1,4 @@
-"""Core without its audit chain, to measure what the chain takes: entries are written, and nothing is to be sealed."""
+"""Core without its audit chain, to measure the chain's cost: entries are written, and none is to be sealed."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ SETTING: Final = "BENCH_UNCHAINED"  # Set to anything, it makes `bench.server` s
 
 
 def install() -> None:
-    """From now on this process writes entries without a note for the sealer, and seals none."""
+    """Make this process write entries without a note for the sealer, and seal none."""
     audit.insert = _insert
     AuditChain.keep_sealing = _nothing  # type: ignore[method-assign,assignment]  # that is what it is about
 

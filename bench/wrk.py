@@ -46,7 +46,7 @@ end
 
 @dataclass(frozen=True)
 class Load:
-    """What one run of wrk measured."""
+    """The results of one run of wrk."""
 
     requests: int
     requests_per_s: float
@@ -55,24 +55,24 @@ class Load:
 
 
 def against(name: str, loads: Sequence[Load], references: Sequence[Load], reference_name: str, target: float) -> Figure:
-    """The rates of the loads beside those of the references in the same rounds."""
+    """Compare the rates of the loads with those of the references in the same rounds."""
     measured, reference_rates = ([load.requests_per_s for load in some] for some in (loads, references))
     return rates(name, measured, reference_name, reference_rates, target)
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What to ask for."""
+    """The requests to make."""
 
     paths: Sequence[str]
     connections: int = CONNECTIONS
     authorization: str = ""
     bodies: Sequence[str] = ()  # Posted to the paths in turn, instead of getting them.
-    is_in_order: bool = False  # Each path once before the first comes again, instead of drawn uniformly.
+    is_in_order: bool = False  # Each path once before the first is repeated, instead of a uniform draw.
 
 
 def run(base_url: str, demand: Demand, *, seconds: float, seed: int = 1) -> Load:
-    """Ask for `demand` as fast as it is answered, for `seconds`. Any answer but a success ends the benchmark."""
+    """Send `demand` as fast as possible for `seconds`. Any answer but a success ends the benchmark."""
     order = "in order" if demand.is_in_order else str(seed)
     with tempfile.TemporaryDirectory() as folder:
         script, listing, bodies = Path(folder, "draw.lua"), Path(folder, "paths"), Path(folder, "bodies")
@@ -93,7 +93,7 @@ def run(base_url: str, demand: Demand, *, seconds: float, seed: int = 1) -> Load
 
 
 def measure(command: Sequence[str | Path], what: str) -> Load:
-    """What a run of wrk with one of our scripts measured; `what` names what it sent, should any of it fail."""
+    """Return the results of a run of wrk with one of our scripts; `what` names its requests in an error."""
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     line = next(line for line in done.stdout.splitlines() if line.startswith("RESULT "))
     measured = json.loads(line.removeprefix("RESULT "))

@@ -1,13 +1,14 @@
-"""Check what the lock files pin against the advisories that the registries publish: `make audit`.
+"""Check the versions that the lock files pin against the advisories of the registries: `make audit`.
 
-Asked are the package index that pip is configured with, the registry that npm is configured with, and PostgreSQL's
-releases in `soundmark.kit.postgres.releases`. What could not be asked is printed and fails nothing: a build without
-network, or behind a mirror without advisories, would fail for a reason that nobody can mend here.
+The sources are the package index that pip is configured with, the registry that npm is configured with, and the
+PostgreSQL releases in `soundmark.kit.postgres.releases`. A source that cannot be checked is printed and does not fail
+the run: a build without network, or behind a mirror without advisories, would fail for a reason that nobody can fix
+here.
 
 pip-audit is not used. It asks one host whatever pip is configured with, and where that host knows no releases it
 skips every package, prints "No known vulnerabilities found" and exits with 0.
 
-Exit status: 1 for a vulnerability that `requirements/audit-exemptions.toml` does not list or lists no longer, else 0.
+Exit status: 1 for a vulnerability that `requirements/audit-exemptions.toml` does not list or no longer lists, else 0.
 """
 
 import json
@@ -31,7 +32,7 @@ from soundmark.kit.clock import SystemClock
 from soundmark.kit.postgres.releases import find_warning, write_version
 
 ROOT: Final = Path(__file__).parent.parent
-# The oldest releases that we allow are known to be old; nothing but `make test-floors` installs them.
+# The oldest allowed releases are known to be old; only `make test-floors` installs them.
 NOT_DEPLOYED: Final = frozenset({"floors.txt"})
 EXEMPTIONS: Final = Path("requirements", "audit-exemptions.toml")
 
@@ -44,11 +45,11 @@ _NPM_TIMEOUT_S: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class Vulnerability:
-    """An advisory that holds for what a lock file pins."""
+    """An advisory that affects a pinned version."""
 
     package: str
     version: str
-    ids: frozenset[str]  # Of several registers of advisories; any of them names it.
+    ids: frozenset[str]  # The ids in several registers of advisories; each of them identifies it.
     summary: str
 
     def __str__(self) -> str:
@@ -57,28 +58,28 @@ class Vulnerability:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What one source of advisories said."""
+    """The result of one source of advisories."""
 
     subject: str
     checked: int
     vulnerabilities: tuple[Vulnerability, ...] = ()
-    unchecked: str = ""  # What could not be checked and why, empty when everything was.
+    unchecked: str = ""  # What could not be checked and why; empty if everything was.
 
 
 @dataclass(frozen=True, slots=True)
 class Exemption:
-    """Why an advisory fails nothing, and until which day."""
+    """The reason why an advisory does not fail the run, and its last day."""
 
     reason: str
     until: date
 
 
 class NoAdvisories(Exception):  # noqa: N818 - an outcome, which fails nothing
-    """A registry has no advisories to give; the message says why."""
+    """A registry has no advisories; the message says why."""
 
 
 def main(root: Path = ROOT) -> int:
-    """Print what is known against the pinned packages below `root`; return the exit status."""
+    """Print the known vulnerabilities of the packages pinned below `root`; return the exit status."""
     audits = [audit_python(root / "requirements")]
     audits += [audit_npm(lock) for lock in sorted(root.glob("tests/*/package-lock.json"))]
     audits.append(audit_postgres())
@@ -91,7 +92,7 @@ def main(root: Path = ROOT) -> int:
 
 
 def judge(found: Iterable[Vulnerability], exemptions: Mapping[str, Exemption], today: date) -> int:
-    """Print each vulnerability with what is decided about it; return 1 if one of them is not excused today."""
+    """Print each vulnerability with its exemption; return 1 if one of them has none today."""
     failed = False
     for vulnerability in found:
         exemption = next((exemptions[one] for one in sorted(vulnerability.ids) if one in exemptions), None)
@@ -121,7 +122,7 @@ def read_exemptions(path: Path) -> dict[str, Exemption]:
 
 
 def audit_python(folder: Path) -> Audit:
-    """Ask the package index about every release that the lock files in `folder` pin."""
+    """Check every release that the lock files in `folder` pin against the package index."""
     locks = [path for path in sorted(folder.glob("*.txt")) if path.name not in NOT_DEPLOYED]
     pins = sorted({pin for path in locks for pin in _PIN.findall(path.read_text(encoding="utf-8"))})
     subject = f"{folder.name}/*.txt"
@@ -142,7 +143,7 @@ def audit_python(folder: Path) -> Audit:
 
 
 def read_index_address() -> str:
-    """Return the address of the index that pip is configured with, as pip itself says it.
+    """Return the address of the index that pip is configured with, as reported by pip.
 
     Raises: NoAdvisories.
     """
@@ -160,7 +161,7 @@ def read_index_address() -> str:
 
 
 def _ask(client: httpx2.Client, index: str, name: str, version: str) -> list[Vulnerability] | NoAdvisories:
-    """Ask about one release. Where the index describes projects only, that speaks for the newest release."""
+    """Ask about one release. If the index only describes projects, its advisories apply to the newest release."""
     try:
         answer = client.get(f"{index}/pypi/{name}/{version}/json")
         if answer.status_code == httpx2.codes.NOT_FOUND:
@@ -188,7 +189,7 @@ def _first_line(advisory: Mapping[str, Any]) -> str:
 
 
 def audit_npm(lock: Path) -> Audit:
-    """Let npm ask its registry about what a `package-lock.json` pins."""
+    """Let npm check the versions that a `package-lock.json` pins against its registry."""
     pinned = len(json.loads(lock.read_text(encoding="utf-8"))["packages"]) - 1  # The first is the folder itself.
     subject = f"{lock.parent.name}/{lock.name}"
     try:
@@ -216,7 +217,7 @@ def _run_npm_audit(folder: Path) -> str:
 
 
 def _npm_vulnerabilities(packages: Mapping[str, Any]) -> Iterable[Vulnerability]:
-    """Yield each advisory once. A `via` that is a name says that the package only depends on a vulnerable one."""
+    """Yield each advisory once. A `via` that is a name means that the package only depends on a vulnerable one."""
     for name, package in packages.items():
         for advisory in package["via"]:
             if isinstance(advisory, dict):
@@ -225,7 +226,7 @@ def _npm_vulnerabilities(packages: Mapping[str, Any]) -> Iterable[Vulnerability]
 
 
 def audit_postgres() -> Audit:
-    """Compare the PostgreSQL that the extra `up` brings along with the releases that are known to be good."""
+    """Compare the PostgreSQL that the extra `up` installs with the known good releases."""
     try:
         version = version_of(find_programs(None), None)
     except NoPostgres as reason:

@@ -68,7 +68,7 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of a module: `key` names the function, the old code and the new, and not the line, which moves."""
+    """One change of a module: `key` names the function, the old code and the new, but not the line, which moves."""
 
     line: int
     key: str
@@ -96,7 +96,7 @@ def list_accepted() -> dict[str, set[str]]:
 
 
 class _Places(ast.NodeVisitor):
-    """Finds every node that can be changed, with the function that it is in. Annotations and texts for people stay."""
+    """The nodes that can be changed, each with its function. Annotations and texts for people are left out."""
 
     def __init__(self) -> None:
         self.found: list[tuple[str, ast.AST]] = []
@@ -282,7 +282,7 @@ def module_name(path: Path) -> str:
 
 
 def run_tests(subject: Subject, tree: ast.Module, timeout_s: float) -> bool:
-    """Return whether all tests pass on the changed module. Tests that do not end in time have noticed too."""
+    """Return whether all tests pass on the changed module. Tests that do not end in time count as a failure."""
     pid = start_tests(subject, tree)
     pidfd = os.pidfd_open(pid)
     try:
@@ -299,7 +299,7 @@ def run_tests(subject: Subject, tree: ast.Module, timeout_s: float) -> bool:
 
 
 def try_subject(subject: Subject, accepted: set[str], part: tuple[int, int]) -> tuple[int, list[Mutant]]:
-    """Return how many mutants were tried, and those that live without a reason."""
+    """Return the number of tried mutants, and those that live without a reason."""
     source = subject.path.read_text("utf-8")
     began_s = time.perf_counter()
     assert run_tests(subject, ast.parse(source), 600), f"the tests of {subject.path} must pass before any change"

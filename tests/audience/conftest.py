@@ -1,4 +1,4 @@
-"""One Audience for each worker, without any content for each test."""
+"""One Audience for each worker, which each test finds empty."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -15,7 +15,7 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.migrations import migrate
 
 DATABASE = "audience_under_test"
-# What a running Audience needs to find again.
+# A running Audience needs to find these again.
 _KEPT = {"alembic_version", "instance_secrets", "proof_transition"}
 
 

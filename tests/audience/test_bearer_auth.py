@@ -1,4 +1,4 @@
-"""Who may come in: Core, with the credential, and nobody else; and what Audience's role may read."""
+"""Access to Audience: only for Core, with the credential; and what Audience's database role may read."""
 
 import contextlib
 import itertools
@@ -27,12 +27,12 @@ WRONG = [None, "", "wrong-credential-altogether", CREDENTIAL + "x", f"{CREDENTIA
 
 
 def routes() -> list[tuple[str, str]]:
-    """Every private route, with something in the place of its parameters."""
+    """Yield every private route, with values in place of its parameters."""
     paths = app._routes(lambda _: contextlib.nullcontext()).openapi()["paths"]
     return [(method.upper(), re.sub(r"\{\w+\}", "anything", path)) for path, item in paths.items() for method in item]
 
 
-async def test_every_private_route_is_shut_without_the_credential(audience: AudienceApi) -> None:
+async def test_every_private_route_needs_the_credential(audience: AudienceApi) -> None:
     found = routes()
     assert len(found) >= 14
     for (method, path), credential in itertools.product([*found, ("GET", "/v1/nowhere")], WRONG):
@@ -52,7 +52,7 @@ async def test_no_method_passes_without_the_credential(audience: AudienceApi) ->
 
 
 async def test_no_spelling_of_a_path_passes_without_the_credential(audience_url: Secret) -> None:
-    """What is open, health and events, is no way to anything else."""
+    """The open paths, health and events, are no way around it."""
     with served_in_thread(create_app(audience_settings(audience_url))) as url:
         for begin, middle in itertools.product(
             (b"/healthz", b"/readyz", b"/v1/events"),
@@ -88,12 +88,12 @@ async def test_either_of_a_pair_is_accepted(audience_url: Secret) -> None:
             assert (await one.call("GET", "/v1/usage", params=query)).status == status
 
 
-async def test_what_is_private_is_not_published(audience: AudienceApi) -> None:
+async def test_private_routes_are_not_published(audience: AudienceApi) -> None:
     for path in ("/openapi.json", "/docs", "/redoc"):
         assert (await audience.call("GET", path)).status == 404
 
 
-async def test_an_answer_holds_no_store(audience: AudienceApi) -> None:
+async def test_responses_are_not_cached(audience: AudienceApi) -> None:
     answer = await audience.create()
 
     assert answer.headers["cache-control"] == "no-store"
@@ -102,7 +102,7 @@ async def test_an_answer_holds_no_store(audience: AudienceApi) -> None:
 async def test_the_role_of_audience_cannot_read_the_database_of_core(
     migrated_audience_url: Secret, migrated_url: Secret
 ) -> None:
-    """Nor the other way round: whoever has one component's password has that component's data."""
+    """Nor the other way round: the password of one component gives access to that component's data only."""
     databases = {"audience": "audience_under_test", "core": "core_under_test"}
     urls = {"audience": migrated_audience_url.reveal(), "core": migrated_url.reveal()}
     for role, other in (("audience", "core"), ("core", "audience")):

@@ -1,4 +1,4 @@
-"""Another retention: what lies outside is deleted with it, and counted exactly."""
+"""A change of retention: older events are deleted with it, and counted exactly."""
 
 import asyncio
 from datetime import date, timedelta
@@ -30,14 +30,16 @@ def answer_of(
     }
 
 
-async def test_what_lies_outside_is_deleted_and_counted(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_events_outside_the_retention_are_deleted_and_counted(
+    audience: AudienceApi, audience_rival: Rival
+) -> None:
     given = await contract(audience)
     today = audience.clock.now().date()
     await make_aged_events(audience_rival, given, {today - timedelta(days=age): age + 1 for age in range(10)})
 
     answer = await given.change("retention", {"retention_days": 3})
 
-    # Of the days four to nine: five to ten events each, and a row of counters.
+    # Days four to nine: five to ten events each, and a row of counters.
     assert (answer.status, answer.json) == (200, answer_of(given, 30, 3, events=45, days=6))
     expected = [today - timedelta(days=age) for age in (3, 2, 1, 0)]
     assert await list_kept_days(audience_rival, given, "events") == expected
@@ -45,8 +47,8 @@ async def test_what_lies_outside_is_deleted_and_counted(audience: AudienceApi, a
     assert (await given.read()).json["retention_days"] == 3
 
 
-async def test_no_day_goes_before_it_is_as_old_as_it_may_be(audience: AudienceApi, audience_rival: Rival) -> None:
-    """The last millisecond of the first day that is kept is less than the retention and a day ago."""
+async def test_no_day_is_deleted_before_the_retention_has_passed(audience: AudienceApi, audience_rival: Rival) -> None:
+    """The last millisecond of the first kept day is less than the retention and a day ago."""
     given = await contract(audience)
     now = audience.clock.freeze()
     edge = now.date() - timedelta(days=1)
@@ -56,7 +58,7 @@ async def test_no_day_goes_before_it_is_as_old_as_it_may_be(audience: AudienceAp
     assert await list_kept_days(audience_rival, given, "events") == [edge]
 
 
-async def test_longer_brings_nothing_back_and_deletes_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_a_longer_retention_restores_and_deletes_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
     given = await contract(audience, retention_days=5)
     today = audience.clock.now().date()
     await make_aged_events(audience_rival, given, {today - timedelta(days=age): 1 for age in range(5)})
@@ -67,8 +69,8 @@ async def test_longer_brings_nothing_back_and_deletes_nothing(audience: Audience
     assert len(await list_kept_days(audience_rival, given, "events")) == 5
 
 
-async def test_the_same_retention_again_deletes_what_has_aged(audience: AudienceApi, audience_rival: Rival) -> None:
-    """The daily retention has not come yet."""
+async def test_the_same_retention_again_deletes_aged_events(audience: AudienceApi, audience_rival: Rival) -> None:
+    """The daily deletion has not run yet."""
     given = await contract(audience, retention_days=5)
     old = audience.clock.now().date() - timedelta(days=6)
     await make_aged_events(audience_rival, given, {old: 2})
@@ -126,7 +128,7 @@ async def test_a_wrong_body_deletes_nothing(audience: AudienceApi, audience_riva
 
 
 async def test_dying_in_the_middle_keeps_everything(audience: AudienceApi, audience_rival: Rival) -> None:
-    """The events are deleted and their counters wait for somebody: nothing was, and the repetition does it all."""
+    """The events are deleted and the counters wait for a lock: nothing is committed, and a repetition does it all."""
     given = await contract(audience)
     today = audience.clock.now().date()
     days = {today - timedelta(days=age): 2 for age in range(10)}
@@ -170,8 +172,8 @@ async def test_a_day_that_ends_during_the_wait_counts_as_ended(audience: Audienc
     assert (await waiting).json["deleted_events"] == 1
 
 
-async def test_nobody_who_records_waits_for_it(audience: AudienceApi, audience_rival: Rival) -> None:
-    """While the cut has deleted and not committed, other events of the integration are written."""
+async def test_recording_does_not_wait_for_it(audience: AudienceApi, audience_rival: Rival) -> None:
+    """Between the deletion and its commit, other events of the integration are recorded."""
     given = await contract(audience)
     today = audience.clock.now().date()
     await make_aged_events(audience_rival, given, {today - timedelta(days=9): 5})

@@ -1,4 +1,4 @@
-"""The key of Core's that proofs are verified with: one integration's, and everybody's."""
+"""Core's key, with which proofs are verified: changed for one integration, and for all."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ Trusted = tuple[str, bytes, str | None, bytes | None, datetime | None]
 
 
 async def trusted(rival: Rival, integration_id: str) -> Trusted:
-    """The key that an integration trusts, and the one before it."""
+    """Return the key that an integration trusts, and the one before it."""
     (row,) = await rival.rows(
         "SELECT core_key_id, core_public_key, previous_key_id, previous_public_key, previous_until"
         "  FROM integrations WHERE id = %s",
@@ -37,7 +37,7 @@ async def push(
     return await audience.call("POST", "/v1/core-keys", json=body)
 
 
-async def test_the_key_before_is_trusted_for_seven_more_minutes(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_the_previous_key_is_trusted_for_seven_more_minutes(audience: AudienceApi, audience_rival: Rival) -> None:
     given = await audience.make_integration()
     now = audience.clock.freeze()
 
@@ -49,7 +49,7 @@ async def test_the_key_before_is_trusted_for_seven_more_minutes(audience: Audien
     assert (await given.read()).json["core_key_id"] == "core-key-2"
 
 
-async def test_only_the_one_before_is_kept(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_only_one_previous_key_is_kept(audience: AudienceApi, audience_rival: Rival) -> None:
     given = await audience.make_integration()
     now = audience.clock.freeze()
     for key in (OTHER_CORE_KEY, THIRD_KEY):
@@ -59,8 +59,8 @@ async def test_only_the_one_before_is_kept(audience: AudienceApi, audience_rival
     assert await trusted(audience_rival, given.id) == expected
 
 
-async def test_the_key_that_is_trusted_already_changes_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
-    """Told twice, the key before would be forgotten at once, and events that are on their way refused."""
+async def test_a_key_that_is_already_trusted_changes_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
+    """Otherwise the previous key would be forgotten at once, and events under way would be refused."""
     given = await audience.make_integration()
     await given.change("core-key", OTHER_CORE_KEY)
     before = await trusted(audience_rival, given.id)
@@ -80,7 +80,7 @@ async def test_no_other_integration_is_touched(audience: AudienceApi, audience_r
     assert await trusted(audience_rival, other.id) == (*raw(CORE_KEY), None, None, None)
 
 
-async def test_everybody_trusts_it_but_the_revoked(
+async def test_every_integration_but_the_revoked_trusts_it(
     audience: AudienceApi, audience_rival: Rival, audience_clock: FakeClock
 ) -> None:
     now = audience_clock.freeze()
@@ -97,7 +97,7 @@ async def test_everybody_trusts_it_but_the_revoked(
     assert await trusted(audience_rival, revoked.id) == (*raw(CORE_KEY), None, None, None)
 
 
-async def test_it_goes_in_steps_each_of_which_goes_on_behind_the_last(
+async def test_it_proceeds_in_steps_each_of_which_continues_after_the_last(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
     ids = sorted([(await audience.make_integration()).id for _ in range(5)])
@@ -112,10 +112,10 @@ async def test_it_goes_in_steps_each_of_which_goes_on_behind_the_last(
     assert (await push(audience, OTHER_CORE_KEY, after=ids[-1], limit=2)).json == {"data": [], "next": None}
 
 
-async def test_begun_anew_it_leaves_the_key_before_its_seven_minutes(
+async def test_started_again_it_leaves_the_previous_key_its_seven_minutes(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    """A rotation that died is begun anew; whoever was told already is not told a second time."""
+    """A rotation that died is started again; integrations that already have the key are not updated again."""
     given = await audience.make_integration()
     await push(audience, OTHER_CORE_KEY)
     before = await trusted(audience_rival, given.id)
@@ -125,10 +125,10 @@ async def test_begun_anew_it_leaves_the_key_before_its_seven_minutes(
     assert await trusted(audience_rival, given.id) == before
 
 
-async def test_a_key_before_that_signs_still_has_its_seven_minutes_anew(
+async def test_a_previous_key_that_still_signs_gets_its_seven_minutes_again(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    """Of one integration only where it is the key before; and the key that is trusted stays what it is."""
+    """Only for an integration where it is the previous key; the trusted key stays."""
     given, other = await audience.make_integration(), await audience.make_integration()
     for key in (THIRD_KEY, OTHER_CORE_KEY):
         await other.change("core-key", key)
@@ -207,7 +207,9 @@ async def test_a_wrong_member_is_refused(audience: AudienceApi, audience_rival: 
 
 
 @pytest.mark.parametrize("body", [{}, CORE_KEY | {"key_id": ""}, CORE_KEY | {"public_key": "A" * 44}, [], None])
-async def test_a_wrong_key_for_one_is_refused(audience: AudienceApi, audience_rival: Rival, body: Any) -> None:
+async def test_a_wrong_key_for_one_integration_is_refused(
+    audience: AudienceApi, audience_rival: Rival, body: Any
+) -> None:
     given = await audience.make_integration()
 
     answer = await given.change("core-key", body)

@@ -1,4 +1,4 @@
-"""Making an integration: what is kept of it, who may have one, and that it is made once."""
+"""Creating an integration: what is stored, who may have one, and that it is created once."""
 
 import asyncio
 from datetime import timedelta
@@ -52,7 +52,7 @@ async def test_an_integration_is_answered_with_its_secret(audience: AudienceApi)
 
 
 async def test_the_secret_is_kept_sealed_to_its_row(audience: AudienceApi, audience_rival: Rival) -> None:
-    """Neither the database alone nor another row's envelope gives it away."""
+    """Neither the database alone nor another row's envelope reveals it."""
     one, other = await audience.make_integration(), await audience.make_integration()
     sealed = dict(await audience_rival.rows("SELECT id, sealed_secret FROM integrations"))
     sealer = Sealer(parse_master_key(MASTER_KEY), SystemEntropy())
@@ -63,7 +63,7 @@ async def test_the_secret_is_kept_sealed_to_its_row(audience: AudienceApi, audie
         open_hmac_secret(sealer, one.id, sealed[other.id])
 
 
-async def test_the_key_of_core_is_kept_whole(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_the_key_of_core_is_stored_completely(audience: AudienceApi, audience_rival: Rival) -> None:
     await audience.make_integration()
 
     rows = await audience_rival.rows(
@@ -85,7 +85,7 @@ async def test_a_paid_mode_needs_an_entitlement(audience: AudienceApi, audience_
 async def test_the_entitlement_is_kept_with_the_integration(
     audience: AudienceApi, audience_rival: Rival, mode: str
 ) -> None:
-    """Audience refuses events after its end on its own, without asking Core."""
+    """Audience refuses events after its end without asking Core."""
     ends_at = audience.clock.freeze() + timedelta(days=1)
 
     answer = await audience.create(
@@ -96,7 +96,7 @@ async def test_the_entitlement_is_kept_with_the_integration(
     assert await audience_rival.rows("SELECT * FROM entitlements") == [(ORGANIZATION, mode, 5000, ends_at, 7)]
 
 
-async def test_an_entitlement_known_already_serves_as_well(audience: AudienceApi) -> None:
+async def test_an_entitlement_that_is_already_known_suffices(audience: AudienceApi) -> None:
     await audience.make_integration(mode="contract", entitlement=entitlement_body())
 
     assert (await audience.create(mode="contract")).status == 201
@@ -114,7 +114,7 @@ async def test_an_entitlement_that_ends_now_is_over(audience: AudienceApi) -> No
 
 
 async def test_an_older_entitlement_does_not_replace_a_newer(audience: AudienceApi, audience_rival: Rival) -> None:
-    """A call that was on its way for long brings yesterday's entitlement along."""
+    """A call that was delayed for long carries an outdated entitlement."""
     await audience.make_integration(mode="contract", entitlement=entitlement_body(revision=2))
 
     await audience.make_integration(mode="contract", entitlement=entitlement_body(monthly_event_quota=1, revision=1))
@@ -122,7 +122,7 @@ async def test_an_older_entitlement_does_not_replace_a_newer(audience: AudienceA
     assert await audience_rival.rows("SELECT monthly_event_quota, revision FROM entitlements") == [(5000, 2)]
 
 
-async def test_what_is_refused_leaves_no_entitlement_behind(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_a_refusal_leaves_no_entitlement_behind(audience: AudienceApi, audience_rival: Rival) -> None:
     long_over = entitlement_body(ends_at="2020-01-01T00:00:00.000Z")
 
     assert (await audience.create(mode="contract", entitlement=long_over)).status == 409
@@ -214,9 +214,7 @@ async def test_a_repetition_returns_the_integration_and_never_the_secret(
     assert len(await audience_rival.rows("SELECT FROM integrations")) == 1
 
 
-async def test_nothing_that_is_kept_of_an_operation_holds_the_secret(
-    audience: AudienceApi, audience_rival: Rival
-) -> None:
+async def test_no_stored_part_of_an_operation_holds_the_secret(audience: AudienceApi, audience_rival: Rival) -> None:
     given = await audience.make_integration()
 
     ((row,),) = await audience_rival.rows("SELECT operations::text FROM operations")
@@ -225,7 +223,7 @@ async def test_nothing_that_is_kept_of_an_operation_holds_the_secret(
     assert "xhm_" not in row
 
 
-async def test_two_that_ask_the_same_at_once_make_one(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_two_equal_requests_at_once_create_one(audience: AudienceApi, audience_rival: Rival) -> None:
     operation_id = new_operation_id()
     async with audience_rival.holding("SELECT pg_advisory_xact_lock(1, hashtext(%s))", operation_id):
         asking = [asyncio.create_task(audience.create(operation_id=operation_id)) for _ in range(2)]
@@ -251,8 +249,8 @@ async def test_an_operation_id_serves_one_operation(audience: AudienceApi, audie
     assert await audience_rival.rows("SELECT id, revoked_at FROM integrations") == [(given.id, None)]
 
 
-async def test_one_that_dies_on_the_way_has_made_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
-    """Whoever repeats it makes it then, and gets the secret."""
+async def test_a_creation_that_dies_midway_creates_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
+    """A repetition then creates it, and gets the secret."""
     operation_id = new_operation_id()
     async with audience_rival.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
         dying = await audience_rival.while_waiting(audience.create(operation_id=operation_id))
@@ -265,10 +263,10 @@ async def test_one_that_dies_on_the_way_has_made_nothing(audience: AudienceApi, 
     assert (answer.status, answer.json["hmac_secret"][:4]) == (201, "xhm_")
 
 
-async def test_the_end_of_an_entitlement_is_judged_when_it_is_made(
+async def test_the_end_of_an_entitlement_is_judged_at_the_creation(
     audience: AudienceApi, audience_rival: Rival, audience_clock: FakeClock
 ) -> None:
-    """One that waited for long does not get what ended meanwhile."""
+    """A request that waited for long does not get an integration after its entitlement has ended."""
     operation_id = new_operation_id()
     ends_at = format_timestamp(audience_clock.now() + timedelta(hours=1))
     async with audience_rival.holding("SELECT pg_advisory_xact_lock(1, hashtext(%s))", operation_id):

@@ -22,7 +22,7 @@ WAITING = "SELECT query FROM pg_stat_activity WHERE datname = current_database()
 
 
 def calls(given: AudienceIntegration) -> dict[str, tuple[str, str, dict[str, Any]]]:
-    """One valid call of each private operation but the one that outlives its caller: method, path, options."""
+    """Return a valid call of each private operation, except the one that outlives its caller: method, path, options."""
     one = f"/v1/integrations/{given.id}"
     operation = {"operation_id": new_operation_id()}
     query = {"params": given.query}
@@ -56,7 +56,7 @@ async def until_nobody_waits(rival: Rival) -> None:
 
 
 async def stored(rival: Rival) -> list[Any]:
-    """Everything that a private operation could change."""
+    """Return everything that a private operation could change."""
     return [
         await rival.rows(f"SELECT t::text FROM {table} t ORDER BY 1")
         for table in ("integrations", "entitlements", "operations", "event_months", "legacy_days")
@@ -71,7 +71,7 @@ async def call(audience: AudienceApi, given: AudienceIntegration, name: str, hea
 async def test_every_operation_ends_at_the_deadline_and_changes_nothing(
     audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    """While what it waits for is still locked, no query of it is left in the database."""
+    """While its lock is still held, none of its queries remains in the database."""
     given = await audience.make_integration()
     before = await stored(audience_rival)
     names = list(calls(given))
@@ -103,7 +103,7 @@ async def test_an_operation_that_was_ended_is_done_when_it_is_sent_again(
 
 
 async def test_a_deletion_goes_on_without_its_caller(audience: AudienceApi, audience_rival: Rival) -> None:
-    """Years of events take longer than Core waits: ended each time, they would never be deleted."""
+    """Deleting years of events takes longer than Core waits: if it ended each time, they would never be deleted."""
     given, operation_id = await audience.make_integration(), new_operation_id()
     changing = given.api.call(
         "PATCH",
@@ -115,7 +115,7 @@ async def test_a_deletion_goes_on_without_its_caller(audience: AudienceApi, audi
     )
     async with audience_rival.holding(EVERYTHING):
         task = await audience_rival.while_waiting(changing)
-        # Its deadline comes after that of the deletion.
+        # Its deadline is after that of the deletion.
         assert (await call(audience, given, "read", SHORT)).status == 503
         assert len(await audience_rival.rows(WAITING)) == 1
 
@@ -124,7 +124,7 @@ async def test_a_deletion_goes_on_without_its_caller(audience: AudienceApi, audi
 
 
 @pytest.mark.parametrize("sent", ["", "0", "-1", "1.5", "1s", "soon", "5, 5", "9" * 400])
-async def test_a_malformed_timeout_leaves_the_components_own(
+async def test_a_malformed_timeout_leaves_the_components_default(
     audience: AudienceApi, audience_rival: Rival, sent: str
 ) -> None:
     given = await audience.make_integration()

@@ -1,4 +1,4 @@
-"""Core's entitlements: of what was ever told, the latest revision holds."""
+"""Core's entitlements: of all that were ever sent, the latest revision applies."""
 
 import asyncio
 from typing import Any
@@ -16,7 +16,7 @@ async def put(
 
 
 @pytest.mark.parametrize("mode", ["contract", "self_service"])
-async def test_it_is_kept_and_answered(audience: AudienceApi, mode: str) -> None:
+async def test_it_is_stored_and_returned(audience: AudienceApi, mode: str) -> None:
     ends_at = "2026-12-31T23:00:00.000Z"
 
     answer = await put(audience, mode, ends_at=ends_at, revision=3)
@@ -31,7 +31,7 @@ async def test_it_is_kept_and_answered(audience: AudienceApi, mode: str) -> None
     }
 
 
-async def test_late_and_repeated_ones_change_nothing(audience: AudienceApi) -> None:
+async def test_late_and_repeated_entitlements_change_nothing(audience: AudienceApi) -> None:
     latest = await put(audience, monthly_event_quota=7, revision=5)
 
     for revision in (0, 4, 5):
@@ -39,7 +39,7 @@ async def test_late_and_repeated_ones_change_nothing(audience: AudienceApi) -> N
         assert (answer.status, answer.json) == (200, latest.json)
 
 
-async def test_a_later_one_takes_its_place_whole(audience: AudienceApi) -> None:
+async def test_a_later_entitlement_replaces_it_completely(audience: AudienceApi) -> None:
     await put(audience, ends_at="2026-12-31T23:00:00.000Z")
 
     answer = await put(audience, monthly_event_quota=0, ends_at=None, revision=2)
@@ -72,7 +72,7 @@ async def test_of_two_at_once_the_later_revision_stays(audience: AudienceApi, au
     assert await audience_rival.rows("SELECT monthly_event_quota FROM entitlements") == [(3,)]
 
 
-async def test_one_that_dies_on_the_way_has_changed_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_an_update_that_dies_midway_changes_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
     await put(audience)
     async with audience_rival.holding("SELECT FROM entitlements FOR UPDATE"):
         dying = await audience_rival.while_waiting(put(audience, monthly_event_quota=1, revision=2))
@@ -83,7 +83,7 @@ async def test_one_that_dies_on_the_way_has_changed_nothing(audience: AudienceAp
 
 
 @pytest.mark.parametrize("path", [f"{ORGANIZATION}/demo", f"{ORGANIZATION}/free", "org_/contract", "%00/contract"])
-async def test_there_is_none_of_a_demo_nor_of_nobody(audience: AudienceApi, path: str) -> None:
+async def test_a_demo_or_an_unknown_organisation_has_none(audience: AudienceApi, path: str) -> None:
     answer = await audience.call("PUT", f"/v1/entitlements/{path}", json=entitlement_body())
 
     assert (answer.status, answer.json["code"]) == (422, "validation_failed")

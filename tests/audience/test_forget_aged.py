@@ -1,4 +1,4 @@
-"""The daily retention of `work audience`."""
+"""The daily deletion of aged events by `work audience`."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -43,7 +43,7 @@ async def test_each_integration_keeps_its_own_days(
 
     deleted = await service.forget_aged(work)
 
-    # Of the one five days, of the other two; two rows a day but for the counters.
+    # Five days of one integration, two of the other; two rows a day, except for the counters.
     assert deleted == {"events": 14, "event_ids": 14, "spent_proofs": 14, "integrity_days": 7}
     for table in TABLES:
         assert await list_kept_days(audience_rival, short, table) == [today - timedelta(days=age) for age in (2, 1, 0)]
@@ -76,10 +76,10 @@ async def test_a_table_of_many_steps_is_walked_to_its_end(
     assert await audience_rival.rows("SELECT count(*) FROM events") == [(3000,)]
 
 
-async def test_a_step_reads_its_blocks_and_no_more(
+async def test_a_step_reads_only_its_own_blocks(
     work: WorkContext, audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    """However large the table is, a transaction is short."""
+    """However large the table is, each transaction is short."""
     given = await audience.make_integration(retention_days=1)
     await make_aged_events(audience_rival, given, {audience.clock.now().date(): 3000})
     for table in ("events", "event_ids", "spent_proofs", "integrity_days"):
@@ -91,7 +91,7 @@ async def test_a_step_reads_its_blocks_and_no_more(
         assert "Tid Range Scan on" in text, text
 
 
-async def test_nobody_who_records_waits_for_it(work: WorkContext, audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_recording_does_not_wait_for_it(work: WorkContext, audience: AudienceApi, audience_rival: Rival) -> None:
     given = await audience.make_integration(retention_days=1)
     today = audience.clock.now().date()
     await make_aged_events(audience_rival, given, {today - timedelta(days=5): 5})
@@ -104,10 +104,10 @@ async def test_nobody_who_records_waits_for_it(work: WorkContext, audience: Audi
     assert await list_kept_days(audience_rival, given, "event_ids") == [today]
 
 
-async def test_a_cut_and_the_daily_retention_take_turns(
+async def test_a_change_of_retention_and_the_daily_deletion_take_turns(
     work: WorkContext, audience: AudienceApi, audience_rival: Rival
 ) -> None:
-    """Both would delete the same rows, each in an order of its own."""
+    """Both would delete the same rows, each in its own order."""
     given = await audience.make_integration(retention_days=5)
     old = audience.clock.now().date() - timedelta(days=9)
     await make_aged_events(audience_rival, given, {old: 5})
@@ -120,7 +120,7 @@ async def test_a_cut_and_the_daily_retention_take_turns(
     assert await forgetting == {"events": 0, "event_ids": 5, "spent_proofs": 5, "integrity_days": 0}
 
 
-async def test_one_that_died_is_continued(work: WorkContext, audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_a_run_that_died_is_continued(work: WorkContext, audience: AudienceApi, audience_rival: Rival) -> None:
     given = await audience.make_integration(retention_days=1)
     await make_aged_events(audience_rival, given, {audience.clock.now().date() - timedelta(days=5): 5})
     async with audience_rival.holding("SELECT FROM spent_proofs FOR UPDATE"):

@@ -1,4 +1,4 @@
-"""Aggregates of the time before XR v1: replaced day by day, labelled, and of one project."""
+"""Aggregates from before XR v1: replaced day by day, labelled, and of one project."""
 
 import asyncio
 from datetime import timedelta
@@ -63,7 +63,7 @@ async def test_whole_days_that_the_period_touches_are_counted(audience: Audience
     assert await days(**{"from": "2026-03-03T01:00:00+02:00", "to": "2026-03-03T00:00:00.000Z"}) == ["02"]
 
 
-async def test_without_anything_the_report_is_empty(audience: AudienceApi) -> None:
+async def test_without_aggregates_the_report_is_empty(audience: AudienceApi) -> None:
     audience.clock.freeze()
 
     answer = (await report(audience)).json
@@ -132,7 +132,9 @@ async def test_more_than_ten_thousand_days_are_refused(audience: AudienceApi, au
     ],
     ids=str,
 )
-async def test_what_is_no_list_of_days_changes_nothing(audience: AudienceApi, audience_rival: Rival, days: Any) -> None:
+async def test_a_malformed_list_of_days_changes_nothing(
+    audience: AudienceApi, audience_rival: Rival, days: Any
+) -> None:
     answer = await put(audience, days)
 
     assert (answer.status, answer.json["code"]) == (422, "validation_failed")
@@ -148,7 +150,7 @@ async def test_today_may_be_counted_and_tomorrow_may_not(audience: AudienceApi) 
 
 
 async def test_two_at_once_end_with_one_of_them(audience: AudienceApi, audience_rival: Rival) -> None:
-    """In whichever order each names its days, neither waits for the other for ever."""
+    """Whichever order each names its days in, they never deadlock."""
     await put(audience, {"2026-03-01": 0, "2026-03-02": 0})
     async with audience_rival.holding("SELECT FROM legacy_days FOR UPDATE"):
         asking = [
@@ -162,7 +164,7 @@ async def test_two_at_once_end_with_one_of_them(audience: AudienceApi, audience_
     assert counts in ([1, 1], [2, 2])
 
 
-async def test_one_that_dies_on_the_way_has_changed_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_an_import_that_dies_midway_changes_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
     await put(audience, {"2026-03-02": 5})
     async with audience_rival.holding("SELECT FROM legacy_days FOR UPDATE"):
         dying = await audience_rival.while_waiting(put(audience, {"2026-03-01": 1, "2026-03-02": 1}))

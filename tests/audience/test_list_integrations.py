@@ -9,7 +9,7 @@ QUERY = {"organization_id": ORGANIZATION, "project_id": PROJECT}
 
 
 async def make_some(audience: AudienceApi, count: int) -> list[AudienceIntegration]:
-    """Integrations, newest first, two of the same moment at the end."""
+    """Return integrations, newest first, the last two of the same time."""
     audience.clock.freeze()
     made = []
     for number in range(count):
@@ -28,7 +28,7 @@ async def test_the_newest_comes_first_and_the_revoked_are_there(audience: Audien
     assert answer.json == {"data": [made[0].view, revoked, made[2].view, made[3].view]}
 
 
-async def test_it_goes_on_behind_a_position(audience: AudienceApi) -> None:
+async def test_it_continues_after_a_position(audience: AudienceApi) -> None:
     made = await make_some(audience, 5)
     seen: list[dict[str, Any]] = []
     before: dict[str, str] = {}
@@ -40,7 +40,7 @@ async def test_it_goes_on_behind_a_position(audience: AudienceApi) -> None:
     assert seen == [one.view for one in made]
 
 
-async def test_of_other_tenants_and_projects_nothing_is_shown(audience: AudienceApi) -> None:
+async def test_integrations_of_other_tenants_and_projects_are_not_listed(audience: AudienceApi) -> None:
     given = await audience.make_integration()
     for elsewhere in ({"organization_id": "org_of_somebody_else"}, {"project_id": "prj_another"}):
         params = {**QUERY, "limit": "10", **elsewhere}
@@ -82,7 +82,7 @@ async def test_an_unknown_one_is_not_found(audience: AudienceApi, identity: str)
         {"before_at": "yesterday", "before_id": "int_x"},
     ],
 )
-async def test_a_wrong_question_is_refused(audience: AudienceApi, changes: dict[str, str | None]) -> None:
+async def test_a_malformed_query_is_refused(audience: AudienceApi, changes: dict[str, str | None]) -> None:
     asked = {**QUERY, "limit": "10", **changes}
     params = {name: value for name, value in asked.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""What became of an operation: what Core asks when it does not know any more."""
+"""The outcome of an operation, which Core requests when it does not know it."""
 
 import asyncio
 
@@ -42,7 +42,7 @@ async def test_an_operation_is_reported_without_any_secret(
     assert "xhm_" not in answer.body.decode()
 
 
-async def test_a_creation_names_what_it_made(audience: AudienceApi) -> None:
+async def test_a_creation_names_its_integration(audience: AudienceApi) -> None:
     operation_id = new_operation_id()
     given = await audience.make_integration(operation_id=operation_id)
 
@@ -53,13 +53,13 @@ async def test_a_creation_names_what_it_made(audience: AudienceApi) -> None:
 
 
 @pytest.mark.parametrize("operation_id", ["aud_unknown_to_everybody", "x", "%00", "a" * 200])
-async def test_what_was_not_done_is_not_there(audience: AudienceApi, operation_id: str) -> None:
+async def test_an_operation_that_never_arrived_is_unknown(audience: AudienceApi, operation_id: str) -> None:
     answer = await outcome(audience, operation_id)
 
     assert (answer.status, answer.json["code"]) == (404, "not_found")
 
 
-async def test_what_was_refused_was_not_done(audience: AudienceApi) -> None:
+async def test_a_refused_operation_is_not_recorded(audience: AudienceApi) -> None:
     operation_id = new_operation_id()
     assert (await audience.create(operation_id=operation_id, mode="contract")).status == 409
 
@@ -67,7 +67,7 @@ async def test_what_was_refused_was_not_done(audience: AudienceApi) -> None:
 
 
 async def test_a_request_waits_for_the_operation_under_way(audience: AudienceApi, audience_rival: Rival) -> None:
-    """Told that it was not done, Core would call it failed a moment before it is done."""
+    """If it were told that nothing was done, Core would record a failure a moment before the operation succeeds."""
     operation_id = new_operation_id()
     async with audience_rival.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
         making = await audience_rival.while_waiting(audience.create(operation_id=operation_id))

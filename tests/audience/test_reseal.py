@@ -1,4 +1,4 @@
-"""Another master key for Audience: every secret moves to it, or none does."""
+"""A change of Audience's master key: every secret moves to it, or none does."""
 
 import re
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ DATABASE = "audience_resealed"
 
 @pytest.fixture
 def url(cluster: RunningCluster) -> Secret:
-    """A database of its own: what a running Audience needs to find again moves as well."""
+    """A database of its own: the values that a running Audience needs to find again move as well."""
     made = cluster.create_role_and_database(DATABASE)
     migrate(made, "soundmark.audience")
     return made
@@ -66,14 +66,14 @@ async def sealed(rival: Rival) -> list[tuple[str, bytes]]:
 
 
 def test_every_sealed_column_of_the_schema_is_known() -> None:
-    """A new one that is not moved would be lost with the old key."""
+    """A new column that is not moved would be lost with the old key."""
     found = set()
     for table, body in re.findall(r"^CREATE TABLE (\w+) \((.*?)^\)", SCHEMA, re.MULTILINE | re.DOTALL):
         found |= {(table, column) for column in re.findall(r"^    (\w*seal\w*) +bytea", body, re.MULTILINE)}
     assert {(column.table, column.column) for column in SEALED_COLUMNS.columns} == found
 
 
-async def test_everything_moves_of_every_tenant(api: AudienceApi, db: Database, rival: Rival) -> None:
+async def test_the_secrets_of_every_tenant_move(api: AudienceApi, db: Database, rival: Rival) -> None:
     made = [await api.make_integration(organization_id=f"org_number_{n}") for n in range(3)]
     digests_before = await token_key(db, OLD, SystemClock(), SystemEntropy())
 
@@ -86,7 +86,7 @@ async def test_everything_moves_of_every_tenant(api: AudienceApi, db: Database, 
     assert await reseal(db, SEALED_COLUMNS, old=[OLD], new=NEW) == Resealed(moved_count=0, already_count=4)
 
 
-async def test_what_an_old_process_sealed_meanwhile_moves_the_next_time(api: AudienceApi, db: Database) -> None:
+async def test_values_sealed_by_an_old_process_move_the_next_time(api: AudienceApi, db: Database) -> None:
     given = await api.make_integration()
     await reseal(db, SEALED_COLUMNS, old=[OLD], new=NEW)
     await given.change("secret")
@@ -95,7 +95,9 @@ async def test_what_an_old_process_sealed_meanwhile_moves_the_next_time(api: Aud
     assert await reseal(db, SEALED_COLUMNS, old=[OLD], new=NEW) == Resealed(moved_count=2, already_count=1)
 
 
-async def test_one_that_does_not_open_stops_all_of_them(api: AudienceApi, db: Database, rival: Rival) -> None:
+async def test_one_value_that_does_not_open_keeps_all_others_from_moving(
+    api: AudienceApi, db: Database, rival: Rival
+) -> None:
     given = await api.make_integration()
     foreign = WRONG.seal(b"x", table="integrations", column="sealed_secret", row=given.id)
     await api.make_integration()
@@ -127,7 +129,7 @@ async def test_dying_in_the_middle_changes_nothing(api: AudienceApi, db: Databas
     assert (await reseal(db, SEALED_COLUMNS, old=[OLD], new=NEW)).moved_count == 2
 
 
-async def test_a_rotation_under_way_is_waited_for_and_moved(api: AudienceApi, db: Database, rival: Rival) -> None:
+async def test_a_rotation_under_way_is_awaited_and_moved(api: AudienceApi, db: Database, rival: Rival) -> None:
     given = await api.make_integration()
     async with rival.committing("UPDATE integrations SET sealed_secret = sealed_secret WHERE id = %s", given.id):
         moving = await rival.while_waiting(reseal(db, SEALED_COLUMNS, old=[OLD], new=NEW))
@@ -135,7 +137,7 @@ async def test_a_rotation_under_way_is_waited_for_and_moved(api: AudienceApi, db
     assert (await moving).moved_count == 2
 
 
-async def test_only_the_new_key_starts_audience_then(api: AudienceApi, db: Database, url: Secret) -> None:
+async def test_afterwards_audience_starts_only_with_the_new_key(api: AudienceApi, db: Database, url: Secret) -> None:
     given = await api.make_integration()
     await reseal(db, SEALED_COLUMNS, old=[OLD], new=NEW)
 

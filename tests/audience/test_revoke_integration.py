@@ -1,4 +1,4 @@
-"""Revoking an integration: for ever, and once."""
+"""Revoking an integration: for good, and once."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from support.rival import Rival
 
 from soundmark.kit.text.timestamps import format_timestamp
 
-# What is done to an integration that exists, with a body where it takes one.
+# The changes of an existing integration, with a body where it takes one.
 CHANGES = [
     ("revoke", None),
     ("secret", None),
@@ -56,7 +56,7 @@ async def test_a_revoked_integration_changes_no_more(
     [{"organization_id": "org_of_somebody_else"}, {"project_id": "prj_another"}],
     ids=["organization", "project"],
 )
-async def test_of_another_tenant_or_project_it_is_not_there(
+async def test_an_integration_of_another_tenant_or_project_is_not_found(
     audience: AudienceApi,
     audience_rival: Rival,
     action: str,
@@ -112,7 +112,7 @@ async def test_without_tenant_or_operation_nothing_is_changed(
 
 
 @pytest.mark.parametrize(("action", "body"), CHANGES)
-async def test_a_repeated_operation_is_answered_as_it_was_and_does_nothing(
+async def test_a_repeated_operation_gets_the_same_answer_and_does_nothing(
     audience: AudienceApi, audience_rival: Rival, action: str, body: dict[str, object] | None
 ) -> None:
     given = await audience.make_integration()
@@ -145,7 +145,7 @@ async def test_two_at_once_with_one_operation_id_do_it_once(
 
 
 @pytest.mark.parametrize(("action", "body"), CHANGES)
-async def test_one_that_dies_on_the_way_has_changed_nothing(
+async def test_a_revocation_that_dies_midway_changes_nothing(
     audience: AudienceApi, audience_rival: Rival, action: str, body: dict[str, object] | None
 ) -> None:
     given = await audience.make_integration()
@@ -161,7 +161,7 @@ async def test_one_that_dies_on_the_way_has_changed_nothing(
 
 
 @pytest.mark.parametrize(("action", "body"), CHANGES[1:])
-async def test_what_waited_for_a_revocation_finds_it(
+async def test_an_operation_that_waited_for_a_revocation_sees_it(
     audience: AudienceApi, audience_rival: Rival, action: str, body: dict[str, object] | None
 ) -> None:
     given = await audience.make_integration()
@@ -172,7 +172,7 @@ async def test_what_waited_for_a_revocation_finds_it(
     assert (await waiting).json["code"] == "integration_revoked"
 
 
-async def test_what_has_a_body_demands_json(audience: AudienceApi) -> None:
+async def test_a_body_must_be_json(audience: AudienceApi) -> None:
     given = await audience.make_integration()
     path = f"/v1/integrations/{given.id}/core-key"
 

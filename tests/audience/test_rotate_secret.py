@@ -1,4 +1,4 @@
-"""Another HMAC secret: told once, and the one before is gone."""
+"""Rotating an HMAC secret: the new one is shown once, and the old one is void."""
 
 from support.audience_client import MASTER_KEY, AudienceApi, new_operation_id
 from support.rival import Rival
@@ -26,8 +26,8 @@ async def test_the_new_secret_takes_the_place_of_the_old_at_once(audience: Audie
     assert open_hmac_secret(SEALER, given.id, sealed).reveal() == fresh
 
 
-async def test_a_lost_answer_costs_a_secret_and_never_tells_it(audience: AudienceApi, audience_rival: Rival) -> None:
-    """Whoever repeats the operation learns that it was done; for a secret that he can use he rotates again."""
+async def test_a_lost_answer_loses_the_secret_for_good(audience: AudienceApi, audience_rival: Rival) -> None:
+    """A repetition of the operation learns that it was done; for a usable secret the caller rotates again."""
     given = await audience.make_integration()
     operation_id = new_operation_id()
     lost = await given.change("secret", operation_id=operation_id)

@@ -1,4 +1,4 @@
-"""What an organisation used in a month, by mode."""
+"""An organisation's usage in a month, by mode."""
 
 import pytest
 from support.audience_client import ORGANIZATION, AudienceApi, entitlement_body
@@ -10,7 +10,7 @@ async def used(audience: AudienceApi, month: str = "2026-11", organization_id: s
     return await audience.call("GET", "/v1/usage", params={"organization_id": organization_id, "month": month})
 
 
-async def test_without_anything_every_mode_is_at_zero(audience: AudienceApi) -> None:
+async def test_without_events_every_mode_is_at_zero(audience: AudienceApi) -> None:
     answer = await used(audience)
 
     assert answer.status == 200
@@ -49,7 +49,7 @@ async def test_events_are_of_the_month_and_integrations_of_now(audience: Audienc
 
 
 @pytest.mark.parametrize("month", ["", "2026", "2026-13", "2026-00", "2026-1", "2026-11-01", "1999-12", "x"])
-async def test_what_is_no_month_is_refused(audience: AudienceApi, month: str) -> None:
+async def test_a_malformed_month_is_refused(audience: AudienceApi, month: str) -> None:
     assert (await used(audience, month)).status == 422
 
 

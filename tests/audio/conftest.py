@@ -53,7 +53,7 @@ def audio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AudioProcess]:
             httpx2.Client(
                 base_url=f"http://127.0.0.1:{port}",
                 headers={"authorization": f"Bearer {CREDENTIALS[0]}"},
-                transport=httpx2.HTTPTransport(retries=8),  # The process takes a moment to come up.
+                transport=httpx2.HTTPTransport(retries=8),  # The process takes a moment to start.
             )
         )
         client.get("/readyz").raise_for_status()
@@ -62,7 +62,7 @@ def audio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AudioProcess]:
 
 @pytest.fixture
 def decode() -> Iterator[Callable[[bytes], str | None]]:
-    """ggwave's own decoder, straight from its binding: the SDK has no part in these tests."""
+    """ggwave's own decoder, directly from its binding: these tests do not use the SDK."""
     ggwave.disableLog()
     instance = ggwave.init()
 

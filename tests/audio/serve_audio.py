@@ -1,4 +1,4 @@
-"""The audio component as a deployment runs it, on the ports given: what the tests of its HTTP speak to."""
+"""The audio component as in production, on the given ports, for the tests of its HTTP."""
 
 import os
 import sys

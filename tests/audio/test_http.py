@@ -1,4 +1,4 @@
-"""The component as a real process: its one route, its credential, its problems, its metrics and its log."""
+"""The component as a real process: its only route, its credential, its problems, its metrics and its log."""
 
 import io
 import json
@@ -51,7 +51,7 @@ def test_either_credential_of_a_pair_is_accepted(audio: AudioProcess, credential
 def test_without_the_credential_every_path_answers_alike(
     audio: AudioProcess, method: str, path: str, authorization: str
 ) -> None:
-    """Not even which paths exist is told, nor whether the body would have been accepted."""
+    """Neither the existing paths nor the validity of the body are revealed."""
     answer = audio.client.request(method, path, content=b"{", headers={"authorization": authorization})
 
     assert_problem(answer, 401, "unauthenticated")
@@ -75,7 +75,7 @@ def test_no_method_and_no_spelling_of_a_path_passes_without_the_credential(audio
     [b"", b"{", b"\xff", b'{"frame":NaN}', b'{"protocol":4,"protocol":5}', rb'{"frame":"\ud800"}'],
     ids=["empty", "broken", "no UTF-8", "NaN", "duplicate member", "lone surrogate"],
 )
-def test_what_is_no_json_is_malformed(audio: AudioProcess, body: bytes) -> None:
+def test_a_body_that_is_not_json_is_malformed(audio: AudioProcess, body: bytes) -> None:
     answer = audio.client.post("/render", content=body, headers={"content-type": "application/json"})
 
     assert_problem(answer, 400, "malformed_json")
@@ -109,7 +109,7 @@ def test_only_a_frame_and_an_ultrasound_protocol_are_rendered(audio: AudioProces
 
 
 def test_four_refused_calls_do_not_break_the_next(audio: AudioProcess) -> None:
-    """A process has four ggwave instances; a call that ggwave itself refuses would take one with it."""
+    """A process has four ggwave instances; a call that ggwave itself refuses would lose one of them."""
     refused = [audio.ask(FRAME, protocol).status_code for protocol in (9, -1, 22, 0, 100)]
 
     assert (refused, audio.ask(FRAME).status_code) == ([422] * 5, 200)
@@ -146,7 +146,7 @@ def test_health_is_open(audio: AudioProcess, path: str, status: str) -> None:
     assert (answer.status_code, answer.json()) == (200, {"status": status})
 
 
-def test_metrics_count_and_tell_no_frame(audio: AudioProcess) -> None:
+def test_metrics_count_without_naming_a_frame(audio: AudioProcess) -> None:
     audio.ask(FRAME).raise_for_status()
 
     metrics = audio.metrics()
@@ -156,7 +156,7 @@ def test_metrics_count_and_tell_no_frame(audio: AudioProcess) -> None:
     assert "brd_" not in metrics
 
 
-def test_the_log_tells_neither_frames_nor_credentials(audio: AudioProcess) -> None:
+def test_the_log_holds_neither_frames_nor_credentials(audio: AudioProcess) -> None:
     audio.ask(FRAME).raise_for_status()
     audio.ask(FRAME + "x")
     audio.client.get(f"/{FRAME}")
@@ -188,4 +188,4 @@ def assert_problem(answer: Any, status: int, code: str) -> None:
     document = answer.json()
     assert (document["status"], document["code"], document["type"]) == (status, code, f"/problems/{code}")
     assert document["request_id"] == answer.headers["x-request-id"]
-    assert "aZ09" not in answer.text  # The frame that was asked for.
+    assert "aZ09" not in answer.text  # The requested frame.

@@ -1,4 +1,4 @@
-"""What happens when more is asked than can be rendered: a real server whose renderer waits to be let go."""
+"""More requests than can be rendered: a real server whose renderer waits until it is released."""
 
 import asyncio
 import threading

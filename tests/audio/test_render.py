@@ -44,13 +44,13 @@ def test_rendering_is_deterministic(renderer: Renderer, protocol: Protocol) -> N
         *[(FRAME, protocol) for protocol in (-1, 0, 1, 2, 6, 9, 23)],
     ],
 )
-def test_what_is_no_frame_or_no_ultrasound_is_refused(renderer: Renderer, frame: str, protocol: Protocol) -> None:
+def test_a_malformed_frame_or_audible_protocol_is_refused(renderer: Renderer, frame: str, protocol: Protocol) -> None:
     with pytest.raises(ValueError, match=r"^not an? "):
         renderer.render(frame, protocol)
 
 
-def test_refused_calls_take_no_instance_with_them(renderer: Renderer, decode: Callable[[bytes], str | None]) -> None:
-    """ggwave loses one of the four instances of a process with every call that it refuses itself."""
+def test_refused_calls_lose_no_instance(renderer: Renderer, decode: Callable[[bytes], str | None]) -> None:
+    """ggwave loses one of a process's four instances with every call that it refuses itself."""
     bad: Protocol = 9  # type: ignore[assignment]  # what the test is about
     for _ in range(5):
         with pytest.raises(ValueError, match="not an ultrasound protocol"):
@@ -72,7 +72,7 @@ def test_closing_gives_the_instance_back() -> None:
 
 
 class BlockedRenderer(Renderer):
-    """Renders nothing until told to, and remembers what it was asked for."""
+    """A renderer that renders nothing until it is released, and records its requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class BlockedRenderer(Renderer):
         return b"RIFF"
 
 
-async def test_the_queue_has_an_end_and_opens_again() -> None:
+async def test_a_full_queue_refuses_until_there_is_room() -> None:
     blocked = BlockedRenderer()
     queue = RenderQueue(blocked)
     waiting = [asyncio.create_task(queue.render(FRAME, 4)) for _ in range(WAITING_MAX)]
@@ -102,7 +102,7 @@ async def test_the_queue_has_an_end_and_opens_again() -> None:
     await queue.aclose()
 
 
-async def test_who_gave_up_while_waiting_is_not_rendered() -> None:
+async def test_a_caller_who_gave_up_while_waiting_is_not_rendered() -> None:
     blocked = BlockedRenderer()
     queue = RenderQueue(blocked)
     first = asyncio.create_task(queue.render("first", 4))

@@ -1,4 +1,4 @@
-"""A few sounds of each kind that must be heard; how many of a hundred are stands in docs/sound.md."""
+"""A few sounds of each kind that must be heard; docs/sound.md says how many of a hundred are."""
 
 from pathlib import Path
 
@@ -20,12 +20,12 @@ from soundmark.audio.render import PROTOCOLS, Protocol
         "all at once (see below)",
     ],
 )
-def test_a_sound_that_suffered_is_heard(condition: str, protocol: Protocol) -> None:
-    """The frames, the noise and the gaps are the same in every run, so this does not fail by chance."""
+def test_a_degraded_sound_is_heard(condition: str, protocol: Protocol) -> None:
+    """The frames, the noise and the gaps are the same in every run, so this cannot fail by chance."""
     assert measure(condition, protocol, 2) == Score(condition, protocol, count=2, heard_count=2, wrong_count=0)
 
 
-def test_what_is_not_heard_is_not_counted() -> None:
+def test_a_sound_that_is_not_heard_is_not_counted() -> None:
     """A measurement that cannot fail measures nothing."""
     score = measure("clock error 3000 ppm", 4, 2)
 
@@ -38,7 +38,7 @@ def test_the_table_has_one_line_for_each_condition() -> None:
     assert list(table(scores))[2:] == ["| one | 75 % | 75 % | 75 % |", "| two | 75 % | 75 % | 75 % |"]
 
 
-def test_writing_replaces_what_was_measured_and_nothing_else(tmp_path: Path) -> None:
+def test_writing_replaces_only_the_measured_part(tmp_path: Path) -> None:
     page = tmp_path / "sound.md"
     marks = "<!-- measured: begin (written by python -m bench.decoding) -->\n{}\n<!-- measured: end -->"
     page.write_text(f"before\n{marks.format('old')}\nafter\n")

@@ -1,4 +1,4 @@
-"""Rendering as a tenant asks for it, and what is left of Core when the audio component fails in each of its ways."""
+"""Rendering for a tenant, and how Core behaves when the audio component fails in each way."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ WAV_START = b"RIFF\x00\x00\x00\x00WAVE"
 
 
 def answering(status: int, media_type: str, body: bytes) -> Any:
-    """A component that answers everything alike."""
+    """Return a component that gives the same answer to every request."""
 
     async def app(scope: Any, _receive: Any, send: Any) -> None:
         if scope["type"] == "http":
@@ -32,12 +32,12 @@ def answering(status: int, media_type: str, body: bytes) -> Any:
 
 
 async def silent(scope: Any, receive: Any, _send: Any) -> None:
-    """Takes the request and never answers."""
+    """Take the request and never answer."""
     await until_the_caller_leaves(scope, receive)
 
 
 async def stalled(scope: Any, receive: Any, send: Any) -> None:
-    """Begins to answer as it should, and stops in the middle."""
+    """Begin a proper answer, and stop in the middle."""
     if scope["type"] == "http":
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"audio/wav")]})
         await send({"type": "http.response.body", "body": WAV_START, "more_body": True})
@@ -88,7 +88,7 @@ async def render(tenant: Tenant, code: dict[str, Any], **query: Any) -> Any:
 async def test_the_sound_of_a_code_carries_its_frame(
     spare_database_url: Secret, decode: Callable[[bytes], str | None], protocol: int | None
 ) -> None:
-    """From the request of a tenant over Core and the component to a decoder that knows neither."""
+    """From a tenant's request through Core and the component to a decoder that knows neither."""
     with served_in_thread(audio_with(AUDIO_CREDENTIAL)) as audio_url:
         async with core_beside(audio_url, spare_database_url) as api:
             tenant = await make_tenant(api)
@@ -102,8 +102,8 @@ async def test_the_sound_of_a_code_carries_its_frame(
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-async def test_a_component_that_fails_takes_nothing_with_it(spare_database_url: Secret, failure: str) -> None:
-    """The tenant is told within the deadline of a second, and everything else keeps working meanwhile."""
+async def test_a_component_that_fails_affects_nothing_else(spare_database_url: Secret, failure: str) -> None:
+    """The tenant gets an answer within the deadline of a second, and everything else keeps working meanwhile."""
     with FAILURES[failure]() as audio_url:
         async with core_beside(audio_url, spare_database_url, timeout_s=1) as api, asyncio.timeout(60):
             tenant = await make_tenant(api)
@@ -120,7 +120,7 @@ async def test_a_component_that_fails_takes_nothing_with_it(spare_database_url: 
 
 
 async def test_a_credential_is_rotated_without_a_gap(spare_database_url: Secret) -> None:
-    """The component takes both for a while; Core speaks with the first of its own."""
+    """The component accepts both for a while; Core sends the first of its own."""
     with served_in_thread(audio_with("the-old-credential-of-two", "the-new-credential-of-two")) as audio_url:
         for credentials in ("the-old-credential-of-two", "the-new-credential-of-two,the-old-credential-of-two"):
             settings = core_settings(spare_database_url, audio_url=audio_url, audio_credential=credentials)

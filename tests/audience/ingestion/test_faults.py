@@ -1,4 +1,4 @@
-"""What happens when the database does not do as it should: nobody is told "recorded" for nothing."""
+"""Failures of the database during ingestion: no event is answered "recorded" unless it was stored."""
 
 import asyncio
 import json
@@ -53,7 +53,7 @@ async def test_a_request_that_loses_two_connections_is_refused(audience: Audienc
     assert (await source.deliver(body)).status == 201, "the delivery may be repeated"
 
 
-async def test_a_lock_that_nobody_lets_go_ends_in_an_answer(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_a_lock_that_is_never_released_ends_in_an_answer(audience: AudienceApi, audience_rival: Rival) -> None:
     source = await make_publisher(audience)
     await source.deliver()
 
@@ -65,7 +65,7 @@ async def test_a_lock_that_nobody_lets_go_ends_in_an_answer(audience: AudienceAp
 
 
 async def test_a_group_that_fails_is_wholly_undone(audience: AudienceApi, audience_rival: Rival) -> None:
-    """A constraint that the last statement breaks: everybody is told, and no row of the group is there."""
+    """A constraint is violated by the last statement: every caller gets an error, and no row of the group remains."""
     source = await make_publisher(audience)
     await source.deliver()
     await audience_rival.run("ALTER TABLE spent_proofs ADD CONSTRAINT broken CHECK (false) NOT VALID")
@@ -83,7 +83,7 @@ async def test_a_group_that_fails_is_wholly_undone(audience: AudienceApi, audien
     assert {answer.status for answer in again} == {201}
 
 
-async def test_a_month_that_was_purged_is_begun_again(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_the_count_of_a_purged_month_starts_again(audience: AudienceApi, audience_rival: Rival) -> None:
     source = await make_publisher(audience)
     await source.deliver()
     await audience_rival.run("DELETE FROM event_months")
@@ -93,7 +93,7 @@ async def test_a_month_that_was_purged_is_begun_again(audience: AudienceApi, aud
     assert await audience_rival.rows("SELECT events FROM event_months") == [(1,)]
 
 
-async def test_an_integration_that_was_purged_is_a_strangers(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_a_purged_integration_is_unknown(audience: AudienceApi, audience_rival: Rival) -> None:
     source = await make_publisher(audience)
     await source.deliver()
     await audience_rival.run("TRUNCATE integrations, measured_codes")
@@ -139,8 +139,8 @@ async def test_time_that_passes_while_a_group_waits_is_seen(audience: AudienceAp
     assert (await delivering).json["code"] == "proof_invalid"
 
 
-async def test_a_secret_that_does_not_open_is_ours_to_mend(audience: AudienceApi, audience_rival: Rival) -> None:
-    """And nobody else's events are held up by it."""
+async def test_a_secret_that_does_not_open_is_an_internal_error(audience: AudienceApi, audience_rival: Rival) -> None:
+    """And it does not delay anybody else's events."""
     broken, sound = await make_publisher(audience), await make_publisher(audience)
     await audience_rival.run(
         "UPDATE integrations SET sealed_secret = %s WHERE id = %s", b"broken", broken.integration.id
@@ -151,8 +151,8 @@ async def test_a_secret_that_does_not_open_is_ours_to_mend(audience: AudienceApi
     assert [answer.status for answer in answers] == [500, 201]
 
 
-async def test_strangers_do_not_wait_for_locks(audience: AudienceApi, audience_rival: Rival) -> None:
-    """Whom no integration vouches for never reaches a transaction."""
+async def test_unsigned_events_do_not_wait_for_locks(audience: AudienceApi, audience_rival: Rival) -> None:
+    """An event without a valid signature never reaches a transaction."""
     source = await make_publisher(audience)
     await source.deliver()
 

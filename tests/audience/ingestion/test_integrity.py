@@ -1,4 +1,4 @@
-"""Replays of each kind: answered, counted, and never counted as measurements."""
+"""Replays of each kind: answered and counted, but never counted as measurements."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ async def signals(rival: Rival) -> list[Any]:
 
 
 async def counted(rival: Rival) -> tuple[int, int, int, int]:
-    """Events, event ids, spent proofs, and the month's count."""
+    """Return the numbers of events, event ids and spent proofs, and the month's count."""
     [row] = await rival.rows(
         "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM event_ids), (SELECT count(*) FROM spent_proofs),"
         " (SELECT coalesce(sum(events), 0)::int FROM event_months)"
@@ -50,7 +50,7 @@ async def test_an_exact_replay_is_a_duplicate_and_counted(audience: AudienceApi,
 
 
 async def test_the_same_event_id_with_other_bytes_is_a_conflict(audience: AudienceApi, audience_rival: Rival) -> None:
-    """And no signal: somebody's mistake, not a replay. White space is enough to make other bytes."""
+    """And it is no signal: a mistake, not a replay. One space is enough to make other bytes."""
     source = await make_publisher(audience)
     event = source.event()
     await source.deliver(event)
@@ -91,7 +91,7 @@ async def test_a_spent_proof_is_refused_and_counted(audience: AudienceApi, audie
 
 
 async def test_a_proof_before_proof_ids_is_spent_by_its_content(audience: AudienceApi, audience_rival: Rival) -> None:
-    """Another signature over the same content would be another proof otherwise."""
+    """Otherwise another signature over the same content would be another proof."""
     source = await make_publisher(audience)
     await audience_rival.run("UPDATE proof_transition SET began_at = %s", audience.clock.now())
     proof = source.proof(without="proof_id")
@@ -110,7 +110,7 @@ async def test_a_code_and_a_token_count_once_a_day(audience: AudienceApi, audien
 
     assert (said(first), said(retry)) == ((200, "duplicate"), (200, "duplicate"))
     assert first.json["event_id"] == pair["event_id"]
-    # It spent its event id and its proof: its retry is an exact replay, and its proof is nobody else's.
+    # It spent its event id and its proof: its retry is an exact replay, and no other event may use its proof.
     assert await signals(audience_rival) == [(1, 1, 0)]
     assert said(await source.deliver(source.event(proof=pair["proof"]))) == (409, "proof_replayed")
     assert await counted(audience_rival) == (1, 2, 2, 1)
@@ -145,7 +145,7 @@ async def test_signals_belong_to_the_day_of_receipt(audience: AudienceApi, audie
     assert await audience_rival.rows("SELECT day FROM events") == [(happened,)]
 
 
-async def test_nothing_is_counted_of_what_was_not_verified(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_unverified_events_are_not_counted(audience: AudienceApi, audience_rival: Rival) -> None:
     """Neither without the publisher's signature nor without Core's."""
     source = await make_publisher(audience)
     event = source.event()

@@ -1,4 +1,4 @@
-"""More events than a batch holds, more than may wait, and what the log and the metrics show of them."""
+"""More events than a batch or the queue holds, and their traces in the log and the metrics."""
 
 import asyncio
 import json
@@ -36,10 +36,10 @@ async def test_more_events_than_a_batch_holds_are_recorded_in_several(
     ]
 
 
-async def test_events_beyond_those_that_may_wait_are_refused(
+async def test_events_beyond_the_queues_limit_are_refused(
     audience_url: Secret, audience_rival: Rival, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory is bounded before patience is."""
+    """The queue is bounded by memory before it is bounded by time."""
     monkeypatch.setattr(group, "_WAITING_MAX", 10)
     async with running_audience(audience_settings(audience_url), FakeClock()) as audience:
         source = await make_publisher(audience)
@@ -55,7 +55,7 @@ async def test_events_beyond_those_that_may_wait_are_refused(
     assert {task.result().json["code"] for task in sent_away} == {"database_unavailable"}
 
 
-async def test_the_metrics_count_outcomes_and_know_nobody(audience: AudienceApi) -> None:
+async def test_the_metrics_count_outcomes_and_name_nobody(audience: AudienceApi) -> None:
     source = await make_publisher(audience)
 
     def counted(outcome: str) -> float:
@@ -77,10 +77,10 @@ async def test_the_metrics_count_outcomes_and_know_nobody(audience: AudienceApi)
         assert secret not in told
 
 
-async def test_a_log_tells_of_a_fault_and_of_nobody(
+async def test_the_log_reports_a_fault_and_names_nobody(
     audience: AudienceApi, audience_rival: Rival, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What PostgreSQL says of a broken constraint holds the row: digests, and whose."""
+    """PostgreSQL's message about a violated constraint contains the row: digests, and their integration."""
     source = await make_publisher(audience)
     await source.deliver()
     await audience_rival.run("ALTER TABLE event_ids ADD CONSTRAINT broken CHECK (false) NOT VALID")

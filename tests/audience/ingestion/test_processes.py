@@ -1,4 +1,4 @@
-"""Several processes on one database, and one that dies: what was answered is stored, and nothing is stored twice."""
+"""Several processes on one database, and one that dies: answered events are stored, and none is stored twice."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,7 @@ async def test_the_same_event_in_two_processes_is_recorded_once(
 async def test_two_processes_that_wait_for_one_lock_record_an_event_once(
     audience: AudienceApi, second: AudienceApi, audience_rival: Rival
 ) -> None:
-    """Both are in the middle of their group when the other one commits."""
+    """Both are in the middle of their group when the other commits."""
     source = await make_publisher(audience)
     await source.deliver()
     await source.deliver(api=second)
@@ -105,7 +105,7 @@ async def test_at_the_turn_of_a_month_an_event_is_recorded_once(audience_url: Se
     ]
 
 
-async def test_a_rotation_holds_in_the_other_process_at_once(audience: AudienceApi, second: AudienceApi) -> None:
+async def test_a_rotation_applies_in_the_other_process_at_once(audience: AudienceApi, second: AudienceApi) -> None:
     source = await make_publisher(audience)
     assert (await source.deliver(api=second)).status == 201
     body = json.dumps(source.event()).encode()
@@ -142,7 +142,7 @@ async def _until_ready(client: httpx2.AsyncClient) -> None:
 
 
 class _Delivering:
-    """Connections that deliver each event until it is answered, and note each answer of success."""
+    """Connections that deliver each event until it is answered, and record each successful answer."""
 
     def __init__(self, source: Publisher, client: httpx2.AsyncClient, bodies: list[bytes]) -> None:
         self.source = source
@@ -156,7 +156,7 @@ class _Delivering:
         self._progress = asyncio.Condition()
 
     async def until_answered(self, count: int) -> None:
-        """So many deliveries are answered."""
+        """Wait for this many answered deliveries."""
         async with self._progress:
             await self._progress.wait_for(lambda: self.answered.total() >= count)
 
@@ -170,7 +170,7 @@ class _Delivering:
             try:
                 answer = await self.client.post("/v1/events", content=body, headers=headers)
             except httpx2.TransportError:
-                # The process is gone, and whether it had committed nobody knows: deliver again.
+                # The process is gone, and it is unknown whether it had committed: deliver again.
                 self.broken_count += 1
                 self.waiting.append((number, body))
                 await self.is_there.wait()
@@ -184,11 +184,11 @@ class _Delivering:
                 self._progress.notify_all()
 
 
-@pytest.mark.timeout(300)  # Three processes start, on a machine that does other things too.
-async def test_what_a_killed_process_answered_is_stored_and_nothing_twice(
+@pytest.mark.timeout(300)  # Three processes start, on a machine that is busy with other things.
+async def test_events_answered_by_a_killed_process_are_stored_once(
     audience: AudienceApi, audience_url: Secret, audience_rival: Rival
 ) -> None:
-    """kill -9, twice, amid thousands of events; their publisher delivers again what was not answered."""
+    """kill -9, twice, amid thousands of events; the publisher repeats each unanswered delivery."""
     source = await make_publisher(
         audience, mode="contract", entitlement=entitlement_body(monthly_event_quota=1_000_000)
     )
@@ -204,7 +204,7 @@ async def test_what_a_killed_process_answered_is_stored_and_nothing_twice(
             running = asyncio.create_task(delivering.run())
             for number in range(1, KILLS + 1):
                 await delivering.until_answered(number * EVENTS // (KILLS + 1))
-                # What had been answered until now is on the disk, whatever happens to the process.
+                # Everything answered so far is on disk, whatever happens to the process.
                 answered = len(delivering.recorded)
                 delivering.is_there.clear()
                 process.send_signal(signal.SIGKILL)
@@ -222,7 +222,7 @@ async def test_what_a_killed_process_answered_is_stored_and_nothing_twice(
         " (SELECT sum(events)::int FROM event_months)"
     )
     assert rows == [(EVENTS,) * 4]
-    # Whatever had been committed and not answered was told to be a duplicate afterwards.
+    # Events that were committed but not answered were reported as duplicates afterwards.
     assert delivering.answered[201] + delivering.answered[200] == EVENTS
     replays = await audience_rival.rows("SELECT coalesce(sum(event_replays), 0)::int FROM integrity_days")
     assert replays == [(delivering.answered[200],)]

@@ -1,4 +1,4 @@
-"""What Core's proof is good for: this Code, this integration, this moment, and a key that is trusted."""
+"""A proof from Core: it holds for one Code, one integration, a limited time, and a trusted key."""
 
 from datetime import timedelta
 from typing import Any
@@ -78,7 +78,7 @@ async def test_a_signature_of_another_length_does_not_hold(audience: AudienceApi
 
 
 async def test_a_signature_has_one_form(audience: AudienceApi) -> None:
-    """S and S + L verify alike where nobody looks; then a proof that is spent would have a second life."""
+    """S and S + L both verify unless somebody checks; a spent proof would then have a second life."""
     source = await make_publisher(audience)
     proof = source.proof()
     await recorded(source, source.event(proof=proof))
@@ -93,14 +93,14 @@ async def test_a_signature_has_one_form(audience: AudienceApi) -> None:
     "respelled", [lambda text: text[:-1] + "+00:00", lambda text: text.lower(), lambda text: text[:-1] + "000Z"]
 )
 async def test_a_time_is_signed_as_it_is_spelled(audience: AudienceApi, name: str, respelled: Any) -> None:
-    """The same moment in another spelling is another proof, or one could be spent twice."""
+    """The same time in another spelling is another proof; otherwise a proof could be spent twice."""
     source = await make_publisher(audience)
     proof = source.proof()
 
     await invalid(source, source.event(proof={**proof, name: respelled(proof[name])}))
 
 
-async def test_a_signature_of_something_else_is_no_proof(audience: AudienceApi) -> None:
+async def test_a_signature_of_something_else_is_not_a_proof(audience: AudienceApi) -> None:
     """Core signs Codes and envelopes with the same key."""
     source = await make_publisher(audience)
     proof = source.proof()
@@ -119,7 +119,7 @@ async def test_a_proof_by_another_key_does_not_hold(audience: AudienceApi) -> No
     await invalid(source, source.event(proof=source.proof(key_id=CORE.key_id + "x")))
 
 
-async def test_what_core_signed_for_another_purpose_is_no_proof(audience: AudienceApi) -> None:
+async def test_a_signature_of_core_for_another_purpose_is_not_a_proof(audience: AudienceApi) -> None:
     """A Code and the payload of an answer are signed with the same key, and both are public."""
     source = await make_publisher(audience)
     proof = source.proof()
@@ -153,7 +153,7 @@ async def test_a_proof_of_another_code_does_not_hold(audience: AudienceApi) -> N
 
 
 async def test_a_proof_of_another_integration_does_not_hold(audience: AudienceApi) -> None:
-    """Neither one of the same project nor one of another tenant, under the same key of Core's."""
+    """Neither one of the same project nor one of another tenant, under the same key of Core."""
     source = await make_publisher(audience)
     neighbour = await make_publisher(audience)
     foreign = await make_publisher(
@@ -164,7 +164,7 @@ async def test_a_proof_of_another_integration_does_not_hold(audience: AudienceAp
         await invalid(source, source.event(proof=source.proof(integration_id=other.integration.id)))
 
 
-async def test_an_event_of_another_integration_with_its_proof_is_a_strangers(audience: AudienceApi) -> None:
+async def test_an_event_of_another_integration_with_its_proof_is_refused(audience: AudienceApi) -> None:
     source, other = await make_publisher(audience), await make_publisher(audience)
 
     answer = await source.deliver(other.event())
@@ -218,7 +218,7 @@ async def test_a_proof_may_come_from_two_minutes_ahead(audience: AudienceApi, ah
 async def test_an_event_happens_while_its_proof_lives_give_or_take_two_minutes(
     audience: AudienceApi, after_issue: timedelta, *, holds: bool
 ) -> None:
-    """Judged much later, so that nothing but the window decides."""
+    """Judged much later, so that only the window decides."""
     source = await make_publisher(audience)
     now = audience.clock.freeze()
     event = source.event(occurred_at=format_timestamp(now + after_issue))
@@ -229,14 +229,14 @@ async def test_an_event_happens_while_its_proof_lives_give_or_take_two_minutes(
 
 @pytest.mark.parametrize(("ahead", "holds"), [(timedelta(minutes=2), True), (timedelta(minutes=2) + MS, False)])
 async def test_an_event_is_not_postdated(audience: AudienceApi, ahead: timedelta, *, holds: bool) -> None:
-    """It lies in its proof's window, and still cannot have happened yet."""
+    """It lies in its proof's window, but cannot have happened yet."""
     source = await make_publisher(audience)
     now = audience.clock.freeze()
 
     await (recorded if holds else invalid)(source, source.event(occurred_at=format_timestamp(now + ahead)))
 
 
-async def test_the_key_before_is_trusted_for_seven_minutes(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_the_previous_key_is_trusted_for_seven_minutes(audience: AudienceApi, audience_rival: Rival) -> None:
     source = await make_publisher(audience)
     audience.clock.freeze()
     events = [source.event() for _ in range(2)]
@@ -252,7 +252,7 @@ async def test_the_key_before_is_trusted_for_seven_minutes(audience: AudienceApi
     assert await audience_rival.rows("SELECT count(*) FROM events") == [(3,)]
 
 
-async def test_a_key_before_the_one_before_is_not_trusted(audience: AudienceApi) -> None:
+async def test_an_older_key_than_the_previous_one_is_not_trusted(audience: AudienceApi) -> None:
     source = await make_publisher(audience)
     event = source.event()
     await source.integration.change("core-key", core_key_body(NEXT_CORE))
@@ -271,14 +271,14 @@ async def test_another_integrations_key_is_not_trusted(audience: AudienceApi) ->
 
 
 @pytest.mark.parametrize(("after", "holds"), [(timedelta(minutes=5) - MS, True), (timedelta(minutes=5), False)])
-async def test_a_proof_without_an_id_is_believed_for_five_minutes_after_the_migration(
+async def test_a_proof_without_an_id_is_accepted_for_five_minutes_after_the_migration(
     audience: AudienceApi, audience_rival: Rival, after: timedelta, *, holds: bool
 ) -> None:
     source = await make_publisher(audience)
     now = audience.clock.freeze()
     [(before,)] = await audience_rival.rows("SELECT began_at FROM proof_transition")
     await audience_rival.run("UPDATE proof_transition SET began_at = %s", now - after)
-    # Read once for a connection: a process that runs for five minutes has forgotten nothing.
+    # Read once for each connection: a process that has run for five minutes still knows it.
     await cut_ingestion_connection(audience_rival)
     try:
         await (recorded if holds else invalid)(source, source.event(proof=source.proof(without="proof_id")))
@@ -289,8 +289,8 @@ async def test_a_proof_without_an_id_is_believed_for_five_minutes_after_the_migr
 
 @pytest.mark.parametrize("campaign_id", [None, new_id("cmp_")], ids=["without a campaign", "of a campaign"])
 @pytest.mark.parametrize("without", ["", "proof_id"])
-def test_what_is_verified_is_the_canonical_form(campaign_id: str | None, without: str) -> None:
-    """The server puts the bytes together itself; the library says what they must be."""
+def test_the_canonical_form_is_verified(campaign_id: str | None, without: str) -> None:
+    """The server builds the bytes itself; the library defines what they must be."""
     said = {
         "proof_id": new_id("prf_"),
         "xr_id": new_id("xr_"),

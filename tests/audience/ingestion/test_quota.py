@@ -1,4 +1,4 @@
-"""How many events of a month are recorded, and until when."""
+"""How many events a month may record, and until when."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ OTHER_ORGANIZATION = {"organization_id": "org_YW5vdGhlci1yYWRpby1leG", "project_
 
 
 async def make_used(rival: Rival, source: Publisher, events: int) -> None:
-    """So many events are recorded in this month."""
+    """Count this many events as recorded in the month."""
     await rival.run(
         "INSERT INTO event_months VALUES (%s, %s, %s, %s)"
         " ON CONFLICT (organization_id, mode, first_day) DO UPDATE SET events = excluded.events",
@@ -60,7 +60,7 @@ async def test_fifty_at_once_store_exactly_the_quota(audience: AudienceApi, audi
 
 
 async def test_a_refused_event_spends_nothing(audience: AudienceApi, audience_rival: Rival) -> None:
-    """When there is room again, the same delivery is recorded."""
+    """Once there is room again, the same delivery is recorded."""
     source = await contract(audience, 1)
     await source.deliver()
     body = json.dumps(source.event()).encode()
@@ -97,7 +97,7 @@ async def test_retry_after_names_the_next_month(audience: AudienceApi) -> None:
 
 
 async def test_a_new_month_begins_at_midnight_of_utc(audience: AudienceApi, audience_rival: Rival) -> None:
-    """Counted is the month of receipt: an event of the last second that comes later is the next month's."""
+    """The month of receipt counts: an event of the month's last second that arrives later belongs to the next month."""
     audience.clock.frozen_at = datetime(2027, 1, 31, 23, 59, 59, tzinfo=UTC)
     source = await contract(audience, 1)
     late = source.event()
@@ -147,7 +147,7 @@ async def test_without_an_entitlement_nothing_is_recorded(
 
 
 async def test_an_entitlement_ends_by_itself(audience: AudienceApi, audience_rival: Rival) -> None:
-    """Audience needs no word of Core's for that; whoever is a demo needs none at all."""
+    """Audience does not ask Core for that; a demo integration needs no entitlement."""
     now = audience.clock.freeze()
     ends_at = format_timestamp(now + timedelta(minutes=1))
     source = await make_publisher(audience, mode="contract", entitlement=entitlement_body(ends_at=ends_at))
@@ -163,7 +163,7 @@ async def test_an_entitlement_ends_by_itself(audience: AudienceApi, audience_riv
     assert await audience_rival.rows("SELECT count(*) FROM events") == [(2,)]
 
 
-async def test_a_larger_entitlement_holds_at_once(audience: AudienceApi) -> None:
+async def test_a_larger_entitlement_applies_at_once(audience: AudienceApi) -> None:
     source = await contract(audience, 1)
     await source.deliver()
     assert (await source.deliver()).status == 429

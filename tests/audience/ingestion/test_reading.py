@@ -1,4 +1,4 @@
-"""The one look at a usual event and the model of every event agree, whatever comes."""
+"""The fast reader of usual events and the model of every event agree on any input."""
 
 import json
 import re
@@ -72,7 +72,7 @@ strange = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.tex
 
 @st.composite
 def bodies(draw: st.DrawFn) -> bytes:
-    """Mostly events, with something strange in one or two places."""
+    """Generate bodies, mostly events, with something strange in one or two places."""
     event: dict[str, Any] = {**EVENT, "proof": dict(EVENT["proof"])}  # type: ignore[call-overload]  # it is an object
     for target, known in ((event, values), (event["proof"], proof_values)):
         for name in draw(st.sets(st.sampled_from(sorted(known)), max_size=2)):
@@ -106,7 +106,7 @@ def _usual(body: bytes) -> Event | None:
 
 
 def _id_of(body: bytes) -> str | None:
-    """The integration that a body names, as any reader of JSON finds it; the shape decides nothing about it."""
+    """Return the integration that a body names, as any JSON reader finds it; the shape has no influence."""
     value = reading._parse_any(body)
     found = value.get("integration_id") if isinstance(value, dict) else None
     is_id = isinstance(found, str) and re.fullmatch("int_[A-Za-z0-9_-]{8,}", found) is not None
@@ -115,8 +115,8 @@ def _id_of(body: bytes) -> str | None:
 
 @settings(max_examples=500, deadline=None)
 @given(bodies())
-def test_one_look_never_says_otherwise_than_the_model(body: bytes) -> None:
-    """What it takes for an event is one, and the very same one; what it leaves open may be anything."""
+def test_the_fast_reader_never_contradicts_the_model(body: bytes) -> None:
+    """What it accepts is the very same event; what it leaves undecided may be anything."""
     usual = _usual(body)
 
     assert usual is None or usual == _any(body)
@@ -124,8 +124,8 @@ def test_one_look_never_says_otherwise_than_the_model(body: bytes) -> None:
 
 @settings(max_examples=500, deadline=None)
 @given(bodies())
-def test_what_is_parsed_before_the_signature_is_judged_is_i_json_and_names_its_integration(body: bytes) -> None:
-    """The quick parser lets nothing through that the strict one refuses, and finds the same integration."""
+def test_the_parser_before_the_signature_check_agrees_with_the_strict_one(body: bytes) -> None:
+    """The fast parser accepts nothing that the strict one refuses, and finds the same integration."""
     try:
         expected = _id_of(body)
     except MalformedBody:
@@ -137,7 +137,7 @@ def test_what_is_parsed_before_the_signature_is_judged_is_i_json_and_names_its_i
 
 
 @given(st.sampled_from(sorted(COUNTRIES)), st.booleans(), st.booleans(), st.booleans())
-def test_a_usual_event_needs_one_look_only(
+def test_a_usual_event_needs_only_the_fast_reader(
     country: str, has_proof_id: bool, has_campaign: bool, is_known: bool
 ) -> None:
     event: dict[str, Any] = {**EVENT, "country": country if is_known else None}
@@ -156,12 +156,12 @@ def test_a_usual_event_needs_one_look_only(
 
 
 @given(st.binary(max_size=200))
-def test_whatever_comes_is_an_event_or_none_or_no_json(body: bytes) -> None:
+def test_any_body_is_an_event_or_invalid_or_malformed(body: bytes) -> None:
     assert _usual(body) is None
     assert not isinstance(_any(body), Event)
 
 
-def test_there_are_the_countries_of_the_standard() -> None:
+def test_the_countries_are_those_of_the_standard() -> None:
     """249 are assigned (ISO 3166-1, newsletter of 2018 and later)."""
     assert len(COUNTRIES) == 249
     assert {"TN", "DE", "XK"} & COUNTRIES == {"TN", "DE"}

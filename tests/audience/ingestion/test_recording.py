@@ -1,4 +1,4 @@
-"""Recording events: what is answered, and what is stored and what is not."""
+"""Recording events: the answer, what is stored, and what is not."""
 
 import hashlib
 from datetime import timedelta
@@ -23,7 +23,7 @@ async def test_an_event_is_recorded(audience: AudienceApi) -> None:
     assert answer.headers["x-request-id"]
 
 
-async def test_a_row_holds_what_is_counted_and_nothing_of_anybody(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_a_row_holds_what_is_counted_and_identifies_nobody(audience: AudienceApi, audience_rival: Rival) -> None:
     source = await make_publisher(audience)
     source.campaign_id = new_id("cmp_")
     now = audience.clock.freeze()
@@ -60,7 +60,7 @@ async def test_a_country_may_be_unknown(audience: AudienceApi, audience_rival: R
 
 
 async def test_the_campaign_is_that_of_the_proof(audience: AudienceApi, audience_rival: Rival) -> None:
-    """An event has no room for a campaign: only what Core signed counts."""
+    """An event has no member for a campaign: only the one that Core signed counts."""
     source = await make_publisher(audience)
     source.campaign_id = new_id("cmp_")
 
@@ -71,8 +71,8 @@ async def test_the_campaign_is_that_of_the_proof(audience: AudienceApi, audience
     assert await audience_rival.rows("SELECT campaign_id FROM measured_codes") == [(source.campaign_id,)]
 
 
-async def test_one_token_is_nobody_to_another_integration(audience: AudienceApi, audience_rival: Rival) -> None:
-    """The same receiver under two integrations has two digests: nobody can be followed across them."""
+async def test_a_token_means_nothing_to_another_integration(audience: AudienceApi, audience_rival: Rival) -> None:
+    """The same receiver has different digests under two integrations, so it cannot be followed across them."""
     one, other = await make_publisher(audience), await make_publisher(audience)
     token = new_id("mt_", 32)
 
@@ -83,7 +83,7 @@ async def test_one_token_is_nobody_to_another_integration(audience: AudienceApi,
 
 
 async def test_a_late_delivery_counts_where_it_happened(audience: AudienceApi, audience_rival: Rival) -> None:
-    """What counts is that the event lay in its proof's window; the proof may be over for days."""
+    """The event must lie in its proof's window; the proof itself may have expired days ago."""
     source = await make_publisher(audience)
     event = source.event()
     happened = audience.clock.now().date()
@@ -132,7 +132,7 @@ async def test_an_integration_that_was_made_after_the_start_is_known(audience: A
     assert (await second.deliver()).status == 201
 
 
-async def test_what_was_recorded_is_counted_by_month_of_receipt(audience: AudienceApi, audience_rival: Rival) -> None:
+async def test_recorded_events_are_counted_by_month_of_receipt(audience: AudienceApi, audience_rival: Rival) -> None:
     source = await make_publisher(audience)
     await source.deliver()
     await source.deliver()
@@ -147,8 +147,8 @@ async def test_a_method_other_than_post_is_refused(audience: AudienceApi) -> Non
     assert (answer.status, answer.json["code"], answer.headers["allow"]) == (405, "method_not_allowed", "POST")
 
 
-async def test_a_time_of_the_proof_in_another_spelling_is_what_was_signed(audience: AudienceApi) -> None:
-    """The signature covers the text, so every spelling that Core signed is verified as it stands."""
+async def test_a_time_of_the_proof_is_verified_in_the_signed_spelling(audience: AudienceApi) -> None:
+    """The signature covers the text, so every spelling that Core signed is verified as it is."""
     source = await make_publisher(audience)
     now = audience.clock.now()
     issued_at = format_timestamp(now).replace("Z", "+00:00")

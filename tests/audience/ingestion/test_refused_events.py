@@ -1,4 +1,4 @@
-"""Refused events are limited by the sender's address where they come directly; Core limits what it hands on."""
+"""Refused events are limited by the sender's address if they arrive directly; Core limits those it forwards."""
 
 import json
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ PEER = "203.0.113.77"
 
 @dataclass(frozen=True)
 class Sender:
-    """Somebody who delivers from one address."""
+    """A caller who delivers from one address."""
 
     source: Publisher
     peer: str = PEER
@@ -46,14 +46,14 @@ class Sender:
 
 @pytest.fixture
 async def limited(audience_url: Secret) -> AsyncIterator[AudienceApi]:
-    """An Audience that has patience with three refusals in ten seconds."""
+    """An Audience that allows three refusals in ten seconds."""
     changes = {"refusal_rate_limit": LIMIT, "refusal_rate_window_s": WINDOW_S, "trusted_proxies": "10.0.0.0/8"}
     async with running_audience(audience_settings(audience_url, **changes)) as api:
         yield api
 
 
-async def test_one_refusal_too_many_and_the_sender_has_to_wait(limited: AudienceApi) -> None:
-    """The publisher at this address too, until the window ends; nobody elsewhere."""
+async def test_after_one_refusal_too_many_the_sender_has_to_wait(limited: AudienceApi) -> None:
+    """Also the publisher at this address, until the window ends; nobody at another address."""
     source = await make_publisher(limited)
     sender = Sender(source)
     assert (await sender.deliver()).status == 201
@@ -68,14 +68,14 @@ async def test_one_refusal_too_many_and_the_sender_has_to_wait(limited: Audience
     assert (await sender.deliver()).status == 201
 
 
-async def test_what_is_no_json_counts_like_what_nobody_signed(limited: AudienceApi) -> None:
+async def test_malformed_json_counts_like_an_unsigned_event(limited: AudienceApi) -> None:
     sender = Sender(await make_publisher(limited))
 
     assert await sender.statuses(LIMIT + 1, b"{") == [400] * LIMIT + [429]
 
 
-async def test_what_its_publisher_signed_is_not_counted(limited: AudienceApi) -> None:
-    """However wrong it is: a publisher who is known is limited by its quota."""
+async def test_an_event_signed_by_its_publisher_is_not_counted(limited: AudienceApi) -> None:
+    """However wrong the event is: a known publisher is limited by its quota."""
     source = await make_publisher(limited)
     sender = Sender(source)
 
@@ -84,8 +84,8 @@ async def test_what_its_publisher_signed_is_not_counted(limited: AudienceApi) ->
     assert (await sender.deliver()).status == 201
 
 
-async def test_what_core_hands_on_is_not_counted_here(limited: AudienceApi) -> None:
-    """All of it comes from Core's address: one who guesses would shut out every publisher that reaches Core only."""
+async def test_an_event_forwarded_by_core_is_not_counted_here(limited: AudienceApi) -> None:
+    """All of it comes from Core's address: one guessing caller would shut out every publisher that uses Core."""
     source = await make_publisher(limited)
     core = Sender(source, credential=CREDENTIAL)
 
@@ -95,7 +95,7 @@ async def test_what_core_hands_on_is_not_counted_here(limited: AudienceApi) -> N
     assert (await core.deliver()).status == 201, "nor is it held up by others at its address"
 
 
-async def test_addresses_are_read_as_everywhere(limited: AudienceApi) -> None:
+async def test_addresses_are_read_as_elsewhere(limited: AudienceApi) -> None:
     source = await make_publisher(limited)
     forwarded = {**NO_SIGNATURE, "X-Forwarded-For": "198.51.100.1, 203.0.113.9"}
     await Sender(source, "10.0.0.1").statuses(LIMIT + 1, **forwarded)

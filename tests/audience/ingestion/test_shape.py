@@ -1,4 +1,4 @@
-"""What an event looks like: closed, exact, small, and without room for anybody."""
+"""The shape of an event: closed, exact, small, and without room for personal data."""
 
 import json
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ async def test_a_member_that_is_missing_is_named(audience: AudienceApi, name: st
     "name",
     ["ip", "device_id", "account", "email", "latitude", "user_agent", "campaign_id", "organization_id", "Country"],
 )
-async def test_a_member_that_nobody_knows_is_refused(audience: AudienceApi, audience_rival: Rival, name: str) -> None:
+async def test_an_unknown_member_is_refused(audience: AudienceApi, audience_rival: Rival, name: str) -> None:
     source = await make_publisher(audience)
 
     await refused(source, {**source.event(), name: "203.0.113.9"}, f"/{name}")
@@ -85,7 +85,7 @@ async def test_a_member_that_nobody_knows_is_refused(audience: AudienceApi, audi
 
 
 @pytest.mark.parametrize("name", ["ip", "campaign", "Signature", "version"])
-async def test_a_member_of_the_proof_that_nobody_knows_is_refused(audience: AudienceApi, name: str) -> None:
+async def test_an_unknown_member_of_the_proof_is_refused(audience: AudienceApi, name: str) -> None:
     source = await make_publisher(audience)
 
     await refused(source, source.event(proof={**source.proof(), name: "x"}), f"/proof/{name}")
@@ -93,10 +93,10 @@ async def test_a_member_of_the_proof_that_nobody_knows_is_refused(audience: Audi
 
 @pytest.mark.parametrize("kind", PERSONAL)
 @pytest.mark.parametrize("name", [name for name in FREE if name != "integration_id"])
-async def test_nothing_that_finds_somebody_fits(
+async def test_nothing_that_identifies_a_person_fits(
     audience: AudienceApi, audience_rival: Rival, name: str, kind: str
 ) -> None:
-    """Neither as it is, nor behind the member's own prefix, nor filled up to its length."""
+    """Neither as it is, nor behind the member's prefix, nor padded to its length."""
     source = await make_publisher(audience)
     text, prefix = PERSONAL[kind], PREFIXES.get(name, "")
 
@@ -127,13 +127,13 @@ async def test_a_member_of_the_proof_that_is_missing_is_named(audience: Audience
     await refused(source, source.event(proof=proof), f"/proof/{name}")
 
 
-async def test_a_proof_id_is_there_or_absent_and_never_null(audience: AudienceApi) -> None:
+async def test_a_proof_id_may_be_absent_but_not_null(audience: AudienceApi) -> None:
     source = await make_publisher(audience)
 
     await refused(source, source.event(proof={**source.proof(without="proof_id"), "proof_id": None}), "/proof/proof_id")
 
 
-async def test_no_error_repeats_what_was_sent(audience: AudienceApi) -> None:
+async def test_no_error_repeats_the_input(audience: AudienceApi) -> None:
     source = await make_publisher(audience)
     event = {**source.event(), "measurement_token": "mt_ada@example.org", "country": "ZZ"}
 
@@ -155,7 +155,7 @@ async def test_a_body_that_is_not_json_is_refused_before_anything_else(audience:
 
 
 @pytest.mark.parametrize("name", ["event_id", "country", "measurement_token"])
-async def test_a_member_that_stands_twice_is_no_json(audience: AudienceApi, name: str) -> None:
+async def test_a_duplicate_member_is_malformed_json(audience: AudienceApi, name: str) -> None:
     """Two parsers would read two events, and only one of them was signed in good faith."""
     source = await make_publisher(audience)
     event = source.event()
@@ -166,7 +166,7 @@ async def test_a_member_that_stands_twice_is_no_json(audience: AudienceApi, name
     assert (answer.status, answer.json["code"]) == (400, "malformed_json")
 
 
-async def test_a_member_of_the_proof_that_stands_twice_is_no_json(audience: AudienceApi) -> None:
+async def test_a_duplicate_member_of_the_proof_is_malformed_json(audience: AudienceApi) -> None:
     source = await make_publisher(audience)
     event = source.event()
     proof = json.dumps(event["proof"])
@@ -178,7 +178,7 @@ async def test_a_member_of_the_proof_that_stands_twice_is_no_json(audience: Audi
 
 
 async def test_another_spelling_of_the_same_json_is_an_event(audience: AudienceApi) -> None:
-    """White space, the order of members and escapes are the publisher's own."""
+    """White space, the order of members and escapes are up to the publisher."""
     source = await make_publisher(audience)
     turned = dict(reversed(source.event().items()))
     escaped = json.dumps(source.event()).replace("evt_", "\\u0065vt_")
@@ -187,7 +187,7 @@ async def test_another_spelling_of_the_same_json_is_an_event(audience: AudienceA
     assert (await source.deliver(escaped.encode())).status == 201
 
 
-async def test_an_event_may_have_sixteen_kibibytes_and_not_one_more(audience: AudienceApi) -> None:
+async def test_an_event_may_have_sixteen_kibibytes_and_no_more(audience: AudienceApi) -> None:
     source = await make_publisher(audience)
     body = json.dumps(source.event()).encode()
     largest = body + b" " * (EVENT_MAX_BYTES - len(body))
@@ -241,7 +241,7 @@ async def test_a_deep_body_is_refused_like_any_other(audience: AudienceApi) -> N
 
 @pytest.mark.parametrize("inside", [False, True], ids=["event", "proof"])
 async def test_an_event_full_of_unknown_members_gets_a_short_answer(audience: AudienceApi, *, inside: bool) -> None:
-    """2,280 of them cost 10 ms; now the object is refused as a whole."""
+    """2,280 of them used to cost 10 ms; now the object is refused as a whole."""
     source = await make_publisher(audience)
     event, crowd = source.event(), {f"m{number}": 1 for number in range(1400)}
     event = {**event, "proof": {**event["proof"], **crowd}} if inside else {**event, **crowd}

@@ -1,4 +1,4 @@
-"""Whose event it is: the publisher's signature over the raw bytes, and one answer to everybody else."""
+"""The publisher's signature over the raw bytes of an event, and one answer to everybody without it."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ from soundmark.kit.crypto.secret import Secret
 
 
 def alike(answer: Answer) -> Any:
-    """Everything of an answer but the id of its request."""
+    """Return everything in a response except the request id."""
     document = {name: value for name, value in answer.json.items() if name != "request_id"}
     headers = {name: value for name, value in answer.headers.items() if name != "x-request-id"}
     return answer.status, document, {**headers, "content-length": ""}
@@ -68,7 +68,7 @@ async def test_the_internal_credential_is_no_signature(audience: AudienceApi) ->
     assert answer.status == 401
 
 
-async def test_two_signatures_are_none(audience: AudienceApi) -> None:
+async def test_two_signatures_are_refused(audience: AudienceApi) -> None:
     source = await make_publisher(audience)
     body = json.dumps(source.event()).encode()
     signature = ("X-Svc-Signature", source.signature(body))
@@ -79,7 +79,7 @@ async def test_two_signatures_are_none(audience: AudienceApi) -> None:
     assert answer.status == 401
 
 
-async def test_hexadecimal_digits_may_be_large(audience: AudienceApi) -> None:
+async def test_hexadecimal_digits_may_be_upper_case(audience: AudienceApi) -> None:
     source = await make_publisher(audience)
     body = json.dumps(source.event()).encode()
     digits = source.signature(body).removeprefix("sha256=").upper()
@@ -88,7 +88,7 @@ async def test_hexadecimal_digits_may_be_large(audience: AudienceApi) -> None:
 
 
 async def test_every_byte_is_signed(audience: AudienceApi) -> None:
-    """The same JSON with one space more is another text."""
+    """The same JSON with one more space is another text."""
     source = await make_publisher(audience)
     body = json.dumps(source.event()).encode()
 
@@ -103,15 +103,15 @@ async def test_the_prefix_belongs_to_the_key(audience: AudienceApi) -> None:
     await unauthenticated(source, body, **{"X-Svc-Signature": signature})
 
 
-async def test_another_integrations_secret_is_none(audience: AudienceApi) -> None:
+async def test_another_integrations_secret_is_refused(audience: AudienceApi) -> None:
     source, other = await make_publisher(audience), await make_publisher(audience)
     body = json.dumps(source.event()).encode()
 
     await unauthenticated(source, body, **{"X-Svc-Signature": other.signature(body)})
 
 
-async def test_unknown_malformed_and_missing_integrations_are_one_answer(audience: AudienceApi) -> None:
-    """Nobody learns which integrations there are; and a wrong event of theirs is no different."""
+async def test_unknown_malformed_and_missing_integrations_get_the_same_answer(audience: AudienceApi) -> None:
+    """Nobody learns which integrations exist, not even from a wrong event of theirs."""
     source = await make_publisher(audience)
     event = source.event()
     without = {name: value for name, value in event.items() if name != "integration_id"}
@@ -135,7 +135,7 @@ async def test_unknown_malformed_and_missing_integrations_are_one_answer(audienc
     assert len({repr(alike(answer)) for answer in answers}) == 1
 
 
-async def test_who_is_not_its_publisher_does_not_learn_what_is_wrong_with_it(audience: AudienceApi) -> None:
+async def test_only_its_publisher_learns_what_is_wrong_with_an_event(audience: AudienceApi) -> None:
     source = await make_publisher(audience)
     body = json.dumps({**source.event(), "country": "nowhere"}).encode()
 
@@ -145,10 +145,10 @@ async def test_who_is_not_its_publisher_does_not_learn_what_is_wrong_with_it(aud
 
 @pytest.mark.parametrize("integration", ["its own", "unknown", "missing"])
 @pytest.mark.parametrize("shape", ["usual", "another", "none"])
-async def test_without_its_signature_nothing_else_of_an_event_is_looked_at(
+async def test_without_a_valid_signature_nothing_else_of_an_event_is_read(
     audience: AudienceApi, monkeypatch: pytest.MonkeyPatch, integration: str, shape: str
 ) -> None:
-    """Reading a shape costs more than a signature, and an answer about it would be for nobody to see."""
+    """Reading a shape costs more than checking a signature, and an unsigned sender may not learn about it."""
     source = await make_publisher(audience)
     assert (await source.deliver()).status == 201, "this process knows the integration"
     event: Any = {"usual": source.event(), "another": {**source.event(), "é": 1}, "none": {"integration_id": 7}}[shape]
@@ -170,7 +170,7 @@ async def test_without_its_signature_nothing_else_of_an_event_is_looked_at(
 
 
 async def test_a_rotated_secret_is_refused_at_once(audience: AudienceApi) -> None:
-    """Although this process has verified with it a moment ago."""
+    """Although this process verified with it a moment ago."""
     source = await make_publisher(audience)
     assert (await source.deliver()).status == 201
     body = json.dumps(source.event()).encode()
@@ -183,8 +183,8 @@ async def test_a_rotated_secret_is_refused_at_once(audience: AudienceApi) -> Non
     assert (await source.deliver(body, **{"X-Svc-Signature": new})).status == 201
 
 
-async def test_a_refusal_says_where_it_is_explained(audience_url: Secret) -> None:
-    """By Core: that of an event, whose publisher anybody may be, and that of whoever is not Core."""
+async def test_a_refusal_links_to_its_explanation(audience_url: Secret) -> None:
+    """At Core: for an event, which anybody may publish, and for a caller that is not Core."""
     async with running_audience(audience_settings(audience_url, base_url="https://core.example")) as audience:
         source = await make_publisher(audience)
         stranger = AudienceApi(audience.app, audience.clock, None)

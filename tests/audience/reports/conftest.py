@@ -16,7 +16,7 @@ async def integration(audience: AudienceApi) -> AudienceIntegration:
 
 @pytest.fixture
 def now(audience: AudienceApi) -> datetime:
-    """Noon of a day, and it stays so."""
+    """Noon of a day, at which the clock stands still."""
     frozen = audience.clock.freeze().replace(hour=12, minute=0, second=0)
     audience.clock.frozen_at = frozen
     return frozen

@@ -1,4 +1,4 @@
-"""A report of events that were delivered: each counted once, and nothing in it that finds anybody."""
+"""A report of delivered events: each is counted once, and nothing in the report identifies anybody."""
 
 import hashlib
 import json
@@ -19,8 +19,8 @@ async def delivered(source: Publisher, event: dict[str, Any]) -> Answer:
     return answer
 
 
-async def test_what_was_delivered_is_counted_once(audience: AudienceApi) -> None:
-    """Two measurements of one token, one of another; each kind of replay changes its counter and no count."""
+async def test_a_delivered_measurement_is_counted_once(audience: AudienceApi) -> None:
+    """Two measurements of one token, one of another; each kind of replay changes its own counter and no other count."""
     audience.clock.freeze()
     source = await make_publisher(audience)
     in_campaign = Publisher(source.integration, campaign_id=CAMPAIGN)
@@ -32,7 +32,7 @@ async def test_what_was_delivered_is_counted_once(audience: AudienceApi) -> None
         assert (await delivered(source, event)).status == 201
     await delivered(source, first)  # The same event again.
     await delivered(source, source.event(measurement_token=token))  # The same Code and token with another proof.
-    await delivered(source, source.event(proof=first["proof"]))  # Another event with a proof that is spent.
+    await delivered(source, source.event(proof=first["proof"]))  # Another event with a spent proof.
     audience.clock.advance(seconds=1)
 
     said = (await read_report(source.integration)).json
@@ -54,7 +54,7 @@ async def test_what_was_delivered_is_counted_once(audience: AudienceApi) -> None
 
 
 async def test_no_report_holds_anything_of_an_event(audience: AudienceApi) -> None:
-    """Neither its token, its id, its proof nor the publisher's secret, as they are or as a digest of them."""
+    """Neither its token, its id, its proof nor the publisher's secret, in clear or as a digest."""
     source = await make_publisher(audience)
     events = [source.event() for _ in range(3)]
     for event in events:

@@ -26,13 +26,13 @@ async def test_a_revoked_integration_stays_reportable(
 @pytest.mark.parametrize(
     "query", [{"organization_id": "org_" + "x" * 22}, {"project_id": "prj_" + "x" * 22}], ids=["tenant", "project"]
 )
-async def test_another_workspace_has_no_such_integration(
+async def test_another_tenant_or_project_does_not_find_the_integration(
     integration: AudienceIntegration, query: dict[str, str]
 ) -> None:
     assert refused(await read_report(integration, **query)) == (404, "integration_not_found")
 
 
-async def test_the_administration_need_not_know_whose_an_integration_is(
+async def test_the_administration_may_leave_out_organisation_and_project(
     integration: AudienceIntegration, audience_url: Secret, now: datetime
 ) -> None:
     store_events(audience_url, integration.id, [make_event(now - timedelta(hours=1), 7)])

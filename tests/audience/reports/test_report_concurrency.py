@@ -26,7 +26,7 @@ from soundmark.kit.text.timestamps import format_timestamp
 async def test_a_report_is_of_one_moment(
     integration: AudienceIntegration, audience_url: Secret, audience_rival: Rival, now: datetime
 ) -> None:
-    """What is recorded while it is read is not in any part of it."""
+    """Events recorded while it is read appear in no part of it."""
     store_events(audience_url, integration.id, [make_event(now - timedelta(hours=1))])
     async with audience_rival.holding("LOCK TABLE measured_codes IN ACCESS EXCLUSIVE MODE"):
         reading = await audience_rival.while_waiting(read_report(integration))
@@ -94,10 +94,10 @@ async def test_a_report_ends_at_the_deadline_of_its_caller(
     assert (await read_report(integration)).json["period"]["to"] == format_timestamp(now)
 
 
-async def test_one_organisation_leaves_a_turn_to_the_others(
+async def test_the_reports_of_one_organisation_do_not_block_the_others(
     audience: AudienceApi, integration: AudienceIntegration, audience_rival: Rival
 ) -> None:
-    """However many reports it asks for, and however long each of them takes."""
+    """However many reports it asks for, and however long each takes."""
     other = await audience.make_integration(organization_id="org_of_somebody_else")
     async with audience_rival.holding("LOCK TABLE measured_codes IN ACCESS EXCLUSIVE MODE"):
         asking = [asyncio.create_task(read_report(integration)) for _ in range(3)]
@@ -111,7 +111,7 @@ async def test_one_organisation_leaves_a_turn_to_the_others(
     assert sorted([(await one).status for one in asking]) == [200, 200, 503]
 
 
-async def test_a_database_that_goes_away_is_said_so(
+async def test_a_database_that_goes_away_is_reported(
     integration: AudienceIntegration, audience_rival: Rival, now: datetime
 ) -> None:
     async with audience_rival.holding("LOCK TABLE measured_codes IN ACCESS EXCLUSIVE MODE"):

@@ -1,4 +1,4 @@
-"""What a report covers: its period, its filters, and the integrity signals of its days."""
+"""The scope of a report: its period, its filters, and the integrity signals of its days."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -34,7 +34,7 @@ async def test_an_integration_without_events_has_an_empty_report(
 async def test_a_report_begins_where_retention_begins_and_ends_now(
     integration: AudienceIntegration, audience_url: Secret, now: datetime
 ) -> None:
-    """What has aged out is not told even while it still lies there; what happens now is not told yet."""
+    """Aged events do not count even while they are still stored; an event of this very moment does not count yet."""
     start = midnight(now.date() - timedelta(days=RETENTION_DAYS))
     moments = [start - timedelta(milliseconds=1), start, now - timedelta(milliseconds=1), now]
     store_events(audience_url, integration.id, [make_event(at, token) for token, at in enumerate(moments)])
@@ -50,7 +50,7 @@ async def test_a_report_begins_where_retention_begins_and_ends_now(
 async def test_a_period_that_ended_before_retention_begins_is_empty(
     integration: AudienceIntegration, audience_url: Secret, now: datetime
 ) -> None:
-    """Without a beginning it begins where retention began at its end."""
+    """Without `from`, it begins where retention began at its end."""
     end = now - timedelta(days=RETENTION_DAYS * 3)
     store_events(audience_url, integration.id, [make_event(end - timedelta(hours=1))])
 
@@ -72,17 +72,17 @@ async def test_a_period_that_ended_before_retention_begins_is_empty(
 async def test_a_period_of_thousands_of_years_is_as_quick_as_any(
     integration: AudienceIntegration, audience_url: Secret, now: datetime, query: dict[str, str]
 ) -> None:
-    """Only days that may have events are looked at: for a receiver whose clock is ahead, that may be tomorrow."""
+    """Only days that may have events are read: for a receiver whose clock is ahead, that includes tomorrow."""
     events = [make_event(now - timedelta(hours=1)), make_event(now + timedelta(hours=12, minutes=1), 2)]
     store_events(audience_url, integration.id, events)
 
-    async with asyncio.timeout(5):  # Core's deadline. Going through every day of them took ten seconds and more.
+    async with asyncio.timeout(5):  # Core's deadline. Reading each day of them took ten seconds and more.
         answer = await read_report(integration, **query)
 
     assert answer.json == expected_report(integration, events, query, integrity={}, now=now)
 
 
-async def test_a_period_at_the_beginning_of_the_calendar_is_a_period(integration: AudienceIntegration) -> None:
+async def test_a_period_at_the_beginning_of_the_calendar_is_accepted(integration: AudienceIntegration) -> None:
     early = (await read_report(integration, to="0001-01-03T00:00:00Z")).json
     nothing = await read_report(integration, to="0001-01-01T00:00:00Z")
 
@@ -90,7 +90,9 @@ async def test_a_period_at_the_beginning_of_the_calendar_is_a_period(integration
     assert refused(nothing) == (422, "validation_failed")
 
 
-async def test_bounds_are_moments(integration: AudienceIntegration, audience_url: Secret, now: datetime) -> None:
+async def test_bounds_are_exact_to_the_millisecond(
+    integration: AudienceIntegration, audience_url: Secret, now: datetime
+) -> None:
     """`occurred_at >= from` and `occurred_at < to`, to the millisecond, on one day and on two."""
     begin, end = now - timedelta(days=1, hours=3), now - timedelta(days=1, hours=1)
     step = timedelta(milliseconds=1)
@@ -117,14 +119,14 @@ async def test_bounds_are_moments(integration: AudienceIntegration, audience_url
         {"project_id": "no project"},
     ],
 )
-async def test_a_malformed_question_is_refused(integration: AudienceIntegration, query: dict[str, str]) -> None:
+async def test_a_malformed_query_is_refused(integration: AudienceIntegration, query: dict[str, str]) -> None:
     assert refused(await read_report(integration, **query)) == (422, "validation_failed")
 
 
 async def test_filters_combine_as_an_intersection(
     integration: AudienceIntegration, audience_url: Secret, now: datetime
 ) -> None:
-    """A Code of another campaign than the one asked for leaves nothing."""
+    """A Code of another campaign than the requested one leaves nothing."""
     at = now - timedelta(hours=1)
     store_events(audience_url, integration.id, [make_event(at, token, xr_id) for token, xr_id in enumerate(XR)])
 
@@ -138,7 +140,7 @@ async def test_filters_combine_as_an_intersection(
 async def test_integrity_signals_are_of_whole_days_and_of_the_whole_integration(
     integration: AudienceIntegration, audience_url: Secret, now: datetime
 ) -> None:
-    """They know no campaign and no Code, and a day is not divided."""
+    """They are counted per integration, not per campaign or Code, and a day is not divided."""
     yesterday = now.date() - timedelta(days=1)
     days = {now.date(): (1, 2, 3), yesterday: (10, 20, 30), yesterday - timedelta(days=1): (100, 200, 300)}
     store_integrity_days(audience_url, integration.id, days)

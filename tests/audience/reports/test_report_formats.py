@@ -22,7 +22,9 @@ from soundmark.wire.audience_report import DIMENSION_MAX
 from soundmark.wire.private.problems import ReportTooLarge
 
 
-async def test_the_csv_says_the_same(integration: AudienceIntegration, audience_url: Secret, now: datetime) -> None:
+async def test_the_csv_holds_the_same_numbers(
+    integration: AudienceIntegration, audience_url: Secret, now: datetime
+) -> None:
     at = now - timedelta(hours=5)
     events = [
         make_event(at, 99, XR[3], country=None),
@@ -63,17 +65,17 @@ async def test_the_csv_says_the_same(integration: AudienceIntegration, audience_
 @pytest.mark.parametrize(
     ("accept", "status"), [("text/html", 406), ("*/*", 200), ("text/csv;q=0, application/json", 200)]
 )
-async def test_what_is_accepted_is_answered(integration: AudienceIntegration, accept: str, status: int) -> None:
+async def test_the_accept_header_chooses_the_format(integration: AudienceIntegration, accept: str, status: int) -> None:
     answer = await read_report(integration, accept=accept)
 
     assert answer.status == status
     assert status != 200 or answer.headers["content-type"] == "application/json"
 
 
-async def test_a_dimension_holds_ten_thousand_and_no_more(
+async def test_a_dimension_holds_at_most_ten_thousand_entries(
     integration: AudienceIntegration, audience_url: Secret, now: datetime
 ) -> None:
-    """A filter that leaves fewer makes it a report again."""
+    """With a filter that leaves fewer, there is a report again."""
     at = now - timedelta(hours=1)
     codes = [RecordedEvent(at, token=7, xr_id=f"xr_{number:022d}") for number in range(DIMENSION_MAX)]
     await asyncio.to_thread(store_events, audience_url, integration.id, codes)
@@ -90,7 +92,7 @@ async def test_a_dimension_holds_ten_thousand_and_no_more(
 
 @pytest.mark.parametrize("count", [DIMENSION_MAX, DIMENSION_MAX + 1])
 def test_the_distribution_of_frequencies_is_a_dimension_too(count: int) -> None:
-    """Each frequency that a token has is an entry; fifty million events would say the same."""
+    """Each frequency that occurs is an entry; a real test would need fifty million events."""
     empty = tally([], days_count=1, codes=Codes(np.array([1]), np.array([1])))
     counted = empty + empty
     object.__setattr__(counted, "frequencies", np.append(0, np.ones(count, dtype=np.int64)))

@@ -25,7 +25,7 @@ from soundmark.kit.text.timestamps import format_timestamp
 
 
 def some_events(chance: Random, now: datetime) -> list[RecordedEvent]:
-    """Events of few tokens, so that many are seen again, on the same days and on others."""
+    """Return events of few tokens, so that many recur on the same day and on others."""
     tokens = [chance.choice([-(2**63), 2**63 - 1, 0, chance.getrandbits(64) - 2**63]) for _ in range(12)]
     made: dict[tuple[date, int, str], RecordedEvent] = {}
     for _ in range(chance.choice([0, 1, 20, 150])):
@@ -44,7 +44,7 @@ def some_events(chance: Random, now: datetime) -> list[RecordedEvent]:
 
 
 def some_query(chance: Random, now: datetime, events: list[RecordedEvent]) -> dict[str, str]:
-    """Any filters together; bounds often exactly at an event."""
+    """Return any filters together, whose bounds often equal the time of an event."""
     edges = [now - timedelta(days=days) for days in range(RETENTION_DAYS * 2)] + [one.at for one in events]
     edges += [midnight(edge.date()) for edge in edges]
     begin, end = sorted(chance.sample(edges, 2))
@@ -62,10 +62,10 @@ def some_query(chance: Random, now: datetime, events: list[RecordedEvent]) -> di
 
 @given(chance=st.randoms(use_true_random=True), at_once=st.sampled_from([1, 7, 250_000]))
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_a_report_says_what_the_model_says(
+async def test_a_report_equals_the_models(
     audience: AudienceApi, audience_url: Secret, now: datetime, chance: Random, at_once: int
 ) -> None:
-    """Whatever was recorded, is asked, and however few events are counted at once, on one connection or two."""
+    """For any events and queries, however few events are counted at once, on one connection or two."""
     integration = await audience.make_integration(
         mode="contract", retention_days=RETENTION_DAYS, entitlement=entitlement_body()
     )
@@ -87,7 +87,7 @@ async def test_a_report_says_what_the_model_says(
                 and "from" not in query
                 and query["to"] <= format_timestamp(midnight(now.date() - timedelta(days=RETENTION_DAYS)))
             ):
-                continue  # A rule of its own, below.
+                continue  # Another test covers this rule.
             if query.get("from", "") >= query.get("to", format_timestamp(now)):
                 assert refused(await read_report(integration, **query)) == (422, "validation_failed")
                 continue
