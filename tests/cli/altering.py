@@ -1,4 +1,4 @@
-"""A service between the command and Core that is not honest."""
+"""A dishonest service between the command and Core."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from soundmark.kit.http.asgi import AsgiApp, Message, Receive, Scope, Send
 def altering(
     app: AsgiApp, path: str, *, answer: Callable[[bytes], bytes] = bytes, question: Callable[[bytes], bytes] = bytes
 ) -> AsgiApp:
-    """`app`, but for the bodies of what is asked and answered below `path`."""
+    """Return `app` with altered bodies of the requests and responses below `path`."""
 
     async def between(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or path not in scope["path"]:

@@ -1,4 +1,4 @@
-"""`soundmark api-keys`: a key is made, listed, rotated and revoked, and its secret goes where it was wanted."""
+"""`soundmark api-keys`: create, list, rotate and revoke a key; its secret goes only where the user wants it."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def test_a_secret_is_written_to_a_file_of_its_owner_alone(chosen: Tenant, tmp_pa
     assert answered(run(*listing, settings={"BASE_URL": chosen.service.url}))["data"] == []
 
 
-def test_only_the_id_is_printed_where_that_is_wanted(chosen: Tenant, tmp_path: Path) -> None:
+def test_only_the_id_is_printed_on_request(chosen: Tenant, tmp_path: Path) -> None:
     create = ("api-keys", "create", *SCOPES, "--quiet")
     lost = chosen.run_as_operator(*create)
     assert (lost.status, lost.out) == (2, "")
@@ -43,8 +43,8 @@ def test_only_the_id_is_printed_where_that_is_wanted(chosen: Tenant, tmp_path: P
     assert (done.out.startswith("key_"), done.out.count("\n"), done.err) == (True, 1, "")
 
 
-def test_a_file_that_is_there_is_replaced_only_by_force(chosen: Tenant, tmp_path: Path) -> None:
-    """Before anything is asked: a secret that is made and not kept is lost."""
+def test_an_existing_file_is_replaced_only_by_force(chosen: Tenant, tmp_path: Path) -> None:
+    """Checked before the request: a secret that is created and then lost is useless."""
     file = tmp_path / "key"
     file.write_text("the one before")
     create = ("api-keys", "create", *SCOPES, "--secret-file", str(file))

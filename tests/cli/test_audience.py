@@ -1,4 +1,4 @@
-"""`soundmark audience`: a report as a table and as a picture, and the import of what was counted before."""
+"""`soundmark audience`: a report as a table and as a picture, and the import of earlier counts."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ SIZE = (1320, 1080)
 
 @dataclass(frozen=True)
 class Measured:
-    """A tenant with an integration that measured something, and the Audience that knows it."""
+    """A tenant with measured events, and the Audience that stores them."""
 
     tenant: Tenant
     integration_id: str
@@ -82,7 +82,7 @@ def measured(measuring_service: Service, measuring_url: str, beside_core_url: Se
 
 
 def drawn(path: Path) -> Image.Image:
-    """The picture, which must be a whole PNG with more on it than paper."""
+    """Return the picture, which must be a complete PNG with more on it than paper."""
     with Image.open(path) as picture:
         picture.load()
         assert (picture.format, picture.size) == ("PNG", SIZE)
@@ -98,9 +98,9 @@ def test_a_report_is_shown_as_tables(measured: Measured) -> None:
         assert shown in done.out, shown
 
 
-def test_a_report_is_answered_as_the_api_does(measured: Measured) -> None:
+def test_a_report_as_json_equals_the_apis(measured: Measured) -> None:
     done = measured.report("--json", "--code", XR[0])
-    of_code = done.err  # A Code that Core never issued: a report of it is none.
+    of_code = done.err  # Core never issued this Code, so there is no report of it.
 
     assert done.status == 1
     assert of_code.startswith("soundmark: code_not_found (404)")
@@ -147,7 +147,7 @@ def test_a_name_without_a_suffix_is_a_png(measured: Measured, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("suffix", [".pdf", ".jpg", ".svgz", ".\x1b[2J"])
-def test_a_picture_of_another_kind_is_refused_before_anything_is_asked(
+def test_a_picture_of_another_kind_is_refused_before_any_request(
     measured: Measured, tmp_path: Path, suffix: str
 ) -> None:
     done = measured.report("--plot", str(tmp_path / f"report{suffix}"), integration_id=UNKNOWN)
@@ -158,13 +158,13 @@ def test_a_picture_of_another_kind_is_refused_before_anything_is_asked(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_not_there_is_one_line(measured: Measured) -> None:
+def test_a_missing_integration_is_one_line(measured: Measured) -> None:
     assert measured.report(integration_id=UNKNOWN).refusal.startswith("integration_not_found (404)")
     assert measured.report("--campaign", "cmp_" + "0" * 22).refusal.startswith("campaign_not_found (404)")
 
 
 def of_frequencies(tokens: dict[int, int], **changes: Any) -> AudienceReport:
-    """A report whose picture nobody has to measure for."""
+    """Return a report with these frequencies, for a picture without a real measurement."""
     events = sum(frequency * count for frequency, count in tokens.items())
     signals = {"event_replays": 0, "code_token_duplicates": 0, "proof_replays": 0}
     document = {
@@ -196,7 +196,7 @@ BEGIN = date(2024, 12, 1)
 
 
 def of_days(days: int, measured_days: Sequence[int] = (), replays: Sequence[int] = ()) -> AudienceReport:
-    """A report of whole days, of which those with these numbers have events, and those have replays."""
+    """Return a report of whole days; the days with these numbers have events, or replays."""
     signals = {"event_replays": 1, "code_token_duplicates": 0, "proof_replays": 0}
     named = [(BEGIN + timedelta(days=number)).isoformat() for number in range(days + 1)]
     return of_frequencies(
@@ -220,8 +220,8 @@ def test_any_number_of_days_is_drawn(tmp_path: Path, days: int) -> None:
 
 @pytest.mark.parametrize("days", [1, 2, 3, 9, 10, 14, 730])
 @pytest.mark.parametrize("is_empty", [False, True], ids=["measured", "empty"])
-def test_the_whole_period_stands_on_the_axis(days: int, is_empty: bool) -> None:
-    """Days and no hours, of which a report says nothing; and below each other stands the same day."""
+def test_the_axis_covers_the_whole_period(days: int, is_empty: bool) -> None:
+    """Whole days, since a report has no hours; the same day is at the same place in each diagram."""
     reach, _, integrity = report_figure(of_days(days, () if is_empty else (days // 2,), (0,))).axes
 
     begin, end = reach.get_xlim()
@@ -237,8 +237,8 @@ def test_the_whole_period_stands_on_the_axis(days: int, is_empty: bool) -> None:
     assert not any(":" in label.get_text() for label in reach.get_xticklabels())
 
 
-def test_a_day_without_events_is_drawn_as_nought() -> None:
-    """A line from one measured day to the next would claim what lies between."""
+def test_a_day_without_events_is_drawn_as_zero() -> None:
+    """A line from one measured day to the next would invent values in between."""
     reach = report_figure(of_days(15, (4, 9))).axes[0]
 
     (line,) = reach.get_lines()
@@ -324,7 +324,7 @@ def test_a_wrong_line_is_named_and_nothing_imported(
     assert measured.legacy()["by_day"] == []
 
 
-def test_a_file_that_is_none_is_one_line(measured: Measured, tmp_path: Path) -> None:
+def test_a_malformed_file_is_one_line(measured: Measured, tmp_path: Path) -> None:
     assert "No such file" in measured.import_legacy(tmp_path / "nothing.csv").refusal
     assert "day,events" in measured.import_legacy(make_file(tmp_path, "2026-01-30,1", head="date;count")).refusal
     (tmp_path / "legacy.csv").write_bytes(b"day,events\n\xff\xfe,1\n")
@@ -339,7 +339,7 @@ def test_an_unknown_project_gets_nothing(measured: Measured, tmp_path: Path) -> 
         assert "no" in measured.import_legacy(file, project=project or "prj_").refusal, project
 
 
-def test_an_audience_that_is_gone_is_one_line(measured: Measured, tmp_path: Path) -> None:
+def test_an_unavailable_audience_is_one_line(measured: Measured, tmp_path: Path) -> None:
     done = measured.import_legacy(make_file(tmp_path, "2026-01-30,1"), url="http://127.0.0.1:9")
 
     assert done.status == 1

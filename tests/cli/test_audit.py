@@ -40,7 +40,7 @@ def alter(cluster: RunningCluster, statement: str) -> None:
         connection.execute(statement.encode())
 
 
-def test_a_log_that_is_what_was_written_is_verified(organization_id: str, settings: Settings) -> None:
+def test_an_unaltered_log_is_verified(organization_id: str, settings: Settings) -> None:
     done = run("audit", "verify", organization_id, settings=settings)
     assert (done.status, done.err) == (0, "")
     assert done.out == f"{organization_id}: verified, 3 entries, 0 of them not sealed yet\n"
@@ -88,17 +88,17 @@ def test_another_master_key_is_refused(organization_id: str, settings: Settings)
 
 
 def test_a_chain_without_its_key_is_refused(organization_id: str, settings: Settings, cluster: RunningCluster) -> None:
-    """Core would make another one when it starts, under which nothing verifies."""
+    """Core would create another one at its start, under which nothing verifies."""
     alter(cluster, "DELETE FROM instance_secrets")
     assert "the audit chain has no key yet" in run("audit", "verify", organization_id, settings=settings).refusal
 
 
-def test_a_database_that_is_not_there_is_said_to_be_so(settings: Settings) -> None:
+def test_a_missing_database_is_reported(settings: Settings) -> None:
     away = {**settings, "CORE_DATABASE_URL": "postgresql://u:p@127.0.0.1:1/d"}
     assert run("audit", "verify", "org_x", settings=away).refusal == "Core's database does not answer"
 
 
-def test_a_data_dir_stands_for_the_settings(organization_id: str, tmp_path: Path, spare_database_url: Secret) -> None:
+def test_a_data_dir_replaces_the_settings(organization_id: str, tmp_path: Path, spare_database_url: Secret) -> None:
     up = {"pid": 1, "base_url": "http://127.0.0.1:1", "core_database_url": spare_database_url.reveal()}
     (tmp_path / "up.json").write_text(json.dumps(up))
     (tmp_path / "master.key").write_text(MASTER_KEY)

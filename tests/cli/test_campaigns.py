@@ -1,4 +1,4 @@
-"""`soundmark campaigns` against a real Core: with a server key, and as the operator where only people may."""
+"""`soundmark campaigns` against a real Core: with a server key, and as the operator where a person is required."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ UNKNOWN = "cmp_" + "0" * 22
 
 
 def answered(done: Done) -> Any:
-    """The one line of JSON that a command printed."""
+    """Return the one line of JSON that a command printed."""
     assert (done.status, done.err) == (0, ""), done
     assert done.out.count("\n") == 1
     return json.loads(done.out)
@@ -45,8 +45,8 @@ def test_a_name_that_is_taken_is_one_line(tenant: Tenant) -> None:
     assert create(tenant, "Summer").refusal.startswith("campaign_name_conflict (409)")
 
 
-def test_a_server_key_creates_none(tenant: Tenant) -> None:
-    """API v1: only people do. The command says so, and not the key."""
+def test_a_server_key_may_not_create_a_campaign(tenant: Tenant) -> None:
+    """API v1: only people may. The command says so, without showing the key."""
     done = tenant.run("campaigns", "create", "Summer", "--project", tenant.project_id)
     assert done.refusal.startswith("user_token_required (403)")
     assert tenant.key not in done.err
@@ -64,7 +64,7 @@ def test_campaigns_are_listed_a_page_at_a_time(tenant: Tenant) -> None:
     assert table.err.startswith("more: --cursor ")
 
 
-def test_a_campaign_is_stopped_at_once_and_again(tenant: Tenant) -> None:
+def test_a_campaign_is_stopped_and_stopped_again(tenant: Tenant) -> None:
     campaign = tenant.make_campaign()
     codes = tenant.make_codes(3, campaign_id=campaign["id"])
     done = tenant.run("campaigns", "stop", campaign["id"])
@@ -74,7 +74,7 @@ def test_a_campaign_is_stopped_at_once_and_again(tenant: Tenant) -> None:
     assert (again["revoked_count"], again["campaign"]["status"]) == (0, "archived")
 
 
-def test_a_stop_gets_through_a_connection_that_breaks(tenant: Tenant) -> None:
+def test_a_stop_succeeds_over_a_connection_that_breaks(tenant: Tenant) -> None:
     campaign = tenant.make_campaign()
     tenant.make_codes(1, campaign_id=campaign["id"])
     with FaultyProxy(tenant.service.url, "request lost", "answer lost") as proxy:
@@ -84,7 +84,7 @@ def test_a_stop_gets_through_a_connection_that_breaks(tenant: Tenant) -> None:
     assert tenant.answer("/v1/codes", status="active")["data"] == []
 
 
-def test_a_summary_counts_what_became_of_the_codes(tenant: Tenant) -> None:
+def test_a_summary_counts_the_codes_by_status(tenant: Tenant) -> None:
     campaign = tenant.make_campaign()
     codes = tenant.make_codes(3, campaign_id=campaign["id"])
     tenant.service.revoke(codes[0])
@@ -98,7 +98,7 @@ def test_a_summary_counts_what_became_of_the_codes(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("command", ["stop", "summary"])
-def test_a_campaign_that_is_not_there_is_one_line(tenant: Tenant, command: str) -> None:
+def test_a_missing_campaign_is_one_line(tenant: Tenant, command: str) -> None:
     assert tenant.run("campaigns", command, UNKNOWN).refusal.startswith("campaign_not_found (404)")
 
 

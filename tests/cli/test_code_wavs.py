@@ -63,7 +63,7 @@ def test_a_bundle_that_breaks_off_is_requested_again(tenant: Tenant, tmp_path: P
         assert archive.testzip() is None
 
 
-def test_a_file_that_is_there_is_replaced_only_by_force(tenant: Tenant, tmp_path: Path) -> None:
+def test_an_existing_file_is_replaced_only_by_force(tenant: Tenant, tmp_path: Path) -> None:
     (code,) = tenant.make_codes(1)
     out = tmp_path / "jingle.wav"
     out.write_text("the one before")
@@ -82,7 +82,7 @@ def test_a_revoked_code_is_not_rendered(tenant: Tenant, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_to_is_one_line(tenant: Tenant, tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_one_line(tenant: Tenant, tmp_path: Path) -> None:
     (code,) = tenant.make_codes(1)
     done = tenant.run("codes", "wav", code["xr_id"], "--out", str(tmp_path / "none" / "x.wav"))
     assert done.refusal.endswith("cannot be written: No such file or directory")

@@ -16,7 +16,7 @@ from .conftest import Tenant, answered
 UNKNOWN = "xr_" + "0" * 22
 
 
-def test_json_is_what_the_api_answers(tenant: Tenant) -> None:
+def test_json_equals_the_apis_response(tenant: Tenant) -> None:
     code = answered(tenant.run("codes", "issue", *tenant.issuing, "--json"))
     assert code == tenant.answer(f"/v1/codes/{code['xr_id']}")
     assert answered(tenant.run("codes", "show", code["xr_id"], "--json")) == code
@@ -54,7 +54,7 @@ def test_a_list_is_filtered_and_paged(tenant: Tenant) -> None:
 
 
 def test_a_code_is_shown_with_its_intent(tenant: Tenant) -> None:
-    """An issuer's text cannot drive the terminal."""
+    """An issuer's text must not control the terminal."""
     intent = {"type": "link", "action": "open", "resource": {"title": "\x1b[2J \x9b31m \u202eevil Grüße [bold]"}}
     (code,) = tenant.make_codes(1, intent=intent, issuer="[red]Radio[/]")
     done = tenant.run("codes", "show", code["xr_id"], "--project", tenant.project_id)
@@ -67,14 +67,14 @@ def test_a_code_is_shown_with_its_intent(tenant: Tenant) -> None:
     assert "\x9b" not in tenant.run("codes", "show", code["xr_id"], "--json").out
 
 
-def test_one_code_is_revoked_and_again(tenant: Tenant) -> None:
+def test_one_code_is_revoked_and_revoked_again(tenant: Tenant) -> None:
     (code,) = tenant.make_codes(1)
     for _ in range(2):
         done = tenant.run("codes", "revoke", code["xr_id"])
         assert (done.status, done.out) == (0, f"{code['xr_id']} is revoked\n")
 
 
-def test_one_code_of_another_project_than_the_named_one_is_left_alone(tenant: Tenant, tmp_path: Path) -> None:
+def test_a_code_outside_the_named_project_is_left_alone(tenant: Tenant, tmp_path: Path) -> None:
     (code,) = tenant.make_codes(1)
     wanted = {"organization_id": tenant.organization_id, "name": "Evening show"}
     answer = tenant.service.client.post("/v1/projects", json=wanted)
@@ -102,7 +102,7 @@ def test_several_codes_are_revoked_together(tenant: Tenant) -> None:
     assert counts == {"requested_count": 3, "revoked_count": 1, "unchanged_count": 2}
 
 
-def test_what_the_service_refuses_is_one_line_with_its_code(tenant: Tenant) -> None:
+def test_a_refusal_of_the_service_is_one_line_with_its_code(tenant: Tenant) -> None:
     done = tenant.run("codes", "show", UNKNOWN)
     assert done.refusal.startswith("code_not_found (404): ")
     assert "[request " in done.refusal
@@ -138,7 +138,7 @@ def test_what_the_service_refuses_is_one_line_with_its_code(tenant: Tenant) -> N
         ("wav", *(f"xr_{number}" for number in range(101)), "--project", "prj_1"),
     ],
 )
-def test_wrong_usage_is_status_2_and_calls_nobody(arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_is_status_2_without_a_request(arguments: tuple[str, ...]) -> None:
     intent = () if "--intent" in arguments else ("--intent", json.dumps(INTENT))
     needed = ("--project", "prj_1", "--issuer", "R", *intent) if arguments[0] == "issue" else ()
     done = CliRunner().invoke(codes.app, [*arguments, *needed, "--organization", "org_1"])

@@ -1,4 +1,4 @@
-"""The `soundmark` command: what it lists, what it loads, and how it ends."""
+"""The `soundmark` command: its help, its imports, and its exit statuses."""
 
 import importlib.metadata
 import subprocess
@@ -37,7 +37,7 @@ COMMANDS = [
     "openapi",
     "schemas",
 ]
-# What no process may hold that does not use it; Core stays small, and help comes at once.
+# Modules that only their users may load: Core stays small, and help appears at once.
 HEAVY = ["matplotlib", "numpy", "ggwave", "sqlalchemy", "alembic", "procrastinate", "psycopg", "fastapi", "pydantic"]
 
 
@@ -67,7 +67,7 @@ def test_every_command_has_help(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", [(), ("codes",), ("codes", "list"), ("api-keys", "create"), ("up",)], ids=" ".join)
-def test_h_is_help_everywhere(command: tuple[str, ...]) -> None:
+def test_h_shows_help_everywhere(command: tuple[str, ...]) -> None:
     short, long = soundmark(*command, "-h"), soundmark(*command, "--help")
     assert (short.returncode, short.stderr, short.stdout) == (0, "", long.stdout)
 
@@ -91,7 +91,7 @@ def test_the_versions_of_both_distributions_are_shown() -> None:
     ],
 )
 def test_a_shell_completes_commands_options_and_values(typed: str, offered: set[str]) -> None:
-    """Also of commands that are loaded only when they are called."""
+    """Also for commands that are loaded only when they are called."""
     words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1), "_SOUNDMARK_COMPLETE": "complete_bash"}
     done = soundmark(environ=words)
     assert (done.returncode, set(done.stdout.split())) == (0, offered)
@@ -151,7 +151,7 @@ def test_wrong_usage_is_status_2(arguments: tuple[str, ...]) -> None:
     assert "Usage: soundmark" in done.stderr
 
 
-def test_config_check_names_everything_that_is_wrong_at_once() -> None:
+def test_config_check_names_all_faults_at_once() -> None:
     done = soundmark(
         "config",
         "check",
@@ -181,7 +181,7 @@ def test_config_check_names_everything_that_is_wrong_at_once() -> None:
     assert "secret" not in done.stderr
 
 
-def test_config_check_of_one_component_asks_for_no_other() -> None:
+def test_config_check_of_one_component_needs_no_other() -> None:
     environ = {"SOUNDMARK_AUDIO_CREDENTIAL": "a-credential-of-audio"}
     done = soundmark("config", "check", "audio", environ=environ)
     assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", "")

@@ -1,4 +1,4 @@
-"""`soundmark config check` of a Core where people sign in: the identity provider is asked, and its faults are named."""
+"""`soundmark config check` of a Core where people sign in: it reads from the identity provider and names its faults."""
 
 import asyncio
 import json
@@ -79,7 +79,7 @@ async def test_an_issuer_without_keys_is_named_with_the_reason(issuer: OidcIssue
     assert words in refusal
 
 
-async def test_offline_nobody_is_asked(issuer: OidcIssuer) -> None:
+async def test_offline_there_is_no_request(issuer: OidcIssuer) -> None:
     async with issuer.down():
         assert (await check(issuer.url)).refusal.endswith("from that identity provider: it cannot be reached")
         assert await check(issuer.url, "--offline") == Done(0, "ok\n", "")

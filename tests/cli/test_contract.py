@@ -1,4 +1,4 @@
-"""The published contract from the command line is what Core serves, without a database."""
+"""The contract printed by the command line is the one that Core serves, without a database."""
 
 from pathlib import Path
 
@@ -37,13 +37,13 @@ def test_without_a_base_url_the_addresses_are_those_of_this_machine() -> None:
 
 
 @pytest.mark.parametrize("command", [("openapi", "--out"), ("schemas", "--out")], ids=lambda command: command[0])
-def test_what_cannot_be_written_is_one_line(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_one_line(command: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
 
     assert "file" in run(*command, str(tmp_path / "file" / "inside")).refusal
 
 
-def test_a_base_url_that_is_none_is_one_line() -> None:
+def test_a_malformed_base_url_is_one_line() -> None:
     assert "SOUNDMARK_BASE_URL" in run("openapi", settings={"BASE_URL": "ftp://example.org"}).refusal
 
 

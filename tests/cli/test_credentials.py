@@ -1,4 +1,4 @@
-"""Which service a command calls, with which key, and how it fails without them."""
+"""The service and the key that a command uses, and its errors without them."""
 
 import json
 import os
@@ -13,13 +13,13 @@ from .conftest import Done, Tenant, answered, run
 
 @pytest.fixture
 def data_dir(tenant: Tenant, tmp_path: Path) -> Path:
-    """What an `up` leaves."""
+    """The files that a running `up` leaves in its data dir."""
     up = {"base_url": tenant.service.url, "operator_token": OPERATOR_TOKEN}
     (tmp_path / "up.json").write_text(json.dumps(up))
     return tmp_path
 
 
-def test_a_running_up_is_called_as_its_operator(tenant: Tenant, data_dir: Path) -> None:
+def test_a_running_up_is_called_as_the_operator(tenant: Tenant, data_dir: Path) -> None:
     done = run("codes", "list", "--organization", tenant.organization_id, "--data-dir", str(data_dir), "--json")
     assert answered(done) == {"data": [], "next_cursor": None}
 
@@ -39,13 +39,13 @@ def test_a_key_file_comes_before_the_environment_and_that_before_the_data_dir(
     assert wrong not in by_environment.err
 
 
-def test_without_a_key_nobody_is_called(tenant: Tenant) -> None:
+def test_without_a_key_there_is_no_request(tenant: Tenant) -> None:
     done = run("codes", "list", "--organization", tenant.organization_id)
     assert done.refusal == "no credential was given: set SOUNDMARK_API_KEY, or give --key-file or --data-dir"
 
 
 def failures(tenant: Tenant, tmp_path: Path) -> Iterator[tuple[Done, str]]:
-    """Each way not to get through, and how its line ends."""
+    """Yield each failure to reach the service, and how its line ends."""
     listing = ["codes", "list", "--organization", tenant.organization_id]
     settings = {"API_KEY": tenant.key}
     yield (
@@ -68,7 +68,7 @@ def failures(tenant: Tenant, tmp_path: Path) -> Iterator[tuple[Done, str]]:
     yield run(*listing, "--key-file", str(tmp_path / "spaced")), "printable ASCII characters without spaces."
 
 
-def test_whatever_keeps_it_from_calling_is_one_line_without_the_key(tenant: Tenant, tmp_path: Path) -> None:
+def test_every_failure_to_call_is_one_line_without_the_key(tenant: Tenant, tmp_path: Path) -> None:
     for done, said in failures(tenant, tmp_path):
         assert done.refusal.endswith(said)
         assert tenant.key not in done.err
@@ -76,7 +76,7 @@ def test_whatever_keeps_it_from_calling_is_one_line_without_the_key(tenant: Tena
 
 
 def test_a_key_is_not_taken_from_the_command_line() -> None:
-    """Every process of the machine can read another's arguments."""
+    """Every process on the machine can read the arguments of others."""
     for group in ("codes", "campaigns"):
         assert "--key " not in run(group, "list", "--help").out
     assert not [name for name in os.environ if name == "SOUNDMARK_API_KEY"]

@@ -1,4 +1,4 @@
-"""`soundmark demo` against a Core on a real socket, and against services that lie."""
+"""`soundmark demo` against a Core on a real socket, and against dishonest services."""
 
 import json
 import re
@@ -87,10 +87,10 @@ def spoken(_: bytes) -> bytes:
     ],
     ids=["another sound", "no sound", "an altered intent", "no answer", "another intent signed", "no project"],
 )
-def test_a_service_that_lies_is_found_out(
+def test_a_dishonest_service_is_detected(
     service: Service, tmp_path: Path, path: str, lie: dict[str, Callable[[bytes], bytes]], refusal: str
 ) -> None:
-    """The last line of defence is the comparison: an intent that verifies but was never asked for."""
+    """The comparison is the last line of defence: an intent that verifies but was never requested."""
     with served_in_thread(altering(service.make_other_app(), path, **lie)) as url:
         done = run_demo(tmp_path, url)
 
@@ -113,7 +113,7 @@ def test_an_operator_token_that_no_header_can_carry_is_not_shown(service: Servic
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9", "http://", "nowhere", "http://[", "ftp://127.0.0.1"])
-def test_a_service_that_is_not_there_is_one_line(tmp_path: Path, url: str) -> None:
+def test_a_missing_service_is_one_line(tmp_path: Path, url: str) -> None:
     assert "does not answer" in run_demo(tmp_path, url).refusal
 
 

@@ -1,4 +1,4 @@
-"""`soundmark platform entitle`: what an organisation may measure, in Core, in its audit log, and in Audience."""
+"""`soundmark platform entitle`: an entitlement in Core, in its audit log, and in Audience."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -43,7 +43,7 @@ async def stored(rival: Rival) -> list[tuple[object, ...]]:
     )
 
 
-async def test_an_organisation_may_measure_from_then_on(tenant: Tenant, rival: Rival, settings: Settings) -> None:
+async def test_an_entitled_organisation_may_measure(tenant: Tenant, rival: Rival, settings: Settings) -> None:
     done = await entitle(
         settings, tenant.organization_id, "--monthly-events", "5000", "--until", "2099-01-01T01:00:00+01:00"
     )
@@ -94,7 +94,7 @@ async def test_wrong_usage_changes_nothing(
 
 
 @pytest.mark.parametrize("organization_id", ["org_" + "A" * 22, "nobody"])
-async def test_nobody_is_entitled_who_is_not_there(
+async def test_an_unknown_organisation_is_not_entitled(
     tenant: Tenant, rival: Rival, settings: Settings, organization_id: str
 ) -> None:
     refusal = (await entitle(settings, organization_id, "--monthly-events", "5")).refusal
@@ -112,7 +112,9 @@ async def test_an_organisation_that_is_being_deleted_is_not_entitled(
     assert await stored(rival) == []
 
 
-async def test_an_entitlement_dies_with_its_audit_entry(tenant: Tenant, rival: Rival, settings: Settings) -> None:
+async def test_an_entitlement_without_its_audit_entry_is_not_made(
+    tenant: Tenant, rival: Rival, settings: Settings
+) -> None:
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         entitling = await rival.while_waiting(entitle(settings, tenant.organization_id, "--monthly-events", "5"))
         await rival.kill_waiting_sessions()
@@ -124,7 +126,7 @@ async def test_an_entitlement_dies_with_its_audit_entry(tenant: Tenant, rival: R
 async def test_a_job_of_the_same_transaction_sends_the_entitlement_to_audience(  # noqa: PLR0913, PLR0917 - fixtures
     tenant: Tenant, rival: Rival, measuring: Rival, settings: Settings, measuring_url: str, clock: FakeClock
 ) -> None:
-    """What is told is read when it runs, so late and repeated jobs tell the same."""
+    """The job reads the entitlement when it runs, so late and repeated jobs send the same."""
     await entitle(settings, tenant.organization_id, "--monthly-events", "5", "--until", "2099-01-01T00:00:00Z")
     (job,) = await rival.rows("SELECT lock, args FROM procrastinate_jobs WHERE task_name = 'project_entitlement'")
     ids = {"organization_id": tenant.organization_id, "mode": "contract"}

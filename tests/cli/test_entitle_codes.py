@@ -1,4 +1,4 @@
-"""`soundmark platform entitle --monthly-codes`: an organisation's own floor, in the place of the Starter plan's."""
+"""`soundmark platform entitle --monthly-codes`: an organisation's own quota, in place of the Starter plan's."""
 
 import asyncio
 from dataclasses import replace
@@ -55,7 +55,7 @@ async def floors(rival: Rival) -> list[tuple[object, ...]]:
     return await rival.rows("SELECT floor_monthly_quota, floor_ends_at FROM code_entitlements")
 
 
-async def test_it_holds_for_issuance_usage_and_headers_at_once(tenant: Tenant, settings: dict[str, str]) -> None:
+async def test_it_applies_to_issuance_usage_and_headers_at_once(tenant: Tenant, settings: dict[str, str]) -> None:
     done = await entitle(settings, tenant, "--monthly-codes", "201")
     assert (done.status, done.out) == (
         0,
@@ -71,7 +71,7 @@ async def test_it_holds_for_issuance_usage_and_headers_at_once(tenant: Tenant, s
     assert await codes_usage(tenant) == {"issued": 201, "monthly_quota": 201, "remaining": 0}
 
 
-async def test_a_dry_run_goes_by_it(tenant: Tenant, settings: dict[str, str]) -> None:
+async def test_a_dry_run_applies_it(tenant: Tenant, settings: dict[str, str]) -> None:
     await allow(settings, tenant, 7)
     answer = await tenant.api.post("/v1/codes?dry_run=true", json=tenant.code_body())
     assert answer.json == {"would_issue": True, "code": None, "quota_remaining": 7}
@@ -85,7 +85,7 @@ async def test_it_may_be_lower_than_what_was_issued(tenant: Tenant, settings: di
     assert await codes_usage(tenant) == {"issued": 3, "monthly_quota": 2, "remaining": 0}
 
 
-async def test_it_ends_at_its_moment_and_starter_holds_again(tenant: Tenant, settings: dict[str, str]) -> None:
+async def test_it_ends_at_its_time_and_starter_applies_again(tenant: Tenant, settings: dict[str, str]) -> None:
     tenant.api.clock.freeze()
     tenant.api.clock.frozen_at = NOW
     end = NOW + timedelta(hours=1)
@@ -131,7 +131,7 @@ async def test_codes_and_audience_come_with_one_commit(tenant: Tenant, rival: Ri
     assert products == ["codes", "audience"]
 
 
-async def test_it_dies_with_its_audit_entry(tenant: Tenant, rival: Rival, settings: dict[str, str]) -> None:
+async def test_it_is_not_made_without_its_audit_entry(tenant: Tenant, rival: Rival, settings: dict[str, str]) -> None:
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         entitling = await rival.while_waiting(entitle(settings, tenant, "--monthly-codes", "5"))
         await rival.kill_waiting_sessions()
@@ -174,18 +174,18 @@ async def test_other_organisations_keep_theirs(api: Api, tenant: Tenant, setting
     assert (await codes_usage(other))["monthly_quota"] == 100
 
 
-async def test_an_issuance_that_waited_while_it_was_lowered_goes_by_the_new_one(tenant: Tenant, rival: Rival) -> None:
-    """The quota is read with the lock, not with what was there before the wait."""
+async def test_an_issuance_that_waits_while_it_is_lowered_uses_the_new_quota(tenant: Tenant, rival: Rival) -> None:
+    """The quota is read together with the lock, not before the wait."""
     async with rival.committing("UPDATE code_entitlements SET floor_monthly_quota = 1"):
         issuing = await rival.while_waiting(issue(tenant, 2))
     refused = await issuing
     assert (refused.code, refused.headers["ratelimit-policy"]) == ("quota_exceeded", '"codes";q=1')
 
 
-async def test_lowering_it_among_issuances_leaves_no_code_beyond_it(
+async def test_lowering_it_during_issuances_leaves_no_code_beyond_it(
     tenant: Tenant, rival: Rival, database_url: Secret, settings: dict[str, str]
 ) -> None:
-    """Forty at two processes of Core, and the operator between them: each is judged by the quota before or after."""
+    """Forty at two Core processes, and the operator among them: each is judged by the quota before or after."""
     async with running_core(core_settings(database_url), tenant.api.clock) as other:
         elsewhere = replace(tenant, api=other)
         async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):

@@ -1,4 +1,4 @@
-"""`soundmark hear` on recordings of real Codes, and on everything else."""
+"""`soundmark hear` on recordings of real Codes, and on other input."""
 
 import json
 import re
@@ -83,8 +83,8 @@ def test_every_code_in_a_recording_must_verify(
     assert other["xr_id"] in one.out
 
 
-def test_an_issuers_text_cannot_drive_the_terminal(service: Service, tmp_path: Path) -> None:
-    """Escape sequences, C1 controls and writing directions are an issuer's data and nothing more."""
+def test_an_issuers_text_cannot_control_the_terminal(service: Service, tmp_path: Path) -> None:
+    """Escape sequences, C1 controls and writing directions from an issuer are only data."""
     title = "\x1b[2J \x9b31m \u202eevil \U000e0041 Grüße 😀"
     intent = {"type": "link", "action": "open", "resource": {"title": title}}
     path = tmp_path / "recording.wav"
@@ -111,7 +111,7 @@ def test_compressed_recordings_are_heard(
 
 
 def test_a_broken_mp3_file_is_one_line(tmp_path: Path) -> None:
-    """Its decoder writes to the terminal by itself."""
+    """The decoder of the library writes to the terminal by itself."""
     (tmp_path / "r.mp3").write_bytes(bytes.fromhex("fffbe464") + bytes(20_000))
 
     assert run("hear", str(tmp_path / "r.mp3")).refusal.endswith("The MP3 file is broken.")
@@ -169,7 +169,7 @@ def test_silence_is_no_code(tmp_path: Path) -> None:
     assert "no Code was heard" in run("hear", str(tmp_path / "silence.wav")).refusal
 
 
-def test_what_is_no_recording_is_one_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_recording_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "text.wav").write_text("hello")
 
     assert run("hear", str(tmp_path / "text.wav")).refusal.endswith(
@@ -181,7 +181,7 @@ def test_what_is_no_recording_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["ftp://example.org", "http://example.org", "https://example.org?a"])
-def test_an_address_that_is_none_is_one_line(recording: str, url: str) -> None:
+def test_a_malformed_address_is_one_line(recording: str, url: str) -> None:
     assert run("hear", recording, "--base-url", url).refusal.startswith(url)
 
 
@@ -191,17 +191,17 @@ def test_without_a_service_there_is_no_intent(recording: str) -> None:
 
 
 def make_up(folder: Path, url: str) -> Path:
-    """What an `up` leaves."""
+    """Write the files that a running `up` leaves."""
     folder.mkdir()
     (folder / "up.json").touch(mode=0o600)
     (folder / "up.json").write_text(json.dumps({"base_url": url}))
     return folder
 
 
-def test_the_service_is_that_of_the_up_in_this_folder(
+def test_the_up_in_this_folder_is_the_service(
     service: Service, code: dict[str, Any], recording: str, nowhere: Path
 ) -> None:
-    """Not a stranger's on the usual port, who knows no such Code."""
+    """Not another service on the usual port, which does not know the Code."""
     make_up(nowhere / ".soundmark", service.url)
 
     assert code["xr_id"] in run("hear", recording).out

@@ -1,4 +1,4 @@
-"""`soundmark integrations`, beside a real Audience: made, rotated, kept for less, given another key, revoked."""
+"""`soundmark integrations` beside a real Audience: create, rotate, shorten the retention, replace the key, revoke."""
 
 from collections.abc import Iterator
 from pathlib import Path

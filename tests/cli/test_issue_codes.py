@@ -21,7 +21,7 @@ def test_a_code_is_issued_and_shown(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("how", ["file", "stdin"])
-def test_an_intent_may_stand_elsewhere(tenant: Tenant, tmp_path: Path, how: str) -> None:
+def test_an_intent_may_come_from_a_file_or_stdin(tenant: Tenant, tmp_path: Path, how: str) -> None:
     intent = {"type": "link", "action": "open", "resource": {"title": "Grüße 😀"}}
     (tmp_path / "intent.json").write_text(json.dumps(intent, ensure_ascii=False), encoding="utf-8")
     options = [*tenant.issuing[:4], "--expires-in", "1h", "--organization", tenant.organization_id, "--json"]
@@ -39,7 +39,7 @@ def test_an_intent_may_stand_elsewhere(tenant: Tenant, tmp_path: Path, how: str)
 
 
 def test_several_batches_are_issued_with_progress(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More than a batch holds; on a terminal a bar shows how far it is."""
+    """More Codes than a batch holds; a terminal shows a progress bar."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     make_quota(tenant, 1000)
@@ -56,7 +56,7 @@ def make_quota(tenant: Tenant, monthly_code_quota: int) -> None:
     )
 
 
-def test_what_the_quota_does_not_hold_is_refused_before_a_part_of_it_is_issued(tenant: Tenant) -> None:
+def test_more_than_the_quota_is_refused_before_any_code_is_issued(tenant: Tenant) -> None:
     make_quota(tenant, 110)
     done = tenant.run("codes", "issue", *tenant.issuing, "--count", "120")
     assert done.refusal.startswith("nothing was issued: 110 Codes left of this month's quota; --count 110 would succeed")
@@ -65,7 +65,7 @@ def test_what_the_quota_does_not_hold_is_refused_before_a_part_of_it_is_issued(t
 
 
 def test_issued_codes_are_printed_when_the_rest_is_refused(tenant: Tenant) -> None:
-    """The quota holds one batch of the two; its Codes exist, so they are printed, and a repeat answers them again."""
+    """The quota allows one of the two batches; its Codes exist, so they are printed, and a repetition returns them."""
     make_quota(tenant, 110)
     issue = ["codes", "issue", *tenant.issuing[:-2], "--expires-at", "2099-01-01T00:00:00Z", "--count", "120", "--json"]
     issue += ["--idempotency-key", "playout-of-tonight"]
@@ -90,14 +90,14 @@ def test_a_single_code_beyond_the_quota_says_when_it_returns(tenant: Tenant) -> 
 
 
 def next_month() -> str:
-    """When the quota is there again."""
+    """Return when the quota is available again."""
     now = datetime.now(UTC)
     year, month = (now.year + 1, 1) if now.month == 12 else (now.year, now.month + 1)
     return f"{year}-{month:02}-01 00:00 UTC"
 
 
 @pytest.mark.parametrize("fault", ["request lost", "answer lost", "half an answer"])
-def test_a_connection_that_breaks_is_made_up_for(tenant: Tenant, fault: Fault) -> None:
+def test_an_issuance_survives_a_broken_connection(tenant: Tenant, fault: Fault) -> None:
     with FaultyProxy(tenant.service.url, fault) as proxy:
         code = answered(tenant.run("codes", "issue", *tenant.issuing, "--json", url=proxy.url))
     assert [one["xr_id"] for one in tenant.answer("/v1/codes")["data"]] == [code["xr_id"]]
@@ -110,7 +110,7 @@ def test_a_batch_over_a_connection_that_breaks_is_issued_once(tenant: Tenant) ->
     assert len(codes["data"]) == tenant.answer("/v1/usage")["codes"]["issued"] == 5
 
 
-def test_a_connection_that_stays_broken_is_one_line_that_says_how_to_go_on(tenant: Tenant) -> None:
+def test_a_connection_that_stays_broken_is_one_line_that_says_how_to_continue(tenant: Tenant) -> None:
     with FaultyProxy(tenant.service.url, "answer lost", *["request lost"] * 20) as proxy:  # type: ignore[list-item]  # a list of texts, each a fault
         done = tenant.run("codes", "issue", *tenant.issuing, url=proxy.url)
     assert "did not answer completely" in done.refusal
@@ -120,7 +120,7 @@ def test_a_connection_that_stays_broken_is_one_line_that_says_how_to_go_on(tenan
     assert [one["xr_id"] for one in tenant.answer("/v1/codes")["data"]] == [code["xr_id"]]
 
 
-def test_a_command_that_is_interrupted_says_how_to_go_on(tenant: Tenant) -> None:
+def test_an_interrupted_command_says_how_to_continue(tenant: Tenant) -> None:
     with FaultyProxy(tenant.service.url) as proxy:
         arguments = ["codes", "issue", *tenant.issuing, "--organization", tenant.organization_id]
         settings = {"BASE_URL": proxy.url, "API_KEY": tenant.key}
@@ -138,7 +138,7 @@ def test_a_command_that_is_interrupted_says_how_to_go_on(tenant: Tenant) -> None
     assert err.count("\n") == 1
 
 
-def test_a_key_of_ones_own_makes_a_repeat_harmless(tenant: Tenant) -> None:
+def test_the_users_own_key_makes_a_repetition_harmless(tenant: Tenant) -> None:
     options = [*tenant.issuing[:-2], "--expires-at", "2099-01-01T00:00:00+01:00", "--json"]
     options += ["--idempotency-key", "playout-2026-11-20"]
     first, second = (answered(tenant.run("codes", "issue", *options)) for _ in range(2))
@@ -148,7 +148,7 @@ def test_a_key_of_ones_own_makes_a_repeat_harmless(tenant: Tenant) -> None:
 
 
 def test_a_key_has_16_to_128_characters_and_in_batches_120(tenant: Tenant) -> None:
-    """Each batch has a key of its own, made of the command's."""
+    """Each batch has its own key, derived from the command's."""
     longest, too_long = "k" * 128, "k" * 129
     assert tenant.run("codes", "issue", *tenant.issuing, "--idempotency-key", longest).status == 0
     assert tenant.run("codes", "issue", *tenant.issuing, "--idempotency-key", too_long).status == 2
@@ -164,7 +164,7 @@ def test_a_dry_run_takes_no_key(tenant: Tenant) -> None:
     assert tenant.answer("/v1/usage")["codes"]["issued"] == 0
 
 
-def test_a_dry_run_does_nothing_and_says_so_by_its_status(tenant: Tenant) -> None:
+def test_a_dry_run_issues_nothing_and_reports_by_its_status(tenant: Tenant) -> None:
     done = tenant.run("codes", "issue", *tenant.issuing, "--dry-run")
     assert (done.status, done.out) == (0, "it would be issued; 100 Codes left of this month's quota\n")
     assert answered(tenant.run("codes", "issue", *tenant.issuing, "--dry-run", "--count", "100", "--json")) == {
@@ -179,7 +179,7 @@ def test_a_dry_run_does_nothing_and_says_so_by_its_status(tenant: Tenant) -> Non
 
 
 def test_a_dry_run_judges_more_than_a_batch_holds(tenant: Tenant) -> None:
-    """As a whole: the service judges 100 at a time, and each of them by itself would be issued."""
+    """The service judges 100 at a time, and would issue each of these batches by itself."""
     dry_run = ("codes", "issue", *tenant.issuing, "--dry-run", "--count", "250")
     done = tenant.run(*dry_run)
     assert done.refusal == "it would be refused: quota_exceeded; 100 Codes left of this month's quota"

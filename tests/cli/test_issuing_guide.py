@@ -1,4 +1,4 @@
-"""docs/guides/issuing.md: every block on the page runs as it stands, in order, also over a connection that breaks."""
+"""docs/guides/issuing.md: every block on the page runs as printed, in order, also over a connection that breaks."""
 
 import json
 import re
@@ -18,13 +18,13 @@ from .conftest import COMMAND, Service, environ
 
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "guides" / "issuing.md").read_text(encoding="utf-8")
 SERVICE: Final = "http://127.0.0.1:8080"
-# Its language, a block, and the block below it with what it prints.
+# The language, a block, and the block below it with its output.
 BLOCKS: Final = re.findall(r"^```(python|sh)\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A folder where a `make up` runs, with the command on the path and a `python3` of its own."""
+    """A folder with a running `make up`, the command on the path, and its own `python3`."""
     (tmp_path / ".soundmark").mkdir()
     (tmp_path / "bin").mkdir()
     for name, command in {"soundmark": COMMAND, "python3": (sys.executable,)}.items():
@@ -35,7 +35,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def run(language: str, block: str, checkout: Path, url: str) -> str:
-    """What a block prints; it must succeed, and complain about nothing."""
+    """Return the output of a block, which must succeed without warnings."""
     program = block.replace(SERVICE, url)
     command = [sys.executable, "-W", "error", "-c", program] if language == "python" else ["sh", "-eu", "-c", program]
     given = environ({"BASE_URL": url})
@@ -54,7 +54,7 @@ def run(language: str, block: str, checkout: Path, url: str) -> str:
 
 @contextmanager
 def connection(service: Service, fault: Fault) -> Iterator[str]:
-    """The way to the service; each request about Codes that gets through is followed by one that does not."""
+    """Proxy the service; after each request about Codes that gets through, the next one is lost."""
     if fault == "none":
         yield service.url
     else:
@@ -63,7 +63,7 @@ def connection(service: Service, fault: Fault) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("fault", ["none", "answer lost", "half an answer"])
-def test_every_block_prints_what_the_page_says(service: Service, checkout: Path, fault: Fault) -> None:
+def test_every_block_prints_the_output_on_the_page(service: Service, checkout: Path, fault: Fault) -> None:
     with connection(service, fault) as url:
         up = {"base_url": url, "operator_token": OPERATOR_TOKEN}
         (checkout / ".soundmark" / "up.json").touch(mode=0o600)

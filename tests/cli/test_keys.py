@@ -1,4 +1,4 @@
-"""`soundmark keys` on a real database, and what a rotation does to those who serve and to those who verify."""
+"""`soundmark keys` on a real database, and the effect of a rotation on Cores and receivers."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ def listed(settings: Settings) -> list[dict[str, Any]]:
 
 
 def make_rotation(settings: Settings) -> tuple[str, str]:
-    """The ids of a `retiring` and of the `active` key."""
+    """Rotate, and return the ids of a `retiring` and of the `active` key."""
     assert run("keys", "rotate", "--no-wait", settings=settings).status == 0
     old, new = listed(settings)
     return old["key_id"], new["key_id"]
@@ -94,7 +94,7 @@ def test_the_table_shows_ids_states_and_times_and_no_key_material(settings: Sett
 def test_rotate_takes_the_staged_key_and_waits_until_a_minute_has_passed_since(
     settings: Settings, connection: psycopg.Connection[Any]
 ) -> None:
-    """Whoever cached `/v1/keys` just before the key was staged has asked again when it begins to sign."""
+    """A receiver that cached `/v1/keys` just before the staging has refreshed it when the key begins to sign."""
     run("keys", "stage", settings=settings)
     staged = listed(settings)[1]["key_id"]
     connection.execute("UPDATE signing_keys SET created_at = created_at - interval '58 s' WHERE status = 'next'")
@@ -108,10 +108,10 @@ def test_rotate_takes_the_staged_key_and_waits_until_a_minute_has_passed_since(
     assert 60 <= published.total_seconds() < 90
 
 
-def test_rotate_waits_until_no_proof_lives_of_the_key_before_the_last(
+def test_rotate_waits_until_no_proof_of_the_previous_key_is_valid(
     settings: Settings, connection: psycopg.Connection[Any]
 ) -> None:
-    """Audience keeps one key besides the new one, so a second rotation in six minutes would refuse valid events."""
+    """Audience keeps one key besides the new one, so a second rotation within six minutes would refuse valid events."""
     first, second = make_rotation(settings)
     run("keys", "stage", settings=settings)
     connection.execute("UPDATE signing_keys SET created_at = created_at - interval '70 s' WHERE status = 'next'")
@@ -127,7 +127,7 @@ def test_rotate_waits_until_no_proof_lives_of_the_key_before_the_last(
 
 
 def test_an_interrupted_rotation_has_only_staged_and_can_be_continued(settings: Settings) -> None:
-    """Nothing is half done whenever the command is killed: the key that signs is replaced in one transaction."""
+    """Nothing is half done whenever the command is killed: one transaction replaces the signing key."""
     interrupted = run_until_waiting(settings)
     assert [key["status"] for key in listed(settings)] == ["active", "next"]
 
@@ -139,7 +139,7 @@ def test_an_interrupted_rotation_has_only_staged_and_can_be_continued(settings: 
 
 
 def run_until_waiting(settings: Settings) -> str:
-    """Start a rotation, kill it while it waits; what it staged."""
+    """Start a rotation, kill it while it waits, and return the key that it staged."""
 
     async def killed() -> str:
         process = await asyncio.create_subprocess_exec(
@@ -202,7 +202,7 @@ def test_every_integration_gets_the_key(settings: Settings, cluster: RunningClus
 
 
 def test_without_audience_no_key_is_activated_but_in_an_emergency(settings: Settings) -> None:
-    """Audience would refuse what the key signs. In an emergency that matters less than what the old key could sign."""
+    """Audience would refuse what the key signs. In an emergency that matters less than misuse of the old key."""
     run("keys", "stage", settings=settings)
     _, staged = (key["key_id"] for key in listed(settings))
     away = {**settings, "AUDIENCE_URL": "http://127.0.0.1:9"}
@@ -218,7 +218,7 @@ def test_without_audience_no_key_is_activated_but_in_an_emergency(settings: Sett
 
 @pytest.mark.parametrize("command", [("stage",), ("rotate", "--no-wait"), ("activate", "sig_none")])
 def test_under_another_master_key_nothing_is_changed(settings: Settings, command: tuple[str, ...]) -> None:
-    """A key sealed under it would keep every Core of the deployment from starting."""
+    """A key sealed under another master key would keep every Core of the deployment from starting."""
     run("keys", "stage", settings=settings)
     before = listed(settings)
 
@@ -228,7 +228,7 @@ def test_under_another_master_key_nothing_is_changed(settings: Settings, command
     assert listed(settings) == before
 
 
-def test_a_database_that_does_not_answer_is_one_line(settings: Settings) -> None:
+def test_an_unavailable_database_is_one_line(settings: Settings) -> None:
     away = {**settings, "CORE_DATABASE_URL": "postgresql://core:hidden@127.0.0.1:9/core"}
 
     refusal = run("keys", "stage", settings=away).refusal
@@ -249,26 +249,26 @@ def test_missing_settings_are_named_together() -> None:
     assert "SOUNDMARK_MASTER_KEY" in refusal
 
 
-def test_a_data_dir_tells_what_the_environment_does_not(settings: Settings, tmp_path: Path) -> None:
+def test_a_data_dir_supplies_what_the_environment_lacks(settings: Settings, tmp_path: Path) -> None:
     up = {"core_database_url": settings["CORE_DATABASE_URL"], "audience_url": settings["AUDIENCE_URL"]}
     (tmp_path / "up.json").write_text(json.dumps(up), encoding="utf-8")
     (tmp_path / "master.key").write_text(MASTER_KEY + "\n", encoding="utf-8")
 
     assert run("keys", "stage", "--data-dir", str(tmp_path)).status == 0
-    # What is empty counts as unset, here as everywhere.
+    # An empty value counts as unset, as everywhere.
     assert run("keys", "stage", "--data-dir", str(tmp_path), settings={"MASTER_KEY": ""}).status == 0
     assert (
         "master key"
         in run("keys", "stage", "--data-dir", str(tmp_path), settings={"MASTER_KEY": OTHER_MASTER_KEY}).refusal
     )
     assert len(listed(settings)) == 2
-    # The credential follows from the key: here it is another one than that of the Audience of the tests, and sent.
+    # The credential is derived from the key: here it differs from that of the tests' Audience, and is sent.
     rotated = run("keys", "rotate", "--no-wait", "--data-dir", str(tmp_path), settings={"AUDIENCE_CREDENTIAL": ""})
     assert (rotated.status, "Audience does not answer" in rotated.err) == (0, True)
 
 
 class TwoCores(httpx2.AsyncBaseTransport):
-    """A load balancer: each request goes to the other process than the one before."""
+    """A load balancer that sends each request to the other process than the one before."""
 
     def __init__(self, cores: list[Api]) -> None:
         self._transports = cycle([httpx2.ASGITransport(app=core.app) for core in cores])  # type: ignore[arg-type]  # httpx2 names the same protocol otherwise
@@ -285,7 +285,7 @@ async def cores(spare_database_url: Secret) -> AsyncIterator[list[Api]]:
 
 
 async def test_a_rotation_needs_no_restart_and_fails_no_resolution(cores: list[Api], settings: Settings) -> None:
-    """Two processes, eight receivers that never stop asking, and the emergency rotation, which waits for no cache.
+    """Two processes, eight receivers that never pause, and an emergency rotation, which waits for no cache.
 
     Each receiver is the SDK with its cached keys, and raises for any answer that it cannot verify.
     """
@@ -309,7 +309,7 @@ async def test_a_rotation_needs_no_restart_and_fails_no_resolution(cores: list[A
         assert await rotation.wait() == 0
         old, new = await asyncio.to_thread(listed, settings)
         rotated_to = new["key_id"]
-        await moved_on.wait()  # Both processes and every shared envelope.
+        await moved_on.wait()  # Both processes, and every shared envelope.
         code = await tenant.make_code()
         stopping.set()
 

@@ -1,4 +1,4 @@
-"""Drawing without matplotlib, which is an extra: refused in one line, and the demo goes on without its picture."""
+"""Drawing without the extra matplotlib: one line of error, and a demo without its picture."""
 
 import io
 import sys
@@ -19,13 +19,13 @@ def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name)
     for name in ("spectrogram", "report_picture"):
         monkeypatch.delitem(sys.modules, f"soundmark.cli.{name}", raising=False)
-    # What Python leaves where a module must not be found.
+    # As Python marks a module that must not be found.
     monkeypatch.setitem(sys.modules, "matplotlib", None)
 
 
 @pytest.mark.parametrize("name", ["spectrogram", "report_picture"])
 @pytest.mark.usefixtures("without_matplotlib")
-def test_what_is_missing_is_named_with_its_extra(name: str) -> None:
+def test_a_missing_package_is_named_with_its_extra(name: str) -> None:
     with pytest.raises(
         NoPictures, match=r"the extra soundmark\[pictures\] installs; run `pip install matplotlib`"
     ) as no:
@@ -34,7 +34,7 @@ def test_what_is_missing_is_named_with_its_extra(name: str) -> None:
     assert "\n" not in str(no.value)
 
 
-def test_a_module_of_ours_that_is_missing_is_a_mistake_and_no_extra() -> None:
+def test_a_missing_module_of_our_own_is_an_internal_error() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"soundmark\.cli\.unheard_of"):
         load_drawing("unheard_of")
 

@@ -1,4 +1,4 @@
-"""`soundmark platform reseal` on real databases, by the environment and by a data dir."""
+"""`soundmark platform reseal` on real databases, with settings from the environment and from a data dir."""
 
 import json
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def new_key_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def data_dir(tmp_path: Path, settings: Settings) -> Path:
-    """What a running `soundmark up` has there."""
+    """The files of a running `soundmark up`."""
     folder = tmp_path / "data"
     folder.mkdir()
     write_private(folder / "up.json", json.dumps({"core_database_url": settings["CORE_DATABASE_URL"]}))
@@ -111,14 +111,14 @@ def test_the_wrong_old_key_is_refused(
 
 
 @pytest.mark.parametrize("text", ["", "short", "A" * 42, "A" * 44, "A" * 42 + "B", "A" * 42 + "ü", NEW_KEY + "\nmore"])
-def test_what_is_no_key_is_refused(settings: Settings, tmp_path: Path, text: str) -> None:
+def test_a_malformed_key_is_refused(settings: Settings, tmp_path: Path, text: str) -> None:
     file = tmp_path / "new.key"
     file.write_text(text, encoding="utf-8")
     expected = f"{file} must hold 32 bytes in base64url without padding (43 characters)"
     assert reseal(file, settings=settings).refusal == expected
 
 
-def test_a_file_that_is_not_there_is_refused(settings: Settings, tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(settings: Settings, tmp_path: Path) -> None:
     refusal = reseal(tmp_path / "none.key", settings=settings).refusal
     assert refusal == f"{tmp_path / 'none.key'} cannot be read: No such file or directory"
 
@@ -127,7 +127,7 @@ def test_the_file_must_be_named(settings: Settings) -> None:
     assert run("platform", "reseal", settings=settings).status == 2
 
 
-def test_a_database_that_is_away_is_refused(settings: Settings, new_key_file: Path) -> None:
+def test_an_unavailable_database_is_refused(settings: Settings, new_key_file: Path) -> None:
     settings["CORE_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:9/none"
     assert reseal(new_key_file, settings=settings).refusal == "Core's database does not answer"
 
@@ -155,7 +155,7 @@ def test_a_data_dir_gets_the_new_key_and_keeps_the_old_one(
 def test_after_dying_before_the_data_dir_got_the_key_it_is_continued(
     settings: Settings, connection: psycopg.Connection[Any], data_dir: Path, new_key_file: Path
 ) -> None:
-    """Everything is committed under the new key and the data dir still has the old one."""
+    """Everything is committed under the new key, and the data dir still has the old one."""
     make_secret(connection)
     assert reseal(new_key_file, settings=settings).status == 0
     done = reseal(new_key_file, "--data-dir", str(data_dir))
@@ -173,10 +173,10 @@ def test_a_refusal_leaves_the_data_dir_alone(
     assert not (data_dir / "master.key.old").exists()
 
 
-def test_two_words_about_the_old_key_are_refused(
+def test_two_sources_of_the_old_key_are_refused(
     connection: psycopg.Connection[Any], data_dir: Path, new_key_file: Path
 ) -> None:
-    """We would put the new key in the place of one that we were not told to change."""
+    """The command would overwrite a key that it was not asked to change."""
     make_secret(connection)
     done = reseal(new_key_file, "--data-dir", str(data_dir), settings={"MASTER_KEY": OTHER_KEY})
     assert done.refusal == f"SOUNDMARK_MASTER_KEY is not the key in {data_dir / 'master.key'}; unset it"
@@ -186,7 +186,7 @@ def test_two_words_about_the_old_key_are_refused(
 def test_a_data_dir_whose_key_comes_from_outside_gets_none(
     connection: psycopg.Connection[Any], data_dir: Path, new_key_file: Path
 ) -> None:
-    """`up` was given its key by the environment, and wrote it nowhere."""
+    """`up` got its key from the environment, and stored it nowhere."""
     make_secret(connection)
     (data_dir / "master.key").unlink()
     done = reseal(new_key_file, "--data-dir", str(data_dir), settings={"MASTER_KEY": MASTER_KEY})
@@ -199,7 +199,7 @@ AUDIENCE = "audience_of_platform"
 
 @pytest.fixture
 def audience_url(cluster: RunningCluster) -> Secret:
-    """Audience's database, which holds what its own master key sealed: the one that `up` derives."""
+    """Audience's database, with values sealed under the master key that `up` derives for it."""
     url = cluster.create_role_and_database(AUDIENCE)
     migrate(url, "soundmark.audience")
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
@@ -231,7 +231,7 @@ def opens_in_audience(url: Secret, master_key: str) -> bool:
 
 @pytest.fixture
 def whole_data_dir(data_dir: Path, settings: Settings, audience_url: Secret) -> Path:
-    """What a running `up` has there, which knows both databases."""
+    """The files of a running `up`, which name both databases."""
     up = {"core_database_url": settings["CORE_DATABASE_URL"], "audience_database_url": audience_url.reveal()}
     write_private(data_dir / "up.json", json.dumps(up))
     return data_dir
@@ -262,7 +262,7 @@ def test_the_wrong_old_key_of_audience_is_refused(audience_url: Secret, new_key_
     assert opens_in_audience(audience_url, OTHER_KEY)
 
 
-def test_what_audience_needs_is_named(new_key_file: Path, settings: Settings) -> None:
+def test_the_missing_settings_of_audience_are_named(new_key_file: Path, settings: Settings) -> None:
     refusal = reseal(new_key_file, "--component", "audience", settings=settings).refusal
     assert refusal == "SOUNDMARK_AUDIENCE_DATABASE_URL: is not set"
     told = {"AUDIENCE_DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none", "MASTER_KEY": MASTER_KEY}
@@ -312,7 +312,7 @@ def test_after_dying_between_the_two_it_is_continued(
     audience_url: Secret,
     new_key_file: Path,
 ) -> None:
-    """Core's are committed under the new key; Audience and the data dir still have the old one."""
+    """Core's values are committed under the new key; Audience and the data dir still have the old one."""
     make_secret(connection)
     make_in_audience(audience_url, derived(MASTER_KEY))
     assert reseal(new_key_file, settings=settings).status == 0
@@ -325,6 +325,6 @@ def test_after_dying_between_the_two_it_is_continued(
 
 
 def test_of_a_data_dir_no_component_is_moved_alone(whole_data_dir: Path, new_key_file: Path) -> None:
-    """One key of it is derived from the other; the next start would open only half."""
+    """One key is derived from the other, so the next start could open only half."""
     done = reseal(new_key_file, "--data-dir", str(whole_data_dir), "--component", "audience")
     assert "leave out --component" in done.refusal

@@ -1,4 +1,4 @@
-"""docs/guides/receiving.md: every program on the page runs as it stands, and prints what the page says it prints."""
+"""docs/guides/receiving.md: every program on the page runs as printed, and prints the output on the page."""
 
 import re
 import subprocess
@@ -17,10 +17,10 @@ from .conftest import Service, environ
 
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "guides" / "receiving.md").read_text(encoding="utf-8")
 SERVICE: Final = "http://127.0.0.1:8080"
-# A program, and the block below it with what it prints.
+# A program, and the block below it with its output.
 PROGRAMS: Final = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
-# A machine under test has no microphone: PortAudio's package is stood in for by a tape that plays the demo's sound.
+# A test machine has no microphone: a fake PortAudio package plays the demo's sound.
 SOUNDDEVICE: Final = '''
 import numpy as np
 import soundfile
@@ -52,7 +52,7 @@ class InputStream:
 
 @pytest.fixture
 def checkout(service: Service, tmp_path: Path) -> Path:
-    """A folder that a `make up` has been in."""
+    """A folder in which `make up` ran."""
     (tmp_path / ".soundmark").mkdir()
     (tmp_path / ".soundmark" / "demo.wav").write_bytes(service.sound_of(service.make_code(intent=INTENT)))
     (tmp_path / "sounddevice.py").write_text(SOUNDDEVICE)
@@ -72,13 +72,13 @@ def run(program: str, checkout: Path, url: str) -> str:
 
 
 def names() -> Iterator[str]:
-    """The heading above each program."""
+    """Return the heading above each program."""
     for program, _ in PROGRAMS:
         yield re.findall(r"^## (.*)$", PAGE[: PAGE.index(program)], re.MULTILINE)[-1]
 
 
 @pytest.mark.parametrize(("program", "printed"), PROGRAMS, ids=names())
-def test_a_program_prints_what_the_page_says(program: str, printed: str, checkout: Path, service: Service) -> None:
+def test_a_program_prints_the_output_on_the_page(program: str, printed: str, checkout: Path, service: Service) -> None:
     pattern = re.escape(printed).replace("…", ".+")
     assert re.fullmatch(pattern, run(program, checkout, service.url))
 

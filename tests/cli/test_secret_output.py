@@ -1,4 +1,4 @@
-"""Where a secret goes that the service shows once."""
+"""The output of a secret that the service shows only once."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`soundmark serve`: one component on its own, as a real deployment runs it, by one process or several."""
+"""`soundmark serve`: one component by itself, as in production, with one process or several."""
 
 import asyncio
 import contextlib
@@ -46,7 +46,7 @@ def serving(
     *arguments: str,
     is_ready: Callable[[Serving], bool] = Serving.is_ready,
 ) -> Iterator[Serving]:
-    # Held while the component serves, as `up` does: nobody else gets the ports meanwhile.
+    # Held while the component serves, as `up` does, so that nobody else gets the ports.
     with reserve_port("127.0.0.1", 0) as public, reserve_port("127.0.0.1", 0) as metrics:
         port, metrics_port = public.getsockname()[1], metrics.getsockname()[1]
         with subprocess.Popen(
@@ -80,8 +80,8 @@ def test_a_signal_ends_a_component_cleanly(signum: signal.Signals) -> None:
     ],
     ids=["path", "header", "trailer"],
 )
-def test_who_sends_a_head_without_end_is_cut_off(begun: bytes) -> None:
-    """Anybody could fill the memory of the process otherwise: the parser keeps all of it."""
+def test_a_peer_that_sends_an_endless_head_is_cut_off(begun: bytes) -> None:
+    """Otherwise anybody could fill the memory of the process, because the parser keeps the whole head."""
     with serving("audio", AUDIO) as audio:
         where = ("127.0.0.1", int(audio.url.rpartition(":")[2]))
         with socket.create_connection(where, timeout=30) as connection, pytest.raises(ConnectionError):
@@ -138,7 +138,7 @@ def test_several_processes_share_a_port_and_add_up_their_metrics() -> None:
         assert all(file.exists() for file in present_state)
         killed.kill()
         until(lambda: len(_listening(parent)) == 2 and killed not in _listening(parent), 30)
-        # What the killed process had counted is not forgotten, but whoever waited there waits no more.
+        # The killed process's counts are kept, but its waiting requests no longer count.
         assert rendered() == 8
         assert [file.exists() for file in present_state] == [False, True]
 
@@ -167,7 +167,7 @@ def test_resolutions_of_several_core_processes_add_up(cluster: RunningCluster) -
         return {name.split('"')[1]: float(value) for name, value in samples if float(value)}
 
     def resolve(method: str, token: str) -> int:
-        # A connection of its own each time: the kernel gives it to either process.
+        # A new connection each time: the kernel gives it to either process.
         return httpx2.request(method, f"{core.url}/v1/resolve/{token}", trust_env=False).status_code
 
     with serving(
@@ -206,7 +206,7 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
             response = httpx2.get(f"{audience.url}/readyz", trust_env=False)
             return response.status_code, response.json()
 
-        # An answer is given again for a second.
+        # A readiness answer is reused for a second.
         not_ready = (503, {"status": "not_ready", "unavailable": ["database"]})
         with psycopg.connect(url.reveal(), autocommit=True) as connection:
             warning = find_warning(connection.info.server_version)
@@ -220,7 +220,7 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
             superuser.execute(f"ALTER ROLE {name} NOLOGIN".encode())
             superuser.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
             until(lambda: answer() == not_ready, 30)
-            # The process itself is fine; nobody should restart it for a database that is away.
+            # The process itself is fine; nobody should restart it because of an unavailable database.
             health = httpx2.get(f"{audience.url}/healthz", trust_env=False)
             assert (health.status_code, health.json()) == (200, {"status": "ok"})
             superuser.execute(f"ALTER ROLE {name} LOGIN".encode())
@@ -228,8 +228,8 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
 
 
 def starting(component: str, environ: Mapping[str, str]) -> tuple[int, str, list[dict[str, object]]]:
-    """How a component that cannot start ends: its status, all that it said, and which of that are errors."""
-    with reserve_port("127.0.0.1", 0) as held:  # Meanwhile too: else it might end because somebody else has the port.
+    """Return how a component that cannot start ends: its status, its output, and the errors in it."""
+    with reserve_port("127.0.0.1", 0) as held:  # Held meanwhile: otherwise it might end because the port is taken.
         done = subprocess.run(
             [*SOUNDMARK, "serve", component, "--port", str(held.getsockname()[1])],
             check=False,
@@ -280,7 +280,7 @@ async def _make_keys(url: Secret) -> None:
 
 
 @pytest.mark.parametrize("component", ["core", "audience"])
-def test_a_component_whose_database_is_away_says_so_in_one_line(component: str) -> None:
+def test_a_component_without_its_database_says_so_in_one_line(component: str) -> None:
     with reserve_port("127.0.0.1", 0) as held:
         url = f"postgresql://somebody:confidential@127.0.0.1:{held.getsockname()[1]}/somewhere"
         environ = {

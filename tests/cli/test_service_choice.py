@@ -22,7 +22,7 @@ NO_KEY = "no credential was given: set SOUNDMARK_API_KEY, or give --key-file or 
 
 
 def make_up(folder: Path, url: str, mode: int = 0o600) -> Path:
-    """What an `up` leaves."""
+    """Write the files that a running `up` leaves."""
     folder.mkdir(exist_ok=True)
     file = folder / "up.json"
     file.write_text(json.dumps({"base_url": url, "operator_token": OPERATOR_TOKEN}))
@@ -32,7 +32,7 @@ def make_up(folder: Path, url: str, mode: int = 0o600) -> Path:
 
 @pytest.fixture
 def nobody() -> str:
-    """An address of this machine at which nothing listens."""
+    """An address of this machine where nothing listens."""
     with closing(create_server(("127.0.0.1", 0))) as server:
         return f"http://127.0.0.1:{server.getsockname()[1]}"
 
@@ -66,8 +66,8 @@ def test_its_operator_token_goes_nowhere_else(service: Service, nobody: str, now
     assert run(*LISTING, settings={"BASE_URL": service.url}).refusal == NO_KEY
 
 
-def test_what_others_could_have_put_there_is_not_believed(service: Service, nowhere: Path) -> None:
-    """A folder that came with a download must not say where a key goes."""
+def test_files_that_others_could_have_written_are_not_trusted(service: Service, nowhere: Path) -> None:
+    """A downloaded folder must not decide where a key is sent."""
     make_up(nowhere / ".soundmark", service.url, mode=0o644)
     assert run(*LISTING).refusal == NO_KEY
 
@@ -83,7 +83,7 @@ def test_a_key_file_that_others_read_is_refused(tenant: Tenant, key_file: Path) 
 
 
 def test_a_key_may_come_through_a_pipe(tenant: Tenant) -> None:
-    """From a password manager, say: `--key-file <(…)`."""
+    """For example from a password manager: `--key-file <(…)`."""
     ours, theirs = os.pipe()
     os.write(theirs, tenant.key.encode())
     os.close(theirs)
@@ -113,7 +113,7 @@ def test_a_key_may_come_through_a_pipe(tenant: Tenant) -> None:
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_a_service_that_is_not_there_is_named_at_once(nobody: str, command: tuple[str, ...]) -> None:
+def test_a_missing_service_is_named_at_once(nobody: str, command: tuple[str, ...]) -> None:
     done = run(*command, settings={"BASE_URL": nobody, "API_KEY": "xak_" + "k" * 43})
     assert done.refusal == (
         f"Nothing answers at {nobody} (connection refused). Start it, or name another with --base-url or --data-dir."
@@ -122,7 +122,7 @@ def test_a_service_that_is_not_there_is_named_at_once(nobody: str, command: tupl
 
 
 class Flaky(httpx2.AsyncBaseTransport):
-    """Answers once; then nobody is there."""
+    """A service that answers once and then is gone."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -135,7 +135,7 @@ class Flaky(httpx2.AsyncBaseTransport):
 
 
 async def test_a_service_that_was_reached_may_be_away_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then it is the client's to wait and ask again, as over any connection that breaks."""
+    """Then the client waits and retries, as over any connection that breaks."""
     transport = FirstContact("http://127.0.0.1:8080")
     monkeypatch.setattr(transport, "_inner", Flaky())
     request = httpx2.Request("GET", "http://127.0.0.1:8080/v1/caller")

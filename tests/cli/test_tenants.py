@@ -1,4 +1,4 @@
-"""`soundmark organizations`, `projects` and `members`: a tenant from nothing, at a terminal."""
+"""`soundmark organizations`, `projects` and `members`: a tenant from scratch, at a terminal."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +8,8 @@ import pytest
 from .conftest import Service, Tenant, answered, cells, run
 
 
-def test_from_nothing_to_a_code_without_an_id_in_any_command(service: Service, tmp_path: Path, nowhere: Path) -> None:
-    """As the guide to issuing begins."""
+def test_from_scratch_to_a_code_without_an_id_in_any_command(service: Service, tmp_path: Path, nowhere: Path) -> None:
+    """As at the beginning of the guide to issuing."""
     (nowhere / ".soundmark").mkdir()
     up = nowhere / ".soundmark" / "up.json"
     up.write_text(f'{{"base_url": "{service.url}", "operator_token": "{"xop_" + "o" * 43}"}}')
@@ -76,7 +76,7 @@ def test_members_are_listed_changed_and_removed(tenant: Tenant, past_policies: C
 
 
 @pytest.mark.parametrize("group", ["organizations", "projects", "members", "api-keys"])
-def test_what_is_for_people_is_refused_to_a_key(tenant: Tenant, group: str) -> None:
+def test_operations_for_people_are_refused_to_a_key(tenant: Tenant, group: str) -> None:
     assert tenant.run_with_key(group, "list").refusal.startswith("user_token_required (403)")
 
 
@@ -93,7 +93,7 @@ def test_what_is_for_people_is_refused_to_a_key(tenant: Tenant, group: str) -> N
     ],
     ids=" ".join,
 )
-def test_wrong_usage_is_status_2_and_calls_nobody(arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_is_status_2_without_a_request(arguments: tuple[str, ...]) -> None:
     done = run(*arguments, settings={"API_KEY": "xak_" + "k" * 43})
     assert (done.status, done.out) == (2, "")
     assert "Value error" not in done.err

@@ -1,4 +1,4 @@
-"""Two real Core processes on one port and one database: what one has answered, both have."""
+"""Two real Core processes on one port and one database: what one has answered holds for both."""
 
 import asyncio
 import contextlib
@@ -28,13 +28,13 @@ ASKED_EACH = 25
 
 @dataclass(frozen=True)
 class Cores:
-    """Processes that share a port; the kernel decides for each connection which of them serves it."""
+    """Processes that share a port; the kernel decides which one serves a connection."""
 
     url: str
     pids: frozenset[int]
 
     def serving(self) -> Counter[int]:
-        """How many connections from outside each process holds."""
+        """Return how many outside connections each process holds."""
         port = httpx2.URL(self.url).port
         return Counter(
             {
@@ -115,7 +115,7 @@ async def test_no_resolution_that_starts_after_a_revoke_returns_the_intent(cores
         code = await make_code(operator)
         path, token = f"/v1/resolve/{code['broadcast_token']}", code["broadcast_token"]
         keys = read_key_set((await operator.get("/v1/keys")).content)
-        # The kernel gives a connection to either process by chance: of forty, all to one is 2 in 10¹².
+        # The kernel chooses a process at random: that all of forty go to one has a chance of 2 in 10¹².
         receivers = [await client(headers=PROOF) for _ in range(CONNECTIONS)]
         assert {(await receiver.get(path)).status_code for receiver in receivers} == {200}
         served = cores.serving()
@@ -144,9 +144,9 @@ async def test_no_resolution_that_starts_after_a_revoke_returns_the_intent(cores
             answer = await operator.post(f"/v1/codes/{code['xr_id']}/revoke", params=query)
             revoked.set()
         assert answer.status_code == 200
-        # Nobody reconnected: every connection was to the same process from the first question to the last.
+        # Nobody reconnected: every connection stayed with the same process.
         assert cores.serving() == served
-        # Once more over each connection, so that neither process can have escaped by being asked early only.
+        # Once more over each connection, so that no process escaped only because it was asked early.
         late += [(await receiver.get(path)).status_code for receiver in receivers]
 
     assert (len(early) + len(late), set(late)) == (CONNECTIONS * (ASKED_EACH + 1), {404})

@@ -1,4 +1,4 @@
-"""Which organisation and project a command is about: option, then the key's own or what `soundmark use` chose."""
+"""The organisation and project of a command: from an option, then the key's own or the choice of `soundmark use`."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ UNKNOWN = "org_" + "0" * 22
 
 @pytest.fixture
 def chosen(tenant: Tenant) -> Tenant:
-    """The operator works in the tenant's project."""
+    """A project that the operator chose."""
     done = tenant.run_as_operator("use", tenant.organization_id, tenant.project_id)
     assert (done.status, done.err) == (0, ""), done
     assert done.out == f"{tenant.organization_id} {tenant.project_id} at {tenant.service.url}\n"
@@ -34,7 +34,7 @@ def test_a_server_key_needs_no_ids(tenant: Tenant) -> None:
     assert done.out == f"{code['xr_id']} is revoked\n"
 
 
-def test_a_person_works_where_they_chose_to(chosen: Tenant, nowhere: Path) -> None:
+def test_a_person_works_in_the_chosen_project(chosen: Tenant, nowhere: Path) -> None:
     campaign = answered(chosen.run_as_operator("campaigns", "create", "Summer", "--json"))
     assert campaign["project_id"] == chosen.project_id
     file = nowhere / "config" / "soundmark" / "defaults.json"
@@ -52,14 +52,14 @@ def test_an_option_wins_and_never_mixes_two_organisations(chosen: Tenant) -> Non
     assert (done.status, "give --project" in " ".join(done.err.split())) == (2, True)
 
 
-def test_a_key_goes_by_its_own_project_whatever_was_chosen(chosen: Tenant) -> None:
+def test_a_key_uses_its_own_project_whatever_was_chosen(chosen: Tenant) -> None:
     other = chosen.run_as_operator("organizations", "create", "Other", "--use", "--quiet").out.strip()
     assert run("use", settings={"BASE_URL": chosen.service.url}).out.startswith(other)
     assert answered(chosen.run_with_key("codes", "list", "--json"))["data"] == []
 
 
-def test_a_choice_is_one_services(chosen: Tenant) -> None:
-    """What is called by another address is another service."""
+def test_a_choice_belongs_to_one_service(chosen: Tenant) -> None:
+    """The same service at another address is another service."""
     elsewhere = chosen.service.url.replace("127.0.0.1", "localhost")
     assert run("use", settings={"BASE_URL": elsewhere}).refusal == f"no organisation is chosen for {elsewhere}"
     assert run("use", "--base-url", f"{chosen.service.url}/").status == 0
@@ -75,23 +75,23 @@ def test_a_choice_is_shown_and_forgotten(chosen: Tenant) -> None:
     assert "give --organization, or choose one with `soundmark use`" in " ".join(done.err.replace("│", " ").split())
 
 
-def test_what_is_not_there_is_not_chosen(chosen: Tenant) -> None:
+def test_an_unknown_organisation_or_project_is_not_chosen(chosen: Tenant) -> None:
     assert chosen.run_as_operator("use", UNKNOWN).refusal.startswith("organization_not_found (404)")
     wrong = chosen.run_as_operator("use", chosen.organization_id, "prj_" + "0" * 22)
     assert wrong.refusal == f"prj_{'0' * 22} is not a project of this organisation"
     assert run("use", settings={"BASE_URL": chosen.service.url}).out.startswith(chosen.organization_id)
 
 
-def test_a_choice_that_is_gone_is_named(chosen: Tenant, past_policies: Callable[..., None]) -> None:
-    """After a `make up` on a new data dir, say: the address is the same and nothing else is."""
+def test_a_deleted_choice_is_named(chosen: Tenant, past_policies: Callable[..., None]) -> None:
+    """For example after a `make up` on a new data dir: only the address is the same."""
     past_policies("UPDATE members SET subject_id = 'another'")
     done = chosen.run_as_operator("projects", "list")
     assert done.refusal.startswith("organization_not_found (404)")
     assert done.refusal.endswith("; `soundmark use` chose it")
 
 
-def test_an_empty_option_is_no_choice(chosen: Tenant) -> None:
-    """It comes from a variable that nobody set."""
+def test_an_empty_option_is_refused(chosen: Tenant) -> None:
+    """It comes from a variable that was not set."""
     assert chosen.run_as_operator("projects", "list", "--organization", "").refusal.startswith("organization_not_found")
 
 

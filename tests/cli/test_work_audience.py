@@ -1,4 +1,4 @@
-"""`soundmark work audience` as a process of its own: what has aged out is deleted, and nothing of a key is needed."""
+"""`soundmark work audience` as its own process: it deletes aged events and needs no key."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,7 @@ async def working(url: Secret, log: Path) -> AsyncIterator[asyncio.subprocess.Pr
 
 
 async def defer(rival: Rival) -> None:
-    """As the hour of the day would do it."""
+    """Defer the job as its daily schedule would."""
     await rival.run(
         "INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)"
         """ VALUES ('default', 'forget_aged', 'forget_aged', 'forget_aged', '{"timestamp": 0}')"""
@@ -87,16 +87,18 @@ async def test_a_worker_forgets_what_has_aged(
     for table in ("events", "event_ids", "spent_proofs"):
         assert await list_kept_days(rival, given, table) == [today]
     said = [json.loads(line) for line in log.read_text().splitlines()]
-    told = [line for line in said if line["event"] == "retention"]  # Also of the run that the hour itself defers.
+    told = [
+        line for line in said if line["event"] == "retention"
+    ]  # Also those of the run that the schedule itself defers.
     tables = ("events", "event_ids", "spent_proofs", "integrity_days")
     assert [sum(line[table] for line in told) for table in tables] == [3, 3, 3, 1]
     assert MASTER_KEY not in log.read_text()
 
 
-async def test_what_failed_at_night_is_done_that_night(
+async def test_a_failed_run_is_repeated_the_same_night(
     url: Secret, rival: Rival, given: AudienceIntegration, tmp_path: Path
 ) -> None:
-    """A database that was restarted in the middle does not keep what has aged for another day."""
+    """Aged events must not wait another day because a database was restarted in the middle."""
     today = datetime.now(UTC).date()
     await make_aged_events(rival, given, {today - timedelta(days=9): 3})
     await defer(rival)
@@ -108,17 +110,17 @@ async def test_what_failed_at_night_is_done_that_night(
     assert await list_kept_days(rival, given, "spent_proofs") == []
 
 
-async def test_what_fails_gives_way_to_the_run_that_waits_behind_it(
+async def test_a_failed_run_gives_way_to_the_one_that_waits(
     url: Secret, rival: Rival, given: AudienceIntegration, tmp_path: Path
 ) -> None:
-    """The hour strikes while a run is under way: its end in failure stands in nobody's way, least of all its own."""
+    """The next run is deferred while one is under way; the failure of the first must not block it."""
     today = datetime.now(UTC).date()
     await make_aged_events(rival, given, {today - timedelta(days=9): 3})
     await defer(rival)
     async with working(url, tmp_path / "log") as process:
         async with rival.holding("SELECT FROM spent_proofs FOR UPDATE"):
             await rival.until_someone_waits()
-            with contextlib.suppress(psycopg.errors.UniqueViolation):  # Where the worker deferred its own already.
+            with contextlib.suppress(psycopg.errors.UniqueViolation):  # Unless the worker has already deferred its own.
                 await defer(rival)
             await rival.kill_waiting_sessions()
         await until_done(rival, process)

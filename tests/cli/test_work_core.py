@@ -1,4 +1,4 @@
-"""`soundmark work core` as a process of its own: a person is invited, gets a mail, and joins."""
+"""`soundmark work core` as its own process: a person is invited, gets a mail, and joins."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ END_S = 60
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[MailServer]:
-    """A server that takes mail behind STARTTLS only, and from who logs in."""
+    """A server that accepts mail only after STARTTLS and a login."""
     certificate = make_certificate(tmp_path, "127.0.0.1")
     async with running_mail_server(certificate=certificate, needs_login=True) as running:
         yield running
@@ -35,7 +35,7 @@ async def server(tmp_path: Path) -> AsyncIterator[MailServer]:
 
 @pytest.fixture
 async def tenant(api: Api, people: People, server: MailServer, rival: Rival) -> Tenant:
-    """A tenant of a platform that sends through that server."""
+    """A tenant of a platform that sends mail through that server."""
     await rival.run("TRUNCATE procrastinate_jobs, procrastinate_workers, procrastinate_periodic_defers CASCADE")
     values = {"smtp_host": "127.0.0.1", "smtp_port": server.port, "smtp_secure": False}
     for name, value in {**values, "smtp_from_email": "codes@example.org"}.items():
@@ -52,7 +52,7 @@ async def put(api: Api, path: str, value: Any) -> None:
 
 @dataclass(frozen=True)
 class Worker:
-    """The command, ready to be run, and what all its runs say."""
+    """The command, ready to run, and the output of all its runs."""
 
     settings: Mapping[str, str]
     log: Path
@@ -84,7 +84,7 @@ def worker(database_url: Secret, tmp_path: Path) -> Worker:
     return Worker(settings, tmp_path / "log")
 
 
-# What the queue does each minute, at once.
+# The queue's housekeeping, which runs each minute, at once.
 RETRYING = (
     "INSERT INTO procrastinate_jobs (queue_name, task_name, args)"
     " VALUES ('default', 'retry_stalled_jobs', '{\"timestamp\": 0}')"
@@ -92,7 +92,7 @@ RETRYING = (
 
 
 async def until(rival: Rival, statement: str, *rows: tuple[Any, ...]) -> None:
-    """The database answers exactly these rows."""
+    """Wait until the query returns exactly these rows."""
     async with asyncio.timeout(END_S):
         while await rival.rows(statement) != list(rows):  # noqa: ASYNC110 - it happens in PostgreSQL
             await asyncio.sleep(0.02)
@@ -129,7 +129,7 @@ async def test_a_person_is_invited_gets_a_mail_and_joins(
 async def test_a_worker_that_is_killed_after_the_mail_loses_nothing(
     tenant: Tenant, server: MailServer, worker: Worker, rival: Rival
 ) -> None:
-    """Between the server's taking it and the row's saying so: it is sent once more, and is seen to be the same."""
+    """Killed after the server accepted the mail and before the row says so: the same mail is sent again."""
     async with worker() as process:
         server.on_data = lambda _: os.kill(process.pid, signal.SIGKILL)
         invitation = await tenant.make_invitation()
@@ -138,7 +138,7 @@ async def test_a_worker_that_is_killed_after_the_mail_loses_nothing(
     columns = "SELECT delivery_status, delivery_attempts, sealed_secret IS NOT NULL FROM invitations"
     assert await rival.rows(columns) == [("processing", 1, True)]
 
-    # Time passes: the dead worker is missed, and its lease is over.
+    # Time passes: the dead worker is noticed, and its lease is over.
     await rival.run("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'")
     await rival.run("UPDATE invitations SET delivery_due_at = now()")
     await rival.run(RETRYING)
@@ -150,10 +150,10 @@ async def test_a_worker_that_is_killed_after_the_mail_loses_nothing(
     assert await rival.rows(columns) == [("sent", 2, False)]
 
 
-async def test_a_data_dir_stands_for_the_settings(
+async def test_a_data_dir_replaces_the_settings(
     tenant: Tenant, server: MailServer, worker: Worker, rival: Rival, tmp_path: Path
 ) -> None:
-    """The mail server's own are in the database, so nothing else is needed."""
+    """The mail server's settings are in the database, so nothing else is needed."""
     told = {name.lower(): worker.settings[name] for name in ("BASE_URL", "CORE_DATABASE_URL", "AUDIENCE_URL")}
     (tmp_path / "up.json").write_text(json.dumps({"pid": 1, **told}))
     (tmp_path / "master.key").write_text(MASTER_KEY)

@@ -30,7 +30,7 @@ def test_the_energy_lies_in_the_ultrasound_band(wav: Path) -> None:
     assert in_band.sum() > 0.95 * energy.sum()
 
 
-def test_a_tone_stands_at_its_own_pitch() -> None:
+def test_a_tone_appears_at_its_own_pitch() -> None:
     tone = np.sin(2 * np.pi * 6000 * np.arange(48_000) / 48_000)
 
     assert power(tone).argmax(axis=0).tolist() == [6000 * 1024 // 48_000] * 184
@@ -50,7 +50,7 @@ def test_the_picture_is_a_png_with_the_sound_in_the_upper_part(wav: Path, tmp_pa
 
 
 def test_silence_has_a_picture_too(tmp_path: Path) -> None:
-    """Nothing to compare with must not be a division by nothing."""
+    """With nothing to compare with, nothing may be divided by zero."""
     wav = tmp_path / "silence.wav"
     renderer = Renderer()
     made = renderer.render("XRC1:brd_aZ09-_bY18-_cX27", 5)

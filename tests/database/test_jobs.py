@@ -74,9 +74,7 @@ async def test_old_jobs_are_forgotten_but_failed_ones_stay_for_a_person(
     )
 
 
-async def test_the_jobs_of_a_worker_that_died_are_given_to_those_that_live(
-    app: App, connection: psycopg.Connection
-) -> None:
+async def test_the_jobs_of_a_dead_worker_go_to_living_ones(app: App, connection: psycopg.Connection) -> None:
     connection.execute("INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '1 hour')")
     connection.execute(
         "INSERT INTO procrastinate_jobs (queue_name, task_name, status, worker_id)"
@@ -101,7 +99,7 @@ def test_a_signal_stops_a_worker_cleanly(url: Secret, connection: psycopg.Connec
 def test_a_worker_that_loses_its_database_says_so_and_ends(
     url: Secret, cluster: RunningCluster, connection: psycopg.Connection
 ) -> None:
-    """Its supervisor starts it again; to go on without a listener would be to look alive and be deaf."""
+    """Its supervisor restarts it; without a listener it would look alive and do nothing."""
     with worker(url) as process:
         until(lambda: has_worker(connection), 20)
         with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as superuser:

@@ -1,4 +1,4 @@
-"""Migrations: what they make, that they may be run by several at once, and that what they may not do is refused."""
+"""Migrations: their result, several at once, and the refusal of what they must not do."""
 
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -30,12 +30,12 @@ def new_database(cluster: RunningCluster) -> Secret:
 
 
 def schema_of(cluster: RunningCluster, url: Secret) -> list[str]:
-    """The statements that would make the database, in an order that does not depend on how it was made."""
+    """Return the statements that would create the database, in an order that does not depend on its history."""
     options = ["--schema-only", "--no-owner", "--no-privileges", "--exclude-table=alembic_version"]
     dump = subprocess.run(
         [str(cluster.cluster.programs / "pg_dump"), *options, url.reveal()], check=True, capture_output=True, text=True
     ).stdout
-    # The dump begins and ends with a word that is drawn anew each time.
+    # The dump begins and ends with a random word.
     return [line for line in dump.splitlines() if line and not line.startswith(("--", "\\restrict", "\\unrestrict"))]
 
 
@@ -68,7 +68,7 @@ def test_several_at_once_apply_each_revision_once(empty: Secret) -> None:
     assert max(applied, key=len)[-1] == newest_revision("soundmark.core")
 
 
-def test_a_migration_that_never_ends_is_not_waited_for_for_ever(empty: Secret, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_that_never_ends_is_given_up(empty: Secret, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrations, "LOCK_TIMEOUT_S", 0.05)
     with psycopg.connect(empty.reveal(), autocommit=True) as rival:
         rival.execute("SELECT pg_advisory_lock(%s)", [migrations._LOCK_KEY])
@@ -76,8 +76,8 @@ def test_a_migration_that_never_ends_is_not_waited_for_for_ever(empty: Secret, m
             migrate(empty, "soundmark.core")
 
 
-def test_a_table_that_is_in_use_is_not_waited_for(empty: Secret) -> None:
-    """Whoever asks for it meanwhile, resolution among them, would wait behind the migration."""
+def test_a_migration_does_not_wait_for_a_table_in_use(empty: Secret) -> None:
+    """Its other users, resolution among them, would otherwise queue behind the migration."""
     migrate(empty, "soundmark.core", until="0007")
     with psycopg.connect(empty.reveal()) as backup:
         backup.execute("SELECT FROM codes")
@@ -108,7 +108,7 @@ def test_a_database_in_another_encoding_is_refused_in_one_line(cluster: RunningC
         migrate(cluster.superuser_url_of(name), f"soundmark.{component}")
 
 
-def test_a_database_that_cannot_be_reached_is_said_to_be_so_without_its_password(empty: Secret) -> None:
+def test_an_unreachable_database_is_reported_without_its_password(empty: Secret) -> None:
     password = psycopg.conninfo.conninfo_to_dict(empty.reveal())["password"]
     with pytest.raises(MigrationFailed, match="cannot be reached") as failed:
         migrate(Secret(empty.reveal().replace("//migrations_under_test:", "//nobody:")), "soundmark.core")
@@ -131,5 +131,5 @@ async def test_a_serving_process_knows_whether_its_schema_is_there(empty: Secret
         newest = newest_revision("soundmark.core")
         assert (await current_revision(tx), await is_current(tx, "soundmark.core")) == (newest, True)
         await connection.execute("UPDATE alembic_version SET version_num = '9999'")
-        # A newer release is being rolled out; what the old one needs is still there.
+        # A newer release is being rolled out; everything that the old one needs is still there.
         assert await is_current(tx, "soundmark.core")

@@ -1,4 +1,4 @@
-"""The built distributions, once for all that looks at them."""
+"""The built distributions, built once for all tests."""
 
 from pathlib import Path
 

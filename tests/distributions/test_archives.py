@@ -1,4 +1,4 @@
-"""What `make dist` builds: wheels and source archives with all that runs and nothing else, each time the same bytes."""
+"""The result of `make dist`: wheels and source archives with everything that runs and nothing else, reproducibly."""
 
 import tarfile
 import zipfile
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.xdist_group("distributions")
 
 
 def sources(package: str) -> set[str]:
-    """What the package's folder holds, apart from what Python makes there."""
+    """Return the files of the package's folder, except those that Python creates."""
     folder = FOLDERS[package] / "src"
     found = (path for path in (folder / package).rglob("*") if path.is_file() and path.suffix != ".pyc")
     return {str(path.relative_to(folder)) for path in found}
@@ -38,7 +38,7 @@ def test_a_wheel_holds_the_package_its_licence_and_nothing_else(dist: Path, pack
     assert f"{package}/py.typed" in names
 
 
-def test_the_wheel_of_the_server_holds_what_is_no_python() -> None:
+def test_the_wheel_of_the_server_holds_its_data_files() -> None:
     needed = {
         "soundmark/core/schema.sql",
         "soundmark/audience/schema.sql",

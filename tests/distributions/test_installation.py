@@ -1,4 +1,4 @@
-"""The built wheels, installed where nothing else is: what a publisher and a deployment get, and do without."""
+"""The built wheels in empty environments: what a publisher and a deployment get, and what they do without."""
 
 import http.client
 import json
@@ -14,7 +14,7 @@ import pytest
 
 from .archives import ROOT, version, wheel
 
-# On a bare machine with a slow network, with ggwave to compile.
+# On a bare machine with a slow network, which compiles ggwave.
 INSTALL_S = 300
 COMMAND_S = 60
 READ_S = 20
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.xdist_group("distributions"), pytest.mark.timeout(3 * 
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment that the tests' own cannot be seen from."""
+    """A virtual environment that cannot see that of the tests."""
 
     folder: Path
 
@@ -40,7 +40,7 @@ class Environment:
         return str(self.folder / "bin" / "python")
 
     def install(self, *arguments: str) -> None:
-        # The pip of the tests, so that the environment holds what was installed and nothing that installs.
+        # With the tests' pip, so that the environment holds no installer.
         command = [
             sys.executable,
             "-m",
@@ -57,11 +57,11 @@ class Environment:
     def run(
         self, program: str, *arguments: str, environ: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program of the environment, in a folder where nothing is."""
+        """Run a program of the environment, in an empty folder."""
         return self._run([str(self.folder / "bin" / program), *arguments], environ or {}, COMMAND_S)
 
     def refusal(self, *arguments: str, environ: Mapping[str, str] | None = None) -> str:
-        """The one line with which `soundmark` refuses."""
+        """Return the one line with which `soundmark` refuses."""
         done = self.run("soundmark", *arguments, environ=environ)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done
         return done.stderr.removeprefix("soundmark: ").rstrip()
@@ -79,7 +79,7 @@ class Environment:
 
 
 def outside() -> dict[str, str]:
-    """The environment of the tests without what leads to their packages or decides for Soundmark."""
+    """Return the environment variables of the tests, without those that affect packages or Soundmark."""
     return {
         name: value for name, value in os.environ.items() if not name.startswith(("SOUNDMARK_", "PYTHON", "VIRTUAL"))
     }
@@ -87,7 +87,7 @@ def outside() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def publisher(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """An environment with the SDK and its extra `publisher`, by the names that its wheel asks for."""
+    """An environment with the SDK and its extra `publisher`, by the requirements of its wheel."""
     environment = Environment(tmp_path_factory.mktemp("installed"))
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment.folder)], check=True)
     constraints = environment.folder / "constraints.txt"
@@ -164,7 +164,7 @@ def test_the_contract_is_the_published_one(deployment: Environment) -> None:
     assert written["paths"].keys() == golden["paths"].keys()
 
 
-def test_what_migrations_need_came_along(deployment: Environment) -> None:
+def test_the_files_of_the_migrations_are_installed(deployment: Environment) -> None:
     script = (
         "from importlib.resources import files\n"
         "for name in ('core/schema.sql', 'audience/schema.sql', 'kit/postgres/jobs_schema_3_10_0.sql'):\n"
@@ -180,7 +180,7 @@ def test_up_names_the_extra_that_brings_postgresql(deployment: Environment) -> N
     assert "SOUNDMARK_POSTGRES_BIN" in refusal
 
 
-def test_drawing_names_the_extra_that_draws_before_anybody_is_asked(deployment: Environment) -> None:
+def test_drawing_names_the_missing_extra_before_any_request(deployment: Environment) -> None:
     nobody = {"SOUNDMARK_API_KEY": f"xak_{'a' * 43}", "SOUNDMARK_BASE_URL": "http://127.0.0.1:9"}
     integration = PUBLISHER["PUBLISHER_INTEGRATION_ID"]
     refusal = deployment.refusal("audience", "report", integration, "--plot", "report.png", environ=nobody)

@@ -1,4 +1,4 @@
-"""Where PostgreSQL's programs, its cluster and the small files of a data dir are, and whose."""
+"""The places of PostgreSQL's programs, its cluster and the small files of a data dir, and their owners."""
 
 import contextlib
 import os
@@ -29,14 +29,14 @@ def user() -> OsUser:
 
 
 @only_root
-def test_the_unprivileged_user_is_none_that_could_do_harm(user: OsUser) -> None:
+def test_the_unprivileged_user_has_no_other_rights(user: OsUser) -> None:
     assert user.uid != 0
     assert can_run(user, ["/bin/sh", "-c", f'test "$(id -u)" = {user.uid} && test "$(id -G)" = {user.gid}'])
 
 
 @only_root
-def test_reach_is_tried_not_guessed(user: OsUser, tmp_path: Path) -> None:
-    """A folder may look open and lie below one that is not."""
+def test_access_is_tried_not_guessed(user: OsUser, tmp_path: Path) -> None:
+    """A folder may look open and be below one that is not."""
     inner = tmp_path / "closed" / "open"
     inner.mkdir(parents=True)
     inner.chmod(0o777)
@@ -62,7 +62,7 @@ def test_programs_out_of_reach_are_copied_whole_once(
     monkeypatch.setattr(installation, "_shipped", lambda: closed / package.name / shipped.name)
     with passable_folder() as folder:
         monkeypatch.setattr(installation, "SYSTEM_DIRECTORY", folder)
-        # What a copy that was killed leaves behind is never mistaken for one.
+        # The rest of a killed copy is never mistaken for a complete one.
         (folder / ".copying-killed" / "postgresql-18").mkdir(parents=True)
         programs = installation.find_programs(user)
         assert programs.is_relative_to(folder)
@@ -85,7 +85,7 @@ def test_no_folder_that_was_there_before_is_opened(tmp_path: Path) -> None:
 
 @only_root
 def test_a_cluster_is_used_as_the_user_that_owns_it() -> None:
-    """An ordinary user's data dir, brought up by root once, stays that user's."""
+    """The data dir of an ordinary user stays theirs, even if root ran it once."""
     with passable_folder() as folder:
         (folder / "postgresql").mkdir(mode=0o700)
         os.chown(folder / "postgresql", 12345, 23456)
@@ -140,7 +140,7 @@ def test_a_given_master_key_is_never_written_down(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_was_not_finished_is_made_again() -> None:
-    """`kill -9` of an `up` while it makes the cluster."""
+    """`kill -9` of an `up` while it creates the cluster."""
     with throwaway_cluster() as running:
         cluster = running.cluster
         running.stop()

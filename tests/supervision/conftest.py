@@ -36,6 +36,6 @@ def seeded() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def up(seeded: Path) -> Iterator[Up]:
-    """One that runs for all tests of a module, each of which leaves it as it found it."""
+    """One that runs for all tests of a module, each of which leaves it unchanged."""
     with running_up(seeded, environ=GIVEN) as running:
         yield running.until_ready()

@@ -1,4 +1,4 @@
-"""`soundmark backup` and `soundmark restore` on real deployments: consistent beside traffic, whole, and careful."""
+"""`soundmark backup` and `soundmark restore` on real deployments: consistent under traffic, complete, and careful."""
 
 import contextlib
 import hashlib
@@ -43,7 +43,7 @@ def refusal(*arguments: str, **settings: str) -> str:
 
 @dataclass
 class Traffic:
-    """Everything that a broadcaster does, again and again, until it is told to stop."""
+    """Everything that a broadcaster does, repeated until it is stopped."""
 
     up: Up
     organization_id: str = ""
@@ -127,18 +127,18 @@ def deliver_event(up: Up, traffic: Traffic, code: dict[str, Any]) -> httpx2.Resp
 
 @dataclass
 class BackedUp:
-    """What a busy deployment left behind."""
+    """The data of a busy deployment."""
 
     folder: Path
     traffic: Traffic
-    kept: dict[str, Any]  # A Code that was issued before and is not revoked.
+    kept: dict[str, Any]  # A Code that was issued before and not revoked.
     measured: dict[str, Any]
     manifest: dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def backed_up() -> Iterator[BackedUp]:
-    """A deployment that was backed up while it was busy, and is gone."""
+    """A deployment that was backed up while it was busy, and has ended."""
     with passable_folder() as path:
         with running_up(path / "data") as up:
             traffic = Traffic(up.until_ready())
@@ -156,7 +156,7 @@ def backed_up() -> Iterator[BackedUp]:
 
 
 def test_a_busy_deployment_goes_on_elsewhere(backed_up: BackedUp) -> None:
-    """Every Code verifies, the audit chain holds, what was sealed opens, and everything goes on."""
+    """Every Code verifies, the audit chain holds, sealed values open, and every operation works."""
     rows, traffic = backed_up.manifest["rows"], backed_up.traffic
     with passable_folder() as path:
         done = soundmark("restore", str(backed_up.folder), "--data-dir", str(path / "data"))
@@ -168,7 +168,7 @@ def test_a_busy_deployment_goes_on_elsewhere(backed_up: BackedUp) -> None:
             with httpx2.Client(base_url=up.where["base_url"], headers=headers, timeout=30, trust_env=False) as client:
                 codes = everything(client, "/v1/codes", **tenant)
                 assert len(codes) == rows["core"]["codes"] >= 5
-                # A detail is compared with its signature before it is answered.
+                # A detail is compared with its signature before it is returned.
                 details = [client.get(f"/v1/codes/{code['xr_id']}", params=tenant).json() for code in codes]
                 assert [detail["xr_id"] for detail in details] == [code["xr_id"] for code in codes]
                 with contextlib.closing(Receiver(up.where["base_url"])) as receiver:
@@ -181,7 +181,7 @@ def test_a_busy_deployment_goes_on_elsewhere(backed_up: BackedUp) -> None:
                 entries = everything(client, "/v1/audit-log", **tenant)
                 assert len(entries) >= rows["core"]["audit_entries"]
 
-                # What Audience holds is what Core's log knows of: the two snapshots belong together.
+                # Audience holds what Core's log records: the two snapshots belong together.
                 integrations = everything(client, "/v1/audience/integrations", **tenant, project_id=traffic.project_id)
                 assert len(integrations) == rows["audience"]["integrations"]
                 made = [entry for entry in entries if entry["action"] == "audience.integration_provisioning"]
@@ -210,7 +210,7 @@ def test_a_backup_is_for_its_owner_alone(backed_up: BackedUp) -> None:
     )
 
 
-def test_what_was_altered_is_not_restored(backed_up: BackedUp, tmp_path: Path) -> None:
+def test_an_altered_backup_is_not_restored(backed_up: BackedUp, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     copy.mkdir(mode=0o700)
     for file in backed_up.folder.iterdir():
@@ -223,7 +223,7 @@ def test_what_was_altered_is_not_restored(backed_up: BackedUp, tmp_path: Path) -
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_that_is_there_is_not_written_to(backed_up: BackedUp) -> None:
+def test_an_existing_folder_is_not_written_to(backed_up: BackedUp) -> None:
     settings = {
         "CORE_DATABASE_URL": "postgresql://x@127.0.0.1:9/a",
         "AUDIENCE_DATABASE_URL": "postgresql://y@127.0.0.1:9/b",
@@ -235,7 +235,7 @@ def test_a_folder_that_is_there_is_not_written_to(backed_up: BackedUp) -> None:
 
 @dataclass
 class Databases:
-    """Two databases, as an operator makes them for a deployment."""
+    """Two databases, as an operator creates them for a deployment."""
 
     core: Secret
     audience: Secret
@@ -251,7 +251,7 @@ class Databases:
 
 @pytest.fixture
 def databases(cluster: RunningCluster) -> Databases:
-    """Two that were never migrated."""
+    """Two databases that were never migrated."""
     with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as connection:
         for name in ("backup_core", "backup_audience"):
             connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
@@ -262,7 +262,7 @@ def databases(cluster: RunningCluster) -> Databases:
 def test_a_restore_into_databases_of_the_environment(
     backed_up: BackedUp, databases: Databases, tmp_path: Path, *, is_migrated: bool
 ) -> None:
-    """And from there once more: Core's own role reads every row for a backup, and the second equals the first."""
+    """And a second backup from there: Core's role reads every row, and the second backup equals the first."""
     if is_migrated:
         for part, url in databases.urls.items():
             migrate(url, f"soundmark.{part}")
@@ -290,7 +290,7 @@ def test_a_database_that_is_in_use_is_left_as_it_is(backed_up: BackedUp, databas
 
 @pytest.mark.parametrize("dies_after", ["empty", "audience"])
 def test_a_restore_that_was_cut_short_is_repeated(backed_up: BackedUp, databases: Databases, dies_after: str) -> None:
-    """Whatever it left belongs to nobody."""
+    """Its partial result has no owner."""
     for url in databases.urls.values():
         dumps.empty(url)
     if dies_after == "audience":
@@ -300,15 +300,17 @@ def test_a_restore_that_was_cut_short_is_repeated(backed_up: BackedUp, databases
     assert {part: dumps.count_rows(url) for part, url in databases.urls.items()} == backed_up.manifest["rows"]
 
 
-def test_a_key_that_opens_nothing_is_no_backup(backed_up: BackedUp, databases: Databases, tmp_path: Path) -> None:
-    """It would be found out when it is too late."""
+def test_a_key_that_opens_nothing_prevents_the_backup(
+    backed_up: BackedUp, databases: Databases, tmp_path: Path
+) -> None:
+    """Otherwise that would be found out too late."""
     soundmark("restore", str(backed_up.folder), **databases.settings)
     said = refusal("backup", str(tmp_path / "no"), MASTER_KEY="A" * 43, **databases.settings)
     assert said == "soundmark: SOUNDMARK_MASTER_KEY does not open the sealed values in Core's database"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_running_deployment_is_not_restored_over(backed_up: BackedUp, seeded: Path) -> None:
+def test_a_running_deployment_is_not_overwritten_by_a_restore(backed_up: BackedUp, seeded: Path) -> None:
     with running_up(seeded) as up:
         up.until_ready()
         said = refusal("restore", str(backed_up.folder), "--data-dir", str(seeded))
@@ -316,7 +318,7 @@ def test_a_running_deployment_is_not_restored_over(backed_up: BackedUp, seeded: 
 
 
 def test_every_table_of_tenants_can_be_backed_up(databases: Databases) -> None:
-    """A table without the policy would be missing from every backup, rows and all."""
+    """Without the policy, a table's rows would be missing from every backup."""
     migrate(databases.core, "soundmark.core")
     with psycopg.connect(databases.core.reveal()) as connection:
         tables = connection.execute("SELECT relname FROM pg_class WHERE relrowsecurity ORDER BY relname").fetchall()

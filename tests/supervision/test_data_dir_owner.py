@@ -1,4 +1,4 @@
-"""A data dir is taken from its owner only: what somebody else put there is neither used nor harmed."""
+"""A data dir is accepted only from its owner: files of others in it are neither used nor damaged."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ STRANGER: int = 12345
 
 @pytest.fixture
 def directory() -> Iterator[Path]:
-    """A data dir of ours, as `up` makes it."""
+    """A data dir of our own, as `up` creates it."""
     with passable_folder() as folder:
         path = folder / "data"
         data_dir.make_data_dir(path)
@@ -47,8 +47,8 @@ def plant_key(directory: Path) -> Path:
 
 
 @only_root
-def test_a_folder_of_somebody_else_is_refused_and_its_master_key_not_used() -> None:
-    """A folder of `nobody` that everybody may write to, with a master key in it: root's `up` sealed with that key."""
+def test_another_users_folder_is_refused_and_its_master_key_not_used() -> None:
+    """`nobody` left a folder open to everybody, with a master key in it: root's `up` used to seal with that key."""
     with passable_folder() as folder:
         directory = folder / "data"
         directory.mkdir()
@@ -62,8 +62,8 @@ def test_a_folder_of_somebody_else_is_refused_and_its_master_key_not_used() -> N
         assert sorted(entry.name for entry in directory.iterdir()) == ["master.key"]
 
 
-def test_a_lock_that_is_a_link_does_not_harm_what_it_leads_to(directory: Path, tmp_path: Path) -> None:
-    """Taking the turn truncated root's file."""
+def test_a_lock_that_is_a_link_does_not_damage_its_target(directory: Path, tmp_path: Path) -> None:
+    """Taking the lock used to truncate root's file."""
     target = tmp_path / "target"
     target.write_text("precious")
     (directory / "lock").symlink_to(target)
@@ -98,7 +98,7 @@ def test_a_folder_that_others_may_pass_or_read_is_taken(directory: Path, mode: i
 
 @only_root
 @pytest.mark.parametrize("name", ["master.key", "lock", "up.json", "postgresql.location"])
-def test_a_file_of_somebody_else_in_our_folder_is_refused(directory: Path, name: str) -> None:
+def test_another_users_file_in_our_folder_is_refused(directory: Path, name: str) -> None:
     """It was put there while the folder was open to others."""
     (directory / name).write_text("planted")
     os.chown(directory / name, STRANGER, STRANGER)
@@ -107,7 +107,7 @@ def test_a_file_of_somebody_else_in_our_folder_is_refused(directory: Path, name:
 
 
 @only_root
-def test_a_link_of_somebody_else_is_no_way_to_our_folder(directory: Path) -> None:
+def test_another_users_link_to_our_folder_is_refused(directory: Path) -> None:
     link = directory.parent / "link"
     link.symlink_to(directory)
     data_dir.make_data_dir(link)
@@ -165,7 +165,7 @@ def test_a_master_key_of_somebody_else_is_not_used(directory: Path) -> None:
 
 @only_root
 def test_what_root_reads_in_the_folder_of_an_unprivileged_user_is_that_users(directory: Path, tmp_path: Path) -> None:
-    """The user that runs PostgreSQL could lead root to a file of root's, and have it sent as a password."""
+    """The user that runs PostgreSQL could make root read a file of root's, and send it as a password."""
     of_root = tmp_path / "shadow"
     of_root.write_text("precious")
     of_root.chmod(0o600)
@@ -181,7 +181,7 @@ def test_what_root_reads_in_the_folder_of_an_unprivileged_user_is_that_users(dir
     assert read_trusted(password, owner_uid=STRANGER) == "precious"
 
 
-def test_what_is_no_folder_is_said_to_be_none(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
     for name in ("file", "nowhere"):

@@ -1,6 +1,6 @@
-"""A PostgreSQL that is installed on the machine instead of the bundled one: SOUNDMARK_POSTGRES_BIN.
+"""An installed PostgreSQL in place of the bundled one: SOUNDMARK_POSTGRES_BIN.
 
-The wheel holds a second PostgreSQL, 16, so there is always one to try; and every one that is installed is tried too.
+The wheel holds a second PostgreSQL, 16, so there is always one to test; every installed one is tested too.
 """
 
 import os
@@ -34,7 +34,7 @@ def user() -> OsUser | None:
 
 @pytest.fixture(scope="module")
 def second(user: OsUser | None) -> Iterator[Path]:
-    """The folder of the wheel's other PostgreSQL, where the user that is to run it can reach it."""
+    """The folder of the wheel's other PostgreSQL, at a place that its user can reach."""
     shipped = installation._shipped().with_name("pginstall")
     if can_run(user, [str(shipped / "bin" / "postgres"), "--version"]):
         yield shipped / "bin"
@@ -46,7 +46,7 @@ def second(user: OsUser | None) -> Iterator[Path]:
 
 
 def programs_that_say(folder: Path, version: str, *, initdb_version: str | None = None) -> Path:
-    """A folder of programs that know their version and nothing else."""
+    """Make a folder of programs that print their version and do nothing else."""
     for name, said in {"postgres": version, "initdb": initdb_version or version}.items():
         (folder / name).write_text(f"#!/bin/sh\necho '{name} (PostgreSQL) {said}'\n")
         (folder / name).chmod(0o755)
@@ -75,7 +75,7 @@ def test_a_release_that_soundmark_does_not_run_on_is_named(tmp_path: Path, versi
     )
 
 
-def test_the_version_is_what_both_programs_say(tmp_path: Path) -> None:
+def test_both_programs_must_have_the_same_version(tmp_path: Path) -> None:
     assert version_of(programs_that_say(tmp_path, "17.13 (Debian 17.13-1.pgdg12+1)"), None) == 170013
     assert version_of(programs_that_say(tmp_path, "18rc1"), None) == 180000
     with pytest.raises(NoPostgres, match="or are not of one release"):
@@ -85,7 +85,7 @@ def test_the_version_is_what_both_programs_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has somebody else run PostgreSQL")
-def test_programs_out_of_the_users_reach_are_said_to_be(tmp_path: Path) -> None:
+def test_programs_out_of_the_users_reach_are_reported(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     user = unprivileged_user()
@@ -125,7 +125,7 @@ def test_both_components_have_their_tables_on_every_release(name: str, second: P
 
 
 @pytest.mark.xdist_group("up")
-def test_up_runs_on_the_postgres_that_is_named_and_on_no_other_afterwards(second: Path, user: OsUser | None) -> None:
+def test_up_runs_on_the_named_postgres_and_on_no_other_afterwards(second: Path, user: OsUser | None) -> None:
     usable = [folder for folder in (second, *INSTALLED.values()) if is_supported(version_of(folder, user))]
     folder = min(usable, key=lambda one: version_of(one, user))
     version = version_of(folder, user)

@@ -1,4 +1,4 @@
-"""How `soundmark up` begins and ends: politely and by `kill -9`, as root and as anybody, and where it refuses to."""
+"""Start and end of `soundmark up`: orderly and by `kill -9`, as root and as an ordinary user, and its refusals."""
 
 import contextlib
 import os
@@ -44,7 +44,7 @@ def test_ctrl_c_stops_everything_in_order(seeded: Path) -> None:
 
 
 def test_make_up_shows_the_main_job_and_goes_on_serving(seeded: Path) -> None:
-    """What a newcomer sees of the first of the two commands."""
+    """The output of the first of the two commands that a newcomer runs."""
     with running_up(seeded, arguments=("--port", "0", "--demo", "--workers", "2")) as up:
         up.until_ready()
         until(lambda: "The verified intent equals the issued one." in up.printed, READY_S)
@@ -92,7 +92,7 @@ def test_killing_everything_at_once_loses_nothing(seeded: Path) -> None:
         assert "before everything was killed" in read_notes(again.until_ready())
 
 
-def test_an_ordinary_user_needs_nobody_else(ordinary: OrdinaryUser, folder: Path) -> None:
+def test_an_ordinary_user_can_run_it_alone(ordinary: OrdinaryUser, folder: Path) -> None:
     home = folder / "home"
     home.mkdir(mode=0o700)
     if os.geteuid() == 0:
@@ -114,14 +114,14 @@ def test_an_ordinary_user_needs_nobody_else(ordinary: OrdinaryUser, folder: Path
 
 @pytest.fixture
 def unreachable(tmp_path: Path) -> Iterator[Path]:
-    """A data dir below a folder that belongs to root alone, and nothing left of it elsewhere afterwards."""
+    """A data dir below a folder that belongs to root alone, without leftovers elsewhere afterwards."""
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     existed = SYSTEM_DIRECTORY.exists()
     yield closed / "data"
     shutil.rmtree((closed / "data" / "postgresql.location").read_text().strip())
     if not existed:
-        with contextlib.suppress(OSError):  # Somebody else put something there meanwhile.
+        with contextlib.suppress(OSError):  # Another user put something there meanwhile.
             SYSTEM_DIRECTORY.rmdir()
 
 
@@ -134,13 +134,13 @@ def test_a_cluster_that_cannot_be_reached_in_the_data_dir_lives_elsewhere_and_st
     assert "cannot reach the data dir" in line
     assert stat.S_IMODE(unreachable.parent.stat().st_mode) == 0o700
     assert not (unreachable / "postgresql").exists()
-    # Even if the data dir can be reached later: what is elsewhere stays the truth.
+    # Even if the data dir can be reached later: the cluster stays where it is.
     unreachable.parent.chmod(0o711)
     with running_up(unreachable) as again:
         assert read_notes(again.until_ready()) == ["elsewhere"]
 
 
-def test_a_missing_master_key_is_never_made_anew(seeded: Path) -> None:
+def test_a_missing_master_key_is_never_replaced(seeded: Path) -> None:
     key = seeded / "master.key"
     kept = key.rename(seeded / "master.key.kept")
     try:
@@ -161,9 +161,7 @@ def test_a_missing_master_key_is_never_made_anew(seeded: Path) -> None:
         ("SOUNDMARK_OPERATOR_TOKEN", "short", "SOUNDMARK_OPERATOR_TOKEN: must be xop_ followed by 43"),
     ],
 )
-def test_a_setting_that_cannot_hold_is_refused_before_anything_runs(
-    seeded: Path, name: str, value: str, said: str
-) -> None:
+def test_an_invalid_setting_is_refused_before_anything_runs(seeded: Path, name: str, value: str, said: str) -> None:
     line = refused_up(seeded, "--port", "0", environ={name: value})
     assert said in line
     assert value not in line.removeprefix(f"soundmark: {name}")

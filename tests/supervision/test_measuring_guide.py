@@ -1,4 +1,4 @@
-"""docs/guides/measuring.md: every command and program runs in the page's order, and prints what the page says."""
+"""docs/guides/measuring.md: every command and program runs in the page's order, and prints the output on the page."""
 
 import contextlib
 import os
@@ -27,12 +27,12 @@ PAGE: Final = (Path(__file__).parents[2] / "docs" / "guides" / "measuring.md").r
 SERVICE: Final = "http://127.0.0.1:8080"
 BACKEND: Final = "127.0.0.1:8090"
 PORT_OPTION: Final = "--port 8090"
-# A program or some commands, and the block right below with what they print.
+# A program or some commands, and the block right below with the output.
 STEPS: Final = re.findall(r"^```(sh|python)\n(.*?)^```(?:\n\n```text\n(.*?)^```)?$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 class Reader:
-    """Somebody who follows the page in a checkout, and opens another terminal where it says so."""
+    """A reader who follows the page in a checkout, and opens another terminal where it says so."""
 
     def __init__(self, checkout: Path, service: str, port: int) -> None:
         self.checkout, self.service, self.port = checkout, service, port
@@ -71,7 +71,7 @@ class Reader:
         until(lambda: status_of(f"http://127.0.0.1:{self.port}/healthz") == 200, 60)
 
     def settings(self) -> dict[str, str]:
-        """What the terminal has in its environment, once there is something to put into it."""
+        """Return the environment variables of the terminal, once there are any."""
         file = self.checkout / ".soundmark" / "publisher.env"
         lines = file.read_text().splitlines() if file.exists() else []
         return dict(line.removeprefix("export ").split("=", 1) for line in lines)
@@ -79,11 +79,11 @@ class Reader:
 
 @pytest.fixture(scope="module")
 def reader(up: Up, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    """In a checkout where a `make up` is running."""
+    """A reader in a checkout where `make up` is running."""
     checkout = tmp_path_factory.mktemp("checkout")
     (checkout / ".soundmark").symlink_to(up.data_dir)
     (checkout / ".venv").symlink_to(sys.prefix)
-    # Nobody listens on it any more, and nobody else is given it so soon.
+    # Nobody listens on it any more, and it is not reassigned so soon.
     with shared_socket("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
     reader = Reader(checkout, up.where["base_url"], port)

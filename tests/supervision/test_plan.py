@@ -1,4 +1,4 @@
-"""What `soundmark up` tells each process, without running any."""
+"""What `soundmark up` passes to each process, without running any."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -47,8 +47,8 @@ def test_half_an_identity_provider_is_refused_before_anything_runs(name: str) ->
         check(plan({name: OIDC[name]}))
 
 
-def test_audience_gets_a_master_key_of_its_own() -> None:
-    """Whoever has Audience's environment opens nothing of Core's, and its worker opens nothing at all."""
+def test_audience_gets_its_own_master_key() -> None:
+    """Audience's environment opens nothing of Core's, and its worker opens nothing at all."""
     made = plan({})
     check(made)
     cores = made.settings_of("core")["SOUNDMARK_MASTER_KEY"]
@@ -73,8 +73,8 @@ def test_audience_does_not_get_a_master_key_of_the_caller_either() -> None:
 
 
 @pytest.mark.parametrize(("given", "told"), [({}, "warning"), ({"SOUNDMARK_LOG_LEVEL": "info"}, "info")])
-def test_what_goes_well_is_logged_only_where_the_caller_asks_for_it(given: dict[str, str], told: str) -> None:
-    """At a terminal it would drown the addresses, the demonstration and what went wrong."""
+def test_successes_are_logged_only_on_request(given: dict[str, str], told: str) -> None:
+    """At a terminal it would drown the addresses, the demonstration and real failures."""
     made = plan(given)
     check(made)
     for component in settings.COMPONENTS:

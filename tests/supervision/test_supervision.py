@@ -1,4 +1,4 @@
-"""The supervisor with programs of a few lines; `test_up` shows it with the real ones."""
+"""The supervisor with programs of a few lines; `test_up` runs it with the real ones."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ def program(name: str, script: str, *arguments: str, grace_s: float = 10) -> Pro
 
 
 async def until_so(condition: Callable[[], bool]) -> None:
-    """Return when the supervisor, which runs in this loop, has brought about `condition`."""
+    """Return once the supervisor, which runs in this loop, has brought about `condition`."""
     async with asyncio.timeout(60):
         while not condition():
             await asyncio.to_thread(select.select, [], [], [], 0.01)
@@ -58,14 +58,14 @@ async def test_the_pauses_grow_so_that_a_broken_program_does_not_eat_the_machine
     assert clock.monotonic_s() - started_s >= BACKOFF_MIN_S * (1 + 2)
 
 
-async def test_how_a_program_ended_is_said_in_words(supervisor: Supervisor, tmp_path: Path) -> None:
+async def test_the_end_of_a_program_is_described_in_words(supervisor: Supervisor, tmp_path: Path) -> None:
     supervisor.keep(program("long", NOTES_ITS_PID + "time.sleep(60)", str(tmp_path / "pids")))
     await until_so(lambda: len(lines(tmp_path / "pids")) == 1)
     os.kill(int(lines(tmp_path / "pids")[0]), signal.SIGKILL)
     await until_so(lambda: supervisor.last_end("long") == "killed by SIGKILL")
 
 
-async def test_what_does_not_stop_in_its_grace_is_killed_with_its_children(
+async def test_a_program_that_does_not_stop_in_time_is_killed_with_its_children(
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
     script = (
@@ -90,8 +90,8 @@ async def test_a_program_that_is_stopped_while_it_waits_to_be_started_again_stay
     assert supervisor.names() == []
 
 
-async def test_each_program_leads_a_session_of_its_own(supervisor: Supervisor, tmp_path: Path) -> None:
-    """Ctrl-C at the terminal reaches the supervisor alone, which then stops everything in order."""
+async def test_each_program_has_its_own_session(supervisor: Supervisor, tmp_path: Path) -> None:
+    """Ctrl-C at the terminal reaches only the supervisor, which then stops everything in order."""
     supervisor.keep(program("long", NOTES_ITS_PID + "time.sleep(60)", str(tmp_path / "pids")))
     await until_so(lambda: len(lines(tmp_path / "pids")) == 1)
     pid = int(lines(tmp_path / "pids")[0])
@@ -118,16 +118,16 @@ def test_children_end_when_the_supervisor_is_killed(tmp_path: Path) -> None:
     until(lambda: has_ended(child), 60)
 
 
-async def test_what_does_not_stay_up_is_named_before_the_time_is_up(supervisor: Supervisor) -> None:
+async def test_a_program_that_keeps_ending_is_named_before_the_timeout(supervisor: Supervisor) -> None:
     supervisor.keep(program("broken", "raise SystemExit(3)"))
     with pytest.raises(NotReady, match=r"^broken does not stay up \(exit status 3\)$"):
         await until_ready(supervisor, SystemClock(), {"broken": lambda: False})
     assert supervisor.ends_count("broken") >= ENDS_MAX
 
 
-async def test_what_is_never_ready_is_named_when_the_time_is_up(supervisor: Supervisor) -> None:
+async def test_a_program_that_is_never_ready_is_named_at_the_timeout(supervisor: Supervisor) -> None:
     class Hurrying:
-        """A clock on which half a minute passes between two looks."""
+        """A clock on which half a minute passes between two readings."""
 
         def __init__(self) -> None:
             self.looks_count = 0

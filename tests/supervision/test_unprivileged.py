@@ -1,4 +1,4 @@
-"""`soundmark up` by root: PostgreSQL and everything that serves run as a user without privileges."""
+"""`soundmark up` by root: PostgreSQL and all serving processes run as an unprivileged user."""
 
 import os
 import shutil
@@ -54,7 +54,7 @@ def user() -> OsUser:
 
 
 def identity(process: psutil.Process) -> Mapping[str, list[str]]:
-    """What the kernel says of a process: real, effective, saved and file system ids, groups and capabilities."""
+    """Return the kernel's view of a process: real, effective, saved and file system ids, groups and capabilities."""
     try:
         lines = Path("/proc", str(process.pid), "status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -64,7 +64,7 @@ def identity(process: psutil.Process) -> Mapping[str, list[str]]:
 
 
 def identities(up: Up) -> list[Mapping[str, list[str]]]:
-    """Those of everything that `up` runs, the children of its children too."""
+    """Return the identities of all processes of `up`, their children included."""
     return each_still_there(up.everything()[1:], identity)
 
 
@@ -80,7 +80,7 @@ def unprivileged(user: OsUser) -> Mapping[str, list[str]]:
 
 
 def test_everything_but_the_supervisor_gives_up_root(data_dir: Path, ordinary: OrdinaryUser, user: OsUser) -> None:
-    """Also what was started again; and all of it ends with its supervisor, though that is another user's."""
+    """Also restarted processes; and all of them end with their supervisor, which is another user's."""
     with running_up(data_dir, command=ordinary.command, environ=ordinary.environ) as up:
         seen = identities(up.until_ready())
         assert len(seen) > len(PROCESSES), "those of PostgreSQL's children too"
@@ -107,7 +107,7 @@ def test_everything_but_the_supervisor_gives_up_root(data_dir: Path, ordinary: O
         until(lambda: all(has_ended(process) for process in everything), END_S)
 
 
-def test_a_signal_reaches_what_is_no_longer_roots_and_data_survives(data_dir: Path, ordinary: OrdinaryUser) -> None:
+def test_a_signal_reaches_unprivileged_processes_and_data_survives(data_dir: Path, ordinary: OrdinaryUser) -> None:
     with running_up(data_dir, command=ordinary.command, environ=ordinary.environ) as up:
         assert read_notes(up.until_ready()) == ["by an unprivileged user"]
         assert up.stop(signal.SIGTERM) == 0

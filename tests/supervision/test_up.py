@@ -1,4 +1,4 @@
-"""A running `soundmark up`: what it runs, what it keeps to itself, and what it does when a part of it dies."""
+"""A running `soundmark up`: its processes, its secrets, and its reaction when a part of it dies."""
 
 import socket
 import stat
@@ -55,7 +55,7 @@ def test_up_json_holds_exactly_what_is_documented_for_the_owner_alone(up: Up) ->
         assert stat.S_IMODE((up.data_dir / name).stat().st_mode) == 0o600
 
 
-def test_no_secret_is_printed_or_stands_on_a_command_line(up: Up) -> None:
+def test_no_secret_is_printed_or_passed_on_a_command_line(up: Up) -> None:
     """Every user of a machine may list processes, and terminals are shared and recorded."""
     until(lambda: str(up.up_file) in up.printed, 20)
     seen = up.printed + "".join(each_still_there(up.everything(), lambda process: " ".join(process.cmdline())))
@@ -94,7 +94,7 @@ def test_only_loopback_is_listened_on(up: Up) -> None:
         for connection in connections
         if connection.status == psutil.CONN_LISTEN
     ]
-    assert len(listening) == 7  # Three components, their metrics, PostgreSQL.
+    assert len(listening) == 7  # Three components, their metrics, and PostgreSQL.
     assert set(listening) == {"127.0.0.1"}
 
 
@@ -113,7 +113,7 @@ def test_only_loopback_is_listened_on(up: Up) -> None:
         ("lc_collate", "C"),
     ],
 )
-def test_what_is_written_stays_written(up: Up, setting: str, value: str) -> None:
+def test_postgres_runs_with_durable_settings(up: Up, setting: str, value: str) -> None:
     details = psycopg.conninfo.conninfo_to_dict(up.where["core_database_url"])
     details["password"] = (up.data_dir / "postgresql" / "superuser.password").read_text()
     with psycopg.connect(**{**details, "user": "postgres"}) as connection:
@@ -124,7 +124,7 @@ def test_what_is_written_stays_written(up: Up, setting: str, value: str) -> None
         assert found.fetchone() == (value,)
 
 
-def test_an_old_postgres_is_warned_of_and_serves_all_the_same(up: Up) -> None:
+def test_an_old_postgres_produces_a_warning_and_still_serves(up: Up) -> None:
     """The bundled one is as new as its wheel, which follows PostgreSQL's security releases late."""
     with psycopg.connect(up.where["core_database_url"]) as connection:
         warning = find_warning(connection.info.server_version)
@@ -183,7 +183,7 @@ def test_a_port_that_another_program_uses_is_refused(folder: Path) -> None:
 
 
 def test_the_port_of_another_deployment_is_refused(up: Up, folder: Path) -> None:
-    """Both are ours, and a kernel that spreads connections would give each half of them."""
+    """Both belong to us, and a kernel that spreads connections would give each half of them."""
     port = up.where["base_url"].rpartition(":")[2]
     assert "is in use by another program" in refused_up(folder / "data", "--port", port)
 
@@ -199,7 +199,7 @@ def test_the_data_dir_serves_as_configuration_of_other_commands(up: Up) -> None:
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-def test_a_process_that_is_killed_comes_back_and_nothing_is_lost(up: Up, name: str) -> None:
+def test_a_killed_process_is_restarted_and_nothing_is_lost(up: Up, name: str) -> None:
     write_note(up, name)
     before = up.where
     killed = up.children()[name]
@@ -207,7 +207,7 @@ def test_a_process_that_is_killed_comes_back_and_nothing_is_lost(up: Up, name: s
     until(lambda: up.children().get(name, killed).pid != killed.pid, READY_S)
     until(lambda: all(up.answers(component) for component in ("base", "audience", "audio")), READY_S)
     until(lambda: set(up.children()) == set(PROCESSES), READY_S)
-    # Readiness is judged once a second: right after PostgreSQL's death it may still be that of before.
+    # Readiness is checked once a second: right after PostgreSQL's death it may still be the previous result.
     until(lambda: is_open(up), READY_S)
     assert name in read_notes(up)
     assert up.where == before
