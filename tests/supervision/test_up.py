@@ -113,7 +113,7 @@ def test_only_loopback_is_listened_on(up: Up) -> None:
         ("lc_collate", "C"),
     ],
 )
-def test_postgres_runs_with_durable_settings(up: Up, setting: str, value: str) -> None:
+def test_postgres_runs_with_safe_settings(up: Up, setting: str, value: str) -> None:
     details = psycopg.conninfo.conninfo_to_dict(up.where["core_database_url"])
     details["password"] = (up.data_dir / "postgresql" / "superuser.password").read_text()
     with psycopg.connect(**{**details, "user": "postgres"}) as connection:

@@ -35,9 +35,9 @@ async def test_a_report_is_of_one_moment(
             " SELECT 9, integration, day, code, occurred_ms, receiver FROM events"
         )
         store_integrity_days(audience_url, integration.id, {now.date(): (1, 1, 1)})
-    said = (await reading).json
+    report = (await reading).json
 
-    assert (said["events"], said["integrity_signals"]["by_day"]) == (1, [])
+    assert (report["events"], report["integrity_signals"]["by_day"]) == (1, [])
     assert (await read_report(integration)).json["events"] == 2
 
 

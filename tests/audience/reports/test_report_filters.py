@@ -39,12 +39,12 @@ async def test_a_report_begins_where_retention_begins_and_ends_now(
     moments = [start - timedelta(milliseconds=1), start, now - timedelta(milliseconds=1), now]
     store_events(audience_url, integration.id, [make_event(at, token) for token, at in enumerate(moments)])
 
-    said = (await read_report(integration)).json
-    asked_for_more = (await read_report(integration, **{"from": "2020-01-01T00:00:00Z"})).json
+    report = (await read_report(integration)).json
+    with_an_earlier_start = (await read_report(integration, **{"from": "2020-01-01T00:00:00Z"})).json
 
-    assert said["period"] == {"from": format_timestamp(start), "to": format_timestamp(now)}
-    assert said["events"] == asked_for_more["events"] == 2
-    assert asked_for_more["period"]["from"] == "2020-01-01T00:00:00.000Z"
+    assert report["period"] == {"from": format_timestamp(start), "to": format_timestamp(now)}
+    assert report["events"] == with_an_earlier_start["events"] == 2
+    assert with_an_earlier_start["period"]["from"] == "2020-01-01T00:00:00.000Z"
 
 
 async def test_a_period_that_ended_before_retention_begins_is_empty(
@@ -54,10 +54,10 @@ async def test_a_period_that_ended_before_retention_begins_is_empty(
     end = now - timedelta(days=RETENTION_DAYS * 3)
     store_events(audience_url, integration.id, [make_event(end - timedelta(hours=1))])
 
-    said = (await read_report(integration, to=format_timestamp(end))).json
+    report = (await read_report(integration, to=format_timestamp(end))).json
 
-    assert said["period"]["from"] == format_timestamp(midnight(end.date() - timedelta(days=RETENTION_DAYS)))
-    assert (said["events"], said["integrity_signals"]["by_day"]) == (0, [])
+    assert report["period"]["from"] == format_timestamp(midnight(end.date() - timedelta(days=RETENTION_DAYS)))
+    assert (report["events"], report["integrity_signals"]["by_day"]) == (0, [])
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ async def test_the_csv_holds_the_same_numbers(
     ]
     store_events(audience_url, integration.id, events)
     store_integrity_days(audience_url, integration.id, {now.date(): (1, 2, 3)})
-    said = (await read_report(integration)).json
+    report = (await read_report(integration)).json
 
     answer = await read_report(integration, accept="text/csv")
 
@@ -40,9 +40,9 @@ async def test_the_csv_holds_the_same_numbers(
     assert answer.headers["vary"] == "Accept"
     rows = cells(answer.body)
     assert len(rows) == len(set(rows))
-    assert ("total", "", "events", str(said["events"])) in rows
-    assert ("total", "", "average_frequency", f"{said['average_frequency']:.4f}") in rows
-    assert ("report", "", "from", said["period"]["from"]) in rows
+    assert ("total", "", "events", str(report["events"])) in rows
+    assert ("total", "", "average_frequency", f"{report['average_frequency']:.4f}") in rows
+    assert ("report", "", "from", report["period"]["from"]) in rows
     keys = {
         "by_day": "day",
         "by_receiver": "receiver_class",
@@ -54,7 +54,7 @@ async def test_the_csv_holds_the_same_numbers(
     for dimension, key in keys.items():
         expected = [
             (dimension, "" if row[key] is None else str(row[key]), metric, str(value))
-            for row in said[dimension]
+            for row in report[dimension]
             for metric, value in row.items()
             if metric != key
         ]
