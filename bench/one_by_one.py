@@ -39,7 +39,7 @@ _COUNT: Final = """
 """
 
 
-class _Unexpected(Exception):  # noqa: N818 - named for what was found
+class _Unexpected(Exception):
     """The refusal of an event, which a benchmark never delivers."""
 
 

@@ -74,7 +74,7 @@ class Exemption:
     until: date
 
 
-class NoAdvisories(Exception):  # noqa: N818 - an outcome, which fails nothing
+class NoAdvisories(Exception):
     """A registry has no advisories; the message says why."""
 
 

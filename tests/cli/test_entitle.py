@@ -123,7 +123,7 @@ async def test_an_entitlement_without_its_audit_entry_is_not_made(
     assert await rival.rows("SELECT FROM procrastinate_jobs WHERE task_name = 'project_entitlement'") == []
 
 
-async def test_a_job_of_the_same_transaction_sends_the_entitlement_to_audience(  # noqa: PLR0913, PLR0917 - fixtures
+async def test_a_job_of_the_same_transaction_sends_the_entitlement_to_audience(
     tenant: Tenant, rival: Rival, measuring: Rival, settings: Settings, measuring_url: str, clock: FakeClock
 ) -> None:
     """The job reads the entitlement when it runs, so late and repeated jobs send the same."""

@@ -59,7 +59,9 @@ def make_quota(tenant: Tenant, monthly_code_quota: int) -> None:
 def test_more_than_the_quota_is_refused_before_any_code_is_issued(tenant: Tenant) -> None:
     make_quota(tenant, 110)
     done = tenant.run("codes", "issue", *tenant.issuing, "--count", "120")
-    assert done.refusal.startswith("nothing was issued: 110 Codes left of this month's quota; --count 110 would succeed")
+    assert done.refusal.startswith(
+        "nothing was issued: 110 Codes left of this month's quota; --count 110 would succeed"
+    )
     assert done.refusal.endswith(f"the quota resets at {next_month()}")
     assert tenant.answer("/v1/usage")["codes"]["issued"] == 0
 

@@ -26,7 +26,7 @@ _SAMPLE_FORMAT_INT16: Final = 4  # GGWAVE_SAMPLE_FORMAT_I16, which the binding d
 _FRAME: Final = re.compile(FRAME_PATTERN)
 
 
-class QueueFull(Exception):  # noqa: N818 - named for what was found
+class QueueFull(Exception):
     """The queue is full."""
 
 

@@ -176,7 +176,7 @@ def show_facts(facts: Iterable[tuple[str, Any]]) -> None:
     _console().print(table)
 
 
-def show_made(  # noqa: PLR0913 - what is shown, and how
+def show_made(
     record: Record,
     identity: str,
     headings: Iterable[str],

@@ -47,7 +47,7 @@ def api_keys() -> None:
 
 
 @app.command()
-def create(  # noqa: PLR0913 - one for each option
+def create(
     *,
     scopes: Annotated[list[Scope], typer.Option("--scope", help="What the key may do. Repeat it for several scopes.")],
     expires_in_days: Annotated[
@@ -78,7 +78,7 @@ def create(  # noqa: PLR0913 - one for each option
 
 
 @app.command("list")
-def list_api_keys(  # noqa: PLR0913 - one for each option
+def list_api_keys(
     *,
     organization: Organization = None,
     project: ProjectFilter = None,
@@ -96,7 +96,7 @@ def list_api_keys(  # noqa: PLR0913 - one for each option
 
 
 @app.command()
-def revoke(  # noqa: PLR0913 - one for each option
+def revoke(
     api_key_id: KeyId,
     *,
     organization: Organization = None,
@@ -115,7 +115,7 @@ def revoke(  # noqa: PLR0913 - one for each option
 
 
 @app.command("rotate-secret")
-def rotate_secret(  # noqa: PLR0913 - one for each option
+def rotate_secret(
     api_key_id: KeyId,
     *,
     secret_file: SecretFile = None,

@@ -55,7 +55,7 @@ def audience() -> None:
 
 
 @app.command()
-def report(  # noqa: PLR0913 - one for each option
+def report(
     integration_id: Annotated[str, typer.Argument(metavar="INTEGRATION", help="The integration's id.")],
     *,
     organization: Organization = None,

@@ -36,7 +36,7 @@ def campaigns() -> None:
 
 
 @app.command()
-def create(  # noqa: PLR0913 - one for each option
+def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name that no other campaign of the project has.")],
     *,
     organization: Organization = None,
@@ -62,7 +62,7 @@ def create(  # noqa: PLR0913 - one for each option
 
 
 @app.command("list")
-def list_campaigns(  # noqa: PLR0913 - one for each option
+def list_campaigns(
     *,
     organization: Organization = None,
     project: Project = None,
@@ -80,7 +80,7 @@ def list_campaigns(  # noqa: PLR0913 - one for each option
 
 
 @app.command()
-def stop(  # noqa: PLR0913 - one for each option
+def stop(
     campaign_id: CampaignId,
     *,
     organization: Organization = None,
@@ -102,7 +102,7 @@ def stop(  # noqa: PLR0913 - one for each option
 
 
 @app.command()
-def summary(  # noqa: PLR0913 - one for each option
+def summary(
     campaign_id: CampaignId,
     *,
     organization: Organization = None,

@@ -89,7 +89,7 @@ def codes() -> None:
 
 
 @app.command()
-def issue(  # noqa: PLR0913 - one for each option
+def issue(
     *,
     organization: Organization = None,
     project: Project = None,
@@ -162,7 +162,7 @@ def issue(  # noqa: PLR0913 - one for each option
 
 
 @app.command("list")
-def list_codes(  # noqa: PLR0913 - one for each option
+def list_codes(
     *,
     organization: Organization = None,
     project: ProjectFilter = None,
@@ -204,7 +204,7 @@ def list_codes(  # noqa: PLR0913 - one for each option
 
 
 @app.command()
-def show(  # noqa: PLR0913 - one for each option
+def show(
     xr_id: XrId,
     *,
     organization: Organization = None,
@@ -236,7 +236,7 @@ def show(  # noqa: PLR0913 - one for each option
 
 
 @app.command()
-def revoke(  # noqa: PLR0913 - one for each option
+def revoke(
     xr_ids: XrIds,
     *,
     organization: Organization = None,
@@ -263,7 +263,7 @@ def revoke(  # noqa: PLR0913 - one for each option
 
 
 @app.command()
-def wav(  # noqa: PLR0913 - one for each option
+def wav(
     xr_ids: XrIds,
     *,
     organization: Organization = None,
@@ -342,9 +342,7 @@ def _check_quota(verdict: DryRun) -> None:
         )
 
 
-def _issue_batches(  # noqa: PLR0913 - what is issued, and how it is shown
-    client: Client, request: IssueRequest, count: int, key: str, *, as_json: bool, quiet: bool
-) -> None:
+def _issue_batches(client: Client, request: IssueRequest, count: int, key: str, *, as_json: bool, quiet: bool) -> None:
     """Issue `count` Codes, a batch at a time. Each batch's key derives from the command's, so it can be repeated."""
     issued: list[Code] = []
     sizes = [min(_AT_ONCE_MAX, count - begun) for begun in range(0, count, _AT_ONCE_MAX)]

@@ -25,7 +25,7 @@ def _moment(text: str) -> datetime:
         raise typer.BadParameter(str(error)) from None
 
 
-def entitle(  # noqa: PLR0913, PLR0917 - one parameter for each option
+def entitle(
     organization: Annotated[str, typer.Argument(metavar="ORG", help="The organisation's id.")],
     mode: Annotated[
         EntitledMode | None, typer.Option(help="The mode of integration it may have; needs --monthly-events.")

@@ -35,7 +35,7 @@ def integrations() -> None:
 
 
 @app.command()
-def create(  # noqa: PLR0913 - one for each option
+def create(
     *,
     mode: Annotated[
         AudienceMode, typer.Option(help="demo measures 100 events a month; the others need an entitlement.")
@@ -68,7 +68,7 @@ def create(  # noqa: PLR0913 - one for each option
 
 
 @app.command("list")
-def list_integrations(  # noqa: PLR0913 - one for each option
+def list_integrations(
     *,
     organization: Organization = None,
     project: Project = None,
@@ -86,7 +86,7 @@ def list_integrations(  # noqa: PLR0913 - one for each option
 
 
 @app.command()
-def revoke(  # noqa: PLR0913 - one for each option
+def revoke(
     integration_id: IntegrationId,
     *,
     organization: Organization = None,
@@ -106,7 +106,7 @@ def revoke(  # noqa: PLR0913 - one for each option
 
 
 @app.command("rotate-secret")
-def rotate_secret(  # noqa: PLR0913 - one for each option
+def rotate_secret(
     integration_id: IntegrationId,
     *,
     secret_file: SecretFile = None,
@@ -131,7 +131,7 @@ def rotate_secret(  # noqa: PLR0913 - one for each option
 
 
 @app.command("set-retention")
-def set_retention(  # noqa: PLR0913 - one for each option
+def set_retention(
     integration_id: IntegrationId,
     retention_days: Annotated[int, typer.Argument(metavar="DAYS", min=1, help="Days to keep events.")],
     *,
@@ -155,7 +155,7 @@ def set_retention(  # noqa: PLR0913 - one for each option
 
 
 @app.command("replace-core-key")
-def replace_core_key(  # noqa: PLR0913 - one for each option
+def replace_core_key(
     integration_id: IntegrationId,
     *,
     organization: Organization = None,

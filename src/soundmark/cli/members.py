@@ -37,7 +37,7 @@ def members() -> None:
 
 
 @app.command("list")
-def list_members(  # noqa: PLR0913 - one for each option
+def list_members(
     *,
     organization: Organization = None,
     limit: PageLimit = 50,
@@ -54,7 +54,7 @@ def list_members(  # noqa: PLR0913 - one for each option
 
 
 @app.command("change-role")
-def change_role(  # noqa: PLR0913 - one for each option
+def change_role(
     subject_id: SubjectId,
     role: Annotated[Role, typer.Argument(help="The new role.")],
     *,
@@ -86,7 +86,7 @@ def remove(
 
 
 @app.command()
-def invite(  # noqa: PLR0913 - one for each option
+def invite(
     email: Annotated[
         str, typer.Argument(metavar="EMAIL", help="The person's e-mail address; they must have verified it to accept.")
     ],
@@ -126,7 +126,7 @@ def invite(  # noqa: PLR0913 - one for each option
 
 
 @app.command("invitations")
-def list_invitations(  # noqa: PLR0913 - one for each option
+def list_invitations(
     *,
     organization: Organization = None,
     limit: PageLimit = 50,
@@ -143,7 +143,7 @@ def list_invitations(  # noqa: PLR0913 - one for each option
 
 
 @app.command("revoke-invitation")
-def revoke_invitation(  # noqa: PLR0913 - one for each option
+def revoke_invitation(
     invitation_id: Annotated[str, typer.Argument(metavar="INVITATION", help="The invitation's id.")],
     *,
     organization: Organization = None,

@@ -32,7 +32,7 @@ def organizations() -> None:
 
 
 @app.command()
-def create(  # noqa: PLR0913 - one for each option
+def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="1 to 120 characters.")],
     *,
     use: Annotated[bool, typer.Option("--use", help="Make it the default, as `soundmark use` does.")] = False,
@@ -51,7 +51,7 @@ def create(  # noqa: PLR0913 - one for each option
 
 
 @app.command("list")
-def list_organizations(  # noqa: PLR0913 - one for each option
+def list_organizations(
     *,
     limit: PageLimit = 50,
     cursor: PageCursor = None,
@@ -67,7 +67,7 @@ def list_organizations(  # noqa: PLR0913 - one for each option
 
 
 @app.command()
-def rename(  # noqa: PLR0913 - one for each option
+def rename(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
     *,
     organization: Organization = None,

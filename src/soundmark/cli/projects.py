@@ -33,7 +33,7 @@ def projects() -> None:
 
 
 @app.command()
-def create(  # noqa: PLR0913 - one for each option
+def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name that no other project of the organisation has.")],
     *,
     organization: Organization = None,
@@ -53,7 +53,7 @@ def create(  # noqa: PLR0913 - one for each option
 
 
 @app.command("list")
-def list_projects(  # noqa: PLR0913 - one for each option
+def list_projects(
     *,
     organization: Organization = None,
     limit: PageLimit = 50,
@@ -70,7 +70,7 @@ def list_projects(  # noqa: PLR0913 - one for each option
 
 
 @app.command()
-def rename(  # noqa: PLR0913 - one for each option
+def rename(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
     *,
     organization: Organization = None,

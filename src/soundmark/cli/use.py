@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def use(  # noqa: PLR0913 - one for each option
+def use(
     organization: Annotated[
         str | None, typer.Argument(metavar="ORG", help="The organisation's id. Without it, show the current choice.")
     ] = None,

@@ -209,7 +209,7 @@ def _address_digest(settings: CoreSettings, sealer: Sealer, entropy: Entropy) ->
     return AddressDigest(entropy, sealer.derive("address digests") if is_shared else None)
 
 
-def _resolve(  # noqa: PLR0913, PLR0917 - wired once, here
+def _resolve(
     settings: CoreSettings,
     ctx: RequestContext,
     lookup: BroadcastLookup,

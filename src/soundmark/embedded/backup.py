@@ -42,7 +42,7 @@ _OWN_TABLES: Final = frozenset({"alembic_version", "instance_secrets", "plans", 
 _JOB_TABLES: Final = "procrastinate_"
 
 
-class BackupRefused(Exception):  # noqa: N818 - named for what is said to the operator
+class BackupRefused(Exception):
     """The backup cannot be made or restored; the message is one line for the operator, without secrets."""
 
 

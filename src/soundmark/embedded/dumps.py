@@ -46,7 +46,7 @@ _TYPES: Final = """
 """
 
 
-class DumpFailed(Exception):  # noqa: N818 - named for what happened
+class DumpFailed(Exception):
     """A database could not be dumped, checked or filled; the message is one line for the operator, without secrets."""
 
 

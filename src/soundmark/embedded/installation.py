@@ -30,7 +30,7 @@ _VERSION: Final = re.compile(r"\(PostgreSQL\) (\d+)(?:\.(\d+))?")
 _TRIAL: Final = "import sys, soundmark.cli.serve; sys.exit(soundmark.__file__ != sys.argv[1])"
 
 
-class NoPostgres(Exception):  # noqa: N818 - named for what was found
+class NoPostgres(Exception):
     """PostgreSQL's programs cannot be run here; the message is one line for the user."""
 
 

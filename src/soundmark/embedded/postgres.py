@@ -65,7 +65,7 @@ local all  all                reject
 """
 
 
-class ClusterFailed(Exception):  # noqa: N818 - named for what happened
+class ClusterFailed(Exception):
     """The cluster could not be created or started; the message is one line for the user, without secrets."""
 
 

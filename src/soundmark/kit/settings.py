@@ -10,7 +10,7 @@ PREFIX: Final = "SOUNDMARK_"
 ENVIRONMENT: Final = "environment"
 
 
-class SettingsInvalid(Exception):  # noqa: N818 - named for what was found
+class SettingsInvalid(Exception):
     """The environment does not configure the component; `faults` names every wrong setting and the reason."""
 
     def __init__(self, faults: list[str]) -> None:

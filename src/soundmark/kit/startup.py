@@ -8,7 +8,7 @@ from soundmark.kit.http.problems import DatabaseUnavailable
 from soundmark.kit.postgres.schema_version import SchemaOutdated
 
 
-class CannotStart(Exception):  # noqa: N818 - it reads as a sentence to the operator
+class CannotStart(Exception):
     """An operator must fix something first; the message is one line that names it, without secrets."""
 
 

@@ -19,7 +19,7 @@ _OTHERS_WRITE: Final = 0o022
 _OTHERS: Final = 0o077
 
 
-class NotTrusted(Exception):  # noqa: N818 - named for what was found
+class NotTrusted(Exception):
     """Somebody else could have created or changed this file or folder; the message names it and says what to do."""
 
 

@@ -27,7 +27,7 @@ OLD_MASTER_KEY_FILE: Final = "master.key.old"
 _LOCK_FILE: Final = "lock"
 
 
-class DataDirRefused(Exception):  # noqa: N818 - named for what is said to the reader
+class DataDirRefused(Exception):
     """The data dir cannot be used; the message is one line for the user, without secrets."""
 
 

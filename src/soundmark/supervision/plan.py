@@ -40,7 +40,7 @@ _OURS: Final = {
 }
 
 
-class SettingGiven(Exception):  # noqa: N818 - named for what is said to the reader
+class SettingGiven(Exception):
     """The environment has a setting that the caller must not set; the message is one line for the user."""
 
 

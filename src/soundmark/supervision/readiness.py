@@ -19,7 +19,7 @@ _PROBE_TIMEOUT_S: Final = 5
 Probe = Callable[[], bool]
 
 
-class NotReady(Exception):  # noqa: N818 - named for what was found
+class NotReady(Exception):
     """A process did not become ready; the message is one line for the user, and names it."""
 
 

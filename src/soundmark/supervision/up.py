@@ -48,7 +48,7 @@ from soundmark.supervision.supervisor import Program, Supervisor, soundmark, spa
 _POSTGRES: Final = "PostgreSQL"
 
 
-class MigrationRefused(Exception):  # noqa: N818 - named for what happened
+class MigrationRefused(Exception):
     """A database could not be brought to the current schema; the process that tried has printed the reason."""
 
 

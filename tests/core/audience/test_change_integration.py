@@ -224,7 +224,7 @@ async def test_a_revoked_integration_is_not_changed(
 
 @each_change
 @pytest.mark.parametrize("closing", ["organizations", "projects"])
-async def test_nothing_is_begun_while_its_tenant_is_being_deleted(  # noqa: PLR0913, PLR0917 - fixtures
+async def test_nothing_is_begun_while_its_tenant_is_being_deleted(
     tenant: Tenant, integration: dict[str, Any], rival: Rival, measuring: Rival, change: str, closing: str
 ) -> None:
     before = await everything(measuring)

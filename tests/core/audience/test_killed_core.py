@@ -52,7 +52,7 @@ def _answers(url: str) -> bool:
     return False
 
 
-async def test_the_change_of_a_killed_core_is_settled_and_made_once(  # noqa: PLR0913, PLR0917 - fixtures
+async def test_the_change_of_a_killed_core_is_settled_and_made_once(
     core: tuple[str, subprocess.Popen[bytes]],
     tenant: Tenant,
     rival: Rival,

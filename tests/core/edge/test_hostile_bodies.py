@@ -125,7 +125,7 @@ async def test_a_mebibyte_is_not_parsed_where_the_limit_is_64_kib(
     [*((send, SMALL) for send in HOSTILE.values()), *((send, LARGE) for send in HOSTILE_ISSUANCE.values())],
     ids=[*HOSTILE, *HOSTILE_ISSUANCE],
 )
-async def test_a_hostile_body_gets_a_short_answer(  # noqa: PLR0913, PLR0917 - all that it is held against
+async def test_a_hostile_body_gets_a_short_answer(
     api: Api, tenant: Tenant, rival: Rival, faults_found: list[int], send: Send, size_bytes: int
 ) -> None:
     """131,000 unknown members were answered with 10 MB, a list of 250,000 texts with 35 MB."""

@@ -216,7 +216,7 @@ async def test_refreshing_has_ended_when_the_app_has_stopped(
     spare_database_url: Secret, rival: Rival, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When stopped in the middle of a reading, it leaves neither a task nor a connection behind."""
-    monkeypatch.setattr(custody_module, "REFRESH_S", 0.001)
+    monkeypatch.setattr(keyring_module, "REFRESH_S", 0.001)
     before = asyncio.all_tasks()  # The Core that all tests share may be among them.
     async with contextlib.AsyncExitStack() as held:
         async with running_core(core_settings(spare_database_url)):

@@ -31,7 +31,7 @@ async def roles(rival: Rival) -> dict[str, str]:
 @pytest.mark.parametrize("after", ROLES)
 @pytest.mark.parametrize("before", ROLES)
 @pytest.mark.parametrize("caller", ["owner", "admin"])
-async def test_only_an_owner_makes_or_changes_owners_and_administrators(  # noqa: PLR0913, PLR0917 - the table's three dimensions
+async def test_only_an_owner_makes_or_changes_owners_and_administrators(
     people: People, tenant: Tenant, rival: Rival, caller: str, before: str, after: str
 ) -> None:
     acting = await people.member(tenant, rival, "acting", caller)

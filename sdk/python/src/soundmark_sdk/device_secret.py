@@ -19,7 +19,7 @@ _OWNER_ONLY: Final = 0o600
 _OTHERS: Final = 0o077
 
 
-class DeviceSecretUnusable(Exception):  # noqa: N818 - an outcome, like MicrophoneUnavailable
+class DeviceSecretUnusable(Exception):
     """The file does not hold a device secret that only its owner can read. The message holds nothing of the file."""
 
 

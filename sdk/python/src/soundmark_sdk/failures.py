@@ -34,7 +34,7 @@ RETRYABLE_DELIVERY_REASONS: Final[frozenset[DeliveryReason]] = frozenset(
 )
 
 
-class Failure(Exception):  # noqa: N818 - the wire documents call these outcomes failures, and so do callers
+class Failure(Exception):
     """The base of all failures of a request. `retry_after_s` is the pause that the server asked for, or None."""
 
     retry_after_s: float | None = None

@@ -25,7 +25,7 @@ _IDLE_S: Final = 2.0
 _CONNECTIONS_MAX: Final = 100
 
 
-class NoAnswer(Exception):  # noqa: N818 - each caller turns it into a failure of its own
+class NoAnswer(Exception):
     """No complete response arrived in time. `was_sent` is false when the service cannot have seen the request."""
 
     def __init__(self, base_url: str, error: Exception) -> None:
@@ -34,7 +34,7 @@ class NoAnswer(Exception):  # noqa: N818 - each caller turns it into a failure o
         self.was_sent: Final = not could_not_connect(error)
 
 
-class BodyRefused(Exception):  # noqa: N818 - see NoAnswer
+class BodyRefused(Exception):
     """The body is compressed or too large, which the message says."""
 
 

@@ -26,7 +26,7 @@ _EVENT_ID_BYTES: Final = 16
 Obstacle: TypeAlias = Literal["consent_missing", "not_measured", "unverifiable"]
 
 
-class MeasurementRefused(Exception):  # noqa: N818 - an outcome and not an error, like ReceiverFailure
+class MeasurementRefused(Exception):
     """Nothing was measured or sent, for one of three reasons.
 
     `consent_missing`: there is no consent, or it is for another integration, or it begins later. `not_measured`: the
@@ -70,7 +70,7 @@ class Measurement:
     body: bytes = field(repr=False)
 
 
-def measure(  # noqa: PLR0913 - the last two are options
+def measure(
     resolution: Resolution,
     *,
     consent: Consent | None,

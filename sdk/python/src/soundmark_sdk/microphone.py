@@ -14,7 +14,7 @@ from soundmark_sdk.resampling import RATE_HZ, RATE_MIN_HZ
 _BLOCKS_PER_SECOND: Final = 20
 
 
-class MicrophoneUnavailable(RuntimeError):  # noqa: N818 - an outcome, like the failures
+class MicrophoneUnavailable(RuntimeError):
     """There is no usable microphone: the extra, PortAudio, the device or the permission is missing."""
 
 

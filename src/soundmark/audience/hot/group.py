@@ -42,7 +42,7 @@ _batch_seconds: Final = Histogram(
 )
 
 
-class _RowGone(Exception):  # noqa: N818 - named for what was found
+class _RowGone(Exception):
     """A row that was to be locked is gone; nothing was written."""
 
 

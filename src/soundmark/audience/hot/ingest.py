@@ -51,7 +51,7 @@ class Ingest:
     delivers it again and finds it recorded.
     """
 
-    def __init__(  # noqa: PLR0913 - wired once, in app
+    def __init__(
         self,
         entropy: Entropy,
         group: GroupCommit,

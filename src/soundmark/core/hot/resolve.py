@@ -54,7 +54,7 @@ _answers: Final = Counter("soundmark_resolutions_total", "Answered resolutions, 
 class Resolve:
     """Answers receivers: counts a request against the rate limit, looks the token up, and writes the response."""
 
-    def __init__(  # noqa: PLR0913 - wired once, in app
+    def __init__(
         self,
         *,
         base_url: str,

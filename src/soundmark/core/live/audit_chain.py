@@ -24,7 +24,7 @@ _KEY_NAME: Final = "audit_chain_key"
 _log: Final = structlog.get_logger()
 
 
-class ChainBroken(Exception):  # noqa: N818 - named for what was found
+class ChainBroken(Exception):
     """The end of a chain differs from its head. Sealing more entries would hide where the chain broke."""
 
 

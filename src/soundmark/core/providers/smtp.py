@@ -27,7 +27,7 @@ class Mail:
     message: bytes = field(repr=False)
 
 
-class MailRefused(Exception):  # noqa: N818 - named for what was answered
+class MailRefused(Exception):
     """The server refused the mail permanently, with a 5xx reply."""
 
     def __init__(self, code: int) -> None:
@@ -35,7 +35,7 @@ class MailRefused(Exception):  # noqa: N818 - named for what was answered
         self.code: Final = code
 
 
-class MailNotSent(Exception):  # noqa: N818 - named for what happened
+class MailNotSent(Exception):
     """The server did not accept the mail, or its reply was lost; a later attempt may succeed.
 
     `reason` is the code of a reply or the name of an error. It leaves out the server's text, which may hold an address.

@@ -14,7 +14,7 @@ from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint
 
 
-async def record(  # noqa: PLR0913 - one argument for each member of an entry
+async def record(
     tx: Tx,
     scope: TenantScope,
     entropy: Entropy,
@@ -33,7 +33,7 @@ async def record(  # noqa: PLR0913 - one argument for each member of an entry
     return entry
 
 
-async def record_as(  # noqa: PLR0913 - one argument for each member of an entry
+async def record_as(
     tx: Tx,
     organization_id: str,
     actor: Actor,
@@ -50,7 +50,7 @@ async def record_as(  # noqa: PLR0913 - one argument for each member of an entry
     return entry
 
 
-def entry_of(  # noqa: PLR0913 - one argument for each member of an entry
+def entry_of(
     scope: TenantScope,
     entropy: Entropy,
     *,
@@ -68,7 +68,7 @@ async def record_all(tx: Tx, entries: Sequence[AuditEntry]) -> None:
     await audit.insert(tx, entries, stage="final")
 
 
-async def request(  # noqa: PLR0913 - one argument for each member of an entry
+async def request(
     tx: Tx,
     scope: TenantScope,
     entropy: Entropy,
@@ -92,7 +92,7 @@ async def request(  # noqa: PLR0913 - one argument for each member of an entry
     return AuditIntent(entry.organization_id, entry.id, entry.project_id, action, entry.created_at)
 
 
-def _entry(  # noqa: PLR0913, PLR0917 - one argument for each member of an entry
+def _entry(
     organization_id: str,
     actor: Actor,
     entropy: Entropy,

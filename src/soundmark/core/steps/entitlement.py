@@ -16,7 +16,7 @@ from soundmark.wire.shape import EntitledMode
 PROJECT_ENTITLEMENT: Final = "project_entitlement"
 
 
-async def entitle_to_issue(  # noqa: PLR0913 - which organisation, what, by whom
+async def entitle_to_issue(
     ctx: Context,
     tx: Tx,
     organization_id: str,
@@ -42,7 +42,7 @@ async def entitle_to_issue(  # noqa: PLR0913 - which organisation, what, by whom
     )
 
 
-async def entitle_to_measure(  # noqa: PLR0913 - which organisation, what, by whom
+async def entitle_to_measure(
     ctx: Context,
     tx: Tx,
     organization_id: str,

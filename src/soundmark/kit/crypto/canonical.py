@@ -10,7 +10,7 @@ DEPTH_MAX: Final = 32
 SIZE_MAX_BYTES: Final = 16 * 1024
 
 
-class NotCanonical(ValueError):  # noqa: N818 - named for what was found, like every problem
+class NotCanonical(ValueError):
     """The value has no canonical form, or its form exceeds the limits."""
 
 

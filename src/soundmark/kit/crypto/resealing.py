@@ -9,7 +9,7 @@ from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.transaction import Tx
 
 
-class ResealRefused(Exception):  # noqa: N818 - named for what was found
+class ResealRefused(Exception):
     """A value opens under none of the keys, and nothing was changed. The message names it, without secrets."""
 
 

@@ -17,7 +17,7 @@ _FINGERPRINT_BYTES: Final = 8
 _NONCE_BYTES: Final = 12  # NIST SP 800-38D, section 8.2.
 
 
-class SealBroken(Exception):  # noqa: N818 - named for what was found, like every problem
+class SealBroken(Exception):
     """An envelope does not open, because of another master key, another place, or altered bytes."""
 
 

@@ -9,7 +9,7 @@ from soundmark.kit.http.strict_json import MalformedJson, parse_json
 from soundmark.kit.postgres.database import assert_no_transaction
 
 
-class FetchFailed(Exception):  # noqa: N818 - named for what was found
+class FetchFailed(Exception):
     """The server did not answer with the expected JSON; `reason` is one of our own words and safe to log."""
 
     def __init__(self, reason: str) -> None:

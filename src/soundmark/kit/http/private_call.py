@@ -28,7 +28,7 @@ M = TypeVar("M", bound=BaseModel)
 R = TypeVar("R", bound=BaseModel | bytes)
 
 
-class _CallFailed(Exception):  # noqa: N818 - named for what happened
+class _CallFailed(Exception):
     """No response came, for a `reason` in our own words."""
 
     def __init__(self, reason: str) -> None:

@@ -41,7 +41,7 @@ class FieldError:
     message: str
 
 
-class Problem(Exception):  # noqa: N818 - the tree is named for what it describes
+class Problem(Exception):
     """A failure that the caller caused or needs to know about.
 
     `detail` reaches the caller unchanged, so it never holds a secret, a token or another tenant's data. Only the first

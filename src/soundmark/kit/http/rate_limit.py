@@ -101,7 +101,7 @@ class SharedRateLimit:
     others do not wait for it.
     """
 
-    def __init__(  # noqa: PLR0913 - wired once, by a composition root
+    def __init__(
         self, url: Secret, quota: int, window_s: int, *, key_prefix: bytes, alone: LocalRateLimit, clock: Clock
     ) -> None:
         self._quota: Final = quota

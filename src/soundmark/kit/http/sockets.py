@@ -10,7 +10,7 @@ _RESERVED_BELOW: Final = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 _RESERVED_BELOW_DEFAULT: Final = 1024
 
 
-class CannotListen(OSError):  # noqa: N818 - named for what was found
+class CannotListen(OSError):
     """This address cannot be listened on; the message is one line for the operator, with the address and the reason."""
 
 

@@ -24,7 +24,7 @@ _SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
-class MalformedJson(ValueError):  # noqa: N818 - named for what was found, like every problem
+class MalformedJson(ValueError):
     """The text is not I-JSON."""
 
 

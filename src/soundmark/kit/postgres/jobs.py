@@ -35,11 +35,11 @@ _DOUBLINGS_MAX: Final = 10
 _log: Final = structlog.get_logger()
 
 
-class WorkerFailed(Exception):  # noqa: N818 - named for what happened
+class WorkerFailed(Exception):
     """The worker has lost its database; its supervisor restarts it."""
 
 
-class Later(Exception):  # noqa: N818 - named for what it asks for
+class Later(Exception):
     """Raised by a task of `UNTIL_DONE`: nothing is wrong, and it must run again at `at`."""
 
     def __init__(self, at: datetime) -> None:

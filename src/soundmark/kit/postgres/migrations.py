@@ -24,7 +24,7 @@ _LOCK_KEY: Final = 7_310_575_176_801  # Any number; all migrations of a database
 _LOCK_POLL_S: Final = 0.2
 
 
-class MigrationFailed(Exception):  # noqa: N818 - named for what happened
+class MigrationFailed(Exception):
     """The database could not be brought to the current schema; the message is the reason, without secrets."""
 
 

@@ -15,7 +15,7 @@ from soundmark.kit.postgres.transaction import Tx
 _REVISION_FILE: Final = re.compile(r"(\d{4})_\w+\.py")
 
 
-class SchemaOutdated(Exception):  # noqa: N818 - named for what was found
+class SchemaOutdated(Exception):
     """The database lacks what this release needs; the message tells the operator what to do."""
 
 

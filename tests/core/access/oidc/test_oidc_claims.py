@@ -217,7 +217,7 @@ async def test_a_null_claim_is_not_a_missing_one(access: OidcAccess, issuer: Oid
         ("iat", 61, False),
     ],
 )
-async def test_the_times_allow_a_minute_of_clock_difference(  # noqa: PLR0913, PLR0917 - a row of a table
+async def test_the_times_allow_a_minute_of_clock_difference(
     access: OidcAccess, issuer: OidcIssuer, clock: FakeClock, claim: str, offset_s: int, is_good: bool
 ) -> None:
     now = int(clock.freeze().timestamp())

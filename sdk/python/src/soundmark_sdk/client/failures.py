@@ -36,7 +36,7 @@ class ApiProblem(ClientFailure):
     Source: wire contract, section 1, "Errors".
     """
 
-    def __init__(  # noqa: PLR0913 - each is a part of the answer
+    def __init__(
         self,
         status: int,
         code: str,
@@ -71,7 +71,7 @@ class AnswerMalformed(ClientFailure):
     """
 
 
-class TenantNotGiven(ValueError):  # noqa: N818 - an outcome, like MicrophoneUnavailable
+class TenantNotGiven(ValueError):
     """The call needs an organisation or project, and neither the call, nor the client, nor a server key names it."""
 
     def __init__(self, missing: Literal["organization_id", "project_id"]) -> None:

@@ -43,7 +43,7 @@ _ANSWERS: Final[dict[DeliveryReason, tuple[int, str]]] = {
 }
 
 
-class _RequestRefused(Exception):  # noqa: N818 - an answer, raised to leave the handler
+class _RequestRefused(Exception):
     def __init__(self, status: int, code: str, **headers: str) -> None:
         super().__init__(code)
         self.status, self.code, self.headers = status, code, headers

@@ -28,7 +28,7 @@ _CONSENT, _INTEGRATION = "svc_audience_consent", "svc_audience_integration_id"
 Refusal: TypeAlias = Literal["malformed", "expired", "consent_missing", "other_integration"]
 
 
-class SessionRefused(Exception):  # noqa: N818 - an outcome, like ReceiverFailure
+class SessionRefused(Exception):
     """A reporting token was refused, for one of four reasons. The message holds nothing of the token."""
 
     def __init__(self, refusal: Refusal) -> None:

@@ -35,7 +35,7 @@ async def list_all(tx: Tx, organization_id: str) -> list[Entitlement]:
     )
 
 
-async def insert_or_update(  # noqa: PLR0913 - one argument for each column
+async def insert_or_update(
     tx: Tx,
     organization_id: str,
     mode: EntitledMode,

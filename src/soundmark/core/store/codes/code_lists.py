@@ -52,7 +52,7 @@ _IN_CAMPAIGN: Final[LiteralString] = _LISTED + _OF_CAMPAIGN + _NEWEST_FIRST
 _IN_BOTH: Final[LiteralString] = _LISTED + _OF_PROJECT + _OF_CAMPAIGN + _NEWEST_FIRST
 
 
-async def list_newest_first(  # noqa: PLR0913 - the filter, and the page of its result
+async def list_newest_first(
     tx: Tx, scope: TenantScope, filters: CodeFilter, *, before: Position | None, limit: int, now: datetime
 ) -> list[ListedCode]:
     """Return up to `limit` Codes of the organisation that match the filter at `now`, newest first, after `before`.

@@ -17,9 +17,7 @@ _ROLES_LOCK: Final = 1
 _OWNED_LOCK: Final = 4
 
 
-async def insert(  # noqa: PLR0913 - one argument for each column
-    tx: Tx, *, organization_id: str, subject_id: str, email: str, role: Role, now: datetime
-) -> None:
+async def insert(tx: Tx, *, organization_id: str, subject_id: str, email: str, role: Role, now: datetime) -> None:
     """Insert a member."""
     await tx.run(
         """
@@ -30,7 +28,7 @@ async def insert(  # noqa: PLR0913 - one argument for each column
     )
 
 
-async def insert_if_new(  # noqa: PLR0913 - one argument for each column
+async def insert_if_new(
     tx: Tx, *, organization_id: str, subject_id: str, email: str, role: Role, now: datetime
 ) -> bool:
     """Insert a member; return False and change nothing if the person is already a member."""

@@ -44,7 +44,7 @@ class AsyncClient:
     left out; if neither the client nor a server key names them, TenantNotGiven (a ValueError) is raised.
     """
 
-    def __init__(  # noqa: PLR0913 - each is a setting with a default, passed by name
+    def __init__(
         self,
         base_url: str,
         credential: Credential,

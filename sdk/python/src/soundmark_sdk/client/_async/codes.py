@@ -142,7 +142,7 @@ class AsyncCodes(AsyncGroup):
         )
         return await self._sender.download(call, into, None)
 
-    async def audio_bundle(  # noqa: PLR0913 - all but the first two are options, passed by name
+    async def audio_bundle(
         self,
         xr_ids: Collection[str],
         into: BinaryIO,

@@ -142,7 +142,7 @@ class Codes(Group):
         )
         return self._sender.download(call, into, None)
 
-    def audio_bundle(  # noqa: PLR0913 - all but the first two are options, passed by name
+    def audio_bundle(
         self,
         xr_ids: Collection[str],
         into: BinaryIO,

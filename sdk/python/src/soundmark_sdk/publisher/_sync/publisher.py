@@ -28,7 +28,7 @@ class Publisher:
     well. The secret is read only when an event is about to be signed. It is never sent or shown.
     """
 
-    def __init__(  # noqa: PLR0913 - each is a setting, passed by name
+    def __init__(
         self,
         audience_url: str,
         integration_id: str,

@@ -22,7 +22,7 @@ class AsyncReceiver:
     environment are not used.
     """
 
-    def __init__(  # noqa: PLR0913 - each is a setting with a default, passed by name
+    def __init__(
         self,
         base_url: str,
         *,

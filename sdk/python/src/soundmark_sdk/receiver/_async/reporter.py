@@ -29,7 +29,7 @@ class AsyncReporter:
     goes over https only (plain http: loopback) and is never shown; redirects are not followed and cookies not kept.
     """
 
-    def __init__(  # noqa: PLR0913 - each is a setting with a default, passed by name
+    def __init__(
         self,
         base_url: str,
         reporting_token: ReportingToken,

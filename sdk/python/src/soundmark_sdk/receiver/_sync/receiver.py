@@ -23,7 +23,7 @@ class Receiver:
     environment are not used.
     """
 
-    def __init__(  # noqa: PLR0913 - each is a setting with a default, passed by name
+    def __init__(
         self,
         base_url: str,
         *,

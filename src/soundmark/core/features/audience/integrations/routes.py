@@ -71,7 +71,7 @@ async def create_integration(
     "/v1/audience/integrations",
     Operation("audience.list", problems=(ProjectNotFound, InvalidCursor, AudienceUnavailable)),
 )
-async def list_integrations(  # noqa: PLR0913, PLR0917 - one argument for each parameter
+async def list_integrations(
     ctx: Ctx,
     request_id: RequestId,
     scope: Tenant,

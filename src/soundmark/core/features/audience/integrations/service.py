@@ -107,7 +107,7 @@ async def create_integration(
     return replace(created, integration=created.integration.model_copy(update={"core_key_id": trusted.key_id}))
 
 
-async def list_integrations(  # noqa: PLR0913 - whose, from where and how many
+async def list_integrations(
     ctx: RequestContext, scope: TenantScope, project_id: str, *, before: Position | None, limit: int, request_id: str
 ) -> Page[IntegrationResponse]:
     """Return the integrations of one project, newest first, revoked ones included.

@@ -9,7 +9,7 @@ from soundmark.kit.text.ids import may_be_id
 from soundmark.wire.private.measurements import LegacyCount, PutLegacyDaysRequest
 
 
-class ImportRefused(Exception):  # noqa: N818 - named for what was found
+class ImportRefused(Exception):
     """The project does not exist; the message is for the operator."""
 
 

@@ -97,7 +97,7 @@ async def _read_legacy_filter(
     responses=_ANSWERS,
     response_model=AudienceReport,
 )
-async def read_audience_report(  # noqa: PLR0913, PLR0917 - one argument for each thing that the request brings
+async def read_audience_report(
     request: Request,
     ctx: Ctx,
     request_id: RequestId,

@@ -38,7 +38,7 @@ _READABLE_FILE: Final = 0o100644 << 16  # The Unix mode, in the bits where a ZIP
 _UNIX: Final = 3
 
 
-async def bundle_codes(  # noqa: PLR0913 - the selection, and how to render it
+async def bundle_codes(
     ctx: RequestContext,
     scope: TenantScope,
     project_id: str,

@@ -22,7 +22,7 @@ from soundmark.wire.xr_code import CodeDetail
 operations = Operations("Codes")
 
 
-async def _read_filter(  # noqa: PLR0913 - one for each filter
+async def _read_filter(
     *,
     status: Annotated[
         CodeStatus | None,

@@ -163,7 +163,7 @@ operations = Operations("Codes")
     response_model=CodeIssued,
     responses=_RESPONSES,
 )
-async def issue_code(  # noqa: PLR0913, PLR0917 - one argument for each part of the request
+async def issue_code(
     ctx: Ctx,
     scope: Tenant,
     body: CreateCode,
@@ -184,7 +184,7 @@ async def issue_code(  # noqa: PLR0913, PLR0917 - one argument for each part of 
     response_model=IssuedCodes,
     responses=_RESPONSES,
 )
-async def issue_codes(  # noqa: PLR0913, PLR0917 - one argument for each part of the request
+async def issue_codes(
     ctx: Ctx,
     scope: Tenant,
     body: CreateCodes,

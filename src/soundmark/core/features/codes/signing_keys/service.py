@@ -17,7 +17,7 @@ PUBLISHED_AHEAD_S: Final = 60  # `/v1/keys` may be cached for this long (contrac
 PROOFS_GONE_AFTER: Final = timedelta(minutes=6)
 
 
-class KeyRefused(Exception):  # noqa: N818 - named for what was found
+class KeyRefused(Exception):
     """The key is not in a state that allows the step; the message says why, for an operator."""
 
 

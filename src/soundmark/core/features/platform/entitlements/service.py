@@ -13,7 +13,7 @@ from soundmark.wire.shape import EntitledMode
 _OPERATOR = Actor("platform", "operator")
 
 
-class EntitleRefused(Exception):  # noqa: N818 - named for what was found
+class EntitleRefused(Exception):
     """The organisation cannot be entitled; the message is for the operator."""
 
 

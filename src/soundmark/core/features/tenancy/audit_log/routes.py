@@ -91,7 +91,7 @@ async def _read_filter(
     responses=_ANSWERS,
     response_model=AuditEntryPage,
 )
-async def list_audit_entries(  # noqa: PLR0913 - one for each thing that the request brings
+async def list_audit_entries(
     request: Request,
     ctx: Ctx,
     scope: Tenant,
