@@ -19,7 +19,7 @@ from bench import seed, wrk
 from bench.figures import Figure, rates, ratio_of_rounds
 from bench.service import OPERATOR_TOKEN, Seeded, Service, audio, core, key_of, seeded
 from bench.wrk import Demand, Load
-from soundmark.core.domain.codes.code import signed_code
+from soundmark.core.domain.codes.code import sign_code
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.signing import SigningKey
@@ -232,7 +232,7 @@ def _bare_codes_per_s(database: Seeded) -> float:
 def _insert_batch(connection: psycopg.Connection[Any], facts: Any, key: SigningKey, entropy: SystemEntropy) -> None:
     head = facts.head()
     codes = [
-        signed_code(facts, key, xr_id=mint(entropy, "xr_"), broadcast_token=mint(entropy, "brd_", 16), head=head)
+        sign_code(facts, key, xr_id=mint(entropy, "xr_"), broadcast_token=mint(entropy, "brd_", 16), head=head)
         for _ in range(_BATCH)
     ]
     with connection.transaction():

@@ -153,7 +153,7 @@ def test_a_master_key_that_others_could_have_read_or_changed_is_not_used(
     with pytest.raises(DataDirRefused, match=said):
         key_of(directory)
     with pytest.raises(DataDirRefused, match=said):
-        data_dir.kept_master_keys(directory)
+        data_dir.read_master_keys(directory)
 
 
 @only_root

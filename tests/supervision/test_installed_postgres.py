@@ -35,7 +35,7 @@ def user() -> OsUser | None:
 @pytest.fixture(scope="module")
 def second(user: OsUser | None) -> Iterator[Path]:
     """The folder of the wheel's other PostgreSQL, at a place that its user can reach."""
-    shipped = installation._shipped().with_name("pginstall")
+    shipped = installation._find_shipped().with_name("pginstall")
     if can_run(user, [str(shipped / "bin" / "postgres"), "--version"]):
         yield shipped / "bin"
         return

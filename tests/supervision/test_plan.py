@@ -9,7 +9,7 @@ from soundmark import settings
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import SettingsInvalid
 from soundmark.operating_system.os_user import OsUser
-from soundmark.supervision.plan import DATABASES, Options, Plan, Ports, audience_master_key, check, given_settings
+from soundmark.supervision.plan import DATABASES, Options, Plan, Ports, audience_master_key, check, read_given_settings
 
 OIDC = {
     "SOUNDMARK_OIDC_ISSUER": "https://id.example/realms/soundmark",
@@ -22,7 +22,7 @@ def plan(environ: dict[str, str]) -> Plan:
     return Plan(
         options=Options(Path("data"), "127.0.0.1", 8080, 1),
         ports=Ports(serving, {name: port + 1000 for name, port in serving.items()}, 5432),  # type: ignore[arg-type]  # the names are components
-        given=given_settings(environ),
+        given=read_given_settings(environ),
         credentials={"audience": Secret("a" * 43), "audio": Secret("b" * 43)},
         operator_token=Secret("xop_" + "o" * 43),
         master_key=Secret("A" * 43),

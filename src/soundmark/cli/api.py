@@ -73,7 +73,7 @@ def read_moment(text: str) -> datetime:
 
 
 @contextmanager
-def calling(
+def open_client(
     base_url: str | None,
     key_file: Path | None,
     data_dir: Path | None,
@@ -91,7 +91,7 @@ def calling(
     service = find_service(base_url, data_dir)
     credential = find_credential(service, key_file)
     choice = None if credential.startswith(_KEY_PREFIX) else find_choice(service.base_url)
-    organization_id, project_id = _chosen_tenant(organization, project, choice)
+    organization_id, project_id = _choose_tenant(organization, project, choice)
     try:
         client = Client(
             service.base_url,
@@ -235,7 +235,7 @@ def _console() -> Console:
     return console
 
 
-def _chosen_tenant(
+def _choose_tenant(
     organization: str | None, project: str | None, choice: TenantChoice | None
 ) -> tuple[str | None, str | None]:
     """Return the ids of the options, completed by the choice; never use its project with another organisation."""

@@ -17,8 +17,8 @@ from soundmark.cli.api import (
     ProjectFilter,
     Quiet,
     UpDir,
-    calling,
     check_quiet,
+    open_client,
     show_json,
     show_made,
     show_page,
@@ -67,7 +67,7 @@ def create(
     check_quiet(secret_file, quiet=quiet)
     with (
         secret_sink(secret_file, force=force) as keep,
-        calling(base_url, key_file, data_dir, organization, project) as client,
+        open_client(base_url, key_file, data_dir, organization, project) as client,
     ):
         made = client.api_keys.create({scope.value for scope in scopes}, expires_in_days=expires_in_days)
         keep(made.secret)
@@ -90,7 +90,7 @@ def list_api_keys(
     as_json: AsJson = False,
 ) -> None:
     """List an organisation's keys, newest first, including revoked and expired ones."""
-    with calling(base_url, key_file, data_dir, organization) as client:
+    with open_client(base_url, key_file, data_dir, organization) as client:
         page = client.api_keys.page(project_id=project, limit=limit, cursor=cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
@@ -106,7 +106,7 @@ def revoke(
     as_json: AsJson = False,
 ) -> None:
     """Revoke a key at once and for good. Repeating it is safe."""
-    with calling(base_url, key_file, data_dir, organization) as client:
+    with open_client(base_url, key_file, data_dir, organization) as client:
         key = client.api_keys.revoke(api_key_id)
     if as_json:
         show_json(key.document)
@@ -129,7 +129,7 @@ def rotate_secret(
     """Give an active key a new secret, shown only once. The old one stops working at once."""
     with (
         secret_sink(secret_file, force=force) as keep,
-        calling(base_url, key_file, data_dir, organization) as client,
+        open_client(base_url, key_file, data_dir, organization) as client,
     ):
         rotated = client.api_keys.rotate_secret(api_key_id)
         keep(rotated.secret)

@@ -18,7 +18,7 @@ from soundmark.cli.api import (
     Organization,
     Project,
     UpDir,
-    calling,
+    open_client,
     read_moment,
     show_facts,
     show_json,
@@ -88,7 +88,7 @@ def report(
     filters = ReportFilters(from_at=from_at, to_at=to_at, campaign_id=campaign, xr_id=xr_id)
     # Before the request, so that a missing extra costs none.
     drawing: Any = load_drawing("report_picture") if plot is not None else None
-    with calling(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(base_url, key_file, data_dir, organization, project) as client:
         found = client.audience.report(integration_id, filters)
     if plot is not None:
         _draw(drawing, found, plot)
@@ -124,7 +124,7 @@ def import_legacy(
         raise Refused(printable(str(refused))) from None
     except AudienceUnavailable:
         raise Refused("Audience did not confirm the import; repeating it is safe") from None
-    typer.echo(f"{_counted(len(days), 'day')}, {_counted(sum(days.values()), 'event')}")
+    typer.echo(f"{_format_count(len(days), 'day')}, {_format_count(sum(days.values()), 'event')}")
 
 
 def read_days(path: Path) -> dict[date, int]:
@@ -159,7 +159,7 @@ def read_days(path: Path) -> dict[date, int]:
     return days
 
 
-def _counted(count: int, what: str) -> str:
+def _format_count(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 

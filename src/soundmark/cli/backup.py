@@ -34,9 +34,9 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import PREFIX
 from soundmark.operating_system.files import NotTrusted, read_trusted, write_private
 from soundmark.settings import AudienceDatabaseSettings, CoreDatabaseSettings, KeysSettings
-from soundmark.supervision.data_dir import MASTER_KEY_FILE, DataDirRefused, kept_master_keys
+from soundmark.supervision.data_dir import MASTER_KEY_FILE, DataDirRefused, read_master_keys
 from soundmark.supervision.plan import audience_master_key
-from soundmark.supervision.stopped import stopped_databases
+from soundmark.supervision.stopped import run_stopped_databases
 
 backup = typer.Typer(add_completion=False)
 restore = typer.Typer(add_completion=False)
@@ -108,7 +108,7 @@ def _restore_beside(found: Backup, data_dir: Path) -> None:
     given = os.environ.get(f"{PREFIX}MASTER_KEY", "").strip()
     if given and given != key.reveal():
         raise Refused("SOUNDMARK_MASTER_KEY is not the key of this backup; unset it")
-    with stopped_databases(data_dir) as databases:
+    with run_stopped_databases(data_dir) as databases:
         urls: dict[Part, Secret] = {"core": databases["core"], "audience": databases["audience"]}
         require_restorable(urls)
         # The key first: if this process dies halfway, what it restored can still be opened.
@@ -128,7 +128,7 @@ def _running_deployment(data_dir: Path | None, audience_key_file: Path | None) -
     Raises: Refused.
     """
     core, audience = read_settings(KeysSettings, data_dir), read_settings(AudienceDatabaseSettings, data_dir)
-    core_keys = [core.master_key, *(_kept_before(data_dir))]
+    core_keys = [core.master_key, *(_find_previous_key(data_dir))]
     core_key = _opening(
         core_keys, lambda keys: run_on_core(core, "backup", lambda ctx: require_openable(ctx.db, CORE_SEALED, keys))
     )
@@ -159,11 +159,11 @@ def _opening(keys: Sequence[Secret], require: Callable[[list[Sealer]], None]) ->
     return None
 
 
-def _kept_before(data_dir: Path | None) -> list[Secret]:
+def _find_previous_key(data_dir: Path | None) -> list[Secret]:
     """Return the previous master key of a data dir if its last reseal is unfinished."""
     if data_dir is None:
         return []
-    before = kept_master_keys(data_dir)[1]
+    before = read_master_keys(data_dir)[1]
     return [] if before is None else [before]
 
 

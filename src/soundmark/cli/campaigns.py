@@ -16,7 +16,7 @@ from soundmark.cli.api import (
     Project,
     Quiet,
     UpDir,
-    calling,
+    open_client,
     read_moment,
     show_facts,
     show_json,
@@ -56,7 +56,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a campaign. This needs a person's access token or, on this machine, the operator token."""
-    with calling(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(base_url, key_file, data_dir, organization, project) as client:
         campaign = client.campaigns.create(name, starts_at=starts_at, ends_at=ends_at)
     show_made(campaign, campaign.id, _HEADINGS, _row(campaign), as_json=as_json, quiet=quiet)
 
@@ -74,7 +74,7 @@ def list_campaigns(
     as_json: AsJson = False,
 ) -> None:
     """List the campaigns of a project, newest first."""
-    with calling(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(base_url, key_file, data_dir, organization, project) as client:
         page = client.campaigns.page(limit=limit, cursor=cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
@@ -93,7 +93,7 @@ def stop(
 
     There is no confirmation prompt, because this is for emergencies. Repeating it is safe.
     """
-    with calling(base_url, key_file, data_dir, organization) as client:
+    with open_client(base_url, key_file, data_dir, organization) as client:
         stopped = client.campaigns.stop(campaign_id)
     if as_json:
         show_json(stopped.document)
@@ -112,7 +112,7 @@ def summary(
     as_json: AsJson = False,
 ) -> None:
     """Count a campaign's Codes by status."""
-    with calling(base_url, key_file, data_dir, organization) as client:
+    with open_client(base_url, key_file, data_dir, organization) as client:
         found = client.campaigns.summary(campaign_id)
     if as_json:
         show_json(found.document)

@@ -25,8 +25,8 @@ from soundmark.cli.api import (
     ProjectFilter,
     Quiet,
     UpDir,
-    calling,
     explain_failure,
+    open_client,
     progress_of,
     quota_return,
     read_moment,
@@ -36,7 +36,7 @@ from soundmark.cli.api import (
     show_table,
 )
 from soundmark.cli.errors import Refused
-from soundmark.cli.intents import shown
+from soundmark.cli.intents import format_intent
 from soundmark.cli.secret_output import Force, check_free
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
@@ -147,7 +147,7 @@ def issue(
     if count is not None and len(idempotency_key or "") > _KEY_OF_BATCHES_CHARS_MAX:
         raise typer.BadParameter(f"with --count an idempotency key has at most {_KEY_OF_BATCHES_CHARS_MAX} characters")
     key = idempotency_key or SystemEntropy().take(_KEY_BYTES).hex()
-    with calling(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(base_url, key_file, data_dir, organization, project) as client:
         if dry_run:
             _show_verdict(_judge(client, request, count), as_json=as_json)
         elif count is None:
@@ -194,7 +194,7 @@ def list_codes(
         created_from=created_from,
         created_to=created_to,
     )
-    with calling(base_url, key_file, data_dir, organization) as client:
+    with open_client(base_url, key_file, data_dir, organization) as client:
         page = client.codes.page(filters, limit=limit, cursor=cursor)
     if quiet:
         for code in page.data:
@@ -217,7 +217,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one Code, whatever its status."""
-    with calling(base_url, key_file, data_dir, organization) as client:
+    with open_client(base_url, key_file, data_dir, organization) as client:
         code = client.codes.show(xr_id, project_id=project)
     if as_json:
         show_json(code.document)
@@ -230,7 +230,7 @@ def show(
             ("Campaign", code.campaign_id),
             ("Issuer", code.issuer),
             ("Measured by", code.audience_integration_id),
-            ("Intent", shown(code.intent, indent=2)),
+            ("Intent", format_intent(code.intent, indent=2)),
         ]
     )
 
@@ -248,7 +248,7 @@ def revoke(
 ) -> None:
     """Revoke one Code, or up to 100 Codes of one project: all of them or none. Repeating it is safe."""
     _check_selection(xr_ids)
-    with calling(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(base_url, key_file, data_dir, organization, project) as client:
         if project is None and len(xr_ids) == 1:
             code = client.codes.revoke(xr_ids[0])
             document, line = code.document, f"{code.xr_id} is {code.status}"
@@ -286,8 +286,8 @@ def wav(
     path = out or Path(f"{_file_name(xr_ids[0])}.wav" if is_one else "codes.zip")
     check_free(path, force=force)
     with (
-        calling(base_url, key_file, data_dir, organization, project) as client,
-        _written(path) as into,
+        open_client(base_url, key_file, data_dir, organization, project) as client,
+        _write_atomically(path) as into,
         progress_of(DownloadColumn()) as bar,
     ):
         task = bar.add_task("Rendering", total=None)
@@ -440,7 +440,7 @@ def _file_name(xr_id: str) -> str:
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[BinaryIO]:
+def _write_atomically(path: Path) -> Iterator[BinaryIO]:
     """Yield a file that appears at `path` only if the block succeeds."""
     scratch = path.with_name(f".{path.name}.part")
     try:

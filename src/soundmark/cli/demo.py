@@ -13,7 +13,7 @@ from rich.console import Console
 from soundmark_sdk import Frame, Receiver, ReceiverFailure, Resolution, hear
 
 from soundmark.cli.errors import Refused
-from soundmark.cli.intents import document, shown
+from soundmark.cli.intents import document, format_intent
 from soundmark.cli.pictures import NoPictures, load_drawing
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.text.timestamps import format_timestamp
@@ -143,7 +143,7 @@ def _resolve(base_url: str, steps: _Steps, frame: Frame) -> Resolution:
             raise Refused(f"the answer yields no verified intent: {failure}") from None
         except ValueError as error:
             raise Refused(f"{base_url}: {error}") from None
-        facts.append(shown(resolution.intent))
+        facts.append(format_intent(resolution.intent))
     return resolution
 
 

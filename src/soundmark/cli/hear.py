@@ -22,7 +22,7 @@ from soundmark_sdk import (
 )
 
 from soundmark.cli.errors import Refused
-from soundmark.cli.intents import shown
+from soundmark.cli.intents import format_intent
 from soundmark.cli.service import BaseUrl, find_service
 
 T = TypeVar("T")
@@ -52,14 +52,14 @@ def hear_command(
 ) -> None:
     """Decode a sound, resolve and verify it, and show the intent. Status 0 only with a verified intent.
 
-    If a recording holds several Codes, each is shown, and each must verify.
+    If a recording holds several Codes, each is format_intent, and each must verify.
     """
     if (file is None) == (not microphone):
         raise typer.BadParameter("give either a recording or --microphone")
     if microphone and explain:
         raise typer.BadParameter("--explain needs a recording")
     with closing(_receiver(find_service(base_url, data_dir).base_url)) as receiver:
-        frames = _recorded(file, explain=explain) if file is not None else _first_heard()
+        frames = _hear_file(file, explain=explain) if file is not None else _hear_microphone()
         failures = [failure for frame in frames if (failure := _show(receiver, frame))]
     if failures:
         raise Refused("; ".join(failures))
@@ -73,7 +73,7 @@ def _show(receiver: Receiver, frame: Frame) -> str | None:
     except ReceiverFailure as failure:
         return f"no verified intent for {frame.text}: {failure}"
     typer.echo(f"verified {resolution.xr_id}, signed by {resolution.key_id}")
-    typer.echo(shown(resolution.intent, indent=2))
+    typer.echo(format_intent(resolution.intent, indent=2))
     return None
 
 
@@ -84,11 +84,11 @@ def _receiver(base_url: str) -> Receiver:
         raise Refused(f"{base_url}: {error}") from None
 
 
-def _recorded(file: Path, *, explain: bool) -> Iterable[Frame]:
+def _hear_file(file: Path, *, explain: bool) -> Iterable[Frame]:
     frames: Iterable[Frame]
     if explain:
         examination = _read(file, examine)
-        for line in _explained(examination):
+        for line in _explain(examination):
             typer.echo(line)
         frames = examination.frames
     else:
@@ -120,7 +120,7 @@ def _silent_decoders() -> Iterator[None]:
         os.close(terminal)
 
 
-def _explained(examination: Examination) -> Iterator[str]:
+def _explain(examination: Examination) -> Iterator[str]:
     """Yield the measurements, then the findings, one on each line."""
     levels, markers, channels = examination.levels, examination.markers, examination.channel_count
     yield (
@@ -141,7 +141,7 @@ def _decibels(level_dbfs: float | None) -> str:
     return "nothing" if level_dbfs is None else f"{level_dbfs:.0f} dBFS"
 
 
-def _first_heard() -> Iterable[Frame]:
+def _hear_microphone() -> Iterable[Frame]:
     try:
         microphone = Microphone()
         typer.echo("Listening. Ctrl-C stops.", err=True)

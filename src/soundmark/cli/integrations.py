@@ -15,8 +15,8 @@ from soundmark.cli.api import (
     Project,
     Quiet,
     UpDir,
-    calling,
     check_quiet,
+    open_client,
     show_json,
     show_made,
     show_page,
@@ -57,7 +57,7 @@ def create(
     check_quiet(secret_file, quiet=quiet)
     with (
         secret_sink(secret_file, force=force) as keep,
-        calling(base_url, key_file, data_dir, organization, project) as client,
+        open_client(base_url, key_file, data_dir, organization, project) as client,
     ):
         made = client.integrations.create(mode, retention_days=retention_days)
         keep(made.hmac_secret)
@@ -80,7 +80,7 @@ def list_integrations(
     as_json: AsJson = False,
 ) -> None:
     """List a project's integrations, newest first, including revoked ones."""
-    with calling(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(base_url, key_file, data_dir, organization, project) as client:
         page = client.integrations.page(limit=limit, cursor=cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
@@ -97,7 +97,7 @@ def revoke(
     as_json: AsJson = False,
 ) -> None:
     """Revoke an integration: it measures no more events, but its reports stay available. Repeating it is safe."""
-    with calling(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(base_url, key_file, data_dir, organization, project) as client:
         revoked = client.integrations.revoke(integration_id)
     if as_json:
         show_json(revoked.document)
@@ -121,7 +121,7 @@ def rotate_secret(
     """Give an active integration a new HMAC secret, shown only once. The old one stops working at once."""
     with (
         secret_sink(secret_file, force=force) as keep,
-        calling(base_url, key_file, data_dir, organization, project) as client,
+        open_client(base_url, key_file, data_dir, organization, project) as client,
     ):
         rotated = client.integrations.rotate_secret(integration_id)
         keep(rotated.hmac_secret)
@@ -143,7 +143,7 @@ def set_retention(
     as_json: AsJson = False,
 ) -> None:
     """Change how many days an integration keeps events. Events older than that are deleted at once."""
-    with calling(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(base_url, key_file, data_dir, organization, project) as client:
         changed = client.integrations.change_retention(integration_id, retention_days)
     if as_json:
         show_json(changed.document)
@@ -166,7 +166,7 @@ def replace_core_key(
     as_json: AsJson = False,
 ) -> None:
     """Make an integration trust Core's active signing key. `soundmark keys rotate` does this by itself."""
-    with calling(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(base_url, key_file, data_dir, organization, project) as client:
         replaced = client.integrations.replace_core_key(integration_id)
     if as_json:
         show_json(replaced.document)

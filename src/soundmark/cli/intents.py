@@ -1,4 +1,4 @@
-"""How a verified intent is shown to a person."""
+"""How a verified intent is format_intent to a person."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ def document(intent: Intent) -> dict[str, Any]:
     return {"type": intent.type, "action": intent.action, "resource": intent.resource}
 
 
-def shown(intent: Intent, *, indent: int | None = None) -> str:
+def format_intent(intent: Intent, *, indent: int | None = None) -> str:
     """Return the intent as JSON for a terminal."""
     return printable(json.dumps(document(intent), ensure_ascii=False, indent=indent))
 

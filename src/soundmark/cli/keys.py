@@ -19,7 +19,7 @@ from soundmark.cli.errors import Refused
 from soundmark.core.context import Context
 from soundmark.core.domain.codes.signing_key import SigningKeyRecord
 from soundmark.core.features.codes.signing_keys import service
-from soundmark.core.features.codes.signing_keys.rotation import calm_at, put_in_place
+from soundmark.core.features.codes.signing_keys.rotation import find_last_proof_end, put_in_place
 from soundmark.core.features.codes.signing_keys.service import PROOFS_GONE_AFTER, PUBLISHED_AHEAD_S, KeyRefused
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.sealing import SealBroken
@@ -48,7 +48,7 @@ def list_keys(
     given = read_settings(CoreDatabaseSettings, data_dir)
     records = _run(given, service.list_keys)
     if as_json:
-        typer.echo(json.dumps([_shown(record) for record in records], indent=2))
+        typer.echo(json.dumps([_describe(record) for record in records], indent=2))
     else:
         Console().print(_table(records))
 
@@ -102,7 +102,7 @@ def rotate(
         clock = SystemClock()
         _wait_until_known(staged, clock)
         if staged.push_began_at is None:
-            _wait_until_calm(_run(read_settings(CoreDatabaseSettings, data_dir), calm_at), clock)
+            _wait_until_calm(_run(read_settings(CoreDatabaseSettings, data_dir), find_last_proof_end), clock)
     if not _put_in_place(staged.key_id, data_dir, must_be_told=not no_wait):
         typer.echo("Audience does not answer; Core's worker will send it the key as soon as it does", err=True)
     typer.echo(f"{staged.key_id} is active; the previous key is `retiring` and still verifies")
@@ -177,7 +177,7 @@ def _run(given: CoreDatabaseSettings, command: Callable[[Context], Awaitable[T]]
         raise Refused(f"this master key does not open the stored signing keys: {broken}") from None
 
 
-def _shown(record: SigningKeyRecord) -> dict[str, Any]:
+def _describe(record: SigningKeyRecord) -> dict[str, Any]:
     times = ("created_at", "activated_at", "superseded_at", "retired_at")
     moments = {name: getattr(record, name) for name in times}
     return {

@@ -15,8 +15,8 @@ from soundmark.cli.api import (
     PageLimit,
     Quiet,
     UpDir,
-    calling,
     check_quiet,
+    open_client,
     show_json,
     show_made,
     show_page,
@@ -48,7 +48,7 @@ def list_members(
     as_json: AsJson = False,
 ) -> None:
     """List the members of an organisation, newest first."""
-    with calling(base_url, key_file, data_dir, organization) as client:
+    with open_client(base_url, key_file, data_dir, organization) as client:
         page = client.members.page(limit=limit, cursor=cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
@@ -65,7 +65,7 @@ def change_role(
     as_json: AsJson = False,
 ) -> None:
     """Change a member's role. Only an owner can make someone owner or admin, or change an owner's or admin's role."""
-    with calling(base_url, key_file, data_dir, organization) as client:
+    with open_client(base_url, key_file, data_dir, organization) as client:
         member = client.members.change_role(subject_id, role)
     show_made(member, member.subject_id, _HEADINGS, _row(member), as_json=as_json, quiet=False)
 
@@ -80,7 +80,7 @@ def remove(
     data_dir: UpDir = None,
 ) -> None:
     """Remove a member. Members may remove themselves; the last owner cannot be removed."""
-    with calling(base_url, key_file, data_dir, organization) as client:
+    with open_client(base_url, key_file, data_dir, organization) as client:
         client.members.remove(subject_id)
     typer.echo(f"{subject_id} is no longer a member")
 
@@ -108,7 +108,7 @@ def invite(
     check_quiet(secret_file, quiet=quiet)
     with (
         secret_sink(secret_file, force=force) as keep,
-        calling(base_url, key_file, data_dir, organization) as client,
+        open_client(base_url, key_file, data_dir, organization) as client,
     ):
         made = client.invitations.create(email, role, expires_in_days=expires_in_days)
         keep(made.secret)
@@ -137,7 +137,7 @@ def list_invitations(
     as_json: AsJson = False,
 ) -> None:
     """List an organisation's invitations, newest first, whatever their status."""
-    with calling(base_url, key_file, data_dir, organization) as client:
+    with open_client(base_url, key_file, data_dir, organization) as client:
         page = client.invitations.page(limit=limit, cursor=cursor)
     show_page(page, _INVITATION_HEADINGS, _invitation_row, as_json=as_json)
 
@@ -153,7 +153,7 @@ def revoke_invitation(
     as_json: AsJson = False,
 ) -> None:
     """Revoke a pending invitation."""
-    with calling(base_url, key_file, data_dir, organization) as client:
+    with open_client(base_url, key_file, data_dir, organization) as client:
         revoked = client.invitations.revoke(invitation_id)
     if as_json:
         show_json(revoked.document)
@@ -175,7 +175,7 @@ def accept_invitation(
 ) -> None:
     """Accept an invitation. Its secret is read from a file, never from the command line."""
     token = read_private_file(token_file)
-    with calling(base_url, key_file, data_dir) as client:
+    with open_client(base_url, key_file, data_dir) as client:
         joined = client.invitations.accept(token)
     if as_json:
         show_json(joined.document)

@@ -14,7 +14,7 @@ from soundmark.cli.api import (
     PageLimit,
     Quiet,
     UpDir,
-    calling,
+    open_client,
     show_made,
     show_page,
 )
@@ -43,7 +43,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create an organisation, with you as its owner."""
-    with calling(base_url, key_file, data_dir) as client:
+    with open_client(base_url, key_file, data_dir) as client:
         made = client.organizations.create(name)
     if use:
         save_choice(find_service(base_url, data_dir).base_url, TenantChoice(made.id))
@@ -61,7 +61,7 @@ def list_organizations(
     as_json: AsJson = False,
 ) -> None:
     """List the organisations that you belong to, newest first."""
-    with calling(base_url, key_file, data_dir) as client:
+    with open_client(base_url, key_file, data_dir) as client:
         page = client.organizations.page(limit=limit, cursor=cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
@@ -77,7 +77,7 @@ def rename(
     as_json: AsJson = False,
 ) -> None:
     """Rename an organisation."""
-    with calling(base_url, key_file, data_dir, organization) as client:
+    with open_client(base_url, key_file, data_dir, organization) as client:
         renamed = client.organizations.rename(name)
     show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)
 

@@ -19,7 +19,7 @@ from soundmark.kit.crypto.sealing import Sealer, parse_master_key
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import PREFIX
 from soundmark.settings import AudienceDatabaseSettings, AudienceKeysSettings, KeysSettings
-from soundmark.supervision.data_dir import MASTER_KEY_FILE, DataDirRefused, kept_master_keys, replace_master_key
+from soundmark.supervision.data_dir import MASTER_KEY_FILE, DataDirRefused, read_master_keys, replace_master_key
 from soundmark.supervision.plan import audience_master_key
 
 S = TypeVar("S")
@@ -63,7 +63,7 @@ def reseal(
     else:
         done, whose = _reseal_beside(data_dir, new)
     typer.echo(f"{_values(done.moved_count)} moved to the new master key; {done.already_count} already had it")
-    if data_dir is not None and kept_master_keys(data_dir)[0] is not None:
+    if data_dir is not None and read_master_keys(data_dir)[0] is not None:
         replace_master_key(data_dir, new)
         typer.echo(f"the new key is in {data_dir / MASTER_KEY_FILE}")
     if done.moved_count:
@@ -73,7 +73,7 @@ def reseal(
 def _reseal_beside(data_dir: Path | None, new: Secret) -> tuple[Resealed, str]:
     """Reseal Core's secrets, and Audience's if the data dir has them. Return also which components they belong to."""
     given = read_settings(KeysSettings, data_dir)
-    old = [given.master_key, *_kept_in(data_dir, given.master_key, new)]
+    old = [given.master_key, *_find_other_keys(data_dir, given.master_key, new)]
     audience = _audience_beside(data_dir)
     if audience is None:
         return _reseal_core(given, old=old, new=new), "Core"
@@ -139,7 +139,7 @@ def _read_key(file: Path) -> Secret:
     return Secret(text)
 
 
-def _kept_in(data_dir: Path | None, given: Secret, new: Secret) -> list[Secret]:
+def _find_other_keys(data_dir: Path | None, given: Secret, new: Secret) -> list[Secret]:
     """Return the keys in the data dir that may have sealed something too.
 
     Raises: Refused if the data dir's key, which we are about to replace, differs from the configured one.
@@ -147,7 +147,7 @@ def _kept_in(data_dir: Path | None, given: Secret, new: Secret) -> list[Secret]:
     if data_dir is None:
         return []
     try:
-        kept, before = kept_master_keys(data_dir)
+        kept, before = read_master_keys(data_dir)
     except DataDirRefused as refused:
         raise Refused(str(refused)) from None
     if kept is not None and kept.reveal() not in {given.reveal(), new.reveal()}:

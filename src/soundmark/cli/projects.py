@@ -15,7 +15,7 @@ from soundmark.cli.api import (
     Project,
     Quiet,
     UpDir,
-    calling,
+    open_client,
     show_made,
     show_page,
 )
@@ -45,7 +45,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a project."""
-    with calling(base_url, key_file, data_dir, organization) as client:
+    with open_client(base_url, key_file, data_dir, organization) as client:
         made = client.projects.create(name)
     if use:
         save_choice(find_service(base_url, data_dir).base_url, TenantChoice(made.organization_id, made.id))
@@ -64,7 +64,7 @@ def list_projects(
     as_json: AsJson = False,
 ) -> None:
     """List the projects of an organisation, newest first."""
-    with calling(base_url, key_file, data_dir, organization) as client:
+    with open_client(base_url, key_file, data_dir, organization) as client:
         page = client.projects.page(limit=limit, cursor=cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
@@ -81,7 +81,7 @@ def rename(
     as_json: AsJson = False,
 ) -> None:
     """Rename a project."""
-    with calling(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(base_url, key_file, data_dir, organization, project) as client:
         renamed = client.projects.rename(name)
     show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)
 

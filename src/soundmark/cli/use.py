@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from soundmark_sdk.client import Client
 
-from soundmark.cli.api import BaseUrl, KeyFile, UpDir, calling
+from soundmark.cli.api import BaseUrl, KeyFile, UpDir, open_client
 from soundmark.cli.defaults import TenantChoice, find_choice, save_choice
 from soundmark.cli.errors import Refused
 from soundmark.cli.intents import printable
@@ -39,7 +39,7 @@ def use(
     elif organization is None:
         _show(address)
     else:
-        with calling(base_url, key_file, data_dir, organization) as client:
+        with open_client(base_url, key_file, data_dir, organization) as client:
             _check_project(client, project)
         save_choice(address, TenantChoice(organization, project))
         _show(address)

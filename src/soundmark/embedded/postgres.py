@@ -23,7 +23,7 @@ from soundmark.kit.postgres.releases import major_of, write_version
 from soundmark.kit.text.ids import mint_secret
 from soundmark.operating_system.files import NotTrusted, flush_directory, read_trusted, write_private
 from soundmark.operating_system.os_user import OsUser, spawn_options
-from soundmark.operating_system.parent_death_signal import signalled_with_parent
+from soundmark.operating_system.parent_death_signal import make_parent_death_signal
 
 HOST: Final = "127.0.0.1"
 SUPERUSER: Final = "postgres"
@@ -175,7 +175,7 @@ class Cluster:
 
         Raises: ClusterFailed if that server does not end.
         """
-        pid = self._left_pid()
+        pid = self._find_left_pid()
         if pid is None or not _exists(pid):
             return  # PostgreSQL itself recognises the file of a dead server.
         if not _runs_cluster(pid, self.data):
@@ -202,7 +202,7 @@ class Cluster:
             port = held.getsockname()[1]
             process = subprocess.Popen(  # noqa: S603 - our own command line
                 self.command(port),
-                preexec_fn=signalled_with_parent(signal.SIGINT),  # noqa: PLW1509 - it calls nothing but the kernel
+                preexec_fn=make_parent_death_signal(signal.SIGINT),  # noqa: PLW1509 - it calls nothing but the kernel
                 # Its own log has everything but the first lines, including why a start failed.
                 stderr=subprocess.DEVNULL,
                 **self.process_options(),
@@ -252,7 +252,7 @@ class Cluster:
             check=False,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            preexec_fn=signalled_with_parent(signal.SIGTERM),
+            preexec_fn=make_parent_death_signal(signal.SIGTERM),
             **self.process_options(),
         )
         if done.returncode:
@@ -269,7 +269,7 @@ class Cluster:
             application_name="soundmark-up",
         )
 
-    def _left_pid(self) -> int | None:
+    def _find_left_pid(self) -> int | None:
         try:
             return int((self.data / "postmaster.pid").read_text(encoding="utf-8").partition("\n")[0])
         except (FileNotFoundError, ValueError):

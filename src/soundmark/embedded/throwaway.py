@@ -24,7 +24,7 @@ def throwaway_cluster(*, is_durable: bool = False, folder: Path | None = None) -
     installed PostgreSQL; None means the bundled one.
     """
     user = unprivileged_user()
-    directory = _reachable_directory(user)
+    directory = _make_reachable_directory(user)
     try:
         home = directory / "cluster"
         make_private_directory(home, user)
@@ -37,7 +37,7 @@ def throwaway_cluster(*, is_durable: bool = False, folder: Path | None = None) -
         shutil.rmtree(directory)
 
 
-def _reachable_directory(user: OsUser | None) -> Path:
+def _make_reachable_directory(user: OsUser | None) -> Path:
     directory = Path(tempfile.mkdtemp(prefix="soundmark-"))
     directory.chmod(0o711)
     if can_enter(user, directory):

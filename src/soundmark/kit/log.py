@@ -67,16 +67,16 @@ def _words(event: structlog.typing.EventDict, level: str) -> list[str]:
     name = event.pop("event")
     if name == "request":
         # The status shows the level.
-        words = [_written(event.pop(key, None)) for key in ("status", "method", "route")]
+        words = [_format_value(event.pop(key, None)) for key in ("status", "method", "route")]
         words.append(f"{event.pop('duration_ms', None)} ms")
     else:
         words = [*([] if level == "info" else [level]), name if name.isprintable() else repr(name)[1:-1]]
     request_id = event.pop("request_id", None)
-    words += [f"{key}={_written(value)}" for key, value in event.items()]
-    return words if request_id is None else [*words, _written(request_id)]
+    words += [f"{key}={_format_value(value)}" for key, value in event.items()]
+    return words if request_id is None else [*words, _format_value(request_id)]
 
 
-def _written(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Return a value as one word, or in quotes, so that it can neither begin a line nor control a terminal."""
     if value is None:
         return "-"

@@ -11,7 +11,7 @@ _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 _libc: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
-def signalled_with_parent(signum: signal.Signals) -> Callable[[], None] | None:
+def make_parent_death_signal(signum: signal.Signals) -> Callable[[], None] | None:
     """Return a `preexec_fn` with which a child gets `signum` when the thread that started it ends.
 
     That includes an end by `kill -9`. None if the kernel cannot do this. The child must have changed its user already,

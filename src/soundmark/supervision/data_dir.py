@@ -101,7 +101,7 @@ def master_key(path: Path, *, given: str | None, cluster_exists: bool, entropy: 
     Raises: DataDirRefused for a missing, malformed or contradictory key.
     """
     file = path / MASTER_KEY_FILE
-    kept = _kept_key(file)
+    kept = _read_key(file)
     if kept is not None:
         if given is not None and given.strip() != kept.reveal():
             raise DataDirRefused(f"SOUNDMARK_MASTER_KEY is not the key in {file}; unset it, or use another data dir")
@@ -117,24 +117,24 @@ def master_key(path: Path, *, given: str | None, cluster_exists: bool, entropy: 
     return Secret(made)
 
 
-def kept_master_keys(path: Path) -> tuple[Secret | None, Secret | None]:
+def read_master_keys(path: Path) -> tuple[Secret | None, Secret | None]:
     """Return the master key in the data dir, and the one that it last replaced.
 
     Raises: DataDirRefused for a malformed key.
     """
-    return _kept_key(path / MASTER_KEY_FILE), _kept_key(path / OLD_MASTER_KEY_FILE)
+    return _read_key(path / MASTER_KEY_FILE), _read_key(path / OLD_MASTER_KEY_FILE)
 
 
 def replace_master_key(path: Path, key: Secret) -> None:
     """Make `key` the master key of the data dir, and keep the previous one beside it. Repeating it is safe."""
-    kept, _ = kept_master_keys(path)
+    kept, _ = read_master_keys(path)
     if kept is not None and kept.reveal() != key.reveal():
         # The old key first: if we are killed between the two writes, neither key is lost.
         write_private(path / OLD_MASTER_KEY_FILE, kept.reveal() + "\n")
     write_private(path / MASTER_KEY_FILE, key.reveal() + "\n")
 
 
-def _kept_key(file: Path) -> Secret | None:
+def _read_key(file: Path) -> Secret | None:
     try:
         text = read_trusted(file).strip()
         parse_master_key(text)

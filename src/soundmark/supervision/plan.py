@@ -88,7 +88,7 @@ class Plan:
     def settings_of(self, component: settings.Component) -> dict[str, str]:
         """Return the settings of one component, without any other component's secrets."""
         port = str(self.ports.metrics[component])
-        return {**self._taken(component, settings.COMPONENTS[component]), f"{PREFIX}METRICS_PORT": port}
+        return {**self._select_settings(component, settings.COMPONENTS[component]), f"{PREFIX}METRICS_PORT": port}
 
     def database_setting_of(self, component: settings.Component) -> dict[str, str]:
         """Return the settings of a process that uses only the database of `component`."""
@@ -106,7 +106,7 @@ class Plan:
     def working(self, component: settings.Component) -> Program:
         """Return the process that runs the background jobs of `component`."""
         argv = soundmark("work", component)
-        taken = self._taken(component, settings.JOBS[component])
+        taken = self._select_settings(component, settings.JOBS[component])
         return Program(f"{component} jobs", argv, {**foreign_environ(), **taken}, user=self.user)
 
     def migrating(self, component: settings.Component) -> Program:
@@ -114,16 +114,16 @@ class Plan:
         environ = {**foreign_environ(), **self.database_setting_of(component)}
         return Program(f"migrate {component}", soundmark("migrate", component), environ, user=self.user)
 
-    def _taken(self, component: settings.Component, model: type[settings.ProcessSettings]) -> dict[str, str]:
+    def _select_settings(self, component: settings.Component, model: type[settings.ProcessSettings]) -> dict[str, str]:
         """Return the settings of a process of `component`, without any other component's secrets."""
         taken = {name.upper() for name in model.model_fields}
         foreign = {f"{name.upper()}_DATABASE_URL" for name in DATABASES if name != component}
-        values = {**self._made(), **self.given}
+        values = {**self._make_secrets(), **self.given}
         if component == "audience":
             values["MASTER_KEY"] = audience_master_key(self.master_key).reveal()
         return {PREFIX + name: value for name, value in values.items() if name in taken - foreign}
 
-    def _made(self) -> dict[str, str]:
+    def _make_secrets(self) -> dict[str, str]:
         return {
             "LOG_LEVEL": _LOG_LEVEL,
             "BASE_URL": self.address("core"),
@@ -142,7 +142,7 @@ def audience_master_key(master_key: Secret) -> Secret:
     return Secret(base64url.encode(sealer.derive("audience")))
 
 
-def given_settings(environ: Mapping[str, str]) -> dict[str, str]:
+def read_given_settings(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the caller's settings, by name without prefix.
 
     Raises: SettingGiven for a setting that `up` decides itself.
@@ -153,7 +153,7 @@ def given_settings(environ: Mapping[str, str]) -> dict[str, str]:
     return given
 
 
-def given_operator_token(given: Mapping[str, str], entropy: Entropy) -> Secret:
+def choose_operator_token(given: Mapping[str, str], entropy: Entropy) -> Secret:
     """Return the caller's operator token, or a new one."""
     return Secret(given.get("OPERATOR_TOKEN") or mint_secret(entropy, "xop_"))
 
@@ -175,7 +175,7 @@ def check(plan: Plan) -> None:
 
 
 @contextlib.contextmanager
-def held_ports(options: Options, clock: Clock, *, after_crash: bool) -> Iterator[Ports]:
+def hold_ports(options: Options, clock: Clock, *, after_crash: bool) -> Iterator[Ports]:
     """Reserve all ports, with our own sockets that are bound and never listen.
 
     So nobody else gets a port while the process that uses it is being restarted.

@@ -16,7 +16,7 @@ from soundmark.supervision.plan import DATABASES
 
 
 @contextlib.contextmanager
-def stopped_databases(path: Path) -> Iterator[dict[Component, Secret]]:
+def run_stopped_databases(path: Path) -> Iterator[dict[Component, Secret]]:
     """Run only the PostgreSQL of a data dir during the block, and yield the URLs of both databases.
 
     The data dir, the cluster and the databases are created if missing. Nobody else can run an `up` there in the

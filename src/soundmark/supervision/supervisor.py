@@ -15,7 +15,7 @@ import structlog
 from soundmark.kit.clock import Clock
 from soundmark.operating_system.files import open_trusted
 from soundmark.operating_system.os_user import OsUser, spawn_environ, spawn_options
-from soundmark.operating_system.parent_death_signal import signalled_with_parent
+from soundmark.operating_system.parent_death_signal import make_parent_death_signal
 
 BACKOFF_MIN_S: Final = 0.1
 BACKOFF_MAX_S: Final = 5.0
@@ -150,7 +150,7 @@ async def spawn(program: Program) -> asyncio.subprocess.Process:
             env=spawn_environ(program.user, program.environ),
             cwd="/" if program.user is not None else None,
             start_new_session=True,
-            preexec_fn=signalled_with_parent(program.stop_signal),
+            preexec_fn=make_parent_death_signal(program.stop_signal),
             **spawn_options(program.user),
         )
 

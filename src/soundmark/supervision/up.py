@@ -37,10 +37,10 @@ from soundmark.supervision.plan import (
     SettingGiven,
     audience_credential,
     check,
+    choose_operator_token,
     foreign_environ,
-    given_operator_token,
-    given_settings,
-    held_ports,
+    hold_ports,
+    read_given_settings,
 )
 from soundmark.supervision.readiness import NotReady, readyz_probe, until_ready
 from soundmark.supervision.supervisor import Program, Supervisor, soundmark, spawn
@@ -93,12 +93,12 @@ async def run(options: Options, tell: Reports, *, demo: bool) -> None:
 
     Raises: one of `Refusal`.
     """
-    given = given_settings(os.environ)
+    given = read_given_settings(os.environ)
     data_dir.make_data_dir(options.data_dir)
     clock, entropy = SystemClock(), SystemEntropy()
     with data_dir.take_turn(options.data_dir) as turn, until_signalled():
         data_dir.remove_up_file(options.data_dir)
-        with held_ports(options, clock, after_crash=turn.after_crash) as ports:
+        with hold_ports(options, clock, after_crash=turn.after_crash) as ports:
             home = find_home(options.data_dir)
             postgres, user = await asyncio.gather(
                 asyncio.to_thread(_find_postgres, home.user), asyncio.to_thread(_serving_user, home)
@@ -110,7 +110,7 @@ async def run(options: Options, tell: Reports, *, demo: bool) -> None:
             plan = replace(_plan(options, ports, given, cluster, entropy), user=user)
             check(plan)
             make_home(home, options.data_dir)
-            async with _supervised(options.data_dir, clock, tell) as supervisor:
+            async with _supervise(options.data_dir, clock, tell) as supervisor:
                 plan = await _bring_up(plan, cluster, supervisor, clock, entropy)
                 data_dir.write_up_file(options.data_dir, _up_file(plan))
                 tell.ready(plan, home, postgres)
@@ -141,7 +141,7 @@ def _plan(options: Options, ports: Ports, given: Mapping[str, str], cluster: Clu
         ports=ports,
         given=given,
         credentials={"audience": audience_credential(key, entropy), "audio": Secret(mint_secret(entropy, ""))},
-        operator_token=given_operator_token(given, entropy),
+        operator_token=choose_operator_token(given, entropy),
         master_key=key,
         database_urls={
             component: Secret(f"postgresql://{name}@127.0.0.1:{ports.postgres}/{name}")
@@ -229,7 +229,7 @@ def _up_file(plan: Plan) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def _supervised(directory: Path, clock: Clock, tell: Reports) -> AsyncIterator[Supervisor]:
+async def _supervise(directory: Path, clock: Clock, tell: Reports) -> AsyncIterator[Supervisor]:
     """Yield a supervisor; stop its programs at the end of the block, whatever ends it."""
     supervisor = Supervisor(clock)
     try:

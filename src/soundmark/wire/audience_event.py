@@ -14,7 +14,7 @@ SIGNATURE_HEADER: Final = "X-Svc-Signature"
 ReceiverClass = Literal["phone", "tablet", "computer", "television", "speaker", "wearable", "vehicle", "kiosk", "other"]
 
 
-def _known_country(text: str) -> str:
+def _check_country(text: str) -> str:
     if text not in COUNTRIES:
         raise ValueError("must be an ISO 3166-1 alpha-2 code, such as TN")
     return text
@@ -22,7 +22,7 @@ def _known_country(text: str) -> str:
 
 EventId = Annotated[str, StringConstraints(pattern=r"^evt_[A-Za-z0-9_-]{22}$")]
 MeasurementToken = Annotated[str, StringConstraints(pattern=r"^mt_[A-Za-z0-9_-]{43}$")]
-Country = Annotated[str, AfterValidator(_known_country), WithJsonSchema({"type": "string", "enum": sorted(COUNTRIES)})]
+Country = Annotated[str, AfterValidator(_check_country), WithJsonSchema({"type": "string", "enum": sorted(COUNTRIES)})]
 
 
 def _without_default(schema: dict[str, Any]) -> None:

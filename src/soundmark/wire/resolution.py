@@ -8,7 +8,7 @@ from soundmark.wire.shape import CampaignId, IntegrationId, KeyId, ProofId, Sign
 from soundmark.wire.xr_code import Intent, Policy
 
 
-def _absent_not_null(schema: dict[str, Any], name: str) -> None:
+def _forbid_null(schema: dict[str, Any], name: str) -> None:
     # Pydantic describes an optional member as "or null"; on the wire it is present or absent.
     member = schema["properties"][name]
     member.pop("default")
@@ -18,7 +18,7 @@ def _absent_not_null(schema: dict[str, Any], name: str) -> None:
 class MeasurementProof(Wire):
     """Core's statement that a Code was just resolved. Every Audience event must carry one."""
 
-    model_config = ConfigDict(json_schema_extra=lambda schema: _absent_not_null(schema, "proof_id"))
+    model_config = ConfigDict(json_schema_extra=lambda schema: _forbid_null(schema, "proof_id"))
 
     proof_id: Annotated[
         ProofId | None, Field(description="Present in every new proof; proofs from before its introduction lack it.")
@@ -52,8 +52,8 @@ class ResolutionProof(Wire):
 
 
 def _when_measured(schema: dict[str, Any]) -> None:
-    _absent_not_null(schema, "measurement_proof")
-    _absent_not_null(schema, "resolution_proof")
+    _forbid_null(schema, "measurement_proof")
+    _forbid_null(schema, "resolution_proof")
     # `measurement_proof` is present exactly if the policy says so, and then names the policy's integration.
     schema["if"] = {"properties": {"policy": {"properties": {"audience_measurement": {"const": True}}}}}
     schema["then"] = {

@@ -94,14 +94,14 @@ class Tally:
 
 def tally(days: Sequence[PackedDay], *, days_count: int, codes: Codes) -> Tally:
     """Count the events of a range of tokens; `days` must have all events of the report with these tokens."""
-    tokens = _joined([day.tokens for day in days], ">i8")
-    code = np.searchsorted(codes.numbers, _joined([day.codes for day in days], ">i4"))
+    tokens = _join([day.tokens for day in days], ">i8")
+    code = np.searchsorted(codes.numbers, _join([day.codes for day in days], ">i4"))
     day = np.repeat(
         np.array([day.day for day in days], dtype=np.int64), np.array([len(day.tokens) // 8 for day in days], dtype=int)
     )
     campaign = np.searchsorted(codes.numbers, codes.campaigns)[code]
-    receiver = _joined([day.receivers for day in days], ">i2")
-    country = _joined([day.countries for day in days], ">i2")
+    receiver = _join([day.receivers for day in days], ">i2")
+    country = _join([day.countries for day in days], ">i2")
 
     # Each day is ascending already, and a stable sort merges ascending runs.
     order = np.argsort(tokens, kind="stable")
@@ -135,7 +135,7 @@ def ranges_of_tokens(first: int, count: int) -> list[tuple[int, int]]:
     return [(begin, min(begin + size - 1, TOKEN_MAX)) for begin in begins]
 
 
-def _joined(parts: Sequence[bytes], kind: str) -> Numbers:
+def _join(parts: Sequence[bytes], kind: str) -> Numbers:
     return np.frombuffer(b"".join(parts), dtype=np.dtype(kind)).astype(np.int64)
 
 

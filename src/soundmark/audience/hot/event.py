@@ -126,9 +126,9 @@ def parse_body(body: bytes) -> UnreadEvent:
     """
     members = _parse_usual(body)
     if members is not None:
-        return UnreadEvent(body, _known_id(members.integration_id), members)
+        return UnreadEvent(body, _parse_id(members.integration_id), members)
     value = _parse_any(body)
-    return UnreadEvent(body, _known_id(value.get("integration_id") if isinstance(value, dict) else None), value=value)
+    return UnreadEvent(body, _parse_id(value.get("integration_id") if isinstance(value, dict) else None), value=value)
 
 
 def read_event(unread: UnreadEvent) -> Event | ValidationFailed:
@@ -225,7 +225,7 @@ def _moment(text: str) -> datetime:
     return parse_timestamp(text)
 
 
-def _known_id(text: Any) -> str | None:
+def _parse_id(text: Any) -> str | None:
     """Return `text` if it may be the id of an integration, or else None."""
     return text if isinstance(text, str) and _INTEGRATION_ID.fullmatch(text) is not None else None
 

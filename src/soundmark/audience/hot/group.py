@@ -130,14 +130,14 @@ class GroupCommit:
         if not doubtful:
             return
         ids = {one.unread.integration_id for one in doubtful if one.unread.integration_id is not None}
-        found = self._known(await ingestion.find_sources(tx, ids))
+        found = self._reuse_unchanged(await ingestion.find_sources(tx, ids))
         for one in doubtful:
             source = found.get(one.unread.integration_id or "")
             if source is None or one.checked_by is not source:
                 one.check(source, self._token_key)
             one.outcome = one.refusal
 
-    def _known(self, rows: Iterable[SourceRow]) -> dict[str, IntegrationState]:
+    def _reuse_unchanged(self, rows: Iterable[SourceRow]) -> dict[str, IntegrationState]:
         """Return the integrations of these rows; an unchanged one is the same object as before."""
         if len(self._sources) > _REMEMBERED_MAX:
             self._sources.clear()
@@ -201,7 +201,7 @@ class GroupCommit:
             pairs={pairs[place] for place in paired.result()},
             counts=counts.result(),
         )
-        return self._known(sources.result()), found
+        return self._reuse_unchanged(sources.result()), found
 
     def _decide(self, deliveries: Sequence[PendingEvent], fresh: dict[str, IntegrationState], found: Found) -> Decided:
         assert self._transition_until is not None, "set when the connection was prepared"

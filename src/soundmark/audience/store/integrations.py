@@ -57,7 +57,7 @@ async def find(tx: Tx, workspace: Workspace, integration_id: str) -> Integration
            AND project_id = %(project_id)s
            AND id = %(integration_id)s
         """,
-        _named(workspace, integration_id),
+        _make_params(workspace, integration_id),
     )
 
 
@@ -86,7 +86,7 @@ async def lock(tx: Tx, workspace: Workspace, integration_id: str) -> Integration
            AND id = %(integration_id)s
            FOR NO KEY UPDATE
         """,
-        _named(workspace, integration_id),
+        _make_params(workspace, integration_id),
     )
 
 
@@ -100,7 +100,7 @@ async def get_number(tx: Tx, workspace: Workspace, integration_id: str) -> int:
            AND project_id = %(project_id)s
            AND id = %(integration_id)s
         """,
-        _named(workspace, integration_id),
+        _make_params(workspace, integration_id),
     )
     assert number is not None, "the caller found the integration"
     return number
@@ -141,7 +141,7 @@ async def update_revoked(tx: Tx, workspace: Workspace, integration_id: str, *, n
            AND project_id = %(project_id)s
            AND id = %(integration_id)s
         """,
-        {**_named(workspace, integration_id), "now": now},
+        {**_make_params(workspace, integration_id), "now": now},
     )
 
 
@@ -158,7 +158,7 @@ async def update_secret(
            AND project_id = %(project_id)s
            AND id = %(integration_id)s
         """,
-        {**_named(workspace, integration_id), "sealed_secret": sealed_secret, "now": now},
+        {**_make_params(workspace, integration_id), "sealed_secret": sealed_secret, "now": now},
     )
 
 
@@ -172,7 +172,7 @@ async def update_retention(tx: Tx, workspace: Workspace, integration_id: str, *,
            AND project_id = %(project_id)s
            AND id = %(integration_id)s
         """,
-        {**_named(workspace, integration_id), "retention_days": retention_days},
+        {**_make_params(workspace, integration_id), "retention_days": retention_days},
     )
 
 
@@ -256,7 +256,7 @@ async def count_unrevoked(tx: Tx, organization_id: str) -> dict[AudienceMode, in
     return {row.mode: row.count for row in rows}
 
 
-def _named(workspace: Workspace, integration_id: str) -> dict[str, str]:
+def _make_params(workspace: Workspace, integration_id: str) -> dict[str, str]:
     return {
         "organization_id": workspace.organization_id,
         "project_id": workspace.project_id,

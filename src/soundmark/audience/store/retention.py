@@ -15,7 +15,7 @@ class AgedTable:
     deleting: LiteralString
 
 
-def _aged(name: LiteralString) -> AgedTable:
+def _aged_table(name: LiteralString) -> AgedTable:
     # It reads blocks of the table, because an index by day would slow down every insert.
     return AgedTable(
         name,
@@ -31,7 +31,12 @@ def _aged(name: LiteralString) -> AgedTable:
     )
 
 
-AGED_TABLES: Final = (_aged("events"), _aged("event_ids"), _aged("spent_proofs"), _aged("integrity_days"))
+AGED_TABLES: Final = (
+    _aged_table("events"),
+    _aged_table("event_ids"),
+    _aged_table("spent_proofs"),
+    _aged_table("integrity_days"),
+)
 
 _RETENTION_LOCK: Final = 2  # Kind of advisory lock: docs/locks.md.
 

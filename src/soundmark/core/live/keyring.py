@@ -92,7 +92,7 @@ class LiveKeyring:
 
         Raises: DatabaseUnavailable.
         """
-        records = await self._ours_now()
+        records = await self._read_ours()
         coming = [record for record in records if record.status == "next" and record.push_began_at is not None]
         return _published(coming[0] if coming else _active_of(records))
 
@@ -101,9 +101,9 @@ class LiveKeyring:
 
         Raises: DatabaseUnavailable.
         """
-        return _published(_active_of(await self._ours_now()))
+        return _published(_active_of(await self._read_ours()))
 
-    async def _ours_now(self) -> list[SigningKeyRecord]:
+    async def _read_ours(self) -> list[SigningKeyRecord]:
         async with self._db.transaction() as tx:
             return self.ours(await signing_keys.list_all(tx))
 
@@ -119,7 +119,7 @@ class LiveKeyring:
         seen = (record.key_id, record.public_key)
         if seen in self._genuine:
             return True
-        if _vouched_for(record, self._sealer) == record.public_key:
+        if _unseal_public_half(record, self._sealer) == record.public_key:
             self._genuine.add(seen)
             return True
         if seen not in self._foreign:
@@ -154,7 +154,7 @@ def _published(record: SigningKeyRecord) -> PublicKey:
     return PublicKey(record.key_id, record.public_key, record.status)
 
 
-def _vouched_for(record: SigningKeyRecord, sealer: Sealer) -> bytes | None:
+def _unseal_public_half(record: SigningKeyRecord, sealer: Sealer) -> bytes | None:
     if record.sealed_public_key is None:
         return None
     try:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from soundmark.core.domain.audience.integration import IntegrationSecret
 from soundmark.core.domain.codes.campaign import Campaign, Stopped, Summary
-from soundmark.core.domain.codes.code import Code, Facts, ListedCode, signed_code
+from soundmark.core.domain.codes.code import Code, Facts, ListedCode, sign_code
 from soundmark.core.domain.codes.quota import Quota
 from soundmark.core.domain.codes.signed_facts import read_facts
 from soundmark.core.domain.platform.settings import EffectiveSetting, SecretStatus
@@ -165,7 +165,7 @@ def example_code() -> Code:
         audience_integration_id=None,
         key_id=EXAMPLE_KEY.key_id,
     )
-    return signed_code(facts, EXAMPLE_KEY, xr_id=xr_id, broadcast_token=token)
+    return sign_code(facts, EXAMPLE_KEY, xr_id=xr_id, broadcast_token=token)
 
 
 def example_resolution() -> dict[str, Any]:

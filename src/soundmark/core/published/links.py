@@ -45,7 +45,7 @@ _ON_INTEGRATION: Final = (
 
 
 def _of_organization(at: str, identity: str = "id") -> Following:
-    return dict.fromkeys(_ON_ORGANIZATION, _taken(at, organization_id=identity))
+    return dict.fromkeys(_ON_ORGANIZATION, _take(at, organization_id=identity))
 
 
 def _of_joined_organization(at: str) -> Following:
@@ -53,45 +53,45 @@ def _of_joined_organization(at: str) -> Following:
 
 
 def _of_project(at: str) -> Following:
-    return dict.fromkeys(_ON_PROJECT, _taken(at, organization_id="organization_id", project_id="id"))
+    return dict.fromkeys(_ON_PROJECT, _take(at, organization_id="organization_id", project_id="id"))
 
 
 def _of_member(at: str) -> Following:
-    member = {"organization_id": _REQUESTED_ORGANIZATION} | _taken(at, subject_id="subject_id")
+    member = {"organization_id": _REQUESTED_ORGANIZATION} | _take(at, subject_id="subject_id")
     return dict.fromkeys(("change_member", "remove_member"), member)
 
 
 def _of_invitation(at: str) -> Following:
-    return {"revoke_invitation": _taken(at, organization_id="organization_id", invitation_id="id")}
+    return {"revoke_invitation": _take(at, organization_id="organization_id", invitation_id="id")}
 
 
 def _of_api_key(at: str) -> Following:
-    key = _taken(at, organization_id="organization_id", api_key_id="id")
+    key = _take(at, organization_id="organization_id", api_key_id="id")
     return dict.fromkeys(("revoke_api_key", "rotate_api_key_secret"), key)
 
 
 def _of_campaign(at: str) -> Following:
-    return dict.fromkeys(_ON_CAMPAIGN, _taken(at, organization_id="organization_id", campaign_id="id"))
+    return dict.fromkeys(_ON_CAMPAIGN, _take(at, organization_id="organization_id", campaign_id="id"))
 
 
 def _of_archived_campaign(at: str) -> Following:
     """Leave out changes: an archived campaign is final, but its Codes can still be stopped."""
-    campaign = _taken(at, organization_id="organization_id", campaign_id="id")
+    campaign = _take(at, organization_id="organization_id", campaign_id="id")
     return dict.fromkeys(("stop_campaign", "summarise_campaign", "list_codes"), campaign)
 
 
 def _of_code(at: str) -> Following:
-    code = _taken(at, organization_id="organization_id", xr_id="xr_id")
-    resolve = {"resolve": _taken(at, broadcast_token="broadcast_token")}  # noqa: S106 - the name of a member
+    code = _take(at, organization_id="organization_id", xr_id="xr_id")
+    resolve = {"resolve": _take(at, broadcast_token="broadcast_token")}  # noqa: S106 - the name of a member
     return dict.fromkeys(("get_code", "revoke_code", "render_code"), code) | resolve
 
 
 def _of_revoked_code(at: str) -> Following:
-    return {"get_code": _taken(at, organization_id="organization_id", xr_id="xr_id")}
+    return {"get_code": _take(at, organization_id="organization_id", xr_id="xr_id")}
 
 
 def _of_integration(at: str) -> Following:
-    integration = _taken(at, organization_id="organization_id", project_id="project_id", integration_id="id")
+    integration = _take(at, organization_id="organization_id", project_id="project_id", integration_id="id")
     return dict.fromkeys(_ON_INTEGRATION, integration)
 
 
@@ -103,14 +103,14 @@ def _of_revoked_integration(at: str) -> Following:
 def _of_changed_integration(at: str) -> Following:
     """Take organisation and project from the request, because the response names only the integration."""
     project = {"organization_id": _REQUESTED_ORGANIZATION, "project_id": _REQUESTED_PROJECT}
-    return dict.fromkeys(_ON_INTEGRATION, project | _taken(at, integration_id="integration_id"))
+    return dict.fromkeys(_ON_INTEGRATION, project | _take(at, integration_id="integration_id"))
 
 
 def _of_audit_log(_: str) -> Following:
     return {"verify_audit_log": {"organization_id": _REQUESTED_ORGANIZATION}}
 
 
-def _taken(at: str, **members: str) -> dict[str, str]:
+def _take(at: str, **members: str) -> dict[str, str]:
     """Return each parameter with the expression for its value: a member of the response below the pointer `at`."""
     return {parameter: f"$response.body#{at}/{member}" for parameter, member in members.items()}
 
@@ -175,11 +175,11 @@ def _operations(paths: Mapping[str, Json]) -> Iterator[Json]:
 
 
 def _link(target: Json, values: Mapping[str, str], description: str) -> Json:
-    parameters = {_placed(target, name): expression for name, expression in values.items()}
+    parameters = {_find_place(target, name): expression for name, expression in values.items()}
     return {"operationId": target["operationId"], "parameters": parameters, "description": description}
 
 
-def _placed(operation: Json, name: str) -> str:
+def _find_place(operation: Json, name: str) -> str:
     places = {parameter["in"] for parameter in operation["parameters"] if parameter["name"] == name}
     assert places, f"{operation['operationId']} takes no {name}"
     return f"{next(place for place in _PLACES if place in places)}.{name}"

@@ -134,7 +134,7 @@ def _complete(operation: dict[str, Any], base_url: str, shown: dict[str, Any]) -
     if "HTTPValidationError" in str(responses.get("422", {}).get("content")):
         del responses["422"]["content"]
     declared = {code for response in responses.values() for code in response.pop("x-problems", ())}
-    for code in sorted(declared | set(_implied(operation))):
+    for code in sorted(declared | set(_list_implied(operation))):
         _add_problem(responses, code, base_url)
     if not responses.get("422", {"content": 1}).get("content"):
         del responses["422"]
@@ -156,7 +156,7 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _implied(operation: dict[str, Any]) -> Iterable[str]:
+def _list_implied(operation: dict[str, Any]) -> Iterable[str]:
     access = operation[ACCESS] = PUBLIC | operation[ACCESS]
     yield from ("internal_error", "database_unavailable")
     if not access["public"]:

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from soundmark.core.published.catalogue import CATALOGUE
 from soundmark.core.published.openapi import build_openapi
 from soundmark.core.published.reference import render_problem, render_reference
-from soundmark.core.published.schemas import published_schemas
+from soundmark.core.published.schemas import build_schemas
 from soundmark.kit.http.document import Document
 from soundmark.kit.http.problems import NotFound, Problem
 
@@ -40,13 +40,13 @@ def publication_routes(app: FastAPI, base_url: str) -> list[Route]:
         return openapi.answer(request)
 
     async def read_schema(request: Request) -> Response:
-        return _found(schemas, request.path_params["name"].removesuffix(".json")).answer(request)
+        return _get_document(schemas, request.path_params["name"].removesuffix(".json")).answer(request)
 
     async def read_docs(request: Request) -> Response:
         return reference.answer(request)
 
     async def read_problem(request: Request) -> Response:
-        return _found(explained, request.path_params["code"]).answer(request)
+        return _get_document(explained, request.path_params["code"]).answer(request)
 
     async def go_to_docs(_: Request) -> Response:
         return RedirectResponse("/docs", HTTPStatus.TEMPORARY_REDIRECT)
@@ -69,7 +69,7 @@ def _page(html: str) -> Document:
     return Document(html, "text/html; charset=utf-8", _PAGE)
 
 
-def _found(documents: Mapping[str, Document], name: str) -> Document:
+def _get_document(documents: Mapping[str, Document], name: str) -> Document:
     if name not in documents:
         raise NotFound
     return documents[name]
@@ -82,7 +82,7 @@ def openapi_document(app: FastAPI, base_url: str) -> str:
 
 def schema_documents(base_url: str) -> dict[str, str]:
     """Return the text of each `/schemas/<name>.json`, by name."""
-    return {name: _text(schema) for name, schema in published_schemas(base_url).items()}
+    return {name: _text(schema) for name, schema in build_schemas(base_url).items()}
 
 
 def _text(document: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ _SHAPES: Final[Mapping[str, type[Wire]]] = {
 }
 
 
-def published_schemas(base_url: str) -> dict[str, dict[str, Any]]:
+def build_schemas(base_url: str) -> dict[str, dict[str, Any]]:
     """Return each published schema by name, with its URL below `base_url` as `$id`.
 
     Source: API v1, "Versioning" 2.

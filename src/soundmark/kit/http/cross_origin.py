@@ -67,13 +67,13 @@ class CrossOrigin:
         elif is_preflight(scope):
             await self._preflight(scope, receive, send)
         else:
-            await self._app(scope, receive, _readable(send))
+            await self._app(scope, receive, _make_readable(send))
 
     def _is_open(self, path: str) -> bool:
         return path in self._paths or path.startswith(self._prefixes)
 
 
-def _readable(send: Send) -> Send:
+def _make_readable(send: Send) -> Send:
     async def send_readable(message: Message) -> None:
         if message["type"] == "http.response.start":
             message = {**message, "headers": [*message.get("headers", ()), *READABLE_HEADERS]}

@@ -57,9 +57,9 @@ def require_unreserved(host: str, port: int, user: str) -> None:
 
     Raises: PortReserved.
     """
-    if 0 < port < (below := _reserved_below()):
+    if 0 < port < (below := _find_first_open_port()):
         raise PortReserved(
-            f"{_written(host, port)} cannot be listened on: ports below {below} are reserved for root, "
+            f"{_format_address(host, port)} cannot be listened on: ports below {below} are reserved for root, "
             f"and the serving process runs as the user {user}"
         )
 
@@ -89,13 +89,13 @@ def _bind(sock: socket.socket, host: str, port: int) -> None:
 
 
 def _refusal(error: OSError | UnicodeError, host: str, port: int) -> CannotListen:
-    address = _written(host, port)
+    address = _format_address(host, port)
     if isinstance(error, UnicodeError | socket.gaierror):
         return CannotListen(f"{address} cannot be listened on: the host name {host} does not resolve to an address")
     match error.errno:
         case errno.EADDRINUSE:
             return PortTaken(f"{address} is in use by another program")
-        case errno.EACCES if port < (below := _reserved_below()):
+        case errno.EACCES if port < (below := _find_first_open_port()):
             return PortReserved(f"{address} cannot be listened on: ports below {below} are reserved for root")
         case errno.EADDRNOTAVAIL:
             return CannotListen(f"{address} cannot be listened on: this machine does not have the address {host}")
@@ -103,11 +103,11 @@ def _refusal(error: OSError | UnicodeError, host: str, port: int) -> CannotListe
             return CannotListen(f"{address} cannot be listened on: {error.strerror or error}")
 
 
-def _written(host: str, port: int) -> str:
+def _format_address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _reserved_below() -> int:
+def _find_first_open_port() -> int:
     """Return the first port on which every user may listen."""
     try:
         return int(_RESERVED_BELOW.read_text(encoding="utf-8"))

@@ -15,7 +15,7 @@ def plain_array(values: Iterable[object]) -> str:
 
 def text_array(values: Iterable[str | None]) -> str:
     """Return a `text[]`; None becomes NULL."""
-    return "{" + ",".join(["NULL" if value is None else _quoted(value) for value in values]) + "}"
+    return "{" + ",".join(["NULL" if value is None else _quote(value) for value in values]) + "}"
 
 
 def bytes_array(values: Iterable[bytes]) -> str:
@@ -28,5 +28,5 @@ def time_array(values: Iterable[datetime]) -> str:
     return "{" + ",".join([value.isoformat() for value in values]) + "}"
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'

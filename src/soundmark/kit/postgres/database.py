@@ -103,7 +103,7 @@ class Database:
         Raises: DatabaseUnavailable.
         """
         timeout_s = statement_timeout_s or _find_timeout_s()
-        async with self._begun(_begin("READ COMMITTED", tenant, subject, timeout_s)) as tx:
+        async with self._run_begun(_begin("READ COMMITTED", tenant, subject, timeout_s)) as tx:
             yield tx
 
     @contextlib.asynccontextmanager
@@ -114,7 +114,7 @@ class Database:
 
         Raises: DatabaseUnavailable.
         """
-        async with self._begun(_begin("REPEATABLE READ READ ONLY", tenant, subject, _find_timeout_s())) as tx:
+        async with self._run_begun(_begin("REPEATABLE READ READ ONLY", tenant, subject, _find_timeout_s())) as tx:
             yield tx
 
     @contextlib.asynccontextmanager
@@ -132,7 +132,7 @@ class Database:
         if timeout_s is not None:
             # After the snapshot, which must come before any query.
             begin += sql.SQL("; SET LOCAL statement_timeout = {}").format(f"{timeout_s}s").as_bytes(None)
-        async with self._begun(begin, is_beside=True) as second:
+        async with self._run_begun(begin, is_beside=True) as second:
             yield second
 
     async def one_or_none(self, record: type[R], statement: LiteralString, params: Params | None = None) -> R | None:
@@ -199,7 +199,7 @@ class Database:
             raise DatabaseUnavailable from None
 
     @contextlib.asynccontextmanager
-    async def _begun(self, begin: bytes, *, is_beside: bool = False) -> AsyncIterator[Tx]:
+    async def _run_begun(self, begin: bytes, *, is_beside: bool = False) -> AsyncIterator[Tx]:
         if not is_beside:
             assert_no_transaction("a transaction")
         connection = await self._acquire(begin)

@@ -46,7 +46,7 @@ def migrate(url: Secret, package: str, *, until: str | None = None) -> list[str]
     except psycopg.errors.LockNotAvailable:
         raise MigrationFailed("a table that it changes is in use (a backup, a report?); run it again later") from None
     except psycopg.OperationalError as error:
-        raise MigrationFailed(f"the database cannot be reached: {_first_line(error)}") from None
+        raise MigrationFailed(f"the database cannot be reached: {_take_first_line(error)}") from None
     except CommandError as error:
         raise MigrationFailed(f"the revisions do not fit the database: {error}") from None
 
@@ -97,5 +97,5 @@ def _require_unicode(connection: psycopg.Connection[Any]) -> None:
         raise MigrationFailed(f"the database is encoded in {encoding} and must be in UTF8 (`createdb --encoding UTF8`)")
 
 
-def _first_line(error: Exception) -> str:
+def _take_first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]

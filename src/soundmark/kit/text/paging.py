@@ -77,13 +77,13 @@ class Cursors:
             return None
         try:
             if len(text) > CURSOR_CHARS_MAX:
-                raise _refused()
+                raise _make_refusal()
             data = base64url.decode(text)
         except ValueError:
-            raise _refused() from None
+            raise _make_refusal() from None
         mac, content = data[:_MAC_BYTES], data[_MAC_BYTES:]
         if not hmac.compare_digest(mac, self._mac(content, route, bound_to)):
-            raise _refused()
+            raise _make_refusal()
         created_at, identity = json.loads(content)
         return Position(parse_timestamp(created_at), identity)
 
@@ -93,5 +93,5 @@ class Cursors:
         return hmac.digest(self._key, message, hashlib.sha256)[:_MAC_BYTES]
 
 
-def _refused() -> InvalidCursor:
+def _make_refusal() -> InvalidCursor:
     return InvalidCursor(errors=(FieldError("query", "/cursor", "must be the next_cursor of the previous page"),))

@@ -35,25 +35,26 @@ def report_view(report: Report, query: ReportQuery) -> AudienceReport:
     counted, names = report.counted, report.names
     days = [
         DayCounts(day=report.first_day + timedelta(days=day), events=events, estimated_reach=reach)
-        for day, events, reach in _reached(counted.by_day)
+        for day, events, reach in _reach_of(counted.by_day)
     ]
     receivers = [
         ReceiverCount(receiver_class=RECEIVER_CLASSES[number], events=events)
-        for number, events in _counted(counted.by_receiver)
+        for number, events in _counts_of(counted.by_receiver)
     ]
     frequencies = [
-        FrequencyCount(frequency=frequency, tokens=tokens) for frequency, tokens in _counted(counted.frequencies)
+        FrequencyCount(frequency=frequency, tokens=tokens) for frequency, tokens in _counts_of(counted.frequencies)
     ]
     campaigns = [
         CampaignCounts(campaign_id=names[place].campaign_id, events=events, estimated_reach=reach)
-        for place, events, reach in _reached(counted.by_campaign)
+        for place, events, reach in _reach_of(counted.by_campaign)
     ]
     codes = [
         XrCodeCounts(xr_id=names[place].xr_id, events=events, estimated_reach=reach)
-        for place, events, reach in _reached(counted.by_code)
+        for place, events, reach in _reach_of(counted.by_code)
     ]
     countries = [
-        CountryCount(country=_country(key + NO_COUNTRY), events=events) for key, events in _counted(counted.by_country)
+        CountryCount(country=_country(key + NO_COUNTRY), events=events)
+        for key, events in _counts_of(counted.by_country)
     ]
     return AudienceReport(
         integration_id=report.integration.id,
@@ -73,15 +74,15 @@ def report_view(report: Report, query: ReportQuery) -> AudienceReport:
     )
 
 
-def _counted(counts: Numbers) -> Iterator[tuple[int, int]]:
+def _counts_of(counts: Numbers) -> Iterator[tuple[int, int]]:
     """Yield each key that was counted, ascending, and how often."""
     for key in np.flatnonzero(counts):
         yield int(key), int(counts[key])
 
 
-def _reached(reached: Reached) -> Iterator[tuple[int, int, int]]:
+def _reach_of(reached: Reached) -> Iterator[tuple[int, int, int]]:
     """Yield each key that has events, ascending, with its events and its reach."""
-    for key, events in _counted(reached.events):
+    for key, events in _counts_of(reached.events):
         yield key, events, int(reached.tokens[key])
 
 

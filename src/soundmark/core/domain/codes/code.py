@@ -117,13 +117,13 @@ class Facts:
 def payload_of(head: bytes, *, xr_id: str, broadcast_token: str) -> bytes:
     """Return the bytes that Core signs for one Code: the record without `signature`, as RFC 8785.
 
-    Source: contract, section 3, signed_code.
+    Source: contract, section 3, sign_code.
     """
     tail = f',"token_digest":"{digest_of(broadcast_token)}","version":1,"xr_id":"{xr_id}"}}'
     return head + tail.encode("ascii")
 
 
-def signed_code(facts: Facts, key: SigningKey, *, xr_id: str, broadcast_token: str, head: bytes | None = None) -> Code:
+def sign_code(facts: Facts, key: SigningKey, *, xr_id: str, broadcast_token: str, head: bytes | None = None) -> Code:
     """Return a signed Code with these facts. `head` may be given to avoid computing `facts.head()` again."""
     payload = payload_of(facts.head() if head is None else head, xr_id=xr_id, broadcast_token=broadcast_token)
     return Code(

@@ -40,12 +40,12 @@ def read_mailbox(text: str) -> Mailbox | None:
     except ValueError:
         return None
     # Domains are compared in their DNS form: `xn--…` and its Unicode form are one, `straße` and `strasse` are two.
-    local, ascii_domain = _composed(text.rpartition("@")[0]), found.ascii_domain.lower()
+    local, ascii_domain = _compose(text.rpartition("@")[0]), found.ascii_domain.lower()
     ascii_address = f"{local}@{found.ascii_domain}" if local.isascii() else None
     return Mailbox(f"{local}@{found.domain}", ascii_address, (local.translate(_ASCII_SMALL), ascii_domain))
 
 
-def _composed(local: str) -> str:
+def _compose(local: str) -> str:
     """Return the part before the @ composed, unless that would replace one letter by another.
 
     NFC joins a letter and its accent into one character. It also replaces some characters by others that look alike,

@@ -24,10 +24,10 @@ def prose(text: str) -> Markup:
 def json_text(value: Any) -> Markup:
     """Return a JSON value, indented, with names, strings and other values in different colours."""
     escaped = str(escape(json.dumps(value, ensure_ascii=False, indent=2)))
-    return Markup(_JSON_TOKEN.sub(_coloured, escaped))  # noqa: S704 - escaped one line above; only our spans are added
+    return Markup(_JSON_TOKEN.sub(_colour, escaped))  # noqa: S704 - escaped one line above; only our spans are added
 
 
-def _coloured(match: re.Match[str]) -> str:
+def _colour(match: re.Match[str]) -> str:
     return f'<span class="json-{match.lastgroup}">{match[0]}</span>'
 
 

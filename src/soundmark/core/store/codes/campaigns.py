@@ -64,7 +64,7 @@ async def lock_names(tx: Tx, scope: TenantScope) -> None:
 
 async def lock(tx: Tx, scope: TenantScope, campaign_id: str) -> Campaign | None:
     """Lock one campaign until the transaction ends, also against issuing under it. Lock order: docs/locks.md."""
-    return await tx.one_or_none(Campaign, _ONE + "FOR UPDATE", _named(scope, campaign_id))
+    return await tx.one_or_none(Campaign, _ONE + "FOR UPDATE", _make_params(scope, campaign_id))
 
 
 async def update(tx: Tx, scope: TenantScope, campaign: Campaign) -> None:
@@ -165,14 +165,14 @@ async def find_summary(tx: Tx, scope: TenantScope, campaign_id: str, *, now: dat
            AND (%(confined_to)s::text IS NULL OR c.project_id = %(confined_to)s)
            AND c.id = %(campaign_id)s
         """,
-        {**_named(scope, campaign_id), "now": now},
+        {**_make_params(scope, campaign_id), "now": now},
     )
     return None if row is None else row.summary()
 
 
 async def find(tx: Tx, scope: TenantScope, campaign_id: str) -> Campaign | None:
     """Return one campaign of the organisation, and of the only project the caller may reach."""
-    return await tx.one_or_none(Campaign, _ONE, _named(scope, campaign_id))
+    return await tx.one_or_none(Campaign, _ONE, _make_params(scope, campaign_id))
 
 
 async def hold_many(tx: Tx, organization_id: str, campaign_ids: Sequence[str]) -> dict[str, Campaign]:
@@ -195,7 +195,7 @@ async def hold_many(tx: Tx, organization_id: str, campaign_ids: Sequence[str]) -
     return {campaign.id: campaign for campaign in held}
 
 
-def _named(scope: TenantScope, campaign_id: str) -> dict[str, Any]:
+def _make_params(scope: TenantScope, campaign_id: str) -> dict[str, Any]:
     """Return the parameters of `_ONE`."""
     return {"organization_id": scope.organization_id, "confined_to": scope.project_id, "campaign_id": campaign_id}
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.codes.campaign import Campaign
-from soundmark.core.domain.codes.code import TOKEN_PREFIX, TOKEN_RANDOM_CHARS, Code, Facts, signed_code
+from soundmark.core.domain.codes.code import TOKEN_PREFIX, TOKEN_RANDOM_CHARS, Code, Facts, sign_code
 from soundmark.core.domain.codes.issue_request import IssueRequest
 from soundmark.core.domain.codes.quota import Quota
 from soundmark.core.domain.codes.receipt import Receipt
@@ -154,7 +154,7 @@ class _GroupEvaluation:
         )
         head = facts.head()
         return [
-            signed_code(
+            sign_code(
                 facts,
                 key,
                 xr_id=mint(entropy, "xr_"),

@@ -97,7 +97,7 @@ class Verdict(Wire):
 def render_response(issued: Sequence[Code], route: IssuanceRoute) -> bytes:
     """Return the response to an issuance, `CodeIssued` or `IssuedCodes`, from the bytes that were signed."""
     shared = _shared_members(issued[0])
-    codes = [_issued(code, shared) for code in issued]
+    codes = [_render_code(code, shared) for code in issued]
     return msgspec.json.encode(codes[0] if route == "single" else {"data": codes})
 
 
@@ -120,7 +120,7 @@ def _shared_members(code: Code) -> dict[str, Any]:
     }
 
 
-def _issued(code: Code, shared: dict[str, Any]) -> dict[str, Any]:
+def _render_code(code: Code, shared: dict[str, Any]) -> dict[str, Any]:
     signature = b',"signature":"' + base64url.encode(code.signature).encode("ascii") + b'"}'
     return {
         "xr_id": code.xr_id,

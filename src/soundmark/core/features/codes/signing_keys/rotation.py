@@ -64,7 +64,7 @@ async def keep_told(ctx: Context) -> None:
             await put_in_place(ctx, record.key_id)
 
 
-async def calm_at(ctx: Context) -> datetime | None:
+async def find_last_proof_end(ctx: Context) -> datetime | None:
     """Return when the last proof of a replaced key expires; None if no key was ever replaced."""
     moments = [record.superseded_at for record in await service.list_keys(ctx) if record.superseded_at is not None]
     return max(moments) + PROOFS_GONE_AFTER if moments else None
@@ -79,7 +79,7 @@ async def _begin(ctx: Context, key_id: str, *, is_urgent: bool) -> tuple[CoreKey
     """
     async with ctx.db.transaction() as tx:
         records = await signing_keys.lock_all(tx)
-        record = _staged(records, key_id)
+        record = _pick_staged(records, key_id)
         if record.status == "active" and record.pushed_at is not None:
             return None, None
         if record.push_began_at is None and not is_urgent:
@@ -107,7 +107,7 @@ async def _note_pushed(ctx: Context, key_id: str) -> None:
         await signing_keys.update_pushed(tx, key_id, pushed_at=ctx.clock.now())
 
 
-def _staged(records: list[SigningKeyRecord], key_id: str) -> SigningKeyRecord:
+def _pick_staged(records: list[SigningKeyRecord], key_id: str) -> SigningKeyRecord:
     record = service.pick(records, key_id)
     if record.status not in {"next", "active"}:
         raise KeyRefused(f"{key_id} is {record.status}; only a staged key can be activated")

@@ -53,10 +53,10 @@ async def read_usage(ctx: Context, scope: TenantScope, *, request_id: str) -> Us
         used = await ctx.audience.read_usage(scope.organization_id, month.name, request_id=request_id)
     except AudienceUnavailable:
         return Usage(codes, None)
-    return Usage(codes, _measured(used, entitlements, now))
+    return Usage(codes, _merge_modes(used, entitlements, now))
 
 
-def _measured(used: Sequence[ModeUsage], entitlements: Sequence[Entitlement], now: datetime) -> list[Measured]:
+def _merge_modes(used: Sequence[ModeUsage], entitlements: Sequence[Entitlement], now: datetime) -> list[Measured]:
     """Return each mode that the organisation uses or is entitled to."""
     quotas: dict[AudienceMode, int] = {"demo": DEMO_EVENTS_MAX, "contract": 0, "self_service": 0}
     quotas |= {each.mode: each.monthly_event_quota for each in entitlements if each.holds(now)}

@@ -16,7 +16,7 @@ LIFETIME_DAYS_DEFAULT: Final = 90
 LIFETIME_DAYS_MAX: Final = 365
 
 
-def _once_each(scopes: list[KeyScope]) -> list[KeyScope]:
+def _refuse_repetition(scopes: list[KeyScope]) -> list[KeyScope]:
     if len(set(scopes)) < len(scopes):
         raise ValueError("must name each scope once")
     return scopes
@@ -26,7 +26,7 @@ Scopes = Annotated[
     list[KeyScope],
     Field(min_length=1, max_length=len(get_args(KeyScope)), json_schema_extra={"uniqueItems": True}),
     FailFast(),
-    AfterValidator(_once_each),
+    AfterValidator(_refuse_repetition),
 ]
 
 

@@ -103,7 +103,7 @@ def csv_head() -> bytes:
 
 def csv_lines(entries: Sequence[AuditEntry]) -> bytes:
     """Return one line of CSV (RFC 4180) for each entry, every cell quoted and safe from evaluation by a spreadsheet."""
-    return _csv([tuple(map(_harmless, _cells(entry))) for entry in entries])
+    return _csv([tuple(map(_defuse_formula, _cells(entry))) for entry in entries])
 
 
 def _cells(entry: AuditEntry) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ def _cells(entry: AuditEntry) -> tuple[str, ...]:
     )
 
 
-def _harmless(cell: str) -> str:
+def _defuse_formula(cell: str) -> str:
     """Return the cell, prefixed with an apostrophe if a spreadsheet could take it for a formula."""
     is_formula = cell.startswith(_FORMULA_BEGINS) or cell.lstrip().startswith(_FORMULA_BEGINS)
     return f"'{cell}" if is_formula else cell

@@ -75,7 +75,7 @@ def write_letter(delivery: Delivery, token: Secret, *, base_url: str, server: Sm
     mailbox = read_mailbox(delivery.email)
     assert mailbox is not None, "checked when the invitation was created"
     recipient = mailbox.ascii_address or mailbox.address
-    organization = _unlinked(_one_line(delivery.organization_name))
+    organization = _remove_links(_one_line(delivery.organization_name))
     words = _Words(
         _SUBJECT, organization, _AS[delivery.role], base_url, mailbox.address, _day(delivery.expires_at), token.reveal()
     )
@@ -88,14 +88,14 @@ def write_letter(delivery: Delivery, token: Secret, *, base_url: str, server: Sm
     message["Date"] = format_datetime(delivery.created_at)
     message["Message-ID"] = f"<{delivery.invitation_id}@{_id_host(base_url)}>"
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: asks for no automatic replies.
-    message.set_content(_TEXT.format(**_spelled(words)), cte="quoted-printable")
-    escaped = {name: escape(text) for name, text in _spelled(words).items()}
+    message.set_content(_TEXT.format(**_spell_out(words)), cte="quoted-printable")
+    escaped = {name: escape(text) for name, text in _spell_out(words).items()}
     message.add_alternative(_HTML.format(**escaped), subtype="html", cte="quoted-printable")
     message.set_boundary(f"=={delivery.invitation_id}==")
     return Mail(sender=server.from_email, recipient=recipient, message=message.as_bytes())
 
 
-def _spelled(words: _Words) -> dict[str, str]:
+def _spell_out(words: _Words) -> dict[str, str]:
     return {name: getattr(words, name) for name in _Words.__dataclass_fields__}
 
 
@@ -104,7 +104,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _unlinked(text: str) -> str:
+def _remove_links(text: str) -> str:
     """Return `text` without anything that would end its quotation or that mail programs would turn into a link."""
     return text.replace("://", ": //").replace('"', "'")
 
