@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from soundmark.cli.api import read_moment
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.errors import Refused
@@ -13,16 +14,9 @@ from soundmark.core.context import Context
 from soundmark.core.features.platform.entitlements.service import EntitleRefused, Grant
 from soundmark.core.features.platform.entitlements.service import entitle as entitle_organization
 from soundmark.kit.http.strict_json import INTEGER_MAX
-from soundmark.kit.text.timestamps import format_timestamp, parse_timestamp
+from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.settings import CoreDatabaseSettings
 from soundmark.wire.shape import EntitledMode
-
-
-def _moment(text: str) -> datetime:
-    try:
-        return parse_timestamp(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
 
 
 def entitle(
@@ -49,7 +43,7 @@ def entitle(
         datetime | None,
         typer.Option(
             metavar="TIMESTAMP",
-            parser=_moment,
+            parser=read_moment,
             help="When the entitlement ends, such as 2027-01-01T00:00:00Z; a past time ends it now. Default: never.",
         ),
     ] = None,

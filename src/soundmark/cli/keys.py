@@ -103,7 +103,7 @@ def rotate(
         _wait_until_known(staged, clock)
         if staged.push_began_at is None:
             _wait_until_calm(_run(read_settings(CoreDatabaseSettings, data_dir), find_last_proof_end), clock)
-    if not _put_in_place(staged.key_id, data_dir, must_be_told=not no_wait):
+    if not _put_in_place(staged.key_id, data_dir, must_reach_audience=not no_wait):
         typer.echo("Audience does not answer; Core's worker will send it the key as soon as it does", err=True)
     typer.echo(f"{staged.key_id} is active; the previous key is `retiring` and still verifies")
 
@@ -112,7 +112,7 @@ def _stage(data_dir: Path | None) -> SigningKeyRecord:
     return _run_with_keys(read_settings(KeysSettings, data_dir), service.stage)
 
 
-def _put_in_place(key_id: str, data_dir: Path | None, *, must_be_told: bool = True) -> bool:
+def _put_in_place(key_id: str, data_dir: Path | None, *, must_reach_audience: bool = True) -> bool:
     """Make every integration trust the key, then activate it; return whether Audience has it."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} integrations"))
     console = Console(stderr=True)
@@ -121,7 +121,10 @@ def _put_in_place(key_id: str, data_dir: Path | None, *, must_be_told: bool = Tr
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task("Sending the key to Audience", total=None)
             return await put_in_place(
-                ctx, key_id, must_be_told=must_be_told, tell=lambda count: progress.update(task, completed=count)
+                ctx,
+                key_id,
+                must_reach_audience=must_reach_audience,
+                tell=lambda count: progress.update(task, completed=count),
             )
 
     return _run_with_keys(read_settings(RotationSettings, data_dir), command)

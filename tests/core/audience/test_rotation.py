@@ -106,7 +106,7 @@ async def test_while_audience_fails_the_key_does_not_sign_and_the_worker_goes_on
     with pytest.raises(KeyRefused, match="Audience does not answer"):
         await keys.put_in_place(staged, failing)
     assert await keys.by_status() == {"active": old, "next": staged}
-    assert await jobs.keep_told_of_keys(keys.work) is True
+    assert await jobs.push_missing_keys(keys.work) is True
     assert await keys.by_status() == {"retiring": old, "active": staged}
     assert await trusted(measuring) == [(staged, old)]
 
@@ -118,10 +118,10 @@ async def test_in_an_emergency_the_key_signs_before_audience_has_it(
     await tenant.make_integration()
     old = (await keys.by_status())["active"]
     staged = await keys.stage()
-    assert await keys.put_in_place(staged, failing, must_be_told=False) is False
+    assert await keys.put_in_place(staged, failing, must_reach_audience=False) is False
     assert await keys.by_status() == {"retiring": old, "active": staged}
     assert await trusted(measuring) == [(old, None)]
-    await jobs.keep_told_of_keys(keys.work)
+    await jobs.push_missing_keys(keys.work)
     assert await trusted(measuring) == [(staged, old)]
 
 
@@ -132,7 +132,7 @@ async def test_a_staged_key_is_not_sent_until_it_is_put_in_place(tenant: Tenant,
     integration = await tenant.make_integration()
     assert integration["core_key_id"] == active
     assert (await tenant.change_integration("core-key", integration["id"])).json["core_key_id"] == active
-    await jobs.keep_told_of_keys(keys.work)
+    await jobs.push_missing_keys(keys.work)
     assert await trusted(measuring) == [(active, None)]
 
 
@@ -223,7 +223,7 @@ async def test_a_rotation_finished_late_gives_the_old_key_its_seven_minutes(
         with pytest.raises(ConnectionError):
             await keys.put_in_place(staged)
     clock.advance(minutes=20)
-    await jobs.keep_told_of_keys(keys.work)
+    await jobs.push_missing_keys(keys.work)
     assert await trusted(measuring) == [(staged, old)]
     seven_minutes_on = clock.now() + timedelta(minutes=7)
     assert await measuring.rows("SELECT previous_until FROM integrations") == [(seven_minutes_on,)]
@@ -278,7 +278,7 @@ async def test_a_rotation_waits_until_the_previous_one_is_over(
     with pytest.raises(KeyRefused, match=f"{first} signed proofs until a moment ago"):
         await keys.put_in_place(third)
     assert await trusted(measuring) == [(second, first)]
-    assert await keys.put_in_place(third, must_be_told=False) is True
+    assert await keys.put_in_place(third, must_reach_audience=False) is True
     fourth = await keys.stage()
     api.clock.advance(minutes=6)
     await keys.put_in_place(fourth)

@@ -7,7 +7,7 @@ others in the component's own `problems` module.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, Final, Literal, Self
+from typing import ClassVar, Final, Literal
 
 Location = Literal["body", "query", "path", "header"]
 ERRORS_MAX: Final = 20  # Contract, section 1: a response does not grow with the number of faults.
@@ -63,12 +63,6 @@ class Problem(Exception):
         self.detail = detail or self.title
         self.errors = errors[:ERRORS_MAX]
         self.headers = dict(headers or {})
-
-    def anew(self) -> Self:
-        """Return a copy for another caller: an exception keeps every frame that it passes through, locals included."""
-        again = type(self).__new__(type(self), *self.args)
-        again.__dict__.update(self.__dict__)
-        return again
 
 
 class DatabaseUnavailable(Problem):

@@ -5,7 +5,7 @@ from typing import Final
 from procrastinate import App
 
 from soundmark.core.context import Context
-from soundmark.core.features.codes.signing_keys.rotation import keep_told
+from soundmark.core.features.codes.signing_keys.rotation import push_missing
 from soundmark.core.features.codes.signing_keys.service import KeyRefused
 
 KEEP_TOLD: Final = "keep_audience_told_of_keys"
@@ -17,16 +17,16 @@ def add_tasks(app: App, ctx: Context) -> None:
     @app.periodic(cron="* * * * *")
     @app.task(name=KEEP_TOLD, queueing_lock=KEEP_TOLD)
     async def keep(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        await keep_told_of_keys(ctx)
+        await push_missing_keys(ctx)
 
 
-async def keep_told_of_keys(ctx: Context) -> bool:
-    """Run `keep_told`; return False if Audience is unavailable, in which case the next run tries again.
+async def push_missing_keys(ctx: Context) -> bool:
+    """Run `push_missing`; return False if Audience is unavailable, in which case the next run tries again.
 
     Raises: DatabaseUnavailable; kit.crypto.sealing.SealBroken.
     """
     try:
-        await keep_told(ctx)
+        await push_missing(ctx)
     except KeyRefused:
         return False
     return True

@@ -21,7 +21,7 @@ from soundmark.wire.private.parts import CoreKey
 
 
 async def put_in_place(
-    ctx: Context, key_id: str, *, must_be_told: bool = True, tell: Callable[[int], None] | None = None
+    ctx: Context, key_id: str, *, must_reach_audience: bool = True, tell: Callable[[int], None] | None = None
 ) -> bool:
     """Make a key the signing key, and every integration trust it; return whether Audience received it.
 
@@ -30,19 +30,20 @@ async def put_in_place(
     3. Activate the key, and mark its row: all integrations have received it.
 
     Every phase can be repeated, so an interrupted rotation is continued by calling this again. If Audience is
-    unavailable, nothing is activated, unless `must_be_told` is false: then the worker pushes the key later. A rotation
-    cannot begin while proofs of a recently replaced key are valid, because Audience would stop trusting that key.
+    unavailable, nothing is activated, unless `must_reach_audience` is false: then the worker pushes the key later. A
+    rotation cannot begin while proofs of a recently replaced key are valid, because Audience would stop trusting that
+    key.
 
     Raises: KeyRefused; DatabaseUnavailable; kit.crypto.sealing.SealBroken.
     Source: API v1, "Audience measurement event", 8.
     """
-    key, still_signs = await _begin(ctx, key_id, is_urgent=not must_be_told)
+    key, still_signs = await _begin(ctx, key_id, is_urgent=not must_reach_audience)
     is_pushed = key is not None
     try:
         if key is not None:
             await ctx.audience.push_everywhere(key, still_signs=still_signs, request_id=f"rotate-{key_id}", tell=tell)
     except AudienceUnavailable:
-        if must_be_told:
+        if must_reach_audience:
             raise KeyRefused(
                 f"Audience does not answer, so {key_id} does not sign yet; run this again, or leave it to the worker"
             ) from None
@@ -53,7 +54,7 @@ async def put_in_place(
     return is_pushed
 
 
-async def keep_told(ctx: Context) -> None:
+async def push_missing(ctx: Context) -> None:
     """Complete a rotation that began, and push the active key to Audience if necessary. Safe at any time.
 
     Raises: KeyRefused while Audience is unavailable; DatabaseUnavailable; kit.crypto.sealing.SealBroken.

@@ -65,7 +65,7 @@ class _Words:
     token: str = field(repr=False)
 
 
-def write_letter(delivery: Delivery, token: Secret, *, base_url: str, server: SmtpServer) -> Mail:
+def write_invitation_email(delivery: Delivery, token: Secret, *, base_url: str, server: SmtpServer) -> Mail:
     """Return the mail of one invitation.
 
     It has the same bytes each time, so that mail programs recognise a duplicate. Its text and HTML parts say the same,

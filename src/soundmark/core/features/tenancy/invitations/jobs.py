@@ -9,7 +9,7 @@ from procrastinate import App
 
 from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.invitation import ATTEMPTS_MAX, LEASE, SENDING_MAX, Delivery, pause_after
-from soundmark.core.features.tenancy.invitations.invitation_email import write_letter
+from soundmark.core.features.tenancy.invitations.invitation_email import write_invitation_email
 from soundmark.core.features.tenancy.invitations.service import DELIVER, unseal_secret
 from soundmark.core.providers.smtp import MailNotSent, MailRefused, send
 from soundmark.core.providers.smtp_settings import find_smtp_server
@@ -122,7 +122,7 @@ async def _send(ctx: Context, attempt: _Attempt) -> None:
     if server is None:
         raise MailNotSent("smtp_not_configured")
     token: Secret = unseal_secret(ctx.sealer, attempt.sealed_secret, attempt.delivery.invitation_id)
-    mail = write_letter(attempt.delivery, token, base_url=ctx.base_url, server=server)
+    mail = write_invitation_email(attempt.delivery, token, base_url=ctx.base_url, server=server)
     await send(server, mail, deadline=SENDING_MAX)
 
 
