@@ -160,7 +160,7 @@ def test_the_bundled_postgresql_is_compared_with_the_known_good_releases() -> No
     assert found.checked == 1
     for vulnerability in found.vulnerabilities:
         assert vulnerability.ids == {f"PostgreSQL-{vulnerability.version}"}
-        assert "lacks security fixes" in vulnerability.summary
+        assert "lacks the security fixes" in vulnerability.summary
 
 
 def test_a_vulnerability_without_an_exemption_fails(capsys: pytest.CaptureFixture[str]) -> None:

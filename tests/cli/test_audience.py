@@ -153,7 +153,7 @@ def test_a_picture_of_another_kind_is_refused_before_any_request(
     done = measured.report("--plot", str(tmp_path / f"report{suffix}"), integration_id=UNKNOWN)
 
     assert (done.status, done.out) == (2, "")
-    assert ".png or .svg" in " ".join(done.err.split())
+    assert ".png or .svg" in " ".join(done.err.replace("│", " ").split())
     assert "\x1b[2J" not in done.err
     assert list(tmp_path.iterdir()) == []
 
@@ -330,7 +330,7 @@ def test_a_malformed_file_is_one_line(measured: Measured, tmp_path: Path) -> Non
     (tmp_path / "legacy.csv").write_bytes(b"day,events\n\xff\xfe,1\n")
     assert "not UTF-8" in measured.import_legacy(tmp_path / "legacy.csv").refusal
     (tmp_path / "legacy.csv").write_bytes(b"day,events\n" + b"2026-01-30,1\n" * 100_000)
-    assert "larger than a mebibyte" in measured.import_legacy(tmp_path / "legacy.csv").refusal
+    assert "larger than 1 MiB" in measured.import_legacy(tmp_path / "legacy.csv").refusal
 
 
 def test_an_unknown_project_gets_nothing(measured: Measured, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ FAULTS: dict[str, Callable[[OidcIssuer], Any]] = {
     "its response is not a JSON object": lambda issuer: issuer.behaviour.update(
         {JWKS: answer(json.dumps([]).encode())}
     ),
-    "names no https URL of its keys": lambda issuer: issuer.discovery.update(jwks_uri="http://192.0.2.1/keys"),
+    "names no https URL for its keys": lambda issuer: issuer.discovery.update(jwks_uri="http://192.0.2.1/keys"),
     "publishes no key that verifies access tokens": lambda issuer: setattr(issuer, "jwks", {"keys": []}),
 }
 

@@ -146,7 +146,7 @@ def test_a_data_dir_gets_the_new_key_and_keeps_the_old_one(
 
     make_secret(connection, name="support_api_key")  # By a process that has the old key until its restart.
     assert reseal(new_key_file, "--data-dir", str(data_dir)).out.startswith(
-        "1 value moved to the new master key; 1 had"
+        "1 value moved to the new master key; 1 already had it"
     )
     assert opens_under(connection, NEW_KEY)
     assert (data_dir / "master.key.old").read_text("ascii") == MASTER_KEY + "\n"
