@@ -2,7 +2,7 @@
 
 Run as `python -m bench.server PORT`, configured by the environment like Core itself. `/constant/N` answers N bytes.
 With `BENCH_OPEN` in the environment every caller is the server key of the seeded project, and credentials are not
-checked. With `plain` after the port, uvicorn serves without the additions of `kit.serve`.
+checked. With `plain` after the port, uvicorn serves without the additions of `kit.http.serve`.
 """
 
 import os

@@ -21,7 +21,7 @@ def seal_hmac_secret(sealer: Sealer, integration_id: str, secret: Secret) -> byt
 def open_hmac_secret(sealer: Sealer, integration_id: str, sealed: bytes) -> Secret:
     """Return the HMAC secret of an integration. Its whole text, prefix included, is the key (contract, section 6).
 
-    Raises: kit.sealing.SealBroken.
+    Raises: kit.crypto.sealing.SealBroken.
     """
     opened = sealer.unseal(sealed, table="integrations", column="sealed_secret", row=integration_id)
     return Secret(opened.decode())
@@ -32,7 +32,7 @@ async def token_key(db: Database, sealer: Sealer, clock: Clock, entropy: Entropy
 
     It is not derived from the master key, because a new master key would then change the digest of every token.
 
-    Raises: DatabaseUnavailable; kit.sealing.SealBroken under another master key.
+    Raises: DatabaseUnavailable; kit.crypto.sealing.SealBroken under another master key.
     """
     async with db.transaction() as tx:
         return await instance_secrets.ensure(

@@ -3,7 +3,7 @@
 Each field is one setting, with its name, type, check, default and a line of description. A field of type `Secret` is a
 credential, which the API accepts and never shows; every other field is configuration. Everything else about a setting
 is derived from its field: the environment variable, the member of `GET /v1/platform/settings`, the name and the check
-of its PUT route, and its row in docs/settings.md. A feature reads a group with `core.platform_settings`.
+of its PUT route, and its row in docs/settings.md. A feature reads a group with `core.live.platform_settings`.
 
 Source: API v1, "Platform settings"; contract, section 7.
 """

@@ -169,7 +169,7 @@ async def measure_processor_s(api: Api, tenant: Tenant, sends: Sequence[Send], s
     """Return the least processor time of some requests of each kind, sent in turns, for this whole process."""
     least_s = [math.inf] * len(sends)
     contents = [send.make(tenant, size_bytes) for send in sends]
-    # As `kit.serve` does: a collection would walk everything that earlier tests left.
+    # As `kit.http.serve` does: a collection would walk everything that earlier tests left.
     gc.collect()
     gc.freeze()
     try:

@@ -78,7 +78,7 @@ async def request(
     project_id: str,
     metadata: Mapping[str, Any],
 ) -> AuditIntent:
-    """Record that the caller requests `action`; `store.audit.update_outcome` records the outcome later.
+    """Record that the caller requests `action`; `store.tenancy.audit.update_outcome` records the outcome later.
 
     For a change outside this transaction, in another component, which knows the operation by the entry's id.
     Source: API v1, "Lifecycle audit intents".

@@ -60,7 +60,7 @@ class Tx:
     async def rows(self, statement: LiteralString, *values: str) -> list[tuple[Any, ...]]:
         """Return every row as a tuple, for the hot paths: prepared, and in the binary format.
 
-        The `values` are texts of arrays (`kit.arrays`).
+        The `values` are texts of arrays (`kit.postgres.arrays`).
         """
         cursor = await self._connection.execute(statement, values or None, prepare=True, binary=True)
         await self._until_synced()

@@ -1,4 +1,4 @@
-"""What Alembic runs around the revisions of a component: `kit.migrations` hands over the connection."""
+"""What Alembic runs around the revisions of a component: `kit.postgres.migrations` hands over the connection."""
 
 from alembic import context
 

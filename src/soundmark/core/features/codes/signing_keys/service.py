@@ -24,7 +24,7 @@ class KeyRefused(Exception):
 async def ensure_active(ctx: Context) -> None:
     """Create the first signing key if there is none, and check that the stored one opens. Safe in many processes.
 
-    Raises: kit.sealing.SealBroken when the stored key was sealed under another master key.
+    Raises: kit.crypto.sealing.SealBroken when the stored key was sealed under another master key.
     """
     async with ctx.db.transaction() as tx:
         records = await signing_keys.lock_all(tx)

@@ -206,6 +206,6 @@ def _seal_secret(sealer: Sealer, secret: str, invitation_id: str) -> bytes:
 def unseal_secret(sealer: Sealer, sealed: bytes, invitation_id: str) -> Secret:
     """Return the secret of an invitation that is being delivered.
 
-    Raises: kit.sealing.SealBroken.
+    Raises: kit.crypto.sealing.SealBroken.
     """
     return Secret(sealer.unseal(sealed, table="invitations", column="sealed_secret", row=invitation_id).decode())
