@@ -59,7 +59,7 @@ def test_programs_out_of_reach_are_copied_whole_once(
     shutil.copytree(libraries, closed / libraries.name)
     for path in [closed, *closed.rglob("*")]:
         path.chmod(path.stat().st_mode & 0o700)
-    monkeypatch.setattr(installation, "_shipped", lambda: closed / package.name / shipped.name)
+    monkeypatch.setattr(installation, "_find_shipped", lambda: closed / package.name / shipped.name)
     with passable_folder() as folder:
         monkeypatch.setattr(installation, "SYSTEM_DIRECTORY", folder)
         # The rest of a killed copy is never mistaken for a complete one.

@@ -137,7 +137,7 @@ async def walk_codes(world: World, tenant: Tenant) -> None:
     batch = await codes.issue_batch(request, 3)
     assert (code.intent, code.status) == (request.intent, "active")
     verified = verify_signed_code(
-        dict(code.sign_code), read_key_set(await world.keys()), token=code.broadcast_token, now=datetime.now(UTC)
+        dict(code.signed_code), read_key_set(await world.keys()), token=code.broadcast_token, now=datetime.now(UTC)
     )
     assert verified.xr_id == code.xr_id
     usage = await tenant.client.usage(organization_id=organization_id)

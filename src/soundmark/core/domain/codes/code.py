@@ -117,7 +117,7 @@ class Facts:
 def payload_of(head: bytes, *, xr_id: str, broadcast_token: str) -> bytes:
     """Return the bytes that Core signs for one Code: the record without `signature`, as RFC 8785.
 
-    Source: contract, section 3, sign_code.
+    Source: contract, section 3, `signed_code`.
     """
     tail = f',"token_digest":"{digest_of(broadcast_token)}","version":1,"xr_id":"{xr_id}"}}'
     return head + tail.encode("ascii")
