@@ -101,6 +101,45 @@ async def rename_project(world: World) -> Call:
     return Call(path={"project_id": world.tenant.project_id}, params=world.tenant.query, json={"name": "Night show"})
 
 
+async def preview_organization(world: World) -> Call:
+    return Call(path={"organization_id": world.tenant.organization_id})
+
+
+async def preview_project(world: World) -> Call:
+    return Call(path={"project_id": world.tenant.project_id}, params=world.tenant.query)
+
+
+async def make_organization(world: World) -> Call:
+    """Prepare the deletion of another organisation, in which the caller has the same role."""
+    api = world.people.person("owner")
+    organization = (await api.post("/v1/organizations", json={"name": "Radio Ostwind"})).json
+    if world.caller_role is not None and world.caller_id != "owner":
+        await world.rival.run(
+            "INSERT INTO members (organization_id, subject_id, email, role, created_at)"
+            " VALUES (%s, %s, %s, %s, '2026-01-01')",
+            organization["id"],
+            world.caller_id,
+            f"{world.caller_id}@example.org",
+            world.caller_role,
+        )
+    return Call(path={"organization_id": organization["id"]}, json={"confirmation": organization["id"]})
+
+
+async def make_project(world: World) -> Call:
+    """Prepare the deletion of another project."""
+    project = (await world.tenant.api.post("/v1/projects", json=(await fill_project(world)).json)).json
+    return Call(path={"project_id": project["id"]}, params=world.tenant.query, json={"confirmation": project["id"]})
+
+
+async def make_certificate(world: World) -> Call:
+    """Delete a project, and prepare to read the certificate."""
+    call = await make_project(world)
+    api = world.people.person("owner")
+    answer = await send(api, OPERATIONS["delete_project"], call)
+    assert answer.status == 204, answer.body
+    return Call(path={"certificate_id": answer.headers["location"].rpartition("/")[2]})
+
+
 async def fill_project(world: World) -> Call:
     return Call(json={**world.tenant.query, "name": f"Show {await _count(world, 'projects')}"})
 
@@ -230,6 +269,7 @@ async def _issue(world: World, path: str, body: dict[str, Any]) -> Call:
     return Call(json=body, headers=headers)
 
 
+OWNERS: Final = frozenset({"owner"})
 ADMINS: Final = frozenset({"owner", "admin"})
 READERS: Final = ADMINS | {"member"}
 EVERYBODY: Final = READERS | {"billing"}
@@ -266,9 +306,12 @@ ROWS: Final[Mapping[str, Row]] = {
     "create_invitation": Row(fill_invitation, roles=ADMINS, audited="invitation.created"),
     "create_organization": Row(plain(json={"name": "Radio Westwind"}), audited="organization.created"),
     "create_project": Row(fill_project, roles=ADMINS, audited="project.created"),
+    "delete_organization": Row(make_organization, roles=OWNERS),
+    "delete_project": Row(make_project, roles=ADMINS, foreign="project_not_found", audited="project.deleted"),
     "deliver_event": Row(sign_event),
     "get_caller": Row(plain()),
     "get_code": Row(make_code, roles=READERS, foreign="code_not_found"),
+    "get_deletion_certificate": Row(make_certificate),
     "get_platform_settings": Row(plain()),
     "get_usage": Row(name_organization, roles=EVERYBODY),
     "issue_code": Row(fill_code, roles=ADMINS, foreign="project_not_found", audited="code.issued"),
@@ -284,6 +327,8 @@ ROWS: Final[Mapping[str, Row]] = {
     "list_members": Row(name_organization, roles=ADMINS),
     "list_organizations": Row(plain()),
     "list_projects": Row(name_organization, roles=EVERYBODY),
+    "preview_organization_deletion": Row(preview_organization, roles=OWNERS),
+    "preview_project_deletion": Row(preview_project, roles=ADMINS, foreign="project_not_found"),
     # Null changes nothing: every test shares the Core under test.
     "put_platform_configuration": Row(plain(path={"name": "smtp_host"}, json={"value": None})),
     "put_platform_secret": Row(plain(path={"name": "smtp_password"}, json={"value": "a secret of the sweep"})),

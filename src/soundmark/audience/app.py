@@ -13,6 +13,7 @@ from soundmark.audience.features.entitlements import routes as entitlements
 from soundmark.audience.features.integrations import routes as integrations
 from soundmark.audience.features.legacy import routes as legacy
 from soundmark.audience.features.operations import routes as operations
+from soundmark.audience.features.purges import routes as purges
 from soundmark.audience.features.reports import routes as reports
 from soundmark.audience.features.usage import routes as usage
 from soundmark.audience.hot.group import GroupCommit
@@ -100,7 +101,7 @@ def _front(ingest: Ingest, rest: AsgiApp) -> AsgiApp:
 def _routes(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> FastAPI:
     """Return every private route. Only Core calls them, so they are not published."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan, redirect_slashes=False)
-    for feature in (integrations, entitlements, operations, usage, reports, legacy):
+    for feature in (integrations, entitlements, operations, usage, reports, legacy, purges):
         app.include_router(feature.router)
     return app
 

@@ -7,3 +7,9 @@ class OperationConflict(Problem):
     """The operation id belongs to another operation: the sender's mistake, and nothing was done."""
 
     kind, code, title = Kind.CONFLICT, "operation_conflict", "This operation id was used for another operation."
+
+
+class TenantPurged(Problem):
+    """Everything of this organisation or project is deleted, or is being deleted, so nothing is added to it."""
+
+    kind, code, title = Kind.CONFLICT, "tenant_purged", "This organisation or project has left."

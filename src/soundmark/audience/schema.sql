@@ -145,3 +145,21 @@ CREATE TABLE proof_transition (
     CONSTRAINT proof_transition_pkey PRIMARY KEY (only_row),
     CONSTRAINT proof_transition_one_row CHECK (only_row)
 );
+
+-- The purges of tenants that left, begun or completed, with the numbers of rows deleted so far. A row stays for ever and
+-- keeps everything of its subject from coming back. It names the subject by a digest: ids are random, so nobody who
+-- reads this table learns who left.
+CREATE TABLE purges (
+    operation_id    text        NOT NULL,
+    subject_digest  bytea       NOT NULL,
+    began_at        timestamptz NOT NULL,
+    completed_at    timestamptz,
+    integrations    bigint      NOT NULL DEFAULT 0,
+    events          bigint      NOT NULL DEFAULT 0,
+    integrity_days  bigint      NOT NULL DEFAULT 0,
+    legacy_days     bigint      NOT NULL DEFAULT 0,
+    spent_proofs    bigint      NOT NULL DEFAULT 0,
+    CONSTRAINT purges_pkey PRIMARY KEY (operation_id)
+);
+
+CREATE INDEX purges_by_subject ON purges (subject_digest);

@@ -96,6 +96,30 @@ class CodeUnavailable(Problem):
     kind, code, title = Kind.MISSING, "code_unavailable", "No Code is available for this token."
 
 
+class ConfirmationMismatch(Problem):
+    """The confirmation is not the full id of what is to be deleted. Nothing was changed."""
+
+    kind, code, title = Kind.INVALID, "confirmation_mismatch", "The confirmation must be the full id."
+
+
+class DeletionBillingActive(Problem):
+    """A subscription that renews itself, or a pending checkout, must end before the organisation can be deleted."""
+
+    kind, code, title = Kind.CONFLICT, "deletion_billing_active", "A subscription or a checkout is still active."
+
+
+class DeletionCertificateNotFound(Problem):
+    """There is no such certificate: the id is wrong, or the deletion is not complete."""
+
+    kind, code, title = Kind.MISSING, "deletion_certificate_not_found", "There is no such deletion certificate."
+
+
+class DeletionOperationsPending(Problem):
+    """The deletion was requested, but waits for earlier operations to end. Repeat the request in a few minutes."""
+
+    kind, code, title = Kind.CONFLICT, "deletion_operations_pending", "Earlier operations have not ended yet."
+
+
 class EmailNotVerified(Problem):
     """The identity provider has not verified the caller's e-mail address."""
 

@@ -509,3 +509,44 @@ CREATE TABLE mail_counts (
     CONSTRAINT mail_counts_pkey PRIMARY KEY (day, counted),
     CONSTRAINT mail_counts_count_check CHECK (mails_count >= 0)
 );
+
+-- Closures that are under way. A row is inserted with the marker `deletion_requested_at`, counts what was deleted so far,
+-- and goes in the transaction that completes the deletion. `operation_id` is the audit entry of the request, and names
+-- the purge to Audience. `worked_at` is when somebody last worked on it.
+CREATE TABLE closures (
+    organization_id         text        NOT NULL,
+    subject_id              text        NOT NULL,
+    project_id              text,
+    certificate_id          text        NOT NULL,
+    operation_id            text        NOT NULL,
+    phase                   text        NOT NULL,
+    requested_at            timestamptz NOT NULL,
+    worked_at               timestamptz NOT NULL,
+    deleted_codes           bigint      NOT NULL DEFAULT 0,
+    deleted_audit_entries   bigint      NOT NULL DEFAULT 0,
+    purged_integrations     bigint      NOT NULL DEFAULT 0,
+    purged_events           bigint      NOT NULL DEFAULT 0,
+    purged_integrity_days   bigint      NOT NULL DEFAULT 0,
+    purged_legacy_days      bigint      NOT NULL DEFAULT 0,
+    purged_spent_proofs     bigint      NOT NULL DEFAULT 0,
+    CONSTRAINT closures_pkey PRIMARY KEY (organization_id, subject_id),
+    CONSTRAINT closures_organization_fkey FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE,
+    CONSTRAINT closures_subject_check CHECK (subject_id = coalesce(project_id, organization_id)),
+    CONSTRAINT closures_phase_check CHECK (phase IN ('requested', 'purged', 'deleting'))
+);
+
+ALTER TABLE closures ENABLE ROW LEVEL SECURITY;
+ALTER TABLE closures FORCE ROW LEVEL SECURITY;
+CREATE POLICY closures_of_tenant ON closures USING (organization_id = current_tenant());
+-- A job resumes the closures of every tenant.
+CREATE POLICY closures_of_everybody ON closures FOR SELECT USING (current_tenant() = '*');
+CREATE POLICY closures_of_backup ON closures FOR SELECT USING (is_backup());
+
+-- Signed certificates, kept for ever. Whoever knows an id may read its certificate, so there is no tenant here.
+CREATE TABLE deletion_certificates (
+    id           text        NOT NULL,
+    document     bytea       NOT NULL,
+    completed_at timestamptz NOT NULL,
+    CONSTRAINT deletion_certificates_pkey PRIMARY KEY (id)
+);

@@ -109,12 +109,14 @@ class GroupCommit:
     async def _judge(self, batch: Sequence[PendingEvent]) -> None:
         """Judge, and judge again if a row changed in the meantime, so that nothing was written.
 
-        A month may have been purged, or another process may have the same event at the turn of a month, when the two
-        lock different rows.
+        A tenant may have been purged, whose events no integration vouches for then, or another process may have the
+        same event at the turn of a month, when the two lock different rows.
         """
         try:
             await self._connection.run(lambda tx: self._judge_once(tx, batch))
         except (*CONSTRAINT_ERRORS, _RowGone):
+            for delivery in batch:
+                delivery.checked_by = None
             await self._connection.run(lambda tx: self._judge_once(tx, batch))
 
     async def _judge_once(self, tx: Tx, batch: Sequence[PendingEvent]) -> None:

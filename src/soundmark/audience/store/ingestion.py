@@ -60,13 +60,24 @@ async def prepare_connection(tx: Tx) -> datetime:
 
 
 async def insert_months(tx: Tx, quotas: Collection[QuotaKey], first_day: date) -> None:
-    """Insert the rows that `lock_months` locks, unless they are there."""
+    """Insert the rows that `lock_months` locks, unless they are there.
+
+    An organisation that has left has no integration, so it gets no row. Lock order: docs/locks.md.
+    """
     await tx.run(
         """
         INSERT INTO event_months (organization_id, mode, first_day)
-        SELECT organization_id, mode, first_day
+        SELECT given.organization_id, given.mode, given.first_day
           FROM unnest(%s::text[], %s::text[], %s::date[]) AS given (organization_id, mode, first_day)
-         ORDER BY organization_id, mode, first_day
+         CROSS JOIN LATERAL (
+               SELECT integrations.number
+                 FROM integrations
+                WHERE integrations.organization_id = given.organization_id
+                  AND integrations.mode = given.mode
+                LIMIT 1
+                  FOR KEY SHARE
+         ) AS held
+         ORDER BY given.organization_id, given.mode, given.first_day
             ON CONFLICT (organization_id, mode, first_day) DO NOTHING
         """,
         _month_columns(quotas, first_day),

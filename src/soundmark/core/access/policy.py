@@ -11,9 +11,13 @@ Action = Literal[
     "organization.create",
     "organization.list",
     "organization.update",
+    "organization.preflight",
+    "organization.delete",
     "project.create",
     "project.list",
     "project.update",
+    "project.preflight",
+    "project.delete",
     "api_key.create",
     "api_key.list",
     "api_key.revoke",
@@ -82,6 +86,7 @@ class Rule:
 _EVERY_MEMBER: Final[frozenset[Role]] = frozenset({"owner", "admin", "member", "billing"})
 _READERS: Final[frozenset[Role]] = frozenset({"owner", "admin", "member"})
 _ADMINS: Final[frozenset[Role]] = frozenset({"owner", "admin"})
+_OWNERS: Final[frozenset[Role]] = frozenset({"owner"})
 
 # Source: contract, section 2.
 POLICY: Final[Mapping[Action, Rule]] = {
@@ -89,9 +94,13 @@ POLICY: Final[Mapping[Action, Rule]] = {
     "organization.create": Rule(roles=None, mfa=True),
     "organization.list": Rule(roles=None),
     "organization.update": Rule(roles=_ADMINS, mfa=True),
+    "organization.preflight": Rule(roles=_OWNERS),
+    "organization.delete": Rule(roles=_OWNERS, mfa=True),
     "project.create": Rule(roles=_ADMINS),
     "project.list": Rule(roles=_EVERY_MEMBER),
     "project.update": Rule(roles=_ADMINS, mfa=True),
+    "project.preflight": Rule(roles=_ADMINS),
+    "project.delete": Rule(roles=_ADMINS, mfa=True),
     "api_key.create": Rule(roles=_ADMINS),
     "api_key.list": Rule(roles=_ADMINS),
     "api_key.revoke": Rule(roles=_ADMINS),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from soundmark.core.domain.audience.integration import Entitlement, IntegrationSecret, may_be_integration_id
+from soundmark.core.domain.tenancy.closure import ClosureSubject, PurgedCounts
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.private_call import PrivateChannel, PrivateRequest
 from soundmark.kit.http.problems import NotFound
@@ -12,10 +13,11 @@ from soundmark.kit.text.paging import Position
 from soundmark.wire.audience_event import EventAnswer
 from soundmark.wire.audience_report import AudienceReport, LegacyReport
 from soundmark.wire.private import integrations as private
-from soundmark.wire.private import measurements
+from soundmark.wire.private import measurements, purges
 from soundmark.wire.private.parts import CoreKey, ProjectQuery
 from soundmark.wire.private.problems import IntegrationNotFound
 
+_PURGE_CALLS_MAX: Final = 10_000  # Each deletes 10,000 rows at least.
 PUSHED_AT_ONCE: Final = (
     500  # Integrations in one call: few enough to meet its deadline, and enough to keep the number of calls low.
 )
@@ -230,6 +232,27 @@ class AudienceChannel:
         if response.status != measurements.EVENT_STATUSES[event.status]:
             raise self._channel.fail("malformed")
         return event
+
+    async def count_integrations(self, subject: ClosureSubject, *, request_id: str) -> int:
+        """Return the number of integrations of a subject, revoked ones included."""
+        query = purges.SubjectQuery(organization_id=subject.organization_id, project_id=subject.project_id)
+        request = PrivateRequest(request_id=request_id, query=query)
+        return (await self._channel.call(purges.COUNT_INTEGRATIONS, request)).integrations
+
+    async def purge(self, subject: ClosureSubject, *, operation_id: str, request_id: str) -> PurgedCounts:
+        """Delete everything of a subject, in as many calls as it takes; return what was deleted.
+
+        Safe to repeat with the same id, also after it was completed.
+        """
+        body = purges.PurgeRequest(organization_id=subject.organization_id, project_id=subject.project_id)
+        request = PrivateRequest(request_id=request_id, operation_id=operation_id, body=body)
+        for _ in range(_PURGE_CALLS_MAX):
+            purged = await self._channel.call(purges.PURGE, request)
+            if purged.remaining is not None:
+                if any(purged.remaining.model_dump().values()):
+                    raise self._channel.fail("rows_remain")
+                return PurgedCounts(**purged.deleted.model_dump())
+        raise self._channel.fail("endless_purge")
 
     async def is_ready(self) -> bool:
         """Return whether the component is ready."""

@@ -14,6 +14,7 @@ from soundmark.kit.crypto.sealing import SealBroken, Sealer
 from soundmark.kit.crypto.signing import Keyring, PublicKey, SigningKey
 from soundmark.kit.http.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.transaction import Tx
 
 REFRESH_S: Final = 0.5
 _UNKNOWN_KEY_REFRESH_S: Final = 0.2  # Forged key ids cannot cause more frequent queries than this.
@@ -142,6 +143,14 @@ def unseal_key(record: SigningKeyRecord, sealer: Sealer) -> SigningKey:
     assert record.sealed_seed is not None, "a retired key does not sign"
     seed = sealer.unseal(record.sealed_seed, table="signing_keys", column="sealed_seed", row=record.key_id)
     return SigningKey.from_seed(record.key_id, seed)
+
+
+async def read_signing_key(tx: Tx, sealer: Sealer) -> SigningKey:
+    """Return the active key pair, for a signature that is stored in the same transaction.
+
+    Raises: kit.crypto.sealing.SealBroken.
+    """
+    return unseal_key(_active_of(await signing_keys.list_all(tx)), sealer)
 
 
 def _active_of(records: Iterable[SigningKeyRecord]) -> SigningKeyRecord:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from soundmark.wire.audience_event import AudienceEvent
+from soundmark.wire.deletion_certificate import DeletionCertificate
 from soundmark.wire.resolution import Resolution
 from soundmark.wire.shape import Wire
 from soundmark.wire.xr_code import CodeDetail, CodeIssued, SignedCode
@@ -15,6 +16,7 @@ _SHAPES: Final[Mapping[str, type[Wire]]] = {
     "xr-code-detail-v1": CodeDetail,
     "xr-resolution-v1": Resolution,
     "audience-event-v1": AudienceEvent,
+    "deletion-certificate-v1": DeletionCertificate,
 }
 
 

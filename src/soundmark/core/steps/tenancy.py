@@ -82,17 +82,41 @@ async def hold_project(tx: Tx, scope: TenantScope, project_id: str) -> None:
         raise ProjectNotFound
 
 
+async def hold_open_organization(tx: Tx, scope: TenantScope) -> Role | None:
+    """Do the same as `hold_authority`, and keep the organisation open until the transaction ends.
+
+    Raises: as `hold_authority`; ResourceDeletionInProgress.
+    """
+    role = await hold_authority(tx, scope)
+    require_open_organization(is_open=await organizations.hold_open(tx, scope.organization_id))
+    return role
+
+
+def require_open_organization(*, is_open: bool) -> None:
+    """Refuse to add to an organisation that is being deleted.
+
+    Raises: ResourceDeletionInProgress.
+    """
+    if not is_open:
+        raise ResourceDeletionInProgress("This organisation is being deleted.")
+
+
+def require_open_project(*, is_open: bool | None) -> None:
+    """Refuse to add to a project that is being deleted; `is_open` is None if there is no such project.
+
+    Raises: ProjectNotFound; ResourceDeletionInProgress.
+    """
+    if is_open is None:
+        raise ProjectNotFound
+    if not is_open:
+        raise ResourceDeletionInProgress("This project is being deleted.")
+
+
 async def hold_open_project(tx: Tx, scope: TenantScope, project_id: str) -> None:
     """Do the same as `hold_project`, and keep the organisation and the project open until the transaction ends.
 
     Raises: as `hold_project`; ResourceDeletionInProgress.
     """
     require_reach(scope, project_id)
-    await hold_authority(tx, scope)
-    if not await organizations.hold_open(tx, scope.organization_id):
-        raise ResourceDeletionInProgress("This organisation is being deleted.")
-    is_open = await projects.hold_open(tx, scope, project_id)
-    if is_open is None:
-        raise ProjectNotFound
-    if not is_open:
-        raise ResourceDeletionInProgress("This project is being deleted.")
+    await hold_open_organization(tx, scope)
+    require_open_project(is_open=await projects.hold_open(tx, scope, project_id))

@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from soundmark.audience.domain.entitlement import Entitlement
 from soundmark.audience.edge import Ctx, OrganizationPath, serve
+from soundmark.audience.steps.tenancy import hold_unpurged
 from soundmark.audience.store import entitlements
 from soundmark.kit.http.routes import JsonRoute
 from soundmark.wire.private.integrations import PUT_ENTITLEMENT, EntitlementResponse, EntitlementTerms
@@ -20,9 +21,11 @@ async def put_entitlement(
 
     Repeated, late and reordered requests all lead to the same result.
 
+    Raises: TenantPurged.
     Source: API v1, "States and transitions", entitlements; contract, section 6.
     """
     async with ctx.db.transaction() as tx:
+        await hold_unpurged(tx, organization_id, None)
         await entitlements.insert_or_update_newer(tx, Entitlement.from_terms(organization_id, mode, body))
         kept = await entitlements.find(tx, organization_id, mode)
     assert kept is not None, "one was just inserted, or was there already"

@@ -18,6 +18,7 @@ from soundmark.audience.domain.operation import RequestedOperation
 from soundmark.audience.domain.retention import first_kept_day
 from soundmark.audience.secrets import seal_hmac_secret
 from soundmark.audience.steps import idempotency
+from soundmark.audience.steps.tenancy import hold_unpurged
 from soundmark.audience.store import entitlements, integrations, retention
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.deadline import outlive_deadline
@@ -51,7 +52,7 @@ async def create_integration(
     Core's entitlement is kept too, unless a later one is already known here.
 
     Raises: ValidationFailed for a demo that keeps its data too long; EntitlementRequired if no entitlement of the mode
-        holds; OperationConflict.
+        holds; TenantPurged; OperationConflict.
     Source: API v1, "Audience control"; contract, section 6.
     """
     _require_retention(request.mode, request.retention_days)
@@ -60,6 +61,7 @@ async def create_integration(
         done = await idempotency.find_response(tx, operation, IntegrationSecretResponse)
         if done is not None:
             return done
+        await hold_unpurged(tx, request.organization_id, request.project_id)
         if request.entitlement is not None and request.mode != "demo":
             received = Entitlement.from_terms(request.organization_id, request.mode, request.entitlement)
             await entitlements.insert_or_update_newer(tx, received)

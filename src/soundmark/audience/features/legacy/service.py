@@ -5,6 +5,7 @@ from typing import Final
 
 from soundmark.audience.context import Context
 from soundmark.audience.domain.integration import Workspace
+from soundmark.audience.steps.tenancy import hold_unpurged
 from soundmark.audience.store import legacy_days
 from soundmark.kit.http.problems import FieldError, ValidationFailed
 from soundmark.wire.audience_report import LEGACY_LABEL, LegacyReport, Period
@@ -22,13 +23,14 @@ _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 async def put_legacy_days(ctx: Context, request: PutLegacyDaysRequest) -> PutLegacyDaysResponse:
     """Set the counts of all the days of the request, or of none.
 
-    Raises: ValidationFailed for a day in the future.
+    Raises: ValidationFailed for a day in the future; TenantPurged.
     """
     today = ctx.clock.now().date()
     for place, count in enumerate(request.days):
         if count.day > today:
             raise ValidationFailed(errors=(FieldError("body", f"/days/{place}/day", "has not begun yet"),))
     async with ctx.db.transaction() as tx:
+        await hold_unpurged(tx, request.organization_id, request.project_id)
         await legacy_days.insert_or_update(tx, Workspace(request.organization_id, request.project_id), request.days)
     return PutLegacyDaysResponse(days=len(request.days))
 

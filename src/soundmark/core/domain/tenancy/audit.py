@@ -31,8 +31,11 @@ AuditAction = Literal[
     "member.removed",
     "member.role_changed",
     "organization.created",
+    "organization.deletion_requested",
     "organization.updated",
     "project.created",
+    "project.deleted",
+    "project.deletion_requested",
     "project.updated",
 ]
 # Actions outside Core's transactions: their entries are written as `requested` before, and finalised afterwards.

@@ -1,5 +1,6 @@
 """The table `organizations`."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from soundmark.core.domain.tenancy.organization import Organization
@@ -52,6 +53,60 @@ async def hold_open(tx: Tx, organization_id: str) -> bool:
         {"organization_id": organization_id},
     )
     return bool(found)
+
+
+@dataclass(frozen=True, slots=True)
+class LockedMarker:
+    """When the deletion of a locked organisation or project was requested; None if it was not."""
+
+    deletion_requested_at: datetime | None
+
+
+async def lock_marker(tx: Tx, organization_id: str) -> LockedMarker | None:
+    """Keep everybody from adding to the organisation until the transaction ends; None if there is no organisation.
+
+    Lock order: docs/locks.md.
+    """
+    return await tx.one_or_none(
+        LockedMarker,
+        """
+        SELECT deletion_requested_at
+          FROM organizations
+         WHERE id = %(organization_id)s
+           FOR NO KEY UPDATE
+        """,
+        {"organization_id": organization_id},
+    )
+
+
+async def lock_for_deletion(tx: Tx, organization_id: str) -> bool:
+    """Keep everybody from reading or adding to the organisation under a lock; return False if it is gone.
+
+    Lock order: docs/locks.md.
+    """
+    return bool(
+        await tx.value(
+            "SELECT true FROM organizations WHERE id = %(organization_id)s FOR UPDATE",
+            {"organization_id": organization_id},
+        )
+    )
+
+
+async def update_deletion_requested(tx: Tx, organization_id: str, *, now: datetime) -> None:
+    """Mark a locked organisation as being deleted, for good."""
+    await tx.run(
+        "UPDATE organizations SET deletion_requested_at = %(now)s WHERE id = %(organization_id)s",
+        {"organization_id": organization_id, "now": now},
+    )
+
+
+async def find_deletion_requested_at(tx: Tx, organization_id: str) -> datetime | None:
+    """Return when the deletion of an organisation was requested."""
+    requested_at: datetime | None = await tx.value(
+        "SELECT deletion_requested_at FROM organizations WHERE id = %(organization_id)s",
+        {"organization_id": organization_id},
+    )
+    return requested_at
 
 
 async def list_of_subject(db: Database, *, subject_id: str, before: Position | None, limit: int) -> list[Organization]:

@@ -93,29 +93,41 @@ async def hold(tx: Tx, scope: TenantScope, project_id: str) -> bool:
 
     Lock order: docs/locks.md.
     """
-    return bool(await hold_many(tx, scope.organization_id, [project_id]))
+    return bool(
+        await tx.value(
+            """
+            SELECT true
+              FROM projects
+             WHERE organization_id = %(organization_id)s
+               AND id = %(project_id)s
+               FOR KEY SHARE
+            """,
+            {"organization_id": scope.organization_id, "project_id": project_id},
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
     id: str
+    is_open: bool
 
 
-async def hold_many(tx: Tx, organization_id: str, project_ids: Sequence[str]) -> set[str]:
-    """Do the same as `hold` for several projects, in the order of their ids; return the ids of those that exist."""
+async def hold_open_many(tx: Tx, organization_id: str, project_ids: Sequence[str]) -> dict[str, bool]:
+    """Do the same as `hold_open` for several projects, in the order of their ids; missing ones are left out."""
     held = await tx.all(
         _Held,
         """
-        SELECT id
+        SELECT id, deletion_requested_at IS NULL AS is_open
           FROM projects
          WHERE organization_id = %(organization_id)s
            AND id = ANY(%(project_ids)s::text[])
          ORDER BY id
-           FOR KEY SHARE
+           FOR SHARE
         """,
         {"organization_id": organization_id, "project_ids": list(project_ids)},
     )
-    return {project.id for project in held}
+    return {project.id: project.is_open for project in held}
 
 
 async def hold_open(tx: Tx, scope: TenantScope, project_id: str) -> bool | None:
@@ -135,6 +147,56 @@ async def hold_open(tx: Tx, scope: TenantScope, project_id: str) -> bool | None:
         {"organization_id": scope.organization_id, "project_id": project_id},
     )
     return is_open
+
+
+async def lock_marker(tx: Tx, organization_id: str, project_id: str) -> Project | None:
+    """Keep everybody from adding to the project until the transaction ends; None if there is no such project.
+
+    Lock order: docs/locks.md.
+    """
+    return await tx.one_or_none(
+        Project,
+        """
+        SELECT id, organization_id, name, created_at, deletion_requested_at
+          FROM projects
+         WHERE organization_id = %(organization_id)s
+           AND id = %(project_id)s
+           FOR NO KEY UPDATE
+        """,
+        {"organization_id": organization_id, "project_id": project_id},
+    )
+
+
+async def lock_for_deletion(tx: Tx, organization_id: str, project_id: str) -> bool:
+    """Keep everybody from referring to the project until the transaction ends; return False if it is gone.
+
+    Lock order: docs/locks.md.
+    """
+    return bool(
+        await tx.value(
+            """
+            SELECT true
+              FROM projects
+             WHERE organization_id = %(organization_id)s
+               AND id = %(project_id)s
+               FOR UPDATE
+            """,
+            {"organization_id": organization_id, "project_id": project_id},
+        )
+    )
+
+
+async def update_deletion_requested(tx: Tx, organization_id: str, project_id: str, *, now: datetime) -> None:
+    """Mark a locked project as being deleted, for good."""
+    await tx.run(
+        """
+        UPDATE projects
+           SET deletion_requested_at = %(now)s
+         WHERE organization_id = %(organization_id)s
+           AND id = %(project_id)s
+        """,
+        {"organization_id": organization_id, "project_id": project_id, "now": now},
+    )
 
 
 async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | None, limit: int) -> list[Project]:

@@ -19,7 +19,13 @@ from soundmark.core.features.codes.campaigns.wire import (
     stopped_view,
     summary_view,
 )
-from soundmark.core.problems import CampaignArchived, CampaignNameConflict, CampaignNotFound, ProjectNotFound
+from soundmark.core.problems import (
+    CampaignArchived,
+    CampaignNameConflict,
+    CampaignNotFound,
+    ProjectNotFound,
+    ResourceDeletionInProgress,
+)
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Campaigns")
@@ -30,7 +36,9 @@ CampaignIdPath = Annotated[ResourceId, Path(description="The campaign's id.", ex
 @operations.add(
     "POST",
     "/v1/campaigns",
-    Operation("campaign.create", tenant="body", problems=(ProjectNotFound, CampaignNameConflict)),
+    Operation(
+        "campaign.create", tenant="body", problems=(ProjectNotFound, CampaignNameConflict, ResourceDeletionInProgress)
+    ),
     status=HTTPStatus.CREATED,
 )
 async def create_campaign(ctx: Ctx, scope: Tenant, body: CreateCampaign) -> CampaignView:

@@ -9,7 +9,7 @@ from soundmark.core.domain.codes.campaign import Campaign, Stopped, Summary, is_
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import CampaignArchived, CampaignNotFound
 from soundmark.core.steps import audit
-from soundmark.core.steps.tenancy import hold_authority, hold_project, require_project
+from soundmark.core.steps.tenancy import hold_authority, hold_open_project, require_project
 from soundmark.core.store.codes import campaigns, codes
 from soundmark.kit.http.problems import FieldError, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
@@ -43,14 +43,15 @@ class Changes(TypedDict, total=False):
 async def create_campaign(ctx: Context, scope: TenantScope, new: NewCampaign) -> Campaign:
     """Create an active campaign in the project.
 
-    Raises: ValidationFailed for a schedule that does not begin before it ends; ProjectNotFound; CampaignNameConflict.
+    Raises: ValidationFailed for a schedule that does not begin before it ends; ProjectNotFound; CampaignNameConflict;
+        ResourceDeletionInProgress.
     Source: API v1, "Campaigns".
     """
     if not is_in_order(new.starts_at, new.ends_at):
         raise _not_in_order("ends_at")
     campaign_id = mint(ctx.entropy, "cmp_")
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await hold_project(tx, scope, new.project_id)
+        await hold_open_project(tx, scope, new.project_id)
         now = ctx.clock.now()
         campaign = Campaign(
             id=campaign_id,

@@ -16,9 +16,15 @@ from soundmark.core.features.codes.issuance.preconditions import IntegrationStat
 from soundmark.core.features.codes.issuance.wire import render_response
 from soundmark.core.problems import ProjectNotFound
 from soundmark.core.steps import audit
-from soundmark.core.steps.tenancy import Authority, find_authority, require_authority
+from soundmark.core.steps.tenancy import (
+    Authority,
+    find_authority,
+    require_authority,
+    require_open_organization,
+    require_open_project,
+)
 from soundmark.core.store.codes import campaigns, code_entitlements, code_usage, codes, issuance_receipts
-from soundmark.core.store.tenancy import projects
+from soundmark.core.store.tenancy import organizations, projects
 from soundmark.kit.http.problems import Problem
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint
@@ -67,7 +73,8 @@ class _HeldState:
     """The rows that the requests depend on, held so that none of them changes until the transaction ends."""
 
     authorities: Mapping[TenantScope, Authority]
-    project_ids: frozenset[str]
+    is_organization_open: bool
+    open_projects: Mapping[str, bool]
     receipts: Mapping[bytes, Receipt]
     campaigns: Mapping[str, Campaign]
     quota: Quota
@@ -82,7 +89,8 @@ async def _hold_state(ctx: RequestContext, tx: Tx, organization_id: str, queued:
     campaign_ids = {request.campaign_id for request in requests if request.campaign_id is not None}
     async with tx.pipeline() as send:
         authorities = {scope: send(find_authority(tx, scope)) for scope in dict.fromkeys(each.scope for each in queued)}
-        held_projects = send(projects.hold_many(tx, organization_id, list(project_ids)))
+        is_organization_open = send(organizations.hold_open(tx, organization_id))
+        held_projects = send(projects.hold_open_many(tx, organization_id, list(project_ids)))
         # Every other issuance of the organisation waits here. What is read from here on is current: of two requests
         # with one key, the second finds the receipt of the first.
         entitlement = send(code_entitlements.lock(tx, organization_id))
@@ -95,7 +103,8 @@ async def _hold_state(ctx: RequestContext, tx: Tx, organization_id: str, queued:
         count = await code_usage.count_issued(tx, organization_id, month_of(now))
     return _HeldState(
         authorities={scope: authority.result() for scope, authority in authorities.items()},
-        project_ids=frozenset(held_projects.result()),
+        is_organization_open=is_organization_open.result(),
+        open_projects=held_projects.result(),
         receipts=receipts.result() if receipts is not None else {},
         campaigns=held_campaigns.result() if held_campaigns is not None else {},
         quota=Quota(entitlement.result().monthly_quota(now), count, now),
@@ -124,11 +133,13 @@ class _GroupEvaluation:
     def _issue(self, queued: QueuedRequest) -> Issued:
         request, now = queued.request, self.quota.at
         require_authority(queued.scope, self._held.authorities[queued.scope])
-        if request.project_id not in self._held.project_ids:
+        if request.project_id not in self._held.open_projects:
             raise ProjectNotFound
         result = find_result(self._receipts, request.attempt, now)
         if result is not None:
             return Issued(result, self.quota)
+        require_open_organization(is_open=self._held.is_organization_open)
+        require_open_project(is_open=self._held.open_projects[request.project_id])
         campaign = self._held.campaigns.get(request.campaign_id or "")
         require_issuable(request, campaign, queued.integration, self.quota)
         issued = self._sign(queued)

@@ -31,6 +31,7 @@ from soundmark.core.problems import (
     IntentNotCanonical,
     ProjectNotFound,
     QuotaExceeded,
+    ResourceDeletionInProgress,
 )
 from soundmark.kit.http.bodies import LARGE_BODY
 from soundmark.kit.text.ids import parse_id
@@ -128,6 +129,7 @@ _ISSUE_PROBLEMS: Final = (
     AudienceUnavailable,
     IntentNotCanonical,
     QuotaExceeded,
+    ResourceDeletionInProgress,
 )
 _RECOVERY_PROBLEMS: Final = (ProjectNotFound, CodeIssueNotFound, IdempotencyConflict, IntentNotCanonical)
 

@@ -20,8 +20,14 @@ from soundmark.core.problems import (
     CodeIssueNotFound,
     IntentNotCanonical,
 )
-from soundmark.core.steps.tenancy import require_project, require_reach
+from soundmark.core.steps.tenancy import (
+    require_open_organization,
+    require_open_project,
+    require_project,
+    require_reach,
+)
 from soundmark.core.store.codes import campaigns, code_entitlements, code_usage, issuance_receipts
+from soundmark.core.store.tenancy import organizations
 from soundmark.kit.http.problems import Problem
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.months import month_of
@@ -71,12 +77,15 @@ async def try_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRe
     require_reach(scope, request.project_id)
     integration = await _check_integration(ctx, scope, request, request_id)
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
-        await require_project(tx, scope, request.project_id)
+        project = await require_project(tx, scope, request.project_id)
+        closing_at = await organizations.find_deletion_requested_at(tx, scope.organization_id)
         quota = await _read_quota(tx, scope, ctx.clock.now())
         campaign_id = request.campaign_id or ""
         campaign = await campaigns.find(tx, scope, campaign_id)
     try:
         canonicalize_intent(request.intent)
+        require_open_organization(is_open=closing_at is None)
+        require_open_project(is_open=project.deletion_requested_at is None)
         require_issuable(request, campaign, integration, quota)
     except Problem as problem:
         return DryRun(problem.code, quota)

@@ -16,7 +16,7 @@ from soundmark.core.features.tenancy.api_keys.wire import (
     api_key_view,
     api_key_with_secret,
 )
-from soundmark.core.problems import ApiKeyNotActive, ApiKeyNotFound, ProjectNotFound
+from soundmark.core.problems import ApiKeyNotActive, ApiKeyNotFound, ProjectNotFound, ResourceDeletionInProgress
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("API keys")
@@ -27,7 +27,7 @@ ApiKeyIdPath = Annotated[ResourceId, Path(description="The key's id.", examples=
 @operations.add(
     "POST",
     "/v1/api-keys",
-    Operation("api_key.create", tenant="body", problems=(ProjectNotFound,)),
+    Operation("api_key.create", tenant="body", problems=(ProjectNotFound, ResourceDeletionInProgress)),
     status=HTTPStatus.CREATED,
 )
 async def create_api_key(ctx: Ctx, scope: Tenant, body: CreateApiKey) -> ApiKeyWithSecret:

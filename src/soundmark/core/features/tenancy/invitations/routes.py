@@ -27,6 +27,7 @@ from soundmark.core.problems import (
     InvitationNotFound,
     InvitationNotPending,
     MfaRequired,
+    ResourceDeletionInProgress,
 )
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
@@ -38,7 +39,10 @@ InvitationIdPath = Annotated[
 
 
 @operations.add(
-    "POST", "/v1/member-invitations", Operation("invitation.create", tenant="body"), status=HTTPStatus.CREATED
+    "POST",
+    "/v1/member-invitations",
+    Operation("invitation.create", tenant="body", problems=(ResourceDeletionInProgress,)),
+    status=HTTPStatus.CREATED,
 )
 async def create_invitation(ctx: Ctx, scope: Tenant, body: CreateInvitation) -> CreatedInvitationView:
     """Invite a person. The secret is returned only in this response. Only an owner may invite an administrator."""
@@ -83,7 +87,11 @@ async def revoke_invitation(
 @operations.add(
     "POST",
     "/v1/member-invitations/accept",
-    Operation("invitation.accept", tenant="none", problems=(InvitationInvalid, MfaRequired, AlreadyAMember)),
+    Operation(
+        "invitation.accept",
+        tenant="none",
+        problems=(InvitationInvalid, MfaRequired, AlreadyAMember, ResourceDeletionInProgress),
+    ),
 )
 async def accept_invitation(ctx: Ctx, user: CallingUser, body: AcceptInvitation) -> JoinedView:
     """Accept an invitation to your verified e-mail address. Joining as an administrator requires MFA."""

@@ -21,7 +21,7 @@ from soundmark.core.problems import (
 from soundmark.core.providers.smtp_settings import has_smtp_server
 from soundmark.core.steps import audit
 from soundmark.core.steps.mail_quota import take_mail
-from soundmark.core.steps.tenancy import hold_authority
+from soundmark.core.steps.tenancy import hold_authority, hold_open_organization, require_open_organization
 from soundmark.core.store.tenancy import invitations, members, organizations
 from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.crypto.secret import Secret
@@ -58,14 +58,14 @@ async def create_invitation(
 
     The secret is stored as a digest, and sealed until the mail is sent.
 
-    Raises: Forbidden if somebody other than an owner invites an administrator.
+    Raises: Forbidden if somebody other than an owner invites an administrator; ResourceDeletionInProgress.
     Source: API v1, "Members, invitations, audit".
     """
     # Before the transaction, because it reads the database itself.
     has_server = await has_smtp_server(ctx.platform_settings)
     invitation_id, secret = mint(ctx.entropy, "inv_"), mint_secret(ctx.entropy, _PREFIX)
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        own_role = await hold_authority(tx, scope)
+        own_role = await hold_open_organization(tx, scope)
         if role == "admin" and own_role != "owner":
             raise Forbidden("Only an owner invites an administrator.")
         now = ctx.clock.now()
@@ -143,7 +143,7 @@ async def accept_invitation(ctx: Context, user: User, *, token: str) -> Joined:
     2. Judge and do everything else there, in one transaction, under the lock of the invitation's row.
 
     Raises: InvitationInvalid, for every reason that would tell a stranger something; MfaRequired, for the right person
-        only; AlreadyAMember, which changes nothing.
+        only; ResourceDeletionInProgress, for the right person only; AlreadyAMember, which changes nothing.
     Source: API v1, "Members, invitations, audit"; contract, section 2.
     """
     if _TOKEN.fullmatch(token) is None:
@@ -153,14 +153,14 @@ async def accept_invitation(ctx: Context, user: User, *, token: str) -> Joined:
     if where is None:
         raise InvitationInvalid
     async with ctx.db.transaction(tenant=where.organization_id) as tx:
-        if not await organizations.hold_open(tx, where.organization_id):
-            raise InvitationInvalid
+        is_open = await organizations.hold_open(tx, where.organization_id)
         invitation = await invitations.lock(
             tx, organization_id=where.organization_id, invitation_id=where.invitation_id
         )
         now = ctx.clock.now()
         if invitation is None or invitation.status(now) != "pending" or not _is_for(invitation, user):
             raise InvitationInvalid
+        require_open_organization(is_open=is_open)
         if invitation.role == "admin" and not user.has_mfa:
             raise MfaRequired
         await _join(ctx, tx, user, invitation, now=now)

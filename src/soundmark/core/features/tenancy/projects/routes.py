@@ -15,7 +15,7 @@ from soundmark.core.features.tenancy.projects.wire import (
     RenameProject,
     project_view,
 )
-from soundmark.core.problems import ProjectNameConflict, ProjectNotFound
+from soundmark.core.problems import ProjectNameConflict, ProjectNotFound, ResourceDeletionInProgress
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Projects")
@@ -26,7 +26,7 @@ ProjectIdPath = Annotated[ResourceId, Path(description="The project's id.", exam
 @operations.add(
     "POST",
     "/v1/projects",
-    Operation("project.create", tenant="body", problems=(ProjectNameConflict,)),
+    Operation("project.create", tenant="body", problems=(ProjectNameConflict, ResourceDeletionInProgress)),
     status=HTTPStatus.CREATED,
 )
 async def create_project(ctx: Ctx, scope: Tenant, body: CreateProject) -> ProjectView:

@@ -1,0 +1,1 @@
+"""Purging tenants that leave."""

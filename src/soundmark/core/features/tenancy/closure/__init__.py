@@ -1,0 +1,1 @@
+"""Closing an organisation or a project: the preflight, the deletion and its certificate."""

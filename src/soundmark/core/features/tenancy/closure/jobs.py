@@ -1,0 +1,63 @@
+"""The job that finishes closures that were interrupted after Audience was purged."""
+
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from procrastinate import App
+
+from soundmark.core.context import Context
+from soundmark.core.domain.tenancy.closure import Closure
+from soundmark.core.domain.tenancy.scope import Actor
+from soundmark.core.features.tenancy.closure.deletion import delete_everything
+from soundmark.core.features.tenancy.closure.service import begin_deleting
+from soundmark.core.store.tenancy import closures
+from soundmark.kit.http.problems import DatabaseUnavailable, Problem
+from soundmark.kit.postgres.database import EVERY_TENANT
+
+RESUME: Final = "resume_closures"
+ABANDONED_AFTER: Final = timedelta(minutes=1)  # Longer than any step: until then, the request itself works on it.
+_AT_ONCE: Final = 10
+_SYSTEM: Final = Actor("system", "soundmark")
+
+_log: Final = structlog.get_logger()
+
+
+def add_tasks(app: App, ctx: Context) -> None:
+    """Make `app` resume closures."""
+
+    @app.periodic(cron="* * * * *")
+    @app.task(name=RESUME, queueing_lock=RESUME)
+    async def resume(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
+        await resume_closures(ctx)
+
+
+async def resume_closures(ctx: Context) -> int:
+    """Complete the closures that nobody has worked on for a minute since Audience was purged; return their number.
+
+    A closure whose gates are shut waits for the next time.
+
+    Raises: DatabaseUnavailable.
+    Source: contract, section 8.
+    """
+    async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
+        abandoned = await closures.list_abandoned(tx, before=ctx.clock.now() - ABANDONED_AFTER, limit=_AT_ONCE)
+    completed_count = 0
+    for closure in abandoned:
+        completed_count += await _resume(ctx, closure)
+    return completed_count
+
+
+async def _resume(ctx: Context, closure: Closure) -> bool:
+    subject = closure.subject
+    try:
+        async with ctx.db.transaction(tenant=subject.organization_id) as tx:
+            await begin_deleting(ctx, tx, subject)
+    except DatabaseUnavailable:
+        raise
+    except Problem as problem:
+        _log.info("closure_waits", subject_id=subject.id, code=problem.code)
+        return False
+    await delete_everything(ctx, subject, _SYSTEM)
+    _log.info("closure_completed", subject_type=subject.type, certificate_id=closure.certificate_id)
+    return True
