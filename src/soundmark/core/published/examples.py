@@ -14,6 +14,7 @@ from soundmark.core.domain.platform.settings import EffectiveSetting, SecretStat
 from soundmark.core.domain.tenancy.api_key import ApiKey
 from soundmark.core.domain.tenancy.audit import AuditEntry
 from soundmark.core.domain.tenancy.audit_chain import Verification
+from soundmark.core.domain.tenancy.closure import Blocker, Closure, ClosurePreview
 from soundmark.core.domain.tenancy.invitation import Invitation
 from soundmark.core.domain.tenancy.member import Member
 from soundmark.core.domain.tenancy.organization import Organization, Project
@@ -36,6 +37,8 @@ from soundmark.core.features.platform.settings.wire import setting_view, setting
 from soundmark.core.features.tenancy.api_keys.wire import ApiKeyPage, api_key_view, api_key_with_secret
 from soundmark.core.features.tenancy.audit_log.wire import AuditEntryPage, entry_view, verification_view
 from soundmark.core.features.tenancy.caller.wire import caller_view
+from soundmark.core.features.tenancy.closure.certificate import write_certificate
+from soundmark.core.features.tenancy.closure.wire import organization_preflight, project_preflight
 from soundmark.core.features.tenancy.invitations.service import Invited, Joined
 from soundmark.core.features.tenancy.invitations.wire import InvitationPage, created_view, invitation_view, joined_view
 from soundmark.core.features.tenancy.members.wire import MemberPage, member_view
@@ -43,14 +46,16 @@ from soundmark.core.features.tenancy.organizations.wire import OrganizationPage,
 from soundmark.core.features.tenancy.projects.wire import ProjectPage, project_view
 from soundmark.core.hot.envelope import EnvelopeSigner, answer_body
 from soundmark.core.live.platform_settings import PlatformOverview
-from soundmark.core.problems import QuotaExceeded
+from soundmark.core.problems import DeletionOperationsPending, QuotaExceeded
 from soundmark.core.published.example_reports import example_legacy_report, example_report
+from soundmark.core.store.tenancy.deletions import TenantCounts
 from soundmark.core.views.codes import detail_view, issued_view, summary_view
 from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.crypto.signing import SigningKey
 from soundmark.settings.registry import CONFIGURATION, CREDENTIALS, PlatformFallbacks
 from soundmark.wire.audience_event import EventAnswer
+from soundmark.wire.deletion_certificate import DeletionCertificate
 from soundmark.wire.private.integrations import CoreKeyResponse, IntegrationResponse, RetentionResponse
 
 # The secret half of the example key is public. It signs only examples and test vectors.
@@ -95,6 +100,33 @@ _API_KEY: Final = ApiKey(
     last_used_at=None,
     secret_rotated_at=None,
     revoked_at=None,
+)
+_CLOSURE: Final = Closure(
+    organization_id=_ORGANIZATION.id,
+    project_id=_PROJECT.id,
+    certificate_id="dct_dGhhdC13YXMtaXQtZXhhbX",
+    operation_id="aud_cHJvamVjdC1nb2VzLWV4YW",
+    phase="deleting",
+    requested_at=ISSUED_AT,
+    deleted_codes=1200,
+    deleted_audit_entries=0,
+    purged_integrations=1,
+    purged_events=48210,
+    purged_integrity_days=14,
+    purged_legacy_days=0,
+    purged_spent_proofs=48210,
+)
+_PROJECT_PREVIEW: Final = ClosurePreview(
+    blockers=(Blocker(DeletionOperationsPending.code, ("aud_cmV0ZW50aW9uLWN1dC1leG",)),),
+    counts={"campaigns": 1, "codes": 1200, "active_codes": 1100, "api_keys": 2, "audience_integrations": 1},
+    certificate_id=_CLOSURE.certificate_id,
+    deletion_requested_at=None,
+)
+_ORGANIZATION_PREVIEW: Final = ClosurePreview(
+    blockers=(),
+    counts={**_PROJECT_PREVIEW.counts, "projects": 1, "members": 3},
+    certificate_id="dct_b3JnYW5pemF0aW9uLWV4YW",
+    deletion_requested_at=None,
 )
 _CALLER: Final = ServerKey(_API_KEY.id, _ORGANIZATION.id, _PROJECT.id, frozenset(_API_KEY.scopes), digest=b"")
 _API_KEY_SECRET: Final = Secret("xak_" + "ZXhhbXBsZS1vZi1hLXNlY3JldC10aGF0LW9wZW5zLW4")
@@ -202,6 +234,12 @@ def _key_history() -> KeyHistory:
     )
 
 
+def _certificate() -> bytes:
+    none = TenantCounts(projects=0, campaigns=0, codes=0, api_keys=0, members=0, invitations=0, audit_entries=0)
+    deleted = replace(none, projects=1, campaigns=1, codes=1200, api_keys=2)
+    return write_certificate(EXAMPLE_KEY, _CLOSURE, deleted, none, completed_at=_LATER)
+
+
 def _platform() -> PlatformOverview:
     """Return the settings of a platform with a mail server and defaults for everything else."""
     unset = SecretStatus(is_configured=False, updated_at=None)
@@ -227,6 +265,9 @@ def examples() -> dict[str, Any]:
         "list_organizations": OrganizationPage(data=[organization], next_cursor=None),
         "create_project": project,
         "rename_project": project,
+        "preview_organization_deletion": organization_preflight(_ORGANIZATION_PREVIEW),
+        "preview_project_deletion": project_preflight(_PROJECT_PREVIEW),
+        "get_deletion_certificate": DeletionCertificate.model_validate_json(_certificate()),
         "list_projects": ProjectPage(data=[project], next_cursor=None),
         "list_members": MemberPage(data=[member_view(_MEMBER)], next_cursor=None),
         "change_member": member_view(_MEMBER),

@@ -17,6 +17,8 @@ _PLACES: Final = ("path", "query", "header", "cookie")
 
 _ON_ORGANIZATION: Final = (
     "rename_organization",
+    "preview_organization_deletion",
+    "delete_organization",
     "list_projects",
     "list_codes",
     "list_api_keys",
@@ -28,6 +30,8 @@ _ON_ORGANIZATION: Final = (
 )
 _ON_PROJECT: Final = (
     "rename_project",
+    "preview_project_deletion",
+    "delete_project",
     "list_campaigns",
     "list_codes",
     "list_api_keys",
@@ -106,6 +110,10 @@ def _of_changed_integration(at: str) -> Following:
     return dict.fromkeys(_ON_INTEGRATION, project | _take(at, integration_id="integration_id"))
 
 
+def _of_preflight(at: str) -> Following:
+    return {"get_deletion_certificate": _take(at, certificate_id="certificate_id")}
+
+
 def _of_audit_log(_: str) -> Following:
     return {"verify_audit_log": {"organization_id": _REQUESTED_ORGANIZATION}}
 
@@ -124,6 +132,8 @@ _HELD: Final[Mapping[tuple[str, str], tuple[Callable[[str], Following], str]]] =
     ("create_project", "201"): (_of_project, ""),
     ("rename_project", "200"): (_of_project, ""),
     ("list_projects", "200"): (_of_project, _FIRST),
+    ("preview_organization_deletion", "200"): (_of_preflight, ""),
+    ("preview_project_deletion", "200"): (_of_preflight, ""),
     ("list_members", "200"): (_of_member, _FIRST),
     ("change_member", "200"): (_of_member, ""),
     ("create_invitation", "201"): (_of_invitation, ""),
