@@ -1,0 +1,241 @@
+"""While a closure is under way, nothing is added; everything else goes on."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import pytest
+from support.calls import CALLS, OPERATIONS, ROWS, Call, World, send
+from support.closures import Subject, leave_operation_pending, organization_of, project_of
+from support.core_client import Answer
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant
+
+from soundmark.core.access.policy import POLICY, Action
+
+# Contract, section 8: what would add to the tenant, in Core or in Audience.
+ADDING: Final[frozenset[Action]] = frozenset(
+    {
+        "project.create",
+        "campaign.create",
+        "code.issue",
+        "api_key.create",
+        "invitation.create",
+        "invitation.accept",
+        "audience.create",
+        "audience.revoke",
+        "audience.rotate_secret",
+        "audience.change_retention",
+        "audience.replace_core_key",
+        "project.delete",
+    }
+)
+GOING_ON: Final[frozenset[Action]] = frozenset(
+    {
+        "api_key.list",
+        "api_key.revoke",
+        "api_key.rotate",
+        "audience.legacy_report",
+        "audience.list",
+        "audience.report",
+        "audit_log.read",
+        "audit_log.verify",
+        "campaign.archive",
+        "campaign.list",
+        "campaign.stop",
+        "campaign.summarise",
+        "campaign.update",
+        "code.list",
+        "code.read",
+        "code.recover",
+        "code.render",
+        "code.revoke",
+        "code.revoke_batch",
+        "invitation.list",
+        "invitation.revoke",
+        "member.list",
+        "member.remove",
+        "member.update",
+        "organization.preflight",
+        "organization.update",
+        "project.list",
+        "project.preflight",
+        "project.update",
+        "usage.read",
+    }
+)
+# Another organisation is created or listed; the deletion itself is repeated in test_killed_closure.py.
+OUTSIDE: Final[frozenset[Action]] = frozenset(
+    {
+        "caller.read",
+        "organization.create",
+        "organization.delete",
+        "organization.list",
+        "platform.change",
+        "platform.read",
+    }
+)
+# A project's closure leaves the rest of its organisation alone.
+OF_ORGANIZATION: Final = frozenset({"project.create", "invitation.create", "invitation.accept", "project.delete"})
+
+OPERATIONS_OF: Final = {
+    action: [name for name, operation in OPERATIONS.items() if operation.access["action"] == action]
+    for action in POLICY
+}
+
+
+def test_every_action_is_in_one_list() -> None:
+    """An operation that is missing here has not been thought of."""
+    assert sorted([*ADDING, *GOING_ON, *OUTSIDE]) == sorted(POLICY)
+
+
+async def close(world: World, rival: Rival, subject: Subject) -> None:
+    """Have the closure of a subject requested and kept from being completed."""
+    await leave_operation_pending(rival, world.tenant)
+    assert (await subject.delete()).code == "deletion_operations_pending"
+
+
+async def call_while_closing(
+    world: World, rival: Rival, operation_id: str, subject_of: Callable[[Tenant], Subject]
+) -> Answer:
+    call: Call = await CALLS[operation_id](world)
+    await close(world, rival, subject_of(world.tenant))
+    api = world.tenant.api if operation_id != "accept_invitation" else world.people.person(world.caller_id)
+    return await send(api, OPERATIONS[operation_id], call)
+
+
+def list_operations_of(actions: frozenset[Action]) -> list[str]:
+    return sorted(name for action in actions for name in OPERATIONS_OF[action])
+
+
+@pytest.mark.parametrize("operation_id", [name for name in list_operations_of(ADDING) if name != "accept_invitation"])
+async def test_what_adds_to_a_closing_organisation_is_refused(world: World, rival: Rival, operation_id: str) -> None:
+    answer = await call_while_closing(world, rival, operation_id, organization_of)
+
+    assert (answer.status, answer.code) == (409, "resource_deletion_in_progress")
+
+
+@pytest.mark.parametrize("operation_id", list_operations_of(ADDING - OF_ORGANIZATION))
+async def test_what_adds_to_a_closing_project_is_refused(world: World, rival: Rival, operation_id: str) -> None:
+    answer = await call_while_closing(world, rival, operation_id, project_of)
+
+    assert (answer.status, answer.code) == (409, "resource_deletion_in_progress")
+
+
+@pytest.mark.parametrize("operation_id", list_operations_of(GOING_ON))
+async def test_everything_else_goes_on_in_a_closing_organisation(world: World, rival: Rival, operation_id: str) -> None:
+    answer = await call_while_closing(world, rival, operation_id, organization_of)
+
+    assert answer.status < 300, answer.body
+
+
+@pytest.mark.parametrize("operation_id", ["create_project", "create_invitation"])
+async def test_a_closing_project_does_not_close_its_organisation(world: World, rival: Rival, operation_id: str) -> None:
+    answer = await call_while_closing(world, rival, operation_id, project_of)
+
+    assert answer.status == 201
+
+
+async def test_only_the_invited_person_learns_that_the_organisation_closes(
+    tenant: Tenant, people: People, rival: Rival
+) -> None:
+    """A stranger who found the token learns nothing."""
+    invitation = await tenant.make_invitation(email="ada@example.org")
+    await leave_operation_pending(rival, tenant)
+    await organization_of(tenant).delete()
+    body = {"token": invitation["secret"]}
+
+    invited = await people.person("ada").post("/v1/member-invitations/accept", json=body)
+    stranger = await people.person("eve").post("/v1/member-invitations/accept", json=body)
+
+    assert (invited.code, stranger.code) == ("resource_deletion_in_progress", "invitation_invalid")
+
+
+async def test_a_repeated_issuance_gets_its_answer(tenant: Tenant, rival: Rival) -> None:
+    """It adds nothing."""
+    headers, body = {"Idempotency-Key": "before-the-closure"}, tenant.code_body()
+    first = await tenant.api.post("/v1/codes", json=body, headers=headers)
+    await leave_operation_pending(rival, tenant)
+    await organization_of(tenant).delete()
+
+    again = await tenant.api.post("/v1/codes", json=body, headers=headers)
+
+    assert (again.status, again.body) == (201, first.body)
+
+
+@pytest.mark.parametrize("close_one", [organization_of, project_of])
+async def test_a_dry_run_says_that_nothing_would_be_issued(
+    tenant: Tenant, rival: Rival, close_one: Callable[[Tenant], Subject]
+) -> None:
+    await leave_operation_pending(rival, tenant)
+    await close_one(tenant).delete()
+
+    answer = await tenant.api.post("/v1/codes", params={"dry_run": "true"}, json=tenant.code_body())
+
+    assert (answer.status, answer.json["would_issue"]) == (200, False)
+    assert answer.json["code"] == "resource_deletion_in_progress"
+
+
+async def test_every_operation_has_a_valid_call() -> None:
+    assert set(list_operations_of(ADDING | GOING_ON)) <= set(ROWS)
+
+
+Adding = Callable[[Tenant], Awaitable[Answer]]
+
+
+async def add_code(tenant: Tenant) -> Answer:
+    return await tenant.api.post("/v1/codes", json=tenant.code_body())
+
+
+async def add_campaign(tenant: Tenant) -> Answer:
+    return await tenant.api.post("/v1/campaigns", json=tenant.campaign_body())
+
+
+async def add_key(tenant: Tenant) -> Answer:
+    return await tenant.api.post("/v1/api-keys", json=tenant.key_body())
+
+
+async def add_integration(tenant: Tenant) -> Answer:
+    return await tenant.api.post("/v1/audience/integrations", json=tenant.integration_body())
+
+
+async def add_invitation(tenant: Tenant) -> Answer:
+    return await tenant.api.post("/v1/member-invitations", json=tenant.invitation_body())
+
+
+async def add_project(tenant: Tenant) -> Answer:
+    return await tenant.api.post("/v1/projects", json={**tenant.query, "name": "Late show"})
+
+
+IN_PROJECT: Final[list[Adding]] = [add_code, add_campaign, add_key, add_integration]
+IN_ORGANIZATION: Final[list[Adding]] = [*IN_PROJECT, add_invitation, add_project]
+MARKING_ORGANIZATION: Final = "UPDATE organizations SET deletion_requested_at = created_at"
+MARKING_PROJECT: Final = "UPDATE projects SET deletion_requested_at = created_at"
+
+
+@pytest.mark.parametrize(
+    ("add", "marking"),
+    [
+        *((add, MARKING_ORGANIZATION) for add in IN_ORGANIZATION),
+        *((add, MARKING_PROJECT) for add in IN_PROJECT),
+    ],
+)
+async def test_what_waits_for_the_marker_is_refused(tenant: Tenant, rival: Rival, add: Adding, marking: str) -> None:
+    """It began before the closure and acts after it, so it must see the marker."""
+    async with rival.committing(marking):
+        adding = await rival.while_waiting(add(tenant))
+
+    assert (await adding).code == "resource_deletion_in_progress"
+
+
+@pytest.mark.parametrize("add", [add_code, add_campaign, add_key, add_invitation])
+async def test_the_marker_waits_for_what_is_being_added(tenant: Tenant, rival: Rival, add: Adding) -> None:
+    """It is then deleted with the rest: nothing is orphaned."""
+    async with rival.holding("LOCK TABLE audit_entries IN EXCLUSIVE MODE"):
+        adding = await rival.while_waiting(add(tenant))
+        deleting = await rival.while_waiting(organization_of(tenant).delete())
+
+    assert (await adding).status == 201
+    assert (await deleting).status == 204
+    for table in ("codes", "broadcasts", "campaigns", "api_keys", "api_key_digests", "invitations"):
+        assert await rival.rows(f"SELECT count(*) FROM {table}") == [(0,)], table

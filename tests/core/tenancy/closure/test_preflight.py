@@ -1,0 +1,110 @@
+"""The preflight: what a deletion would do, without doing anything."""
+
+import pytest
+from support.audience_faults import KINDS, core_beside, failing_audience
+from support.closures import SUBJECTS, Subject, fill, organization_of, project_of
+from support.core_client import Api
+from support.database_content import read_content
+from support.misbehaving_server import answer as answering
+from support.misbehaving_server import misbehaving_server
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant, make_second_project
+
+from soundmark.kit.crypto.secret import Secret
+
+
+async def test_it_counts_what_an_organisation_has(tenant: Tenant) -> None:
+    await fill(tenant)
+    await make_second_project(tenant)
+    revoked = await tenant.make_code()
+    await tenant.revoke(revoked["xr_id"])
+
+    preflight = (await organization_of(tenant).preflight()).json
+
+    assert preflight["can_delete"] is True
+    assert preflight["blockers"] == []
+    assert preflight["deletion_requested_at"] is None
+    assert preflight["deletes"] == {
+        "projects": 2, "campaigns": 1, "codes": 3, "active_codes": 2, "api_keys": 1, "members": 1,
+        "audience_integrations": 1,
+    }  # fmt: skip
+
+
+async def test_it_counts_what_a_project_has(tenant: Tenant) -> None:
+    await fill(await make_second_project(tenant))
+    await tenant.make_code()
+
+    preflight = (await project_of(tenant).preflight()).json
+
+    assert preflight["deletes"] == {
+        "campaigns": 0, "codes": 1, "active_codes": 1, "api_keys": 0, "audience_integrations": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SUBJECTS)
+async def test_it_changes_nothing(tenant: Tenant, rival: Rival, measuring: Rival, kind: str) -> None:
+    await fill(tenant)
+    subject = SUBJECTS[kind](tenant)
+    first = await subject.preflight()
+    before = await read_content(rival), await read_content(measuring)
+
+    assert (await subject.preflight()).json == first.json
+
+    assert (await read_content(rival), await read_content(measuring)) == before
+
+
+@pytest.mark.parametrize("kind", SUBJECTS)
+@pytest.mark.parametrize("fault", KINDS)
+async def test_without_audience_it_says_so(tenant: Tenant, database_url: Secret, kind: str, fault: str) -> None:
+    async with failing_audience(fault) as url, core_beside(url, database_url, tenant.api.clock) as core:
+        answer = await SUBJECTS[kind](Tenant(core, tenant.organization_id, tenant.project_id)).preflight()
+
+    assert answer.status == 200
+    assert answer.json["can_delete"] is False
+    assert answer.json["blockers"] == [{"code": "audience_unavailable", "ids": []}]
+    assert answer.json["deletes"]["audience_integrations"] is None
+
+
+async def test_a_foreign_project_is_not_found(tenant: Tenant, people: People) -> None:
+    foreign = await people.tenant_of("somebody")
+
+    answer = await Subject(tenant.api, tenant.organization_id, foreign.project_id).preflight()
+
+    assert answer.code == "project_not_found"
+
+
+@pytest.mark.parametrize("kind", SUBJECTS)
+@pytest.mark.parametrize("fault", KINDS)
+async def test_without_audience_nothing_is_deleted(
+    tenant: Tenant, rival: Rival, database_url: Secret, kind: str, fault: str
+) -> None:
+    """The subject stays marked, its Codes resolve, and a repetition completes it once Audience is back."""
+    measured = await fill(tenant)
+    subject = SUBJECTS[kind](tenant)
+    counts = "SELECT (SELECT count(*) FROM codes), (SELECT count(*) FROM api_keys), (SELECT count(*) FROM members)"
+    before = await rival.rows(counts)
+    async with failing_audience(fault) as url, core_beside(url, database_url, tenant.api.clock) as core:
+        answer = await SUBJECTS[kind](Tenant(core, tenant.organization_id, tenant.project_id)).delete()
+
+    assert (answer.status, answer.code) == (503, "audience_unavailable")
+    assert await rival.rows(counts) == before
+    assert (await tenant.api.resolve(measured.code["broadcast_token"])).status == 200
+    assert (await subject.certificate())["deleted"]["audience"]["events"] == 1
+
+
+async def test_a_purge_that_leaves_rows_is_not_believed(
+    tenant: Tenant, rival: Rival, database_url: Secret, api: Api
+) -> None:
+    none = '{"integrations": 0, "events": 0, "integrity_days": 0, "legacy_days": 0, "spent_proofs": 0}'
+    some = none.replace('"events": 0', '"events": 1')
+    for remaining in (some, '{"integrations": -1}', '"0"'):
+        behaviour = answering(f'{{"deleted": {none}, "remaining": {remaining}}}'.encode())
+        async with (
+            misbehaving_server(behaviour) as server,
+            core_beside(server.url, database_url, tenant.api.clock) as core,
+        ):
+            refused = await organization_of(Tenant(core, tenant.organization_id, tenant.project_id)).delete()
+        assert (refused.status, refused.code) == (503, "audience_unavailable")
+    assert await rival.rows("SELECT phase FROM closures") == [("requested",)]
+    assert (await api.get("/v1/organizations")).json["data"][0]["id"] == tenant.organization_id
