@@ -223,5 +223,6 @@ def people(session_people: People, api: Api) -> People:
 
 def _empty_audience(url: Secret) -> None:
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
-        if connection.execute("SELECT 1 FROM operations UNION ALL SELECT 1 FROM entitlements LIMIT 1").fetchone():
+        filled = "SELECT 1 FROM operations UNION ALL SELECT 1 FROM entitlements UNION ALL SELECT 1 FROM purges LIMIT 1"
+        if connection.execute(filled).fetchone():
             empty_tables(connection, kept=_KEPT_BY_AUDIENCE)

@@ -29,6 +29,7 @@ EVERY_TENANT: Final = {
     "core.tenancy.invitations.find_by_digest": "an invitation's secret comes without its organisation",
     "core.codes.issuance_receipts.delete_older": "an hourly job deletes the expired receipts of every organisation",
     "core.tenancy.members.count_owned": "the limit on organisations is one person's, across all of them",
+    "core.tenancy.closures.list_abandoned": "a job resumes the interrupted closures of every organisation",
     "core.platform.sealed_values.SEALED_COLUMNS": "a new master key seals every organisation's waiting invitations",
     "audience.ingestion.find_sources": "an event names its integration, and comes without an organisation",
     "audience.integrations.find_workspace": "a report names its integration; the answer is the organisation",
@@ -37,6 +38,13 @@ EVERY_TENANT: Final = {
     "audience.integrations.update_previous_until": "it takes the ids of integrations that were locked",
     "audience.operations.find": "Core asks by id, and an id that another organisation used is a conflict",
     "audience.retention.AGED_TABLES": "the daily retention walks the blocks of a table, across organisations",
+    "audience.ingestion.insert_months": "it takes the organisations of integrations that were just found",
+    "audience.purges.DELETE_EVENTS": "it finds the rows by the integrations of the organisation",
+    "audience.purges.DELETE_EVENT_IDS": "it finds the rows by the integrations of the organisation",
+    "audience.purges.DELETE_INTEGRITY_DAYS": "it finds the rows by the integrations of the organisation",
+    "audience.purges.DELETE_MEASURED_CODES": "it finds the rows by the integrations of the organisation",
+    "audience.purges.DELETE_SPENT_PROOFS": "it finds the rows by the integrations of the organisation",
+    "audience.purges.count_remaining": "it takes the numbers of integrations that were just deleted",
     "audience.sealed_values.SEALED_COLUMNS": "a new master key seals every integration's secret",
 }
 # One statement writes both halves of a Code, so that neither exists without the other.

@@ -297,7 +297,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "create_organization": Row(plain(json={"name": "Radio Westwind"}), audited="organization.created"),
     "create_project": Row(fill_project, roles=ADMINS, audited="project.created"),
     "delete_organization": Row(confirm_organization, roles=OWNERS),
-    "delete_project": Row(make_project, roles=ADMINS, foreign="project_not_found", audited="project.deleted"),
+    "delete_project": Row(make_project, roles=ADMINS, foreign="project_not_found"),
     "deliver_event": Row(sign_event),
     "get_caller": Row(plain()),
     "get_code": Row(make_code, roles=READERS, foreign="code_not_found"),

@@ -22,10 +22,11 @@ FOREIGN = {name: row.foreign for name, row in ROWS.items() if row.foreign is not
 OF_ORGANIZATION = {
     *("create_invitation", "create_project", "get_usage", "list_api_keys", "list_audit_entries", "list_codes"),
     *("list_invitations", "list_members", "list_projects", "rename_organization", "verify_audit_log"),
+    *("delete_organization", "preview_organization_deletion"),
 }
 
 # Operations that need no caller. The publisher's signature authorises an event (contract, section 6).
-PUBLIC = {"resolve", "list_keys", "list_key_history", "deliver_event"}
+PUBLIC = {"resolve", "list_keys", "list_key_history", "get_deletion_certificate", "deliver_event"}
 
 
 def test_the_policy_gives_each_action_the_roles_of_the_contract() -> None:
@@ -50,7 +51,7 @@ def test_every_operation_names_its_action(published: dict[str, Any]) -> None:
         operation["x-svc-access"].get("action") for path in published["paths"].values() for operation in path.values()
     ]
     assert {action for action in named if action is not None} == set(POLICY)
-    assert named.count(None) == len(PUBLIC), "resolution, the keys and signed events are public"
+    assert named.count(None) == len(PUBLIC), "resolution, the keys, certificates and signed events are public"
 
 
 @pytest.fixture

@@ -59,7 +59,8 @@ async def test_query_and_header_must_name_the_same_organisation(people: People, 
     """Inside an organisation both may always name it; elsewhere the parameter is unknown and the header unread."""
     own, other = world.tenant.organization_id, (await people.tenant_of("stranger")).organization_id
     wrong: dict[str, Any] = {}
-    for operation_id in OPERATIONS.keys() - SIGNED:
+    # The deletion of the organisation comes last, because nothing is left for the others.
+    for operation_id in sorted(OPERATIONS.keys() - SIGNED, key=lambda name: (name == "delete_organization", name)):
         operation = OPERATIONS[operation_id]
         api, is_tenants = find_able_caller(world, operation).api(world), bool(operation.access["roles"])
         call = await CALLS[operation_id](world)

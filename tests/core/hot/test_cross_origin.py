@@ -31,7 +31,12 @@ OPEN = [
 ]
 # Beside an open path, or close to one.
 CLOSED = ["/", "/docs", "/healthz", "/readyz", "/v1/keys/", "/v1/keys/other", "/v1/resolve", "/schemas", "/problems"]
-OPEN_TEMPLATES = {"/v1/resolve/{broadcast_token}", "/v1/keys", "/v1/keys/history"}
+OPEN_TEMPLATES = {
+    "/v1/resolve/{broadcast_token}",
+    "/v1/keys",
+    "/v1/keys/history",
+    "/v1/deletion-certificates/{certificate_id}",
+}
 OPERATIONS = {operation.path for operation in list_operations()} - OPEN_TEMPLATES
 
 

@@ -69,6 +69,13 @@ async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
             " WHERE organization_id = %s LIMIT 1",
             tenant.organization_id,
         )
+        await rival.run(
+            "INSERT INTO closures (organization_id, subject_id, project_id, certificate_id, operation_id, phase,"
+            " requested_at, worked_at) VALUES (%s, %s, %s, 'dct_', 'aud_', 'requested', now(), now())",
+            tenant.organization_id,
+            tenant.project_id,
+            tenant.project_id,
+        )
     return made[0], made[1]
 
 
@@ -113,6 +120,7 @@ async def test_every_other_policy_is_known(rival: Rival) -> None:
     assert set(others) == {
         ("members_of_subject", "SELECT"),
         ("audit_entries_of_everybody", "SELECT"),
+        ("closures_of_everybody", "SELECT"),
         ("codes_of_everybody", "SELECT"),
         ("invitations_of_everybody", "SELECT"),
         ("invitations_resealed", "UPDATE"),
@@ -233,7 +241,7 @@ async def test_it_cannot_be_switched_off(connection: psycopg.AsyncConnection[Any
         await seen(connection, "codes", "organization_id")
 
 
-OF_EVERYBODY: Final = {"audit_entries", "codes", "invitations", "issuance_receipts"}
+OF_EVERYBODY: Final = {"audit_entries", "closures", "codes", "invitations", "issuance_receipts"}
 
 
 async def test_the_operators_queries_about_all_tenants_reach_few_tables(
@@ -241,6 +249,7 @@ async def test_the_operators_queries_about_all_tenants_reach_few_tables(
 ) -> None:
     """A signing key may not retire while any Code needs it, a new master key seals every waiting invitation, what
     an issuance answered is forgotten after a day, and what was requested of Audience gets its outcome.
+    And what began to be deleted is deleted.
     """
     both = {tenant.organization_id for tenant in tenants}
     for table, column in (await tenant_tables(rival)).items():

@@ -14,5 +14,5 @@ async def hold_unpurged(tx: Tx, organization_id: str, project_id: str | None) ->
     Raises: TenantPurged.
     """
     await purges.hold_tenant(tx, organization_id)
-    if await purges.is_any_of(tx, digests_covering(organization_id, project_id)):
+    if await purges.find_any(tx, digests_covering(organization_id, project_id)):
         raise TenantPurged

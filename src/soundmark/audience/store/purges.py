@@ -32,7 +32,7 @@ async def lock_tenant(tx: Tx, organization_id: str) -> None:
     )
 
 
-async def is_any_of(tx: Tx, digests: Sequence[bytes]) -> bool:
+async def find_any(tx: Tx, digests: Sequence[bytes]) -> bool:
     """Return whether a purge of one of these subjects was begun, ever."""
     found: bool = await tx.value(
         "SELECT EXISTS (SELECT FROM purges WHERE subject_digest = ANY(%(digests)s))", {"digests": list(digests)}

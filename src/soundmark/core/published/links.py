@@ -17,8 +17,6 @@ _PLACES: Final = ("path", "query", "header", "cookie")
 
 _ON_ORGANIZATION: Final = (
     "rename_organization",
-    "preview_organization_deletion",
-    "delete_organization",
     "list_projects",
     "list_codes",
     "list_api_keys",
@@ -31,7 +29,6 @@ _ON_ORGANIZATION: Final = (
 _ON_PROJECT: Final = (
     "rename_project",
     "preview_project_deletion",
-    "delete_project",
     "list_campaigns",
     "list_codes",
     "list_api_keys",
@@ -50,6 +47,11 @@ _ON_INTEGRATION: Final = (
 
 def _of_organization(at: str, identity: str = "id") -> Following:
     return dict.fromkeys(_ON_ORGANIZATION, _take(at, organization_id=identity))
+
+
+def _of_own_organization(at: str) -> Following:
+    """Add what only an owner may do."""
+    return {**_of_organization(at), "preview_organization_deletion": _take(at, organization_id="id")}
 
 
 def _of_joined_organization(at: str) -> Following:
@@ -110,10 +112,6 @@ def _of_changed_integration(at: str) -> Following:
     return dict.fromkeys(_ON_INTEGRATION, project | _take(at, integration_id="integration_id"))
 
 
-def _of_preflight(at: str) -> Following:
-    return {"get_deletion_certificate": _take(at, certificate_id="certificate_id")}
-
-
 def _of_audit_log(_: str) -> Following:
     return {"verify_audit_log": {"organization_id": _REQUESTED_ORGANIZATION}}
 
@@ -125,15 +123,13 @@ def _take(at: str, **members: str) -> dict[str, str]:
 
 # What each successful response holds, and at which JSON pointer.
 _HELD: Final[Mapping[tuple[str, str], tuple[Callable[[str], Following], str]]] = {
-    ("create_organization", "201"): (_of_organization, ""),
+    ("create_organization", "201"): (_of_own_organization, ""),
     ("rename_organization", "200"): (_of_organization, ""),
     ("list_organizations", "200"): (_of_organization, _FIRST),
     ("accept_invitation", "200"): (_of_joined_organization, ""),
     ("create_project", "201"): (_of_project, ""),
     ("rename_project", "200"): (_of_project, ""),
     ("list_projects", "200"): (_of_project, _FIRST),
-    ("preview_organization_deletion", "200"): (_of_preflight, ""),
-    ("preview_project_deletion", "200"): (_of_preflight, ""),
     ("list_members", "200"): (_of_member, _FIRST),
     ("change_member", "200"): (_of_member, ""),
     ("create_invitation", "201"): (_of_invitation, ""),

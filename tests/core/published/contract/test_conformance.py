@@ -127,6 +127,11 @@ SEMANTIC_RULES = [
         "organization_not_found",
         check=missing_required_header,
     ),
+    SemanticRule(
+        "The confirmation is the id in the path.",
+        frozenset({"delete_organization", "delete_project"}),
+        "confirmation_mismatch",
+    ),
     SemanticRule("The token is that of a pending invitation.", frozenset({"accept_invitation"}), "invitation_invalid"),
     SemanticRule(
         "Mail can reach the address.", frozenset({"create_invitation"}), "validation_failed", frozenset({"/email"})

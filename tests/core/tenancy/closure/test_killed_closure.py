@@ -1,0 +1,230 @@
+"""Processes that are killed after each phase of a closure; a repetition, or the worker, completes it truly.
+
+A process is killed while the first statement of the next phase waits for a lock of the test's own.
+"""
+
+import asyncio
+import contextlib
+import re
+import subprocess
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import pytest
+from support.closures import Subject, fill, organization_of
+from support.core_settings import OPERATOR_TOKEN
+from support.killable import running_audience, running_core, running_worker
+from support.rival import Rival
+from support.tenant import Tenant
+
+from soundmark.audience.features.purges import service as purges
+from soundmark.core.features.tenancy.closure import service as closures
+from soundmark.kit.crypto.secret import Secret
+
+# The statement whose lock keeps a process from going on after a phase, and the phase that is noted then.
+AFTER_PHASE_OF_CORE = {
+    # Phases 1 and 2 are one transaction, and 3 is Audience's.
+    "1": ("audience", "LOCK TABLE purges IN EXCLUSIVE MODE", "requested"),
+    "2": ("audience", "LOCK TABLE purges IN EXCLUSIVE MODE", "requested"),
+    # The note that Audience has purged, and the gates behind it, wait for the closure's row: see `kill_after_purge`.
+    "3": ("closure", "SELECT FROM closures FOR UPDATE", "requested"),
+    "4": ("core", "SELECT FROM codes FOR UPDATE", "deleting"),
+    "5": ("core", "SELECT FROM campaigns FOR UPDATE", "deleting"),
+    # What is done is done: only the answer is lost.
+    "6": ("nothing", "", None),
+}
+AFTER_PHASE_OF_AUDIENCE = {
+    "1": "SELECT FROM event_months FOR UPDATE",
+    "2": "SELECT FROM events FOR UPDATE",
+    "3": "SELECT FROM operations FOR UPDATE",
+    "4": None,
+}
+
+
+def phases_of(module: Any) -> list[str]:
+    """Return the numbers of the phases that the docstring of a saga lists."""
+    return re.findall(r"^(\d)\. ", module.__doc__, re.MULTILINE)
+
+
+def test_every_phase_has_a_case() -> None:
+    assert phases_of(closures) == sorted(AFTER_PHASE_OF_CORE)
+    assert phases_of(purges) == sorted(AFTER_PHASE_OF_AUDIENCE)
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """A request to delete an organisation, sent to a process that will be killed."""
+
+    subject: Subject
+
+    async def send(self, url: str) -> None:
+        """Send the request, whose answer must be lost."""
+        headers = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
+        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as client:
+            with pytest.raises(httpx2.HTTPError):
+                await client.request("DELETE", self.subject.path, json={"confirmation": self.subject.id})
+
+
+async def require_true_certificate(subject: Subject, rival: Rival, measuring: Rival) -> None:
+    """Repeat the deletion, which completes it once; every row is counted once, and none is left."""
+    certificate_id = (await subject.preflight()).json["certificate_id"]
+    certificate = await subject.certificate()
+    assert certificate["certificate_id"] == certificate_id
+    await require_counts(certificate, rival, measuring)
+
+
+async def require_counts(certificate: dict[str, Any], rival: Rival, measuring: Rival) -> None:
+    core, audience = certificate["deleted"]["core"], certificate["deleted"]["audience"]
+    assert (core["codes"], core["campaigns"], core["api_keys"], core["projects"]) == (2, 1, 1, 1)
+    assert (audience["integrations"], audience["events"], audience["spent_proofs"]) == (1, 1, 1)
+    assert await rival.rows("SELECT count(*) FROM organizations") == [(0,)]
+    assert await rival.rows("SELECT count(*) FROM broadcasts") == [(0,)]
+    assert await measuring.rows("SELECT count(*) FROM events") == [(0,)]
+    assert await rival.rows("SELECT count(*) FROM deletion_certificates") == [(1,)]
+
+
+@pytest.mark.parametrize("phase", [phase for phase, (where, _, _) in AFTER_PHASE_OF_CORE.items() if where != "nothing"])
+async def test_a_core_that_is_killed_after_a_phase(
+    tenant: Tenant, rival: Rival, measuring: Rival, database_url: Secret, measuring_url: str, phase: str
+) -> None:
+    await fill(tenant)
+    subject = organization_of(tenant)
+    where, lock, noted = AFTER_PHASE_OF_CORE[phase]
+    with running_core(database_url, measuring_url) as (url, process):
+        deletion = Deletion(subject).send(url)
+        if where == "closure":
+            await kill_after_purge(deletion, rival, measuring, process)
+        else:
+            holder = measuring if where == "audience" else rival
+            async with holder.holding(lock):
+                deleting = await holder.while_waiting(deletion)
+                process.kill()
+                await deleting
+    await until_alone(rival)
+
+    assert await rival.rows("SELECT phase FROM closures") == [(noted,)]
+    await require_true_certificate(subject, rival, measuring)
+
+
+async def kill_after_purge(
+    deletion: Coroutine[Any, Any, None], rival: Rival, measuring: Rival, process: subprocess.Popen[bytes]
+) -> None:
+    async with contextlib.AsyncExitStack() as held:
+        async with measuring.holding("LOCK TABLE purges IN EXCLUSIVE MODE"):
+            deleting = await measuring.while_waiting(deletion)
+            # The note waits here, when Audience has answered.
+            await held.enter_async_context(rival.holding("SELECT FROM closures FOR UPDATE"))
+        await rival.until_someone_waits()
+        process.kill()
+        await deleting
+    assert await measuring.rows("SELECT completed_at IS NOT NULL FROM purges") == [(True,)]
+
+
+async def until_alone(rival: Rival) -> None:
+    """Wait until PostgreSQL has noticed that a killed process is gone, and undone its last transaction."""
+    async with asyncio.timeout(60):
+        while await rival.rows(  # noqa: ASYNC110 - the event happens in PostgreSQL
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        ):
+            await asyncio.sleep(0.01)
+
+
+async def test_a_core_that_is_killed_after_the_last_phase(tenant: Tenant, rival: Rival, measuring: Rival) -> None:
+    """Only its answer is lost: the repetition finds nothing, and the certificate is where the preflight said."""
+    await fill(tenant)
+    subject = organization_of(tenant)
+    certificate_id = (await subject.preflight()).json["certificate_id"]
+    assert (await subject.delete()).status == 204
+
+    assert (await subject.delete()).code == "organization_not_found"
+
+    certificate = await tenant.api.get(f"/v1/deletion-certificates/{certificate_id}")
+    await require_counts(certificate.json, rival, measuring)
+
+
+@pytest.mark.parametrize("phase", [phase for phase, lock in AFTER_PHASE_OF_AUDIENCE.items() if lock is not None])
+async def test_an_audience_that_is_killed_after_a_phase(
+    tenant: Tenant, rival: Rival, measuring: Rival, database_url: Secret, beside_core_url: Secret, phase: str
+) -> None:
+    await fill(tenant)
+    lock = AFTER_PHASE_OF_AUDIENCE[phase]
+    assert lock is not None, "phases behind which something waits"
+    with running_audience(beside_core_url) as (audience_url, audience):
+        async with serving(database_url, audience_url) as url, measuring.holding(lock):
+            deleting = await measuring.while_waiting(delete_in_vain(url, organization_of(tenant)))
+            audience.kill()
+            assert await deleting == "audience_unavailable"
+    await until_alone(measuring)
+
+    await require_true_certificate(organization_of(tenant), rival, measuring)
+
+
+async def test_an_audience_that_is_killed_after_the_last_phase(
+    tenant: Tenant, rival: Rival, measuring: Rival, database_url: Secret, beside_core_url: Secret
+) -> None:
+    """The purge is complete, and Core never learns it: the repetition gets the same counts from another process."""
+    await fill(tenant)
+    subject = organization_of(tenant)
+    with (
+        running_audience(beside_core_url) as (audience_url, audience),
+        running_core(database_url, audience_url) as (url, core),
+    ):
+        await kill_after_purge(Deletion(subject).send(url), rival, measuring, core)
+        audience.kill()
+    await until_alone(rival)
+
+    await require_true_certificate(organization_of(tenant), rival, measuring)
+
+
+@contextlib.asynccontextmanager
+async def serving(database_url: Secret, audience_url: str) -> AsyncIterator[str]:
+    with running_core(database_url, audience_url) as (url, _):
+        yield url
+
+
+async def delete_in_vain(url: str, subject: Subject) -> str | None:
+    """Delete an organisation through this Core; return the code of the problem."""
+    headers = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
+    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as client:
+        answer = await client.request("DELETE", subject.path, json={"confirmation": subject.id})
+        return None if answer.status_code == 204 else answer.json()["code"]
+
+
+RESUMING = (
+    "INSERT INTO procrastinate_jobs (queue_name, task_name, args)"
+    " VALUES ('default', 'resume_closures', '{\"timestamp\": 0}')"
+)
+
+
+@pytest.mark.parametrize("lock", ["SELECT FROM codes FOR UPDATE", "SELECT FROM campaigns FOR UPDATE"])
+async def test_a_worker_that_is_killed_while_it_deletes(
+    tenant: Tenant, rival: Rival, measuring: Rival, database_url: Secret, measuring_url: str, lock: str
+) -> None:
+    """After the gates it may be killed in either phase; the next worker completes the closure."""
+    await fill(tenant)
+    subject = organization_of(tenant)
+    certificate_id = (await subject.preflight()).json["certificate_id"]
+    async with rival.holding(lock):
+        deleting = await rival.while_waiting(subject.delete())
+        await rival.kill_waiting_sessions()
+        assert (await deleting).code == "database_unavailable"
+        # The worker's clock is the machine's.
+        await rival.run("UPDATE closures SET worked_at = '2020-01-01'")
+        with running_worker(database_url, measuring_url) as worker:
+            await rival.run(RESUMING)
+            await rival.until_someone_waits()
+            worker.kill()
+    await until_alone(rival)
+    await rival.run("DELETE FROM procrastinate_jobs")
+    await rival.run("UPDATE closures SET worked_at = '2020-01-01'")
+
+    with running_worker(database_url, measuring_url):
+        await rival.run(RESUMING)
+        async with asyncio.timeout(60):
+            while not await rival.rows("SELECT 1 FROM deletion_certificates"):  # noqa: ASYNC110 - in PostgreSQL
+                await asyncio.sleep(0.01)
+
+    certificate = await tenant.api.get(f"/v1/deletion-certificates/{certificate_id}")
+    await require_counts(certificate.json, rival, measuring)

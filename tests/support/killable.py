@@ -1,0 +1,87 @@
+"""Core, its worker and Audience as processes of their own, which a test may kill."""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.sockets import reserve_port
+from support.audience_client import CREDENTIAL, audience_settings
+from support.core_settings import AUDIO_CREDENTIAL, BASE_URL, MASTER_KEY, OPERATOR_TOKEN
+from support.up_process import SOUNDMARK, clean_environ, until
+
+_START_S = 30
+_SERVE_AUDIENCE = Path(__file__).parent / "serve_audience.py"
+
+
+@contextlib.contextmanager
+def running_core(database_url: Secret, audience_url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Run Core on this database; yield its URL and its process."""
+    environ = {
+        **_environ(database_url, audience_url),
+        "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
+        "SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL,
+        "SOUNDMARK_OPERATOR_TOKEN": OPERATOR_TOKEN,
+        "SOUNDMARK_PRIVATE_TIMEOUT_S": "60",
+    }
+    with reserve_port("127.0.0.1", 0) as sock:
+        port = sock.getsockname()[1]
+        command = [*SOUNDMARK, "serve", "core", "--port", str(port), "--beside-others"]
+        with _running(command, environ) as process:
+            url = f"http://127.0.0.1:{port}"
+            until(lambda: _answers(url), _START_S)
+            yield url, process
+
+
+@contextlib.contextmanager
+def running_worker(database_url: Secret, audience_url: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run Core's worker on this database."""
+    with _running([*SOUNDMARK, "work", "core"], _environ(database_url, audience_url)) as process:
+        yield process
+
+
+@contextlib.contextmanager
+def running_audience(database_url: Secret) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Run Audience on this database, on the machine's clock; yield its URL and its process."""
+    settings = audience_settings(database_url)
+    environ = {
+        "SOUNDMARK_BASE_URL": settings.base_url,
+        "SOUNDMARK_AUDIENCE_DATABASE_URL": database_url.reveal(),
+        "SOUNDMARK_AUDIENCE_CREDENTIAL": CREDENTIAL,
+        "SOUNDMARK_MASTER_KEY": settings.master_key.reveal(),
+    }
+    with reserve_port("127.0.0.1", 0) as sock:
+        port = sock.getsockname()[1]
+    with _running([sys.executable, str(_SERVE_AUDIENCE), str(port)], environ) as process:
+        url = f"http://127.0.0.1:{port}"
+        until(lambda: _answers(url), _START_S)
+        yield url, process
+
+
+@contextlib.contextmanager
+def _running(command: list[str], environ: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(command, env=clean_environ(environ), stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _environ(database_url: Secret, audience_url: str) -> dict[str, str]:
+    return {
+        "SOUNDMARK_BASE_URL": BASE_URL,
+        "SOUNDMARK_CORE_DATABASE_URL": database_url.reveal(),
+        "SOUNDMARK_MASTER_KEY": MASTER_KEY,
+        "SOUNDMARK_AUDIENCE_URL": audience_url,
+        "SOUNDMARK_AUDIENCE_CREDENTIAL": CREDENTIAL,
+    }
+
+
+def _answers(url: str) -> bool:
+    with contextlib.suppress(httpx2.HTTPError):
+        return httpx2.get(f"{url}/healthz").is_success
+    return False
