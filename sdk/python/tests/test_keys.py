@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from soundmark_sdk.failures import KeyUnknown, Unverifiable
-from soundmark_sdk.keys import KEY_COUNT_MAX, read_key_set
+from soundmark_sdk.keys import KEY_COUNT_MAX, read_key_history, read_key_set
 
 from .issuer import Issuer, base64url, compact
 
@@ -80,3 +80,21 @@ def test_a_key_of_small_order_verifies_nothing(issuer: Issuer) -> None:
     keys = read_key_set(compact({"keys": [issuer.jwk(x=base64url(neutral))]}))
     with pytest.raises(Unverifiable):
         keys.verify(issuer.key_id, b"any message", base64url(neutral + bytes(32)))
+
+
+@pytest.mark.parametrize("superseded_at", [None, "2026-11-20T10:00:00.000Z"])
+def test_the_history_holds_retired_keys(issuer: Issuer, superseded_at: str | None) -> None:
+    period = {"activated_at": "2026-05-20T10:00:00.000Z", "superseded_at": superseded_at}
+    body = compact({"keys": [issuer.jwk(status="retired", **period)]})
+    read_key_history(body).verify(issuer.key_id, b"m", issuer.sign(b"m"))
+    with pytest.raises(Unverifiable):
+        read_key_set(body)
+    assert read_key_history(issuer.key_set()) == read_key_set(issuer.key_set())
+
+
+@pytest.mark.parametrize(
+    "changes", [{"activated_at": "today"}, {"activated_at": None}, {"superseded_at": 1}, {"status": "lost"}, {"d": "A"}]
+)
+def test_a_history_with_one_wrong_key_is_refused(issuer: Issuer, changes: dict[str, Any]) -> None:
+    with pytest.raises(Unverifiable):
+        read_key_history(compact({"keys": [issuer.jwk(**{"status": "retired", **changes})]}))

@@ -3,6 +3,14 @@
 from importlib.metadata import version as _version
 from typing import Final
 
+from soundmark_sdk.archive import ArchiveFailure as ArchiveFailure
+from soundmark_sdk.archive import ArchiveRejected as ArchiveRejected
+from soundmark_sdk.archive import VerifiedArchive as VerifiedArchive
+from soundmark_sdk.archive import verify_archive as verify_archive
+from soundmark_sdk.certificate import CertificateFailure as CertificateFailure
+from soundmark_sdk.certificate import CertificateRejected as CertificateRejected
+from soundmark_sdk.certificate import VerifiedCertificate as VerifiedCertificate
+from soundmark_sdk.certificate import verify_certificate as verify_certificate
 from soundmark_sdk.device_secret import DeviceSecret as DeviceSecret
 from soundmark_sdk.device_secret import DeviceSecretUnusable as DeviceSecretUnusable
 from soundmark_sdk.device_secret import open_device_secret as open_device_secret
@@ -19,6 +27,7 @@ from soundmark_sdk.hearing import Frame as Frame
 from soundmark_sdk.hearing import Listener as Listener
 from soundmark_sdk.hearing import hear_samples as hear_samples
 from soundmark_sdk.keys import KeySet as KeySet
+from soundmark_sdk.keys import read_key_history as read_key_history
 from soundmark_sdk.keys import read_key_set as read_key_set
 from soundmark_sdk.levels import Levels as Levels
 from soundmark_sdk.markers import Markers as Markers

@@ -1,6 +1,7 @@
-"""Core's published verification keys, as `GET /v1/keys` lists them."""
+"""Core's published verification keys, as `GET /v1/keys` and `GET /v1/keys/history` list them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,7 +9,7 @@ import nacl.exceptions
 from nacl.bindings import crypto_sign_PUBLICKEYBYTES
 from nacl.signing import VerifyKey
 
-from soundmark_sdk import base64url, strict_json
+from soundmark_sdk import base64url, strict_json, timestamps
 from soundmark_sdk.failures import KeyUnknown, Unverifiable
 from soundmark_sdk.members import SHORT_TEXT, read_members, read_text
 from soundmark_sdk.strict_json import JsonValue
@@ -17,6 +18,7 @@ from soundmark_sdk.strict_json import JsonValue
 KEY_COUNT_MAX: Final = 1000
 
 _KEY: Final = frozenset({"kty", "crv", "alg", "use", "kid", "x", "status"})
+_PERIOD: Final = frozenset({"activated_at", "superseded_at"})
 _FIXED: Final = {"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig"}
 # A `next` key verifies too: it may have become `active` since this set was fetched.
 _STATUSES: Final = frozenset({"active", "next", "retiring"})
@@ -52,7 +54,30 @@ def read_key_set(body: bytes) -> KeySet:
     Raises: Unverifiable.
     Source: wire contract, section 3, "GET /v1/keys"; RFC 7517, section 5; RFC 8037.
     """
-    entries = read_members(strict_json.parse(body), {"keys"})["keys"]
+    return _collect_keys(strict_json.parse(body), _read_published_key)
+
+
+def read_key_history(body: bytes) -> KeySet:
+    """Return the keys of a JWK Set that may hold retired keys: with these, archives and certificates are verified.
+
+    It is the answer of `GET /v1/keys/history`, or that of `GET /v1/keys`, which has fewer keys.
+
+    Raises: Unverifiable.
+    Source: wire contract, section 3, "GET /v1/keys".
+    """
+    return collect_historic_keys(strict_json.parse(body))
+
+
+def collect_historic_keys(document: JsonValue) -> KeySet:
+    """Return the keys of a JWK Set that was parsed already, as `read_key_history` does.
+
+    Raises: Unverifiable.
+    """
+    return _collect_keys(document, _read_historic_key)
+
+
+def _collect_keys(document: JsonValue, read_key: Callable[[JsonValue], tuple[str, VerifyKey]]) -> KeySet:
+    entries = read_members(document, {"keys"})["keys"]
     if not isinstance(entries, list) or len(entries) > KEY_COUNT_MAX:
         raise Unverifiable("The published keys are not a list of at most 1000.")
     by_id: dict[str, VerifyKey] = {}
@@ -61,16 +86,28 @@ def read_key_set(body: bytes) -> KeySet:
             raise Unverifiable("A published key has no type.")
         if entry["kty"] != "OKP":
             continue
-        key_id, key = _read_key(entry)
+        key_id, key = read_key(entry)
         if key_id in by_id:
             raise Unverifiable("Two published keys have the same id.")
         by_id[key_id] = key
     return KeySet(by_id)
 
 
-def _read_key(entry: JsonValue) -> tuple[str, VerifyKey]:
-    members = read_members(entry, _KEY)
-    if any(members[name] != value for name, value in _FIXED.items()) or members["status"] not in _STATUSES:
+def _read_published_key(entry: JsonValue) -> tuple[str, VerifyKey]:
+    return _read_key(read_members(entry, _KEY), _STATUSES)
+
+
+def _read_historic_key(entry: JsonValue) -> tuple[str, VerifyKey]:
+    members = read_members(entry, _KEY, _PERIOD)
+    if "activated_at" in members:
+        timestamps.parse(members["activated_at"])
+    if members.get("superseded_at") is not None:
+        timestamps.parse(members["superseded_at"])
+    return _read_key(members, _STATUSES | {"retired"})
+
+
+def _read_key(members: Mapping[str, JsonValue], statuses: AbstractSet[str]) -> tuple[str, VerifyKey]:
+    if any(members[name] != value for name, value in _FIXED.items()) or members["status"] not in statuses:
         raise Unverifiable("A published key is not an Ed25519 signature key.")
     point = members["x"]
     if not isinstance(point, str) or len(raw := base64url.decode(point)) != crypto_sign_PUBLICKEYBYTES:

@@ -39,6 +39,20 @@ def parse(text: bytes) -> JsonValue:
     return value
 
 
+def parse_at(text: str, start: int) -> tuple[JsonValue, int]:
+    """Return the value that begins at a position of a text, and the position after it.
+
+    Raises: Unverifiable for everything that `parse` refuses, and for a value that the text does not complete.
+    Source: RFC 7493; RFC 8259.
+    """
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        raise Unverifiable("The JSON is not I-JSON.") from None
+    check_value(value)
+    return value, end
+
+
 def canonicalize(value: Any, *, depth_max: int = DEPTH_MAX) -> bytes:
     """Return the RFC 8785 form of a value that came from `parse` or from a Python caller.
 
@@ -114,3 +128,6 @@ def _refuse_repeated_names(pairs: list[tuple[str, JsonValue]]) -> dict[str, Json
 
 def _refuse_constant(constant: str) -> None:
     raise ValueError(constant)
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_refuse_repeated_names, parse_constant=_refuse_constant)

@@ -109,7 +109,7 @@ def verify_signed_code(
     members = read_members(document, _SIGNED_CODE)
     read_version(members["version"])
     key_id, signature = read_text(members["key_id"], SHORT_TEXT), read_text(members["signature"], SIGNATURE)
-    keys.verify(key_id, _canonicalize_signed(members), signature)
+    keys.verify(key_id, canonicalize_signed(members), signature)
     code = _read_signed_code(members, key_id)
     if code.expires_at <= code.issued_at:
         raise Unverifiable("The Code expires before it begins.")
@@ -128,7 +128,7 @@ def verify_measurement_proof(proof: JsonValue, keys: KeySet, now: datetime) -> M
     """
     record = read_measurement_proof(proof)
     assert isinstance(proof, dict), "read_measurement_proof accepts only objects"
-    keys.verify(record.key_id, _canonicalize_signed(proof), record.signature)
+    keys.verify(record.key_id, canonicalize_signed(proof), record.signature)
     check_times(record.issued_at, record.expires_at, now, MEASUREMENT_PROOF_LIFETIME_MAX)
     return record
 
@@ -146,6 +146,15 @@ def check_times(issued_at: datetime, expires_at: datetime, now: datetime, lifeti
         raise Unverifiable("It is issued in the future.")
     if now - expires_at >= CLOCK_SKEW_MAX:
         raise Unverifiable("It has expired.")
+
+
+def canonicalize_signed(members: Mapping[str, JsonValue]) -> bytes:
+    """Return the bytes that the `signature` of an object covers: the canonical form of its other members.
+
+    Raises: Unverifiable for members that have no canonical form.
+    Source: wire contract, section 3, "signed_code"; RFC 8785.
+    """
+    return canonicalize({name: value for name, value in members.items() if name != "signature"})
 
 
 def _open_envelope(envelope: Mapping[str, JsonValue], keys: KeySet) -> Mapping[str, JsonValue]:
@@ -181,10 +190,6 @@ def _verify_measurement(payload: Mapping[str, JsonValue], keys: KeySet, now: dat
     if (proof.xr_id, proof.integration_id) != (payload["xr_id"], policy.audience_integration_id):
         raise Unverifiable("The measurement proof is about something else.")
     return proof
-
-
-def _canonicalize_signed(members: Mapping[str, JsonValue]) -> bytes:
-    return canonicalize({name: value for name, value in members.items() if name != "signature"})
 
 
 def _read_signed_code(members: Mapping[str, JsonValue], key_id: str) -> SignedCode:

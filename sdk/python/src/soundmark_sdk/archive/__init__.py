@@ -1,0 +1,7 @@
+"""Verify the archives that the service exports, without the service and without trusting whoever gives them."""
+
+from soundmark_sdk.archive.failures import ArchiveFailure as ArchiveFailure
+from soundmark_sdk.archive.failures import ArchiveRejected as ArchiveRejected
+from soundmark_sdk.archive.shapes import ArchiveFormat as ArchiveFormat
+from soundmark_sdk.archive.verification import VerifiedArchive as VerifiedArchive
+from soundmark_sdk.archive.verification import verify_archive as verify_archive
