@@ -8,6 +8,7 @@ from typing import BinaryIO, Final, TypeAlias
 import httpx2
 
 from soundmark_sdk.client.calls import Call
+from soundmark_sdk.client.content_digest import ContentDigest
 from soundmark_sdk.client.failures import AnswerMalformed, ServiceUnreachable
 from soundmark_sdk.client.problems import read_problem
 from soundmark_sdk.clock import Clock
@@ -23,9 +24,9 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 
 
 class ApiConnection:
-    """A connection to the API of one service, with one credential that nothing shows."""
+    """A connection to the API of one service, with one credential that nothing shows, or with none."""
 
-    def __init__(self, connection: ServiceConnection, credential: Credential, clock: Clock) -> None:
+    def __init__(self, connection: ServiceConnection, credential: Credential | None, clock: Clock) -> None:
         """Raises: ValueError for an impossible credential."""
         self._connection: Final = connection
         self._credential: Final = credential
@@ -47,8 +48,10 @@ class ApiConnection:
     def read_credential(self) -> str:
         """Return the credential for the next request.
 
-        Raises: ValueError, without the credential, when it cannot stand in a header.
+        Raises: ValueError, without the credential, when there is none or it cannot stand in a header.
         """
+        if self._credential is None:
+            raise ValueError("This call needs a credential.")
         credential = self._credential if isinstance(self._credential, str) else self._credential()
         if _CREDENTIAL.fullmatch(credential) is None:
             raise ValueError("The credential must be 1 to 8192 printable ASCII characters without spaces.")
@@ -62,6 +65,15 @@ class ApiConnection:
         async with self._exchange(call, timeout_s) as response:
             return await response.read(ANSWER_BYTES_MAX)
 
+    async def fetch_location(self, call: Call, *, timeout_s: float) -> str:
+        """Return the `Location` of a successful answer, or an empty text if it has none.
+
+        Raises: what `fetch` raises.
+        """
+        async with self._exchange(call, timeout_s) as response:
+            await response.read(ANSWER_BYTES_MAX)
+            return response.headers.get("location", "")
+
     async def download(self, call: Call, into: BinaryIO, *, on_progress: Progress | None, timeout_s: float) -> int:
         """Write the body of a successful answer into a file as it arrives, and return its size in bytes.
 
@@ -71,22 +83,27 @@ class ApiConnection:
         Raises: what `fetch` raises, and what the file raises.
         """
         taken = 0
+        digest = ContentDigest()
 
         def take(chunk: bytes) -> None:
             nonlocal taken
             into.write(chunk)
             taken += len(chunk)
+            if call.is_digested:
+                digest.update(chunk)
             if on_progress is not None:
                 on_progress(taken, response.length)
 
         async with self._exchange(call, timeout_s) as response:
             await response.stream(take)
+            if call.is_digested:
+                digest.compare(response.headers)
         return taken
 
     @asynccontextmanager
     async def _exchange(self, call: Call, timeout_s: float) -> AsyncIterator[Response]:
         """Send a call and yield its response, if that is a success with a plain body."""
-        credential = self.read_credential()
+        credential = self.read_credential() if call.has_credential else None
         headers = _make_headers(call, credential)
         try:
             async with self._connection.send(
@@ -99,7 +116,7 @@ class ApiConnection:
         except BodyRefused as error:
             raise AnswerMalformed(f"The service's answer cannot be read: {error}") from None
 
-    async def _require_success(self, response: Response, credential: str) -> None:
+    async def _require_success(self, response: Response, credential: str | None) -> None:
         if response.is_encoded:
             raise AnswerMalformed("The service's answer is encoded, although the request asked for a plain one.")
         if httpx2.codes.is_error(response.status):
@@ -108,12 +125,13 @@ class ApiConnection:
             raise AnswerMalformed("The service answered with a redirect, which is never followed.")
 
 
-def _make_headers(call: Call, credential: str) -> dict[str, str]:
+def _make_headers(call: Call, credential: str | None) -> dict[str, str]:
     typed = {} if call.body is None else {"Content-Type": "application/json"}
+    authorized = {} if credential is None else {"Authorization": f"Bearer {credential}"}
     return {
         # The second, because a refusal is a problem document, whatever the request asked for.
         "Accept": f"{call.accept}, application/problem+json;q=0.1",
-        "Authorization": f"Bearer {credential}",
+        **authorized,
         **typed,
         **call.headers,
     }

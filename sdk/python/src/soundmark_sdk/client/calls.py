@@ -12,7 +12,10 @@ PAGE_SIZE_MAX: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request. It `is_repeatable` when sending it twice has the same effect as sending it once."""
+    """One request. It `is_repeatable` when sending it twice has the same effect as sending it once.
+
+    Without `has_credential` it is sent as anybody's. The answer to a download that `is_digested` states its digest.
+    """
 
     method: str
     path: str
@@ -21,6 +24,8 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)
     is_repeatable: bool = False
     accept: str = "application/json"
+    has_credential: bool = True
+    is_digested: bool = False
 
     def write_target(self) -> str:
         """Return the path with its query; parameters that are None are left out."""
@@ -39,6 +44,12 @@ def make_call(
     """Return a request, with a JSON body if there is a document; parameters that are None are left out."""
     body = None if document is None else write_body(document)
     return Call(method, path, query, body, is_repeatable=is_repeatable)
+
+
+def make_certificate_call(certificate_id: str) -> Call:
+    """Return the request for a deletion certificate, which needs no credential: its id is the key."""
+    path = f"/v1/deletion-certificates/{quote_id(certificate_id)}"
+    return Call("GET", path, is_repeatable=True, has_credential=False)
 
 
 def make_next(call: Call, cursor: str) -> Call:

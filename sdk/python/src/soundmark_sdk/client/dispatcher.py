@@ -1,23 +1,33 @@
 """Send calls: fill in the tenant, repeat what is safe to repeat, and turn the answers into records."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final, TypeAlias, TypeVar
 
 from soundmark_sdk.client.api_connection import ApiConnection, Progress
-from soundmark_sdk.client.calls import Call, make_get
-from soundmark_sdk.client.failures import AnswerMalformed, ClientFailure, TenantNotGiven
+from soundmark_sdk.client.calls import Call, make_certificate_call, make_get
+from soundmark_sdk.client.failures import AnswerMalformed, ApiProblem, ClientFailure, TenantNotGiven
 from soundmark_sdk.client.issuer import Issuer, make_issuance_call
 from soundmark_sdk.client.outcomes import is_certainly_undone, is_uncertain
 from soundmark_sdk.client.reading import read_document, read_page, read_record
-from soundmark_sdk.client.records import Caller, Page, Record
+from soundmark_sdk.client.records import Caller, DeletionCertificate, Page, Record
 from soundmark_sdk.client.recovery import RememberedIssuance
+from soundmark_sdk.client.saving import open_replacement
 from soundmark_sdk.clock import Clock
+from soundmark_sdk.failures import Unverifiable
+from soundmark_sdk.keys import KeySet, read_key_history
 from soundmark_sdk.retrying import RetryBudget, check_limits, retry
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
+
+# A path, or a binary file that is open for writing.
+SaveTarget: TypeAlias = str | os.PathLike[str] | BinaryIO
+
+# The refusals of a deletion whose subject is not there, perhaps because it was deleted.
+_GONE: Final = frozenset({"organization_not_found", "project_not_found"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +36,7 @@ class Limits:
 
     timeout_s: float
     download_timeout_s: float
+    deletion_timeout_s: float
     attempts_max: int
     retry_wait_max_s: float
 
@@ -33,6 +44,7 @@ class Limits:
         check_limits(
             self.timeout_s,
             self.download_timeout_s,
+            self.deletion_timeout_s,
             attempts_max=self.attempts_max,
             retry_wait_max_s=self.retry_wait_max_s,
         )
@@ -99,6 +111,18 @@ class Dispatcher:
         """Send a call whose answer has no body."""
         await self._retry(call, lambda: self._fetch(call))
 
+    async def get_key_history(self) -> KeySet:
+        """Return every key that ever signed."""
+        call = Call("GET", "/v1/keys/history", is_repeatable=True, has_credential=False)
+
+        async def act() -> KeySet:
+            try:
+                return read_key_history(await self._fetch(call))
+            except Unverifiable:
+                raise AnswerMalformed("The service's verification keys cannot be read.") from None
+
+        return await self._retry(call, act)
+
     async def get_page(self, kind: type[R], call: Call) -> Page[R]:
         """Return one page of a list."""
 
@@ -131,6 +155,47 @@ class Dispatcher:
             return await self._connection.download(call, into, on_progress=count_progress, timeout_s=timeout_s)
 
         return await self._retry(call, act, is_intact=lambda: taken == 0 or start is not None)
+
+    async def save(self, call: Call, into: SaveTarget, on_progress: Progress | None) -> int:
+        """Write an answer into a file, which is replaced only by a complete answer, and return its size in bytes.
+
+        A file object is written as in `download`.
+
+        Raises: what `download` raises, and OSError for a path that cannot be written.
+        """
+        if not isinstance(into, (str, os.PathLike)):
+            return await self.download(call, into, on_progress)
+        with open_replacement(into) as file:
+            return await self.download(call, file, on_progress)
+
+    async def delete_tenant(self, call: Call, subject_id: str, certificate_id: str) -> str:
+        """Delete a project or an organisation, and return the id of its certificate.
+
+        Repeating the request resumes a deletion. If it is complete, there is nothing left to delete, and the
+        certificate says so.
+        """
+
+        async def act() -> str:
+            try:
+                location = await self._connection.fetch_location(call, timeout_s=self._limits.deletion_timeout_s)
+            except ApiProblem as problem:
+                if problem.code not in _GONE or not await self._is_certified(subject_id, certificate_id):
+                    raise
+            else:
+                if location.rpartition("/")[2] != certificate_id:
+                    raise AnswerMalformed("The service's answer does not name the certificate of the deletion.")
+            return certificate_id
+
+        return await self._retry(call, act)
+
+    async def _is_certified(self, subject_id: str, certificate_id: str) -> bool:
+        try:
+            certificate = await self.call(DeletionCertificate, make_certificate_call(certificate_id))
+        except ApiProblem as problem:
+            if problem.code == "deletion_certificate_not_found":
+                return False
+            raise
+        return certificate.subject.id == subject_id
 
     async def issue(self, kind: type[R], body: bytes, *, is_batch: bool, idempotency_key: str | None) -> R:
         """Issue exactly once, and return the answer."""

@@ -16,7 +16,7 @@ _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _CODE: Final = re.compile(r"[a-z0-9_]{1,80}")
 
 
-async def read_problem(response: Response, credential: str, now: datetime) -> ApiProblem:
+async def read_problem(response: Response, credential: str | None, now: datetime) -> ApiProblem:
     """Return the problem that an error status stands for, whatever its body is."""
     document = await _read_document(response)
     code = document.get("code")
@@ -46,7 +46,7 @@ async def _read_document(response: Response) -> Mapping[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _read_errors(errors: Any, credential: str) -> list[RefusedField]:
+def _read_errors(errors: Any, credential: str | None) -> list[RefusedField]:
     members = [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
     return [
         RefusedField(*(_hide(error.get(name), credential) for name in ("location", "pointer", "message")))
@@ -54,6 +54,8 @@ def _read_errors(errors: Any, credential: str) -> list[RefusedField]:
     ]
 
 
-def _hide(value: Any, credential: str) -> str:
+def _hide(value: Any, credential: str | None) -> str:
+    if not isinstance(value, str):
+        return ""
     # The service never repeats a credential; a proxy in between might.
-    return value.replace(credential, "[credential]") if isinstance(value, str) else ""
+    return value if credential is None else value.replace(credential, "[credential]")

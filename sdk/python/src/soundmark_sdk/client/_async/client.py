@@ -17,13 +17,14 @@ from soundmark_sdk.client._async.tenancy import (
     AsyncProjects,
 )
 from soundmark_sdk.client.api_connection import ApiConnection, Credential
-from soundmark_sdk.client.calls import make_get
+from soundmark_sdk.client.calls import make_certificate_call, make_get
 from soundmark_sdk.client.dispatcher import Dispatcher, Limits, TenantIds
 from soundmark_sdk.client.issuer import Issuer
-from soundmark_sdk.client.records import Caller, Usage
+from soundmark_sdk.client.records import Caller, DeletionCertificate, Usage
 from soundmark_sdk.client.recovery import MemoryRecoveryStore, RecoveryStore
 from soundmark_sdk.clock import Clock, SystemClock
 from soundmark_sdk.http_exchange import ServiceConnection
+from soundmark_sdk.keys import KeySet
 
 
 class AsyncClient:
@@ -31,12 +32,14 @@ class AsyncClient:
 
     `Client` is for blocking code and safe to share between threads; `AsyncClient` is for the tasks of one event loop.
 
-    `credential` is a server key (`xak_…`), an access token, or a function that returns the current one at once. It goes
-    over https only (plain http: loopback) and is never shown; redirects are not followed. A call that names no
+    `credential` is a server key (`xak_…`), an access token, or a function that returns the current one at once; with
+    None only deletion certificates and the key history can be fetched. It goes over https only (plain http: loopback)
+    and is never shown; redirects are not followed. A call that names no
     organisation or project uses `organization_id` and `project_id`, or those of the server key. `timeout_s` covers each
-    request from connecting to the last byte, `download_timeout_s` each request that writes a file. `attempts_max` and
-    `retry_wait_max_s` limit one call with its retries; only calls that are safe to repeat are repeated. `recovery`
-    stores issuances until they are answered.
+    request from connecting to the last byte, `download_timeout_s` each request that writes a file, and
+    `deletion_timeout_s` each request that deletes a project or an organisation. `attempts_max` and `retry_wait_max_s`
+    limit one call with its retries; only calls that are safe to repeat are repeated. `recovery` stores issuances until
+    they are answered.
 
     Every method raises ClientFailure (`ApiProblem` when the service refused the call), and ValueError for a call that
     cannot be sent. Ids are those that the service gave; times have a time zone. Lists are newest first: `list` yields
@@ -47,13 +50,14 @@ class AsyncClient:
     def __init__(
         self,
         base_url: str,
-        credential: Credential,
+        credential: Credential | None,
         *,
         organization_id: str | None = None,
         project_id: str | None = None,
         recovery: RecoveryStore | None = None,
         timeout_s: float = 15.0,
         download_timeout_s: float = 300.0,
+        deletion_timeout_s: float = 900.0,
         attempts_max: int = 6,
         retry_wait_max_s: float = 30.0,
         allow_insecure_http: bool = False,
@@ -61,7 +65,7 @@ class AsyncClient:
         clock: Clock | None = None,
     ) -> None:
         """Raises: ValueError for an address that is not https, an impossible credential, or an impossible limit."""
-        limits = Limits(timeout_s, download_timeout_s, attempts_max, retry_wait_max_s)
+        limits = Limits(timeout_s, download_timeout_s, deletion_timeout_s, attempts_max, retry_wait_max_s)
         connection = ServiceConnection(
             base_url, owner="client", allow_insecure_http=allow_insecure_http, transport=transport
         )
@@ -106,3 +110,11 @@ class AsyncClient:
         """Return an organisation's usage this month, and its quota."""
         tenant = await self._sender.choose_organization(organization_id)
         return await self._sender.call(Usage, make_get("/v1/usage", **tenant))
+
+    async def get_deletion_certificate(self, certificate_id: str) -> DeletionCertificate:
+        """Return the certificate of a completed deletion. The credential is not sent: the id is enough."""
+        return await self._sender.call(DeletionCertificate, make_certificate_call(certificate_id))
+
+    async def get_key_history(self) -> KeySet:
+        """Return every key that ever signed, to verify archives and certificates with. The credential is not sent."""
+        return await self._sender.get_key_history()

@@ -5,9 +5,10 @@ from typing import BinaryIO, TypeVar
 
 from soundmark_sdk.client.api_connection import Progress
 from soundmark_sdk.client.calls import Call, make_next
-from soundmark_sdk.client.dispatcher import Dispatcher
+from soundmark_sdk.client.dispatcher import Dispatcher, SaveTarget
 from soundmark_sdk.client.records import Page, Record
 from soundmark_sdk.client.recovery import RememberedIssuance
+from soundmark_sdk.keys import KeySet
 from soundmark_sdk.runners import AsyncRunner
 
 R = TypeVar("R", bound=Record)
@@ -40,6 +41,10 @@ class AsyncSender:
         """See `Dispatcher`."""
         await self._runner.run(self._dispatcher.execute, call)
 
+    async def get_key_history(self) -> KeySet:
+        """See `Dispatcher`."""
+        return await self._runner.run(self._dispatcher.get_key_history)
+
     async def get_page(self, kind: type[R], call: Call) -> Page[R]:
         """See `Dispatcher`."""
         return await self._runner.run(self._dispatcher.get_page, kind, call)
@@ -57,6 +62,14 @@ class AsyncSender:
     async def download(self, call: Call, into: BinaryIO, on_progress: Progress | None) -> int:
         """See `Dispatcher`. Blocking callers: the file and `on_progress` are used in the thread of the event loop."""
         return await self._runner.run(self._dispatcher.download, call, into, on_progress)
+
+    async def save(self, call: Call, into: SaveTarget, on_progress: Progress | None) -> int:
+        """See `Dispatcher`. Blocking callers: as for `download`."""
+        return await self._runner.run(self._dispatcher.save, call, into, on_progress)
+
+    async def delete_tenant(self, call: Call, subject_id: str, certificate_id: str) -> str:
+        """See `Dispatcher`."""
+        return await self._runner.run(self._dispatcher.delete_tenant, call, subject_id, certificate_id)
 
     async def issue(self, kind: type[R], body: bytes, *, is_batch: bool, idempotency_key: str | None) -> R:
         """See `Dispatcher`."""

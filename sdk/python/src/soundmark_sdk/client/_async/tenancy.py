@@ -6,11 +6,13 @@ from typing import Any, BinaryIO, Literal
 from soundmark_sdk.client._async.group import AsyncGroup
 from soundmark_sdk.client.api_connection import Progress
 from soundmark_sdk.client.calls import PAGE_SIZE_MAX, Call, make_call, make_get, quote_id
+from soundmark_sdk.client.dispatcher import SaveTarget
 from soundmark_sdk.client.records import (
     ApiKey,
     ApiKeyWithSecret,
     AuditEntry,
     AuditVerification,
+    ClosurePreflight,
     Invitation,
     InvitationWithSecret,
     Joined,
@@ -37,6 +39,40 @@ class AsyncOrganizations(AsyncGroup):
         path = f"/v1/organizations/{quote_id(tenant['organization_id'])}"
         return await self._sender.call(Organization, make_call("PATCH", path, {"name": name}, is_repeatable=True))
 
+    async def export(
+        self, into: SaveTarget, *, organization_id: str | None = None, on_progress: Progress | None = None
+    ) -> int:
+        """Write the archive of an organisation into a file, and return its size in bytes.
+
+        A path is replaced only by a complete archive; a file object may hold a part of one after a failure. What
+        arrives is compared with the digest that the service states; `soundmark_sdk.verify_archive` verifies the rest.
+        """
+        tenant = await self._sender.choose_organization(organization_id)
+        path = f"/v1/organizations/{quote_id(tenant['organization_id'])}/export"
+        return await self._sender.save(Call("GET", path, is_repeatable=True, is_digested=True), into, on_progress)
+
+    async def closure_preflight(self, *, organization_id: str | None = None) -> ClosurePreflight:
+        """Return what deleting an organisation would delete, and what stands in its way. Nothing is changed."""
+        tenant = await self._sender.choose_organization(organization_id)
+        path = f"/v1/organizations/{quote_id(tenant['organization_id'])}/closure-preflight"
+        return await self._sender.call(ClosurePreflight, make_get(path))
+
+    async def delete(
+        self, confirmation: str, *, certificate_id: str | None = None, organization_id: str | None = None
+    ) -> str:
+        """Delete an organisation with everything in it, for good, and return the id of the certificate.
+
+        `confirmation` is its full id. `certificate_id` is that of the preflight, which is fetched if it is not given:
+        if the answer is lost, the certificate says whether the deletion is complete. After a failure the deletion may
+        go on, and the same call resumes it.
+        """
+        tenant = await self._sender.choose_organization(organization_id)
+        if certificate_id is None:
+            certificate_id = (await self.closure_preflight(**tenant)).certificate_id
+        path = f"/v1/organizations/{quote_id(tenant['organization_id'])}"
+        call = make_call("DELETE", path, {"confirmation": confirmation}, is_repeatable=True)
+        return await self._sender.delete_tenant(call, tenant["organization_id"], certificate_id)
+
     async def page(self, *, limit: int = PAGE_SIZE_MAX, cursor: str | None = None) -> Page[Organization]:
         """Return one page of the organisations that the caller belongs to."""
         return await self._sender.get_page(Organization, make_get("/v1/organizations", limit=limit, cursor=cursor))
@@ -61,6 +97,50 @@ class AsyncProjects(AsyncGroup):
         organization = tenant["organization_id"]
         call = make_call("PATCH", path, {"name": name}, is_repeatable=True, organization_id=organization)
         return await self._sender.call(Project, call)
+
+    async def export(
+        self,
+        into: SaveTarget,
+        *,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+        on_progress: Progress | None = None,
+    ) -> int:
+        """Write the archive of a project into a file, and return its size in bytes, as for an organisation."""
+        tenant = await self._sender.choose_project(organization_id, project_id)
+        path = f"/v1/projects/{quote_id(tenant['project_id'])}/export"
+        query = {"organization_id": tenant["organization_id"]}
+        call = Call("GET", path, query, is_repeatable=True, is_digested=True)
+        return await self._sender.save(call, into, on_progress)
+
+    async def closure_preflight(
+        self, *, organization_id: str | None = None, project_id: str | None = None
+    ) -> ClosurePreflight:
+        """Return what deleting a project would delete, and what stands in its way. Nothing is changed."""
+        tenant = await self._sender.choose_project(organization_id, project_id)
+        path = f"/v1/projects/{quote_id(tenant['project_id'])}/closure-preflight"
+        return await self._sender.call(ClosurePreflight, make_get(path, organization_id=tenant["organization_id"]))
+
+    async def delete(
+        self,
+        confirmation: str,
+        *,
+        certificate_id: str | None = None,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+    ) -> str:
+        """Delete a project with everything in it, for good, and return the id of the certificate.
+
+        `confirmation` is the project's full id. Everything else is as for an organisation.
+        """
+        tenant = await self._sender.choose_project(organization_id, project_id)
+        if certificate_id is None:
+            certificate_id = (await self.closure_preflight(**tenant)).certificate_id
+        path = f"/v1/projects/{quote_id(tenant['project_id'])}"
+        organization = tenant["organization_id"]
+        document = {"confirmation": confirmation}
+        call = make_call("DELETE", path, document, is_repeatable=True, organization_id=organization)
+        return await self._sender.delete_tenant(call, tenant["project_id"], certificate_id)
 
     async def page(
         self, *, organization_id: str | None = None, limit: int = PAGE_SIZE_MAX, cursor: str | None = None

@@ -6,9 +6,10 @@ from typing import BinaryIO, TypeVar
 
 from soundmark_sdk.client.api_connection import Progress
 from soundmark_sdk.client.calls import Call, make_next
-from soundmark_sdk.client.dispatcher import Dispatcher
+from soundmark_sdk.client.dispatcher import Dispatcher, SaveTarget
 from soundmark_sdk.client.records import Page, Record
 from soundmark_sdk.client.recovery import RememberedIssuance
+from soundmark_sdk.keys import KeySet
 from soundmark_sdk.runners import BlockingRunner
 
 R = TypeVar("R", bound=Record)
@@ -41,6 +42,10 @@ class Sender:
         """See `Dispatcher`."""
         self._runner.run(self._dispatcher.execute, call)
 
+    def get_key_history(self) -> KeySet:
+        """See `Dispatcher`."""
+        return self._runner.run(self._dispatcher.get_key_history)
+
     def get_page(self, kind: type[R], call: Call) -> Page[R]:
         """See `Dispatcher`."""
         return self._runner.run(self._dispatcher.get_page, kind, call)
@@ -57,6 +62,14 @@ class Sender:
     def download(self, call: Call, into: BinaryIO, on_progress: Progress | None) -> int:
         """See `Dispatcher`. Blocking callers: the file and `on_progress` are used in the thread of the event loop."""
         return self._runner.run(self._dispatcher.download, call, into, on_progress)
+
+    def save(self, call: Call, into: SaveTarget, on_progress: Progress | None) -> int:
+        """See `Dispatcher`. Blocking callers: as for `download`."""
+        return self._runner.run(self._dispatcher.save, call, into, on_progress)
+
+    def delete_tenant(self, call: Call, subject_id: str, certificate_id: str) -> str:
+        """See `Dispatcher`."""
+        return self._runner.run(self._dispatcher.delete_tenant, call, subject_id, certificate_id)
 
     def issue(self, kind: type[R], body: bytes, *, is_batch: bool, idempotency_key: str | None) -> R:
         """See `Dispatcher`."""
