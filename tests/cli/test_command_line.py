@@ -24,6 +24,8 @@ COMMANDS = [
     "members",
     "integrations",
     "use",
+    "archive",
+    "certificate",
     "serve",
     "work",
     "migrate",

@@ -31,6 +31,8 @@ R = TypeVar("R", bound=Record)
 
 # Four pauses, at most four seconds in total, because a person is waiting.
 _ATTEMPTS_MAX: Final = 5
+# The largest archive over a slow line. Whoever watches the progress can press Ctrl-C.
+_DOWNLOAD_TIMEOUT_S: Final = 3600.0
 # Wide enough for full ids and frames side by side, if the output is no terminal.
 _WIDTH: Final = 120
 
@@ -99,6 +101,7 @@ def open_client(
             organization_id=organization_id,
             project_id=project_id,
             attempts_max=_ATTEMPTS_MAX,
+            download_timeout_s=_DOWNLOAD_TIMEOUT_S,
             transport=FirstContact(service.base_url),
         )
     except ValueError as error:

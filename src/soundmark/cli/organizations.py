@@ -15,10 +15,21 @@ from soundmark.cli.api import (
     Quiet,
     UpDir,
     open_client,
+    show_json,
     show_made,
     show_page,
 )
 from soundmark.cli.defaults import TenantChoice, save_choice
+from soundmark.cli.leaving import (
+    CertificateFile,
+    Confirmation,
+    Out,
+    delete_subject,
+    find_organization,
+    save_archive,
+    show_preflight,
+)
+from soundmark.cli.secret_output import Force
 from soundmark.cli.service import find_service
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -28,7 +39,7 @@ _HEADINGS = ("Organisation", "Name", "Your role", "Created", "Deletion requested
 
 @app.callback()
 def organizations() -> None:
-    """Create, list and rename organisations, over Core's API. A server key cannot do this."""
+    """Create, list, rename, export and delete organisations, over Core's API. A server key cannot do this."""
 
 
 @app.command()
@@ -80,6 +91,70 @@ def rename(
     with open_client(base_url, key_file, data_dir, organization) as client:
         renamed = client.organizations.rename(name)
     show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)
+
+
+@app.command()
+def export(
+    *,
+    organization: Organization = None,
+    out: Out = None,
+    force: Force = False,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+) -> None:
+    """Write everything of an organisation to one signed file: `soundmark archive verify` verifies it."""
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        save_archive(find_organization(client), out, force=force)
+
+
+@app.command()
+def preflight(
+    *,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what deleting an organisation would delete, and what stands in its way. Nothing is changed."""
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        subject = find_organization(client)
+        found = subject.group.closure_preflight()
+    if as_json:
+        show_json(found.document)
+    else:
+        show_preflight(subject, found)
+
+
+@app.command()
+def delete(
+    *,
+    organization: Organization = None,
+    confirmation: Confirmation = None,
+    certificate: CertificateFile = None,
+    force: Force = False,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete an organisation and everything in it, for good, and show where the certificate of the deletion is.
+
+    The command shows what it would delete and asks for the full id. If it is interrupted, run it again: it resumes the
+    deletion. --json prints the certificate.
+    """
+    address = find_service(base_url, data_dir).base_url
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        delete_subject(
+            client,
+            find_organization(client),
+            confirmation=confirmation,
+            certificate_file=certificate,
+            base_url=address,
+            as_json=as_json,
+            force=force,
+        )
 
 
 def _row(organization: OrganizationRecord) -> tuple[object, ...]:

@@ -77,6 +77,9 @@ class AsyncClient:
         sender = AsyncSender(dispatcher)
         self._address = connection.base_url
         self._sender = sender
+        # Those of calls that name none; None: those of the server key.
+        self.organization_id = organization_id
+        self.project_id = project_id
         self.organizations = AsyncOrganizations(sender)
         self.projects = AsyncProjects(sender)
         self.api_keys = AsyncApiKeys(sender)

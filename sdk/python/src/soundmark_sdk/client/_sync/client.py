@@ -78,6 +78,9 @@ class Client:
         sender = Sender(dispatcher)
         self._address = connection.base_url
         self._sender = sender
+        # Those of calls that name none; None: those of the server key.
+        self.organization_id = organization_id
+        self.project_id = project_id
         self.organizations = Organizations(sender)
         self.projects = Projects(sender)
         self.api_keys = ApiKeys(sender)

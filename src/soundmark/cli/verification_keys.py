@@ -1,0 +1,66 @@
+"""The keys with which a command verifies a file: from a file, or from a service."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from soundmark_sdk import KeySet, ReceiverFailure, read_key_history
+from soundmark_sdk.client import Client, ClientFailure
+
+from soundmark.cli.api import explain_failure
+from soundmark.cli.errors import Refused
+from soundmark.cli.first_contact import FirstContact
+from soundmark.cli.intents import printable
+
+KeysFile = Annotated[
+    Path | None,
+    typer.Option("--keys", metavar="FILE", help="Verify with the keys in this file, the answer of /v1/keys/history."),
+]
+# A thousand keys, the most that a key set has, need less.
+_BYTES_MAX: Final = 1024 * 1024
+
+
+def read_keys(keys_file: Path) -> KeySet:
+    """Return the keys in a file.
+
+    Raises: Refused.
+    """
+    try:
+        return read_key_history(read_bounded(keys_file, _BYTES_MAX))
+    except ReceiverFailure:
+        raise Refused(f"{keys_file} does not contain the answer of /v1/keys/history") from None
+
+
+def fetch_keys(base_url: str) -> KeySet:
+    """Return every key that a service ever signed with.
+
+    Raises: Refused.
+    """
+    try:
+        with Client(base_url, None, transport=FirstContact(base_url)) as client:
+            return client.get_key_history()
+    except ClientFailure as failure:
+        raise Refused(explain_failure(failure)) from None
+    except ValueError as error:
+        raise Refused(f"{printable(base_url)}: {error}") from None
+
+
+def check_key_options(keys_file: Path | None, base_url: str | None) -> None:
+    """Accept only one source of keys.
+
+    Raises: typer.BadParameter.
+    """
+    if keys_file is not None and base_url is not None:
+        raise typer.BadParameter("give either --keys or --base-url")
+
+
+def read_bounded(path: Path, bytes_max: int) -> bytes:
+    """Return the content of a file, or its first `bytes_max` + 1 bytes.
+
+    Raises: Refused.
+    """
+    try:
+        with path.open("rb") as file:
+            return file.read(bytes_max + 1)
+    except OSError as error:
+        raise Refused(f"{path} cannot be read: {error.strerror}") from None

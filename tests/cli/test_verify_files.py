@@ -1,0 +1,112 @@
+"""`soundmark archive verify` and `soundmark certificate verify`: files from anybody."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .conftest import answered, run
+from .leaving_service import (
+    CERTIFICATE,
+    KEY_ID,
+    PROJECT,
+    LeavingService,
+    make_archive,
+    make_certificate,
+    make_key,
+    serving_leavers,
+)
+
+
+@pytest.fixture
+def leaving() -> Iterator[LeavingService]:
+    with serving_leavers() as service:
+        yield service
+
+
+@pytest.fixture
+def archive(nowhere: Path) -> Path:
+    file = nowhere / "archive.json"
+    file.write_bytes(make_archive())
+    return file
+
+
+@pytest.fixture
+def certificate(nowhere: Path) -> Path:
+    file = nowhere / "certificate.json"
+    file.write_text(json.dumps(make_certificate(), indent=2))
+    return file
+
+
+@pytest.fixture
+def keys(nowhere: Path) -> Path:
+    file = nowhere / "keys.json"
+    file.write_text(json.dumps({"keys": [make_key()]}))
+    return file
+
+
+def test_an_archive_is_verified_with_the_keys_of_a_service(archive: Path, leaving: LeavingService) -> None:
+    done = run("archive", "verify", str(archive), "--base-url", leaving.url)
+    assert (done.status, done.err) == (0, "")
+    for text in (PROJECT, "svc-project-archive-v1", KEY_ID, f"the keys of {leaving.url}"):
+        assert text in done.out
+    assert leaving.requests == ["GET /v1/keys/history"]
+
+
+def test_an_archive_is_verified_with_keys_in_a_file_and_without_a_network(archive: Path, keys: Path) -> None:
+    done = answered(run("archive", "verify", str(archive), "--keys", str(keys), "--json"))
+    assert (done["subject_id"], done["keys_are_trusted"]) == (PROJECT, True)
+    assert done["counts"]["codes"] == 0
+
+
+def test_without_an_option_the_keys_are_those_inside_and_the_command_says_so(archive: Path) -> None:
+    done = run("archive", "verify", str(archive))
+    assert done.status == 0
+    assert "the keys inside the file" in done.out
+    assert done.err == "verified with the keys inside the file: it is consistent, but anybody could have made it\n"
+    assert answered(run("archive", "verify", str(archive), "--json"))["keys_are_trusted"] is False
+
+
+def test_a_file_that_is_not_genuine_is_status_1_and_the_first_fault(archive: Path, keys: Path) -> None:
+    archive.write_bytes(make_archive().replace(b"Morning", b"Evening"))
+    for options in ((), ("--keys", str(keys))):
+        refused = run("archive", "verify", str(archive), *options)
+        assert refused.refusal.startswith(f"{archive} is not genuine: digest_mismatch at seal.digest: ")
+        assert refused.out == ""
+
+
+def test_a_certificate_is_verified_with_the_keys_of_a_service(certificate: Path, leaving: LeavingService) -> None:
+    for settings in ({}, {"BASE_URL": leaving.url}):
+        chosen = ("--base-url", leaving.url) if not settings else ()
+        done = run("certificate", "verify", str(certificate), *chosen, settings=settings)
+        assert (done.status, done.err) == (0, "")
+        for text in (CERTIFICATE, f"project {PROJECT}", "2026-11-20 10:00:07Z", "Spent proofs", "Left of it"):
+            assert text in done.out
+
+
+def test_a_certificate_is_verified_with_keys_in_a_file(certificate: Path, keys: Path) -> None:
+    done = answered(run("certificate", "verify", str(certificate), "--keys", str(keys), "--json"))
+    assert (done["certificate_id"], done["deleted"]["core"]["codes"]) == (CERTIFICATE, 3)
+
+
+def test_an_altered_certificate_is_refused(certificate: Path, keys: Path) -> None:
+    certificate.write_text(json.dumps({**make_certificate(), "requested_at": "2026-11-20T10:00:00.001Z"}))
+    refused = run("certificate", "verify", str(certificate), "--keys", str(keys))
+    assert refused.refusal.startswith(f"{certificate} is not genuine: signature_invalid at signature: ")
+
+
+@pytest.mark.parametrize("kind", ["archive", "certificate"])
+def test_what_cannot_be_read_is_one_clear_line(kind: str, nowhere: Path, keys: Path, leaving: LeavingService) -> None:
+    with_keys = ("--keys", str(keys))
+    assert run(kind, "verify", "missing", *with_keys).refusal == "missing cannot be read: No such file or directory"
+    assert run(kind, "verify", str(nowhere), *with_keys).refusal == f"{nowhere} cannot be read: Is a directory"
+    (nowhere / "empty").touch()
+    assert "is not genuine" in run(kind, "verify", "empty", *with_keys).refusal
+    (nowhere / "wrong.json").write_text("{}")
+    no_keys = run(kind, "verify", "empty", "--keys", "wrong.json").refusal
+    assert no_keys == "wrong.json does not contain the answer of /v1/keys/history"
+    both = run(kind, "verify", "empty", *with_keys, "--base-url", leaving.url)
+    assert (both.status, both.out) == (2, "")
+    assert "Nothing answers" in run(kind, "verify", "empty", "--base-url", "http://127.0.0.1:9").refusal
+    assert "https" in run(kind, "verify", "empty", "--base-url", "http://example.org").refusal
