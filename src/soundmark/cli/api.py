@@ -214,6 +214,11 @@ def check_quiet(secret_file: Path | None, *, quiet: bool) -> None:
         raise typer.BadParameter("--quiet does not print the secret; add --secret-file")
 
 
+def make_label(name: str) -> str:
+    """Return the name of a member for people, such as "API keys" for `api_keys`."""
+    return name.replace("_", " ").capitalize().replace("Api ", "API ")
+
+
 def cell(value: Any) -> Text:
     """Return a value for people, in which nobody's text can control the terminal."""
     if isinstance(value, datetime):

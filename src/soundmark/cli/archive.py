@@ -7,7 +7,7 @@ import typer
 from rich.progress import DownloadColumn
 from soundmark_sdk import ArchiveRejected, KeySet, VerifiedArchive, verify_archive
 
-from soundmark.cli.api import AsJson, progress_of, show_facts, show_json
+from soundmark.cli.api import AsJson, make_label, progress_of, show_facts, show_json
 from soundmark.cli.errors import Refused
 from soundmark.cli.verification_keys import KeysFile, check_key_options, fetch_keys, read_keys
 from soundmark.kit.text.timestamps import format_timestamp
@@ -77,7 +77,7 @@ def _list_facts(verified: VerifiedArchive, source: str) -> list[tuple[str, Any]]
         ("Subject", verified.subject_id),
         ("Organisation", verified.organization_id),
         ("Exported", verified.exported_at),
-        *((name.replace("_", " ").capitalize(), count) for name, count in verified.counts.items()),
+        *((make_label(name), count) for name, count in verified.counts.items()),
         ("Sealed by", verified.key_id),
         ("Verified with", source),
     ]

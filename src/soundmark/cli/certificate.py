@@ -7,7 +7,7 @@ import typer
 from soundmark_sdk import CertificateRejected, VerifiedCertificate, verify_certificate
 from soundmark_sdk.certificate import CERTIFICATE_BYTES_MAX
 
-from soundmark.cli.api import AsJson, BaseUrl, show_facts, show_json
+from soundmark.cli.api import AsJson, BaseUrl, make_label, show_facts, show_json
 from soundmark.cli.errors import Refused
 from soundmark.cli.service import find_service
 from soundmark.cli.verification_keys import KeysFile, check_key_options, fetch_keys, read_bounded, read_keys
@@ -60,7 +60,7 @@ def _list_facts(verified: VerifiedCertificate, source: str) -> list[tuple[str, A
         ("Organisation", verified.organization_id),
         ("Requested", verified.requested_at),
         ("Completed", verified.completed_at),
-        *((name.replace("_", " ").capitalize(), count) for name, count in deleted.items()),
+        *((make_label(name), count) for name, count in deleted.items()),
         ("Left of it", 0),
         ("Signed by", verified.key_id),
         ("Verified with", source),

@@ -15,7 +15,7 @@ from soundmark_sdk.client import ApiProblem, Client, ClientFailure, ServiceUnrea
 from soundmark_sdk.client.records import ClosurePreflight, DeletionCertificate
 from soundmark_sdk.client.saving import open_replacement
 
-from soundmark.cli.api import explain_failure, progress_of, show_facts, show_json
+from soundmark.cli.api import explain_failure, make_label, progress_of, show_facts, show_json
 from soundmark.cli.errors import Refused
 from soundmark.cli.intents import printable
 from soundmark.cli.secret_output import check_free
@@ -32,7 +32,8 @@ CertificateFile = Annotated[
 ]
 
 _SERVER_ERROR: Final = 500
-_ADVICE: Final = {
+# What helps against a blocker, by the code of its problem.
+ADVICE: Final = {
     "deletion_billing_active": ("(cancel these subscriptions, and let these checkouts end)",),
     "deletion_operations_pending": ("(wait until these are done, then try again)",),
     "resource_deletion_in_progress": ("(wait until this deletion is complete)",),
@@ -115,7 +116,7 @@ def show_preflight(subject: ClosureSubject, preflight: ClosurePreflight) -> None
             ("Name", subject.name),
             ("Can be deleted", preflight.can_delete),
             *(("Blocked by", f"{blocker.code} {' '.join(blocker.ids)}".strip()) for blocker in preflight.blockers),
-            *((name.replace("_", " ").capitalize(), _write_count(count)) for name, count in preflight.deletes.items()),
+            *((make_label(name), _write_count(count)) for name, count in preflight.deletes.items()),
             ("Deletion requested", preflight.deletion_requested_at),
             ("Certificate", preflight.certificate_id),
         ]
@@ -162,7 +163,7 @@ def delete_subject(
 def _require_deletable(preflight: ClosurePreflight) -> None:
     if preflight.can_delete:
         return
-    reasons = [" ".join([blocker.code, *blocker.ids, *_ADVICE.get(blocker.code, ())]) for blocker in preflight.blockers]
+    reasons = [" ".join([blocker.code, *blocker.ids, *ADVICE.get(blocker.code, ())]) for blocker in preflight.blockers]
     raise Refused(printable(f"nothing was deleted: {'; '.join(reasons)}"))
 
 
