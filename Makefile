@@ -72,7 +72,7 @@ $(GENERATORS)/.installed: requirements/generators.txt $(VENV)/.runtime
 
 # Not in CI: it takes hours. `make mutants ONLY=quota` runs the modules whose path contains the word.
 mutants: test-install
-	@$(BIN)/python scripts/mutants.py $(if $(ONLY),--only $(ONLY))
+	@$(BIN)/python -m scripts.mutants $(if $(ONLY),--only $(ONLY))
 
 # Beside `make test`, after a change of a floor or of what rests on one: it takes as long, and fails for its own reasons.
 test-floors: $(FLOORS)/.installed test-tools
@@ -100,7 +100,7 @@ lint: test-install
 	@$(BIN)/ruff format --check --quiet $(CHECKED)
 	@$(BIN)/ruff check --quiet $(CHECKED)
 	@$(BIN)/mypy
-	@$(BIN)/mypy scripts/audit.py scripts/mutants.py
+	@$(BIN)/mypy --explicit-package-bases scripts/audit.py scripts/mutants.py
 	@$(BIN)/lint-imports --no-logo
 
 fmt: test-install

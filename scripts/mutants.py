@@ -23,11 +23,16 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, Final, NamedTuple
 
+from scripts.mutants_cluster import shared_cluster
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 TABLE: Final = ROOT / "scripts" / "mutants.toml"
 SOURCES: Final = (ROOT / "src", ROOT / "sdk" / "python" / "src")
 # Imported once, before the processes of the mutants are forked, which then import the product alone.
-PRELOADED: Final = ("pytest", "hypothesis", "pytest_asyncio", "fastapi", "psycopg", "httpx2", "cryptography", "jwt")
+PRELOADED: Final = (
+    *("pytest", "hypothesis", "pytest_asyncio", "fastapi", "psycopg", "httpx2", "cryptography", "jwt", "numpy", "nacl"),
+    *("msgspec", "procrastinate", "prometheus_client", "pydantic", "redis", "rfc8785", "structlog", "typer", "uvicorn"),
+)
 PYTEST: Final = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain")
 TIMEOUT_FACTOR: Final = 5
 TIMEOUT_MIN_S: Final = 10
@@ -228,7 +233,13 @@ def _swap(tree: ast.Module, node: ast.AST, replacement: ast.AST) -> ast.Module:
 
     class Swapper(ast.NodeTransformer):
         def visit(self, each: ast.AST) -> Any:
-            return replacement if each is node else super().generic_visit(copy.copy(each))
+            if each is node:
+                return replacement
+            twin = copy.copy(each)
+            for name, value in ast.iter_fields(twin):
+                if isinstance(value, list):
+                    setattr(twin, name, list(value))  # `generic_visit` changes lists in place.
+            return super().generic_visit(twin)
 
     swapped = Swapper().visit(tree)
     assert isinstance(swapped, ast.Module), "a module stays one"
@@ -258,6 +269,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def start_tests(subject: Subject, tree: ast.Module) -> int:
     """Fork a process that runs the tests on the changed module; its exit status is 0 where all of them pass."""
+    assert module_name(subject.path) not in sys.modules, "a loaded module would run unchanged"
     pid = os.fork()
     if pid:
         return pid
@@ -325,12 +337,13 @@ def main() -> int:
         importlib.import_module(name)
     accepted = list_accepted()
     tried = survived = 0
-    for subject in list_subjects(arguments.only):
-        began_s = time.perf_counter()
-        path = str(subject.path.relative_to(ROOT))
-        count, survivors = try_subject(subject, accepted.get(path, set()), (number, of))
-        tried, survived = tried + count, survived + len(survivors)
-        print(f"{path}: {count} mutants, {len(survivors)} live, {time.perf_counter() - began_s:.0f} s", flush=True)
+    with shared_cluster():
+        for subject in list_subjects(arguments.only):
+            began_s = time.perf_counter()
+            path = str(subject.path.relative_to(ROOT))
+            count, survivors = try_subject(subject, accepted.get(path, set()), (number, of))
+            tried, survived = tried + count, survived + len(survivors)
+            print(f"{path}: {count} mutants, {len(survivors)} live, {time.perf_counter() - began_s:.0f} s", flush=True)
     print(f"{tried} mutants, {tried - survived} killed or explained, {survived} live")
     return int(survived > 0)
 
