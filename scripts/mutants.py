@@ -267,6 +267,14 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(self._code, module.__dict__)  # noqa: S102 - the changed module is what is tried
 
 
+class _FirstFailure:
+    """A pytest plugin that ends the process and its children at once: stopping the apps would take two seconds."""
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            os.killpg(0, signal.SIGKILL)
+
+
 def start_tests(subject: Subject, tree: ast.Module) -> int:
     """Fork a process that runs the tests on the changed module; its exit status is 0 where all of them pass."""
     assert module_name(subject.path) not in sys.modules, "a loaded module would run unchanged"
@@ -283,7 +291,7 @@ def start_tests(subject: Subject, tree: ast.Module) -> int:
         sys.meta_path.insert(0, _Finder(module_name(subject.path), subject.path, code))
         import pytest  # noqa: PLC0415 - loaded before the fork
 
-        status = int(pytest.main([*PYTEST, *subject.tests]))
+        status = int(pytest.main([*PYTEST, *subject.tests], plugins=[_FirstFailure()]))
     finally:
         os._exit(status)
 

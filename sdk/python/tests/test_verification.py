@@ -39,6 +39,15 @@ def test_a_genuine_answer_is_read_from_the_signed_payload(issuer: Issuer, keys: 
     assert (resolution.key_id, resolution.verified_at) == (issuer.key_id, NOW)
 
 
+def test_the_keys_are_no_part_of_what_was_verified(issuer: Issuer, keys: KeySet) -> None:
+    """The same answer is the same resolution after a rotation, and a log that shows it shows no key set."""
+    more = read_key_set(issuer.key_set(Issuer(bytes(32), "key-2026-12").jwk(status="next")))
+    before, after = (verify_answer(compact(issuer.answer()), TOKEN, known, NOW) for known in (keys, more))
+    assert before == after
+    assert (before.verified_with, after.verified_with) == (keys, more)
+    assert "KeySet" not in repr(before)
+
+
 @pytest.mark.parametrize("changes", [{}, {"proof_id": ...}, {"campaign_id": "cmp_0123456789abcdefABCDEF"}], ids=str)
 def test_a_genuine_measurement_proof_is_returned_unchanged(issuer: Issuer, keys: KeySet, changes: Json) -> None:
     """A publisher sends `document` to Audience, so it must be exactly the proof that Core signed."""
