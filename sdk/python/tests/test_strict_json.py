@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from soundmark_sdk.failures import Unverifiable
-from soundmark_sdk.strict_json import DEPTH_MAX, are_identical, canonicalize, parse
+from soundmark_sdk.strict_json import are_identical, canonicalize, parse
 
 _NUMBERS = st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(-1e15, 1e15) | st.floats(1e21, 1e300)
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -42,7 +42,7 @@ _VALUES = st.recursive(
         b'"a\nb"',
         b"01",
         b"[" * 100_000,
-        b"[" * (DEPTH_MAX + 1) + b"]" * (DEPTH_MAX + 1),
+        b"[" * 65 + b"]" * 65,
     ],
     ids=lambda text: repr(text[:24]),
 )
@@ -56,7 +56,7 @@ def test_json_that_two_parsers_could_read_differently_is_refused(text: bytes) ->
     [
         (b"9007199254740991", 2**53 - 1),
         (b'"\\ud83d\\ude00"', "😀"),
-        (b"[" * DEPTH_MAX + b"]" * DEPTH_MAX, eval("[" * DEPTH_MAX + "]" * DEPTH_MAX)),  # noqa: S307 - a literal
+        (b"[" * 64 + b"]" * 64, eval("[" * 64 + "]" * 64)),  # noqa: S307 - a literal
         (b"1e21", 1e21),
         (b'{"a":{"a":1}}', {"a": {"a": 1}}),
     ],
@@ -86,8 +86,8 @@ def test_every_value_is_identical_to_its_own_copy(value: Any) -> None:
     [(1, True), (1, 1.0), (0, False), ([1], [1, 1]), ({"a": 1}, {"a": True}), ({"a": 1}, {}), ([], {}), ("1", 1)],
 )
 def test_values_of_different_types_are_never_identical(left: Any, right: Any) -> None:
-    assert not are_identical(left, right)
-    assert not are_identical([{"n": right}], [{"n": left}])
+    assert are_identical(left, right) is False
+    assert are_identical([{"n": right}], [{"n": left}]) is False
 
 
 def test_a_cycle_has_no_canonical_form() -> None:

@@ -180,6 +180,15 @@ def test_a_signed_payload_of_another_shape_is_refused(issuer: Issuer, keys: KeyS
     assert expect_refusal(issuer.answer(**changes), keys)
 
 
+def test_a_payload_has_at_most_65536_characters(issuer: Issuer, keys: KeySet) -> None:
+    """In base64url, which is 49152 bytes; only an id can be so long."""
+    xr_id = "xr_" + "x" * (49_152 - len(rfc8785.dumps(issuer.payload(xr_id="xr_"))))
+    longest = issuer.answer(xr_id=xr_id)
+    assert len(longest["resolution_proof"]["payload"]) == 65_536
+    assert verify_answer(compact(longest), TOKEN, keys, NOW).xr_id == xr_id
+    assert expect_refusal(issuer.answer(xr_id=xr_id + "x"), keys)
+
+
 def test_an_intent_beyond_32_levels_is_refused(issuer: Issuer, keys: KeySet) -> None:
     deepest: Json = {}
     for _ in range(30):

@@ -23,7 +23,7 @@ from soundmark_sdk.members import (
 )
 from soundmark_sdk.records import MeasurementProof, Resolution, SignedCode
 from soundmark_sdk.shapes import read_intent, read_measurement_proof, read_policy
-from soundmark_sdk.strict_json import JsonValue, are_identical, canonicalize, check_value, parse
+from soundmark_sdk.strict_json import JsonValue, are_identical, canonicalize, parse
 
 # The clocks of receiver and server may differ by this much, either way (API v1, "Limits").
 CLOCK_SKEW_MAX: Final = timedelta(minutes=2)
@@ -104,9 +104,7 @@ def verify_signed_code(
     Raises: KeyUnknown when a newer key set could help; Unverifiable for everything else.
     Source: wire contract, section 3, "signed_code".
     """
-    document = dict(signed_code)
-    check_value(document)
-    members = read_members(document, _SIGNED_CODE)
+    members = read_members(dict(signed_code), _SIGNED_CODE)
     read_version(members["version"])
     key_id, signature = read_text(members["key_id"], SHORT_TEXT), read_text(members["signature"], SIGNATURE)
     keys.verify(key_id, canonicalize_signed(members), signature)
