@@ -7,10 +7,12 @@ the word. A mutant that no test kills is printed and fails the run, unless the s
 import argparse
 import ast
 import copy
+import gc
 import importlib
 import importlib.abc
 import importlib.util
 import os
+import pkgutil
 import select
 import signal
 import sys
@@ -28,11 +30,19 @@ from scripts.mutants_cluster import shared_cluster
 ROOT: Final = Path(__file__).resolve().parent.parent
 TABLE: Final = ROOT / "scripts" / "mutants.toml"
 SOURCES: Final = (ROOT / "src", ROOT / "sdk" / "python" / "src")
-# Imported once, before the processes of the mutants are forked, which then import the product alone.
+# Imported once, before the processes of the mutants are forked; these then import the tests and the rest.
 PRELOADED: Final = (
-    *("pytest", "hypothesis", "pytest_asyncio", "fastapi", "psycopg", "httpx2", "cryptography", "jwt", "numpy", "nacl"),
-    *("msgspec", "procrastinate", "prometheus_client", "pydantic", "redis", "rfc8785", "structlog", "typer", "uvicorn"),
+    *(
+        "pytest",
+        "pytest_asyncio.plugin",
+        "_hypothesis_pytestplugin",
+        "anyio.pytest_plugin",
+        "schemathesis.pytest.plugin",
+    ),
+    *("hypothesis", "jsonschema", "psycopg", "httpx2", "cryptography", "jwt", "nacl", "numpy", "rfc8785", "msgspec"),
+    *("fastapi", "procrastinate", "prometheus_client", "pydantic", "redis", "structlog", "typer", "uvicorn"),
 )
+PRELOADED_PACKAGES: Final = ("soundmark.kit.crypto", "soundmark.kit.http", "soundmark.kit.text", "soundmark.wire")
 PYTEST: Final = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain")
 TIMEOUT_FACTOR: Final = 5
 TIMEOUT_MIN_S: Final = 10
@@ -334,6 +344,16 @@ def try_subject(subject: Subject, accepted: set[str], part: tuple[int, int]) -> 
     return len(mutants), survivors
 
 
+def preload() -> None:
+    """Import what no subject can change. The garbage collector of a forked process passes it by."""
+    for name in PRELOADED:
+        importlib.import_module(name)
+    for name in PRELOADED_PACKAGES:
+        for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
+            importlib.import_module(module.name)
+    gc.freeze()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the tests on changed modules, one change at a time.")
     parser.add_argument("--only", default="", help="Only modules whose path contains this text.")
@@ -341,8 +361,7 @@ def main() -> int:
     arguments = parser.parse_args()
     number, of = (int(each) for each in arguments.part.split("/"))
     os.chdir(ROOT)
-    for name in PRELOADED:
-        importlib.import_module(name)
+    preload()
     accepted = list_accepted()
     tried = survived = 0
     with shared_cluster():
