@@ -19,8 +19,9 @@ import sys
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, Final, NamedTuple
@@ -278,32 +279,72 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class _FirstFailure:
-    """A pytest plugin that ends the process and its children at once: stopping the apps would take two seconds."""
+    """A pytest plugin that runs the tests that failed before first, and ends the process at the first failure.
+
+    It names that test to `fd`, and ends the children of the process too. Stopping the apps would take two seconds.
+    """
+
+    def __init__(self, fd: int, failed_before: Sequence[str]) -> None:
+        self._fd, self._rank = fd, {name: rank for rank, name in enumerate(failed_before)}
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        items.sort(key=lambda item: self._rank.get(item.nodeid, len(self._rank)))
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
+            os.write(self._fd, report.nodeid.encode())
             os.killpg(0, signal.SIGKILL)
 
 
-def start_tests(subject: Subject, tree: ast.Module) -> int:
-    """Fork a process that runs the tests on the changed module; its exit status is 0 where all of them pass."""
-    assert module_name(subject.path) not in sys.modules, "a loaded module would run unchanged"
-    pid = os.fork()
-    if pid:
-        return pid
-    status = 1
-    try:
-        os.setsid()
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 1)
-        os.dup2(quiet, 2)
-        code = compile(tree, str(subject.path), "exec", dont_inherit=True)
-        sys.meta_path.insert(0, _Finder(module_name(subject.path), subject.path, code))
-        import pytest  # noqa: PLC0415 - loaded before the fork
+class Trial:
+    """The tests of one subject, which run once for each mutant, those that failed last before the others."""
 
-        status = int(pytest.main([*PYTEST, *subject.tests], plugins=[_FirstFailure()]))
-    finally:
-        os._exit(status)
+    def __init__(self, subject: Subject) -> None:
+        self._subject: Final = subject
+        self._failed: list[str] = []
+
+    def passes(self, change: Callable[[], None], timeout_s: float) -> bool:
+        """Return whether all tests pass after `change`. Tests that do not end in time count as a failure."""
+        reading, writing = os.pipe()
+        pid = self._start(change, writing)
+        os.close(writing)
+        pidfd = os.pidfd_open(pid)
+        try:
+            is_over = bool(select.select([pidfd], [], [], timeout_s)[0])
+            for signum in (signal.SIGINT, signal.SIGKILL):
+                # The first lets pytest stop the databases that it started.
+                if not select.select([pidfd], [], [], 0)[0]:
+                    os.killpg(pid, signum)
+                    select.select([pidfd], [], [], STOP_S)
+            _, status = os.waitpid(pid, 0)
+            self._note(os.read(reading, select.PIPE_BUF).decode() if select.select([reading], [], [], 0)[0] else "")
+            return is_over and os.waitstatus_to_exitcode(status) == 0
+        finally:
+            os.close(pidfd)
+            os.close(reading)
+
+    def _start(self, change: Callable[[], None], writing: int) -> int:
+        """Fork a process that runs the tests after `change`; its exit status is 0 where all of them pass."""
+        pid = os.fork()
+        if pid:
+            return pid
+        status = 1
+        try:
+            os.setsid()
+            quiet = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(quiet, 1)
+            os.dup2(quiet, 2)
+            change()
+            import pytest  # noqa: PLC0415 - loaded before the fork
+
+            plugin = _FirstFailure(writing, self._failed)
+            status = int(pytest.main([*PYTEST, *self._subject.tests], plugins=[plugin]))
+        finally:
+            os._exit(status)
+
+    def _note(self, failed: str) -> None:
+        if failed:
+            self._failed = [failed, *(name for name in self._failed if name != failed)]
 
 
 def module_name(path: Path) -> str:
@@ -311,34 +352,26 @@ def module_name(path: Path) -> str:
     return ".".join(path.relative_to(source).with_suffix("").parts)
 
 
-def run_tests(subject: Subject, tree: ast.Module, timeout_s: float) -> bool:
-    """Return whether all tests pass on the changed module. Tests that do not end in time count as a failure."""
-    pid = start_tests(subject, tree)
-    pidfd = os.pidfd_open(pid)
-    try:
-        is_over = bool(select.select([pidfd], [], [], timeout_s)[0])
-        for signum in (signal.SIGINT, signal.SIGKILL):
-            # The first lets pytest stop the databases that it started.
-            if not select.select([pidfd], [], [], 0)[0]:
-                os.killpg(pid, signum)
-                select.select([pidfd], [], [], STOP_S)
-        _, status = os.waitpid(pid, 0)
-        return is_over and os.waitstatus_to_exitcode(status) == 0
-    finally:
-        os.close(pidfd)
+def load_instead(subject: Subject, tree: ast.Module) -> None:
+    """Let the module be loaded from a changed tree."""
+    name = module_name(subject.path)
+    assert name not in sys.modules, "a loaded module would run unchanged"
+    code = compile(tree, str(subject.path), "exec", dont_inherit=True)
+    sys.meta_path.insert(0, _Finder(name, subject.path, code))
 
 
 def try_subject(subject: Subject, accepted: set[str], part: tuple[int, int]) -> tuple[int, list[Mutant]]:
     """Return the number of tried mutants, and those that live without a reason."""
     source = subject.path.read_text("utf-8")
+    trial = Trial(subject)
     began_s = time.perf_counter()
-    assert run_tests(subject, ast.parse(source), 600), f"the tests of {subject.path} must pass before any change"
+    assert trial.passes(partial(load_instead, subject, ast.parse(source)), 600), f"without a change: {subject.path}"
     timeout_s = TIMEOUT_MIN_S + TIMEOUT_FACTOR * (time.perf_counter() - began_s)
     number, of = part
     mutants = list_mutants(source)[number::of]
     survivors = []
     for mutant in mutants:
-        if mutant.key not in accepted and run_tests(subject, mutant.tree, timeout_s):
+        if mutant.key not in accepted and trial.passes(partial(load_instead, subject, mutant.tree), timeout_s):
             survivors.append(mutant)
             print(f"{subject.path.relative_to(ROOT)}:{mutant.line}: {mutant.key}", flush=True)
     return len(mutants), survivors
