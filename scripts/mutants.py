@@ -11,6 +11,7 @@ import gc
 import importlib
 import importlib.abc
 import importlib.util
+import inspect
 import os
 import pkgutil
 import select
@@ -19,11 +20,12 @@ import sys
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
 from scripts.mutants_cluster import shared_cluster
@@ -360,6 +362,72 @@ def load_instead(subject: Subject, tree: ast.Module) -> None:
     sys.meta_path.insert(0, _Finder(name, subject.path, code))
 
 
+def list_codes(tree: ast.Module) -> dict[str, CodeType]:
+    """Return the code of each function and method of a module, by its qualified name."""
+    bodies, found = [compile(tree, "", "exec", dont_inherit=True)], {}
+    while bodies:
+        for code in bodies.pop().co_consts:
+            if isinstance(code, CodeType) and code.co_flags & inspect.CO_OPTIMIZED:
+                found[code.co_qualname] = code
+            elif isinstance(code, CodeType):
+                bodies.append(code)  # The body of a class.
+    return found
+
+
+def list_functions(module: str, namespace: Mapping[str, Any]) -> Iterator[FunctionType]:
+    """Yield the functions and methods of a loaded module, without their decorators."""
+    for value in namespace.values():
+        inner = getattr(value, "fget", getattr(value, "__func__", value))
+        inner = inspect.unwrap(inner) if callable(inner) else inner
+        if isinstance(inner, FunctionType) and inner.__module__ == module:
+            yield inner
+        elif isinstance(inner, type) and inner.__module__ == module:
+            yield from list_functions(module, vars(inner))
+
+
+def replace_codes(subject: Subject, codes: Mapping[str, CodeType]) -> None:
+    """Change the functions of the loaded module; end the process as if its tests passed if that is impossible."""
+    name = module_name(subject.path)
+    changed = [each for each in list_functions(name, vars(sys.modules[name])) if each.__code__.co_qualname in codes]
+    try:
+        for function in changed:
+            function.__code__ = codes[function.__code__.co_qualname]
+    except ValueError:
+        changed = []
+    if not changed:
+        os._exit(0)
+
+
+def list_living(subject: Subject, trial: Trial, mutants: Sequence[Mutant], timeout_s: float) -> list[Mutant]:
+    """Return the mutants that live where only the code of the changed function is replaced, and all of other places.
+
+    In a process that has loaded the product already, this takes half the time.
+    """
+    whole = list_codes(ast.parse(subject.path.read_text("utf-8")))
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        load_everything()
+        for mutant in mutants:
+            codes = {name: code for name, code in list_codes(mutant.tree).items() if code != whole.get(name)}
+            lives = not codes or trial.passes(partial(replace_codes, subject, codes), timeout_s)
+            os.write(writing, b"1" if lives else b"0")
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as answers:
+        killed = [answer == ord("0") for answer in answers.read()]
+    os.waitpid(pid, 0)
+    return [mutant for mutant, is_killed in zip_longest(mutants, killed) if not is_killed]
+
+
+def load_everything() -> None:
+    """Import the product, and what the tests share."""
+    sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
+    for module in pkgutil.iter_modules([str(ROOT / "tests" / "support")], "support."):
+        importlib.import_module(module.name)
+    gc.freeze()
+
+
 def try_subject(subject: Subject, accepted: set[str], part: tuple[int, int]) -> tuple[int, list[Mutant]]:
     """Return the number of tried mutants, and those that live without a reason."""
     source = subject.path.read_text("utf-8")
@@ -369,9 +437,10 @@ def try_subject(subject: Subject, accepted: set[str], part: tuple[int, int]) -> 
     timeout_s = TIMEOUT_MIN_S + TIMEOUT_FACTOR * (time.perf_counter() - began_s)
     number, of = part
     mutants = list_mutants(source)[number::of]
+    doubtful = [mutant for mutant in mutants if mutant.key not in accepted]
     survivors = []
-    for mutant in mutants:
-        if mutant.key not in accepted and trial.passes(partial(load_instead, subject, mutant.tree), timeout_s):
+    for mutant in list_living(subject, trial, doubtful, timeout_s):
+        if trial.passes(partial(load_instead, subject, mutant.tree), timeout_s):
             survivors.append(mutant)
             print(f"{subject.path.relative_to(ROOT)}:{mutant.line}: {mutant.key}", flush=True)
     return len(mutants), survivors
