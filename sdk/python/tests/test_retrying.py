@@ -22,6 +22,11 @@ def test_only_rate_limits_and_temporary_trouble_are_retryable(reason: Reason) ->
     assert ReceiverFailure(reason, "Test.").retryable is (reason in {"rate_limited", "temporarily_unavailable"})
 
 
+@pytest.mark.parametrize("kind", [ReceiverFailure, DeliveryFailure])
+def test_a_failure_reads_as_its_reason_and_explanation(kind: type[ReceiverFailure | DeliveryFailure]) -> None:
+    assert str(kind("rate_limited", "Test.")) == "rate_limited: Test."
+
+
 @pytest.mark.parametrize(("chance", "waits"), [(0.0, [0.25, 0.5, 1.0]), (1.0, [0.125, 0.25, 0.5])])
 def test_pauses_double_and_are_shortened_by_up_to_half(chance: float, waits: list[float]) -> None:
     budget = make_budget(chance=chance)
