@@ -6,7 +6,6 @@ the word. A mutant that no test kills is printed and fails the run, unless the s
 
 import argparse
 import ast
-import copy
 import gc
 import importlib
 import importlib.abc
@@ -19,20 +18,23 @@ import signal
 import sys
 import time
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
+from scripts.mutant_trees import Mutant, list_mutants
 from scripts.mutants_cluster import shared_cluster
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 TABLE: Final = ROOT / "scripts" / "mutants.toml"
 SOURCES: Final = (ROOT / "src", ROOT / "sdk" / "python" / "src")
+# Every module of these has a subject, unless it has nothing but records.
+ROOMS: Final = tuple(
+    f"src/soundmark/{room}" for room in ("core/domain", "core/access", "core/hot", "audience/domain", "audience/hot")
+)
 # Imported once, before the processes of the mutants are forked; these then import the tests and the rest.
 PRELOADED: Final = (
     *(
@@ -51,46 +53,12 @@ TIMEOUT_FACTOR: Final = 5
 TIMEOUT_MIN_S: Final = 10
 STOP_S: Final = 15
 
-_COMPARISONS: Final[Mapping[type[ast.cmpop], type[ast.cmpop]]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
-_OPERATORS: Final[Mapping[type[ast.operator], type[ast.operator]]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.FloorDiv,
-    ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mult,
-    ast.Mod: ast.FloorDiv,
-    ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
-    ast.LShift: ast.RShift,
-    ast.RShift: ast.LShift,
-}
-
 
 class Subject(NamedTuple):
     """A module to mutate, and the tests that must notice."""
 
     path: Path
     tests: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One change of a module: `key` names the function, the old code and the new, but not the line, which moves."""
-
-    line: int
-    key: str
-    tree: ast.Module
 
 
 def list_subjects(only: str) -> list[Subject]:
@@ -104,6 +72,13 @@ def list_subjects(only: str) -> list[Subject]:
     return [subject for subject in subjects if only in str(subject.path)]
 
 
+def list_unnamed() -> list[Path]:
+    """Return the modules that no subject names, although they stand in a room that is tried and could be changed."""
+    named = {subject.path for subject in list_subjects("")}
+    paths = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py")) if path not in named]
+    return [path for path in paths if path.name != "__init__.py" and list_mutants(path.read_text("utf-8"))]
+
+
 def list_accepted() -> dict[str, set[str]]:
     """Return the keys of the mutants that may live, by the path of their module."""
     accepted: dict[str, set[str]] = {}
@@ -111,157 +86,6 @@ def list_accepted() -> dict[str, set[str]]:
         assert entry["because"], "an accepted mutant has its reason"
         accepted.setdefault(entry["module"], set()).update(entry["mutants"])
     return accepted
-
-
-class _Places(ast.NodeVisitor):
-    """The nodes that can be changed, each with its function. Annotations and texts for people are left out."""
-
-    def __init__(self) -> None:
-        self.found: list[tuple[str, ast.AST]] = []
-        self._function = "module"
-
-    def visit(self, node: ast.AST) -> None:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            outer = self._function
-            self._function = node.name if outer == "module" else f"{outer}.{node.name}"
-            for part in (*_defaults_of(node), *_without_docstring(node.body)):
-                self.visit(part)
-            self._function = outer
-            return
-        if isinstance(node, ast.Assert | ast.Import | ast.ImportFrom) or _is_log_call(node):
-            return
-        if isinstance(node, ast.AnnAssign):
-            if node.value is not None and "TypeAlias" not in ast.unparse(node.annotation):
-                self.visit(node.value)
-            return
-        if isinstance(node, ast.Subscript) and ast.unparse(node.value) in {"Literal", "Mapping", "dict", "Final"}:
-            return
-        self.found.append((self._function, node))
-        if not isinstance(node, ast.Raise | ast.JoinedStr):
-            self.generic_visit(node)
-
-
-def _defaults_of(node: ast.AST) -> list[ast.expr]:
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return [default for default in (*node.args.defaults, *node.args.kw_defaults) if default is not None]
-    return []
-
-
-def _without_docstring(body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
-    first = body[0]
-    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    return body[1:] if is_docstring else body
-
-
-def _is_log_call(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and ast.unparse(node).startswith(("_log.", "warnings."))
-
-
-def _replacements(node: ast.AST) -> list[ast.AST]:
-    """Return each node that could stand in the place of this one."""
-    if isinstance(node, ast.Compare):
-        return [_with_comparison(node, number) for number, op in enumerate(node.ops) if type(op) in _COMPARISONS]
-    if isinstance(node, ast.Constant):
-        return _other_constants(node.value)
-    if isinstance(node, ast.stmt):
-        return _other_statements(node)
-    return _other_expressions(node)
-
-
-def _with_comparison(node: ast.Compare, number: int) -> ast.AST:
-    ops = list(node.ops)
-    ops[number] = _COMPARISONS[type(ops[number])]()
-    return ast.Compare(node.left, ops, node.comparators)
-
-
-def _other_constants(value: object) -> list[ast.AST]:
-    if isinstance(value, bool):
-        return [ast.Constant(not value)]
-    if isinstance(value, int):
-        return [ast.Constant(value + 1)]
-    if isinstance(value, bytes):
-        return [ast.Constant(value + b"X")]
-    if isinstance(value, str) and not (" " in value and value.endswith(".")):
-        return [ast.Constant(value + "X")]
-    return []
-
-
-def _other_expressions(node: ast.AST) -> list[ast.AST]:
-    match node:
-        case ast.BoolOp(op=op, values=values):
-            return [ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), values)]
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return [operand]
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS and not _has_text(node):
-            return [ast.BinOp(left, _OPERATORS[type(op)](), right)]
-        case ast.IfExp(test=test, body=body, orelse=orelse):
-            return [ast.IfExp(test, orelse, body)]
-        case _:
-            return []
-
-
-def _other_statements(node: ast.stmt) -> list[ast.AST]:
-    match node:
-        case ast.If(test=ast.Name() | ast.Attribute() | ast.Call() | ast.Await() as test, body=body, orelse=orelse):
-            return [ast.If(ast.UnaryOp(ast.Not(), test), body, orelse)]
-        case ast.Return(value=ast.expr() as value) if not _is_none(value):
-            return [ast.Return(ast.Constant(None))]
-        case ast.Raise() | ast.Expr(value=ast.Call() | ast.Await()):
-            return [ast.Pass()]
-        case _:
-            return []
-
-
-def _has_text(node: ast.BinOp) -> bool:
-    """Return whether another operator between these would only be a TypeError."""
-    return any(
-        isinstance(each, ast.JoinedStr) or isinstance(getattr(each, "value", 0), str | bytes) for each in ast.walk(node)
-    )
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
-def list_mutants(source: str) -> list[Mutant]:
-    tree = ast.parse(source)
-    places = _Places()
-    for statement in _without_docstring(tree.body):
-        places.visit(statement)
-    found: list[Mutant] = []
-    seen: Counter[str] = Counter()
-    for function, node in places.found:
-        for replacement in _replacements(node):
-            ast.copy_location(replacement, node)
-            old, new = (_shown(ast.unparse(ast.fix_missing_locations(each))) for each in (node, replacement))
-            change = f"{function}: {old} -> {new}"
-            seen[change] += 1
-            key = change if seen[change] == 1 else f"{change} ({seen[change]})"
-            found.append(Mutant(getattr(node, "lineno", 0), key, _swap(tree, node, replacement)))
-    return found
-
-
-def _swap(tree: ast.Module, node: ast.AST, replacement: ast.AST) -> ast.Module:
-    """Return a copy of the tree with the replacement in the place of the node."""
-
-    class Swapper(ast.NodeTransformer):
-        def visit(self, each: ast.AST) -> Any:
-            if each is node:
-                return replacement
-            twin = copy.copy(each)
-            for name, value in ast.iter_fields(twin):
-                if isinstance(value, list):
-                    setattr(twin, name, list(value))  # `generic_visit` changes lists in place.
-            return super().generic_visit(twin)
-
-    swapped = Swapper().visit(tree)
-    assert isinstance(swapped, ast.Module), "a module stays one"
-    return ast.fix_missing_locations(swapped)
-
-
-def _shown(text: str) -> str:
-    first, *rest = text.splitlines()
-    return first + (" ..." if rest else "")
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -437,6 +261,8 @@ def try_subject(subject: Subject, accepted: set[str], part: tuple[int, int]) -> 
     timeout_s = TIMEOUT_MIN_S + TIMEOUT_FACTOR * (time.perf_counter() - began_s)
     number, of = part
     mutants = list_mutants(source)[number::of]
+    for key in accepted - {mutant.key for mutant in list_mutants(source)}:
+        print(f"{subject.path.relative_to(ROOT)}: accepted, but gone: {key}", flush=True)
     doubtful = [mutant for mutant in mutants if mutant.key not in accepted]
     survivors = []
     for mutant in list_living(subject, trial, doubtful, timeout_s):
@@ -473,8 +299,11 @@ def main() -> int:
             count, survivors = try_subject(subject, accepted.get(path, set()), (number, of))
             tried, survived = tried + count, survived + len(survivors)
             print(f"{path}: {count} mutants, {len(survivors)} live, {time.perf_counter() - began_s:.0f} s", flush=True)
+    unnamed = [] if arguments.only else list_unnamed()
+    for one in unnamed:
+        print(f"{one.relative_to(ROOT)}: no subject names it")
     print(f"{tried} mutants, {tried - survived} killed or explained, {survived} live")
-    return int(survived > 0)
+    return int(survived > 0 or bool(unnamed))
 
 
 if __name__ == "__main__":

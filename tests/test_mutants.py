@@ -3,7 +3,7 @@
 import ast
 import difflib
 
-from scripts import mutants
+from scripts import mutant_trees
 
 MODULE = '''\
 """A module."""
@@ -23,7 +23,7 @@ def may_pass(count: int, name: str) -> bool:
 def test_each_mutant_is_the_module_with_its_own_change() -> None:
     """A change that stayed in the module would be tried again under the name of every later mutant."""
     whole = ast.unparse(ast.parse(MODULE))
-    changed = {mutant.key: ast.unparse(mutant.tree) for mutant in mutants.list_mutants(MODULE)}
+    changed = {mutant.key: ast.unparse(mutant.tree) for mutant in mutant_trees.list_mutants(MODULE)}
     assert len(set(changed.values()) - {whole}) == len(changed) == 12
     for text in changed.values():
         assert sum(line.startswith("+ ") for line in difflib.ndiff(whole.splitlines(), text.splitlines())) == 1
