@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -65,6 +66,7 @@ async def test_a_resolution_carries_a_measurement_proof(
     answer = await api.other(token=None).resolve(code["broadcast_token"], proof=proof)
     assert answer.status == 200
     measurement = answer.json["measurement_proof"]
+    assert re.fullmatch(r"prf_[A-Za-z0-9_-]{22}", measurement["proof_id"])
     assert measurement == {
         "proof_id": measurement["proof_id"],
         "xr_id": code["xr_id"],
