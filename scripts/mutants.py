@@ -48,7 +48,7 @@ PRELOADED: Final = (
     *("fastapi", "procrastinate", "prometheus_client", "pydantic", "redis", "structlog", "typer", "uvicorn"),
 )
 PRELOADED_PACKAGES: Final = ("soundmark.kit.crypto", "soundmark.kit.http", "soundmark.kit.text", "soundmark.wire")
-PYTEST: Final = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain")
+PYTEST: Final = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", "--timeout=60")
 TIMEOUT_FACTOR: Final = 5
 TIMEOUT_MIN_S: Final = 10
 STOP_S: Final = 15
