@@ -13,8 +13,8 @@ from soundmark.core.problems import (
 )
 
 
-def authorise_user(caller: Caller, action: Action) -> User:
-    """Return the person, for an action that belongs to no organisation.
+def authorise_user(caller: Caller, action: Action) -> None:
+    """Require a person who may carry out an action that belongs to no organisation.
 
     Raises: UserTokenRequired; PlatformAdminRequired; MfaRequired.
     """
@@ -26,17 +26,15 @@ def authorise_user(caller: Caller, action: Action) -> User:
         raise PlatformAdminRequired
     if rule.mfa and not caller.has_mfa:
         raise MfaRequired
-    return caller
 
 
-def authorise_caller(caller: Caller, action: Action) -> Caller:
-    """Return the caller, a person or an API key, for an action that belongs to no organisation.
+def authorise_caller(caller: Caller, action: Action) -> None:
+    """Require a caller, a person or an API key, who may carry out an action that belongs to no organisation.
 
     Raises: as `authorise_user`.
     """
-    if isinstance(caller, ServerKey) and POLICY[action].any_key:
-        return caller
-    return authorise_user(caller, action)
+    if not (isinstance(caller, ServerKey) and POLICY[action].any_key):
+        authorise_user(caller, action)
 
 
 async def authorise(ctx: RequestContext, caller: Caller, action: Action, organization_id: str) -> TenantScope:
