@@ -24,6 +24,7 @@ from bench.figures import Figure, keep, ratio_of_rounds, show
 from bench.ingestion import ingestion, ingestion_growth
 from bench.issuer import CLIENT_ID, issuer
 from bench.issuing import bundles, issuing, listing, stopping
+from bench.leaving import leaving
 from bench.refused import refused_events
 from bench.reports import reports
 from bench.retention import retention_cuts
@@ -266,6 +267,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "refused-events": refused_events,
     "reports": reports,
     "retention": retention_cuts,
+    "leaving": leaving,
     "soak": soak,
     "up": up,
 }

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from soundmark_sdk.failures import KeyUnknown, Unverifiable
-from soundmark_sdk.keys import KEY_COUNT_MAX, read_key_history, read_key_set
+from soundmark_sdk.keys import read_key_history, read_key_set
 
 from .issuer import Issuer, base64url, compact
 
