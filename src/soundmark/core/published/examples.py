@@ -22,34 +22,37 @@ from soundmark.core.domain.tenancy.scope import ServerKey
 from soundmark.core.features.audience.integrations.wire import (
     IntegrationPage,
     core_key_view,
-    integration_view,
     retention_view,
     with_secret_view,
 )
-from soundmark.core.features.codes.campaigns.wire import CampaignPage, campaign_view, stopped_view
+from soundmark.core.features.codes.campaigns.wire import CampaignPage, stopped_view
 from soundmark.core.features.codes.campaigns.wire import summary_view as campaign_summary_view
 from soundmark.core.features.codes.codes.wire import CodePage, RevokedCodes
 from soundmark.core.features.codes.issuance.wire import IssuedCodes, Verdict
-from soundmark.core.features.codes.resolution.wire import KeyHistory, KeySet, historic_key, verification_key
+from soundmark.core.features.codes.resolution.wire import KeyHistory, KeySet, verification_key
 from soundmark.core.features.codes.usage.service import Measured, Usage
 from soundmark.core.features.codes.usage.wire import usage_view
 from soundmark.core.features.platform.settings.wire import setting_view, settings_view
-from soundmark.core.features.tenancy.api_keys.wire import ApiKeyPage, api_key_view, api_key_with_secret
+from soundmark.core.features.tenancy.api_keys.wire import ApiKeyPage, api_key_with_secret
 from soundmark.core.features.tenancy.audit_log.wire import AuditEntryPage, entry_view, verification_view
 from soundmark.core.features.tenancy.caller.wire import caller_view
 from soundmark.core.features.tenancy.closure.certificate import write_certificate
 from soundmark.core.features.tenancy.closure.wire import organization_preflight, project_preflight
 from soundmark.core.features.tenancy.invitations.service import Invited, Joined
 from soundmark.core.features.tenancy.invitations.wire import InvitationPage, created_view, invitation_view, joined_view
-from soundmark.core.features.tenancy.members.wire import MemberPage, member_view
-from soundmark.core.features.tenancy.organizations.wire import OrganizationPage, organization_view
-from soundmark.core.features.tenancy.projects.wire import ProjectPage, project_view
+from soundmark.core.features.tenancy.members.wire import MemberPage
+from soundmark.core.features.tenancy.organizations.wire import OrganizationPage
+from soundmark.core.features.tenancy.projects.wire import ProjectPage
 from soundmark.core.hot.envelope import EnvelopeSigner, answer_body
 from soundmark.core.live.platform_settings import PlatformOverview
 from soundmark.core.problems import DeletionOperationsPending, QuotaExceeded
 from soundmark.core.published.example_reports import example_legacy_report, example_report
 from soundmark.core.store.tenancy.deletions import TenantCounts
+from soundmark.core.views.campaigns import campaign_view
 from soundmark.core.views.codes import detail_view, issued_view, summary_view
+from soundmark.core.views.integrations import integration_view
+from soundmark.core.views.signing_keys import historic_key
+from soundmark.core.views.tenancy import api_key_view, member_view, organization_view, project_view
 from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.crypto.signing import SigningKey

@@ -13,11 +13,9 @@ from soundmark.core.features.audience.integrations.wire import (
     CoreKeyView,
     CreateIntegration,
     IntegrationPage,
-    IntegrationView,
     IntegrationWithSecret,
     RetentionView,
     core_key_view,
-    integration_view,
     retention_view,
     with_secret_view,
 )
@@ -26,6 +24,7 @@ from soundmark.core.problems import (
     ProjectNotFound,
     ResourceDeletionInProgress,
 )
+from soundmark.core.views.integrations import IntegrationView, integration_view
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 from soundmark.wire.private.problems import EntitlementRequired, IntegrationNotFound, IntegrationRevoked
 

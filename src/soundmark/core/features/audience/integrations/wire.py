@@ -1,14 +1,15 @@
 """The request and response shapes of Audience integrations."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
 from soundmark.core.domain.audience.integration import IntegrationSecret
 from soundmark.core.edge.parameters import UnboundedId
+from soundmark.core.views.integrations import IntegrationView, integration_view
 from soundmark.wire.audience_limits import DEMO_EVENTS_MAX, DEMO_RETENTION_DAYS_MAX, RETENTION_DAYS_MAX
-from soundmark.wire.private.integrations import CoreKeyResponse, IntegrationResponse, RetentionResponse
-from soundmark.wire.shape import AudienceMode, IntegrationId, KeyId, Timestamp, Wire
+from soundmark.wire.private.integrations import CoreKeyResponse, RetentionResponse
+from soundmark.wire.shape import AudienceMode, IntegrationId, KeyId, Wire
 
 RetentionDays = Annotated[
     int,
@@ -53,21 +54,6 @@ class ChangeRetention(Wire):
     retention_days: RetentionDays
 
 
-class IntegrationView(Wire):
-    """An integration, without its secret and anything derived from it."""
-
-    id: IntegrationId
-    organization_id: str
-    project_id: str
-    mode: AudienceMode
-    retention_days: int
-    status: Literal["active", "revoked"]
-    core_key_id: Annotated[KeyId, Field(description="The Core key that verifies proofs.")]
-    created_at: Timestamp
-    secret_rotated_at: Timestamp | None
-    revoked_at: Timestamp | None
-
-
 class IntegrationWithSecret(IntegrationView):
     """An integration with its HMAC secret, which is returned only once."""
 
@@ -96,22 +82,6 @@ class CoreKeyView(Wire):
 
     integration_id: IntegrationId
     core_key_id: KeyId
-
-
-def integration_view(integration: IntegrationResponse) -> IntegrationView:
-    """Return the view of one integration."""
-    return IntegrationView(
-        id=integration.id,
-        organization_id=integration.organization_id,
-        project_id=integration.project_id,
-        mode=integration.mode,
-        retention_days=integration.retention_days,
-        status=integration.status,
-        core_key_id=integration.core_key_id,
-        created_at=integration.created_at,
-        secret_rotated_at=integration.secret_rotated_at,
-        revoked_at=integration.revoked_at,
-    )
 
 
 def with_secret_view(created: IntegrationSecret) -> IntegrationWithSecret:

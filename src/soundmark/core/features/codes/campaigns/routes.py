@@ -10,12 +10,10 @@ from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, T
 from soundmark.core.features.codes.campaigns import service
 from soundmark.core.features.codes.campaigns.wire import (
     CampaignPage,
-    CampaignView,
     CreateCampaign,
     StoppedView,
     SummaryView,
     UpdateCampaign,
-    campaign_view,
     stopped_view,
     summary_view,
 )
@@ -26,6 +24,7 @@ from soundmark.core.problems import (
     ProjectNotFound,
     ResourceDeletionInProgress,
 )
+from soundmark.core.views.campaigns import CampaignView, campaign_view
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Campaigns")

@@ -4,8 +4,9 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, model_validator
 
-from soundmark.core.domain.codes.campaign import Campaign, CampaignStatus, Stopped, Summary
+from soundmark.core.domain.codes.campaign import Stopped, Summary
 from soundmark.core.edge.parameters import ResourceId
+from soundmark.core.views.campaigns import CampaignView, campaign_view
 from soundmark.wire.shape import Name, Timestamp, Wire
 
 StartsAt = Annotated[Timestamp | None, Field(description="When issuing Codes begins; null: at once.")]
@@ -60,20 +61,6 @@ class UpdateCampaign(Wire):
         return self
 
 
-class CampaignView(Wire):
-    """A campaign."""
-
-    id: str
-    organization_id: str
-    project_id: str
-    name: str
-    starts_at: Timestamp | None
-    ends_at: Timestamp | None
-    status: CampaignStatus
-    created_at: Timestamp
-    archived_at: Timestamp | None
-
-
 class CampaignPage(Wire):
     """Campaigns, newest first."""
 
@@ -105,21 +92,6 @@ class SummaryView(Wire):
     counts: CountsView
     first_issued_at: Timestamp | None
     last_issued_at: Timestamp | None
-
-
-def campaign_view(campaign: Campaign) -> CampaignView:
-    """Return the view of one campaign."""
-    return CampaignView(
-        id=campaign.id,
-        organization_id=campaign.organization_id,
-        project_id=campaign.project_id,
-        name=campaign.name,
-        starts_at=campaign.starts_at,
-        ends_at=campaign.ends_at,
-        status=campaign.status,
-        created_at=campaign.created_at,
-        archived_at=campaign.archived_at,
-    )
 
 
 def stopped_view(stopped: Stopped) -> StoppedView:

@@ -8,8 +8,9 @@ from soundmark.core.context import RequestContext
 from soundmark.core.domain.codes.signing_key import SigningKeyRecord
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx
-from soundmark.core.features.codes.resolution.wire import KeyHistory, KeySet, historic_key, verification_key
+from soundmark.core.features.codes.resolution.wire import KeyHistory, KeySet, verification_key
 from soundmark.core.store.codes import signing_keys
+from soundmark.core.views.signing_keys import key_history_view
 
 operations = Operations("Receivers")
 
@@ -42,19 +43,7 @@ async def list_key_history(ctx: Ctx, response: Response) -> KeyHistory:
     """
     records = await _read_keys(ctx)
     response.headers["cache-control"] = _CACHED
-    return KeyHistory(
-        keys=[
-            historic_key(
-                record.key_id,
-                record.public_key,
-                record.status,
-                activated_at=record.activated_at,
-                superseded_at=record.superseded_at,
-            )
-            for record in records
-            if record.status != "next" and record.activated_at is not None
-        ]
-    )
+    return KeyHistory(keys=key_history_view(records))
 
 
 async def _read_keys(ctx: RequestContext) -> list[SigningKeyRecord]:

@@ -10,13 +10,12 @@ from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, T
 from soundmark.core.features.tenancy.api_keys import service
 from soundmark.core.features.tenancy.api_keys.wire import (
     ApiKeyPage,
-    ApiKeyView,
     ApiKeyWithSecret,
     CreateApiKey,
-    api_key_view,
     api_key_with_secret,
 )
 from soundmark.core.problems import ApiKeyNotActive, ApiKeyNotFound, ProjectNotFound, ResourceDeletionInProgress
+from soundmark.core.views.tenancy import ApiKeyView, api_key_view
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("API keys")

@@ -5,11 +5,12 @@ from typing import Annotated, Final, get_args
 
 from pydantic import AfterValidator, ConfigDict, FailFast, Field
 
-from soundmark.core.domain.tenancy.api_key import ApiKey, KeyState
+from soundmark.core.domain.tenancy.api_key import ApiKey
 from soundmark.core.domain.tenancy.scope import KeyScope
 from soundmark.core.edge.parameters import ResourceId
+from soundmark.core.views.tenancy import ApiKeyView, api_key_view
 from soundmark.kit.crypto.secret import Secret
-from soundmark.wire.shape import Timestamp, Wire
+from soundmark.wire.shape import Wire
 
 # API v1, "Limits".
 LIFETIME_DAYS_DEFAULT: Final = 90
@@ -52,21 +53,6 @@ class CreateApiKey(Wire):
     expires_in_days: Annotated[int, Field(ge=1, le=LIFETIME_DAYS_MAX)] = LIFETIME_DAYS_DEFAULT
 
 
-class ApiKeyView(Wire):
-    """An API key without its secret, which cannot be read again."""
-
-    id: str
-    organization_id: str
-    project_id: str
-    scopes: list[KeyScope]
-    status: KeyState
-    created_at: Timestamp
-    expires_at: Timestamp
-    last_used_at: Timestamp | None
-    secret_rotated_at: Timestamp | None
-    revoked_at: Timestamp | None
-
-
 class ApiKeyWithSecret(ApiKeyView):
     """An API key with its secret, which is returned only once."""
 
@@ -78,22 +64,6 @@ class ApiKeyPage(Wire):
 
     data: list[ApiKeyView]
     next_cursor: str | None
-
-
-def api_key_view(key: ApiKey, now: datetime) -> ApiKeyView:
-    """Return the view of one key, with its status at `now`."""
-    return ApiKeyView(
-        id=key.id,
-        organization_id=key.organization_id,
-        project_id=key.project_id,
-        scopes=list(key.scopes),
-        status=key.status(now),
-        created_at=key.created_at,
-        expires_at=key.expires_at,
-        last_used_at=key.last_used_at,
-        secret_rotated_at=key.secret_rotated_at,
-        revoked_at=key.revoked_at,
-    )
 
 
 def api_key_with_secret(key: ApiKey, secret: Secret, now: datetime) -> ApiKeyWithSecret:

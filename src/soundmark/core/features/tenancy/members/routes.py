@@ -8,8 +8,9 @@ from fastapi import Path
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.tenancy.members import service
-from soundmark.core.features.tenancy.members.wire import ChangeMember, MemberPage, MemberView, member_view
+from soundmark.core.features.tenancy.members.wire import ChangeMember, MemberPage
 from soundmark.core.problems import LastOwner, MemberNotFound, OrganizationLimitReached
+from soundmark.core.views.tenancy import MemberView, member_view
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Members")

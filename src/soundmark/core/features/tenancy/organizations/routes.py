@@ -5,14 +5,9 @@ from http import HTTPStatus
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import CallingUser, Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.tenancy.organizations import service
-from soundmark.core.features.tenancy.organizations.wire import (
-    CreateOrganization,
-    OrganizationPage,
-    OrganizationView,
-    RenameOrganization,
-    organization_view,
-)
+from soundmark.core.features.tenancy.organizations.wire import CreateOrganization, OrganizationPage, RenameOrganization
 from soundmark.core.problems import OrganizationLimitReached
+from soundmark.core.views.tenancy import OrganizationView, organization_view
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Organizations")

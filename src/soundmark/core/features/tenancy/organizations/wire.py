@@ -1,11 +1,9 @@
 """The request and response shapes of organisations."""
 
-from typing import Literal
-
 from pydantic import ConfigDict
 
-from soundmark.core.domain.tenancy.organization import Organization
-from soundmark.wire.shape import Name, Timestamp, Wire
+from soundmark.core.views.tenancy import OrganizationView
+from soundmark.wire.shape import Name, Wire
 
 
 class CreateOrganization(Wire):
@@ -24,29 +22,8 @@ class RenameOrganization(Wire):
     name: Name
 
 
-class OrganizationView(Wire):
-    """An organisation, as one of its members sees it."""
-
-    id: str
-    name: str
-    role: Literal["owner", "admin", "member", "billing"]
-    created_at: Timestamp
-    deletion_requested_at: Timestamp | None
-
-
 class OrganizationPage(Wire):
     """Organisations, newest first."""
 
     data: list[OrganizationView]
     next_cursor: str | None
-
-
-def organization_view(organization: Organization) -> OrganizationView:
-    """Return the view of one organisation."""
-    return OrganizationView(
-        id=organization.id,
-        name=organization.name,
-        role=organization.role,
-        created_at=organization.created_at,
-        deletion_requested_at=organization.deletion_requested_at,
-    )

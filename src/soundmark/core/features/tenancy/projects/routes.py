@@ -8,14 +8,9 @@ from fastapi import Path
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
 from soundmark.core.features.tenancy.projects import service
-from soundmark.core.features.tenancy.projects.wire import (
-    CreateProject,
-    ProjectPage,
-    ProjectView,
-    RenameProject,
-    project_view,
-)
+from soundmark.core.features.tenancy.projects.wire import CreateProject, ProjectPage, RenameProject
 from soundmark.core.problems import ProjectNameConflict, ProjectNotFound, ResourceDeletionInProgress
+from soundmark.core.views.tenancy import ProjectView, project_view
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Projects")

@@ -2,8 +2,8 @@
 
 from pydantic import ConfigDict
 
-from soundmark.core.domain.tenancy.organization import Project
-from soundmark.wire.shape import Name, Timestamp, Wire
+from soundmark.core.views.tenancy import ProjectView
+from soundmark.wire.shape import Name, Wire
 
 
 class CreateProject(Wire):
@@ -25,29 +25,8 @@ class RenameProject(Wire):
     name: Name
 
 
-class ProjectView(Wire):
-    """A project."""
-
-    id: str
-    organization_id: str
-    name: str
-    created_at: Timestamp
-    deletion_requested_at: Timestamp | None
-
-
 class ProjectPage(Wire):
     """Projects, newest first."""
 
     data: list[ProjectView]
     next_cursor: str | None
-
-
-def project_view(project: Project) -> ProjectView:
-    """Return the view of one project."""
-    return ProjectView(
-        id=project.id,
-        organization_id=project.organization_id,
-        name=project.name,
-        created_at=project.created_at,
-        deletion_requested_at=project.deletion_requested_at,
-    )

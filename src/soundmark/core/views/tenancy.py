@@ -1,0 +1,97 @@
+"""The public views of organisations, projects, members and API keys."""
+
+from datetime import datetime
+from typing import Literal
+
+from soundmark.core.domain.tenancy.api_key import ApiKey, KeyState
+from soundmark.core.domain.tenancy.member import Member
+from soundmark.core.domain.tenancy.organization import Organization, Project
+from soundmark.core.domain.tenancy.scope import KeyScope, Role
+from soundmark.wire.shape import Timestamp, Wire
+
+
+class OrganizationView(Wire):
+    """An organisation, as one of its members sees it."""
+
+    id: str
+    name: str
+    role: Literal["owner", "admin", "member", "billing"]
+    created_at: Timestamp
+    deletion_requested_at: Timestamp | None
+
+
+class ProjectView(Wire):
+    """A project."""
+
+    id: str
+    organization_id: str
+    name: str
+    created_at: Timestamp
+    deletion_requested_at: Timestamp | None
+
+
+class MemberView(Wire):
+    """A person's membership of an organisation."""
+
+    subject_id: str
+    email: str
+    role: Role
+    created_at: Timestamp
+
+
+class ApiKeyView(Wire):
+    """An API key without its secret, which cannot be read again."""
+
+    id: str
+    organization_id: str
+    project_id: str
+    scopes: list[KeyScope]
+    status: KeyState
+    created_at: Timestamp
+    expires_at: Timestamp
+    last_used_at: Timestamp | None
+    secret_rotated_at: Timestamp | None
+    revoked_at: Timestamp | None
+
+
+def organization_view(organization: Organization) -> OrganizationView:
+    """Return the view of one organisation."""
+    return OrganizationView(
+        id=organization.id,
+        name=organization.name,
+        role=organization.role,
+        created_at=organization.created_at,
+        deletion_requested_at=organization.deletion_requested_at,
+    )
+
+
+def project_view(project: Project) -> ProjectView:
+    """Return the view of one project."""
+    return ProjectView(
+        id=project.id,
+        organization_id=project.organization_id,
+        name=project.name,
+        created_at=project.created_at,
+        deletion_requested_at=project.deletion_requested_at,
+    )
+
+
+def member_view(member: Member) -> MemberView:
+    """Return the view of one member."""
+    return MemberView(subject_id=member.subject_id, email=member.email, role=member.role, created_at=member.created_at)
+
+
+def api_key_view(key: ApiKey, now: datetime) -> ApiKeyView:
+    """Return the view of one key, with its status at `now`."""
+    return ApiKeyView(
+        id=key.id,
+        organization_id=key.organization_id,
+        project_id=key.project_id,
+        scopes=list(key.scopes),
+        status=key.status(now),
+        created_at=key.created_at,
+        expires_at=key.expires_at,
+        last_used_at=key.last_used_at,
+        secret_rotated_at=key.secret_rotated_at,
+        revoked_at=key.revoked_at,
+    )
