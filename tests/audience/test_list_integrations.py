@@ -89,3 +89,60 @@ async def test_a_malformed_query_is_refused(audience: AudienceApi, changes: dict
     answer = await audience.call("GET", "/v1/integrations", params=params)
 
     assert (answer.status, answer.json["code"]) == (422, "validation_failed")
+
+
+async def list_inventory(audience: AudienceApi, **params: str) -> Any:
+    query = {"limit": "1000", "after_at": "0001-01-01T00:00:00.000Z", "after_id": "", **params}
+    answer = await audience.call("GET", f"/v1/organizations/{ORGANIZATION}/integrations", params=query)
+    assert answer.status == 200, answer.body
+    return answer.json["data"]
+
+
+async def test_the_inventory_of_an_organisation_is_oldest_first(audience: AudienceApi) -> None:
+    made = (await make_some(audience, 4))[::-1]
+    revoked = (await made[2].change("revoke")).json
+
+    listed = await list_inventory(audience)
+
+    assert listed == [made[0].view, made[1].view, revoked, made[3].view]
+
+
+async def test_the_inventory_continues_after_a_position(audience: AudienceApi) -> None:
+    made = (await make_some(audience, 5))[::-1]
+    seen: list[dict[str, Any]] = []
+    after: dict[str, str] = {}
+    for _ in range(3):
+        seen += await list_inventory(audience, limit="2", **after)
+        after = {"after_at": seen[-1]["created_at"], "after_id": seen[-1]["id"]}
+
+    assert seen == [one.view for one in made]
+
+
+async def test_the_inventory_of_a_project_leaves_out_the_others(audience: AudienceApi) -> None:
+    made = await audience.make_integration()
+
+    assert await list_inventory(audience, project_id=PROJECT) == [made.view]
+    assert await list_inventory(audience, project_id="prj_another") == []
+
+
+async def test_the_inventory_of_another_organisation_is_empty(audience: AudienceApi) -> None:
+    await audience.make_integration()
+    params = {"limit": "9", "after_at": "0001-01-01T00:00:00.000Z", "after_id": ""}
+
+    answer = await audience.call("GET", "/v1/organizations/org_of_somebody_else/integrations", params=params)
+
+    assert (answer.status, answer.json) == (200, {"data": []})
+
+
+@pytest.mark.parametrize(
+    "changes", [{"limit": "0"}, {"limit": "1001"}, {"limit": None}, {"after_at": None}, {"after_id": None}, {"x": "1"}]
+)
+async def test_a_malformed_query_of_the_inventory_is_refused(
+    audience: AudienceApi, changes: dict[str, str | None]
+) -> None:
+    asked = {"limit": "9", "after_at": "0001-01-01T00:00:00.000Z", "after_id": "", **changes}
+    params = {name: value for name, value in asked.items() if value is not None}
+
+    answer = await audience.call("GET", f"/v1/organizations/{ORGANIZATION}/integrations", params=params)
+
+    assert (answer.status, answer.json["code"]) == (422, "validation_failed")

@@ -131,6 +131,32 @@ async def list_newest_first(tx: Tx, workspace: Workspace, *, before: Position | 
     )
 
 
+async def list_oldest_first(
+    tx: Tx, organization_id: str, *, project_id: str | None, after: Position, limit: int
+) -> list[Integration]:
+    """Return up to `limit` integrations of the organisation, or of one project, oldest first, behind `after`."""
+    return await tx.all(
+        Integration,
+        """
+        SELECT id, organization_id, project_id, mode, retention_days, core_key_id, created_at, secret_rotated_at,
+               revoked_at
+          FROM integrations
+         WHERE organization_id = %(organization_id)s
+           AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
+           AND (created_at, id) > (%(after_at)s::timestamptz, %(after_id)s::text)
+         ORDER BY created_at, id
+         LIMIT %(limit)s
+        """,
+        {
+            "organization_id": organization_id,
+            "project_id": project_id,
+            "after_at": after.created_at,
+            "after_id": after.id,
+            "limit": limit,
+        },
+    )
+
+
 async def update_revoked(tx: Tx, workspace: Workspace, integration_id: str, *, now: datetime) -> None:
     """Mark a locked integration revoked."""
     await tx.run(

@@ -9,7 +9,7 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.private_call import PrivateChannel, PrivateRequest
 from soundmark.kit.http.problems import NotFound
 from soundmark.kit.text.ids import may_be_id
-from soundmark.kit.text.paging import Position
+from soundmark.kit.text.paging import BEGINNING, Position
 from soundmark.wire.audience_event import EventAnswer
 from soundmark.wire.audience_report import AudienceReport, LegacyReport
 from soundmark.wire.private import integrations as private
@@ -61,6 +61,30 @@ class AudienceChannel:
         request = PrivateRequest(request_id=request_id, query=query)
         found = await self._channel.call(private.LIST_INTEGRATIONS, request)
         return [self._check_tenant(each, project) for each in found.data]
+
+    async def list_inventory(
+        self, organization_id: str, project_id: str | None, *, count_max: int, request_id: str
+    ) -> list[private.IntegrationResponse]:
+        """List the integrations of the organisation, or of one of its projects, oldest first, in several calls.
+
+        Not much more than `count_max` are read: a longer list means that there are more.
+        """
+        listed: list[private.IntegrationResponse] = []
+        after = BEGINNING
+        while len(listed) <= count_max:
+            query = private.InventoryQuery(
+                project_id=project_id, limit=private.STEP_MAX, after_at=after.created_at, after_id=after.id
+            )
+            request = PrivateRequest(request_id=request_id, path={"organization_id": organization_id}, query=query)
+            found = (await self._channel.call(private.LIST_INVENTORY, request)).data
+            for each in found:
+                project = ProjectQuery(organization_id=organization_id, project_id=project_id or each.project_id)
+                self._check_tenant(each, project)
+            listed += found
+            if len(found) < private.STEP_MAX:
+                break
+            after = Position(found[-1].created_at, found[-1].id)
+        return listed
 
     async def get_integration(
         self, organization_id: str, project_id: str, integration_id: str, *, request_id: str

@@ -5,7 +5,7 @@ import hmac
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import ClassVar, Final, Generic, TypeVar
 
 from soundmark.kit.http.problems import FieldError, Kind, Problem
@@ -38,6 +38,10 @@ class Position:
 
     created_at: datetime
     id: str
+
+
+# Before every entry of a list that is read oldest first.
+BEGINNING: Final = Position(datetime.min.replace(tzinfo=UTC), "")
 
 
 @dataclass(frozen=True, slots=True)

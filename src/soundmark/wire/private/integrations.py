@@ -18,7 +18,7 @@ from soundmark.wire.shape import AudienceMode, EntitledMode, IntegrationId, KeyI
 
 OperationAction = Literal["create", "revoke", "rotate_secret", "change_retention", "replace_core_key"]
 
-_STEP_MAX: Final = 1000  # Rows that one step of `TRUST_EVERYWHERE` locks: some milliseconds.
+STEP_MAX: Final = 1000  # Integrations in one step through many: some milliseconds, also where each is locked.
 
 RetentionDays = Annotated[int, Field(ge=1, le=RETENTION_DAYS_MAX)]
 
@@ -72,12 +72,24 @@ class IntegrationsQuery(ProjectQuery):
     before_id: Annotated[str, StringConstraints(max_length=160)] | None = None
 
 
+class InventoryQuery(Wire):
+    """A step through an organisation's integrations, or one project's, oldest first, behind `after_at` and `after_id`.
+
+    Before the oldest are the earliest time that there is and the empty id.
+    """
+
+    project_id: TenantId | None = None
+    limit: Annotated[int, Field(ge=1, le=STEP_MAX, strict=False)]
+    after_at: Timestamp
+    after_id: Annotated[str, StringConstraints(max_length=160)]
+
+
 class IntegrationResponse(Wire):
     """An integration, without its secret. `core_key_id` names the key that it trusts now."""
 
     id: IntegrationId
-    organization_id: str
-    project_id: str
+    organization_id: TenantId
+    project_id: TenantId
     mode: AudienceMode
     retention_days: int
     status: Literal["active", "revoked"]
@@ -95,7 +107,7 @@ class IntegrationSecretResponse(Wire):
 
 
 class IntegrationsResponse(Wire):
-    """Integrations, newest first."""
+    """Integrations, in the order that was requested."""
 
     data: list[IntegrationResponse]
 
@@ -124,7 +136,7 @@ class TrustEverywhereRequest(CoreKey):
     """
 
     after: Annotated[str, StringConstraints(pattern=r"^int_[A-Za-z0-9_-]{8,128}$")] | None
-    limit: Annotated[int, Field(ge=1, le=_STEP_MAX)]
+    limit: Annotated[int, Field(ge=1, le=STEP_MAX)]
     still_signs: KeyId | None
 
 
@@ -151,6 +163,7 @@ CREATE_INTEGRATION: Final = PrivateEndpoint(
     "POST", "/v1/integrations", IntegrationSecretResponse, (HTTPStatus.CREATED,), (EntitlementRequired,)
 )
 LIST_INTEGRATIONS: Final = PrivateEndpoint("GET", "/v1/integrations", IntegrationsResponse)
+LIST_INVENTORY: Final = PrivateEndpoint("GET", "/v1/organizations/{organization_id}/integrations", IntegrationsResponse)
 READ_INTEGRATION: Final = PrivateEndpoint("GET", _PATH, IntegrationResponse, problems=(IntegrationNotFound,))
 REVOKE_INTEGRATION: Final = PrivateEndpoint(
     "POST", f"{_PATH}/revoke", IntegrationResponse, problems=(IntegrationNotFound,)

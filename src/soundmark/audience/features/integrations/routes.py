@@ -6,7 +6,15 @@ from fastapi import APIRouter, Depends, Query
 
 from soundmark.audience.domain.integration import Workspace
 from soundmark.audience.domain.operation import RequestedOperation
-from soundmark.audience.edge import Ctx, IntegrationPath, InWorkspace, OperationId, OperationOn, serve
+from soundmark.audience.edge import (
+    Ctx,
+    IntegrationPath,
+    InWorkspace,
+    OperationId,
+    OperationOn,
+    OrganizationPath,
+    serve,
+)
 from soundmark.audience.features.integrations import core_keys, service
 from soundmark.kit.http.problems import FieldError, ValidationFailed
 from soundmark.kit.http.routes import JsonRoute
@@ -34,6 +42,14 @@ async def list_integrations(
         message = "before_at and before_id come together"
         raise ValidationFailed(errors=(FieldError("query", "/before_id", message),))
     return await service.list_integrations(ctx, query)
+
+
+@serve(router, private.LIST_INVENTORY)
+async def list_inventory(
+    ctx: Ctx, organization_id: OrganizationPath, query: Annotated[private.InventoryQuery, Query()]
+) -> private.IntegrationsResponse:
+    """List the integrations of an organisation, oldest first."""
+    return await service.list_inventory(ctx, organization_id, query)
 
 
 @serve(router, private.READ_INTEGRATION)

@@ -34,6 +34,7 @@ from soundmark.wire.private.integrations import (
     IntegrationSecretResponse,
     IntegrationsQuery,
     IntegrationsResponse,
+    InventoryQuery,
     RetentionResponse,
 )
 from soundmark.wire.private.parts import CoreKey
@@ -108,6 +109,16 @@ async def list_integrations(ctx: Context, query: IntegrationsQuery) -> Integrati
         before = Position(query.before_at, query.before_id)
     async with ctx.db.transaction() as tx:
         found = await integrations.list_newest_first(tx, workspace, before=before, limit=query.limit)
+    return IntegrationsResponse(data=[describe(integration) for integration in found])
+
+
+async def list_inventory(ctx: Context, organization_id: str, query: InventoryQuery) -> IntegrationsResponse:
+    """List the next integrations of an organisation, or of one of its projects, oldest first, with revoked ones."""
+    after = Position(query.after_at, query.after_id)
+    async with ctx.db.transaction() as tx:
+        found = await integrations.list_oldest_first(
+            tx, organization_id, project_id=query.project_id, after=after, limit=query.limit
+        )
     return IntegrationsResponse(data=[describe(integration) for integration in found])
 
 
