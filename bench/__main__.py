@@ -20,6 +20,7 @@ import psycopg
 from rich.console import Console
 
 from bench import seed, unchained, wrk
+from bench.exports import exports
 from bench.figures import Figure, keep, ratio_of_rounds, show
 from bench.ingestion import ingestion, ingestion_growth
 from bench.issuer import CLIENT_ID, issuer
@@ -262,6 +263,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "stopping": stopping,
     "listing": listing,
     "bundles": bundles,
+    "exports": exports,
     "ingestion": ingestion,
     "ingestion-growth": ingestion_growth,
     "refused-events": refused_events,

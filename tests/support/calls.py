@@ -130,6 +130,14 @@ async def make_certificate(world: World) -> Call:
     return Call(path={"certificate_id": answer.headers["location"].rpartition("/")[2]})
 
 
+async def export_organization(world: World) -> Call:
+    return Call(path={"organization_id": world.tenant.organization_id})
+
+
+async def export_project(world: World) -> Call:
+    return Call(path={"project_id": world.tenant.project_id}, params=world.tenant.query)
+
+
 async def fill_project(world: World) -> Call:
     return Call(json={**world.tenant.query, "name": f"Show {await _count(world, 'projects')}"})
 
@@ -299,6 +307,8 @@ ROWS: Final[Mapping[str, Row]] = {
     "delete_organization": Row(confirm_organization, roles=OWNERS),
     "delete_project": Row(make_project, roles=ADMINS, foreign="project_not_found"),
     "deliver_event": Row(sign_event),
+    "export_organization": Row(export_organization, roles=OWNERS, audited="organization.exported"),
+    "export_project": Row(export_project, roles=ADMINS, foreign="project_not_found", audited="project.exported"),
     "get_caller": Row(plain()),
     "get_code": Row(make_code, roles=READERS, foreign="code_not_found"),
     "get_deletion_certificate": Row(make_certificate),

@@ -33,6 +33,7 @@ from soundmark.core.features.tenancy.api_keys import routes as api_keys
 from soundmark.core.features.tenancy.audit_log import routes as audit_log
 from soundmark.core.features.tenancy.caller import routes as caller
 from soundmark.core.features.tenancy.closure import routes as closure
+from soundmark.core.features.tenancy.exports import routes as exports
 from soundmark.core.features.tenancy.invitations import routes as invitations
 from soundmark.core.features.tenancy.members import routes as members
 from soundmark.core.features.tenancy.organizations import routes as organizations
@@ -133,6 +134,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         invitations,
         projects,
         closure,
+        exports,
         api_keys,
         audit_log,
         campaigns,

@@ -15,6 +15,7 @@ from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
+from soundmark.kit.slots import Slots
 from soundmark.kit.text.paging import Cursors
 
 
@@ -37,12 +38,14 @@ class RequestContext(Context):
     """The parts that only commands of requests may use, because only a serving process runs them.
 
     `roles` finds a person's role in an organisation by (organisation, subject). `issuances` issues Codes, with one
-    queue for each organisation.
+    queue for each organisation. `exports` limits the exports that run at a time, with one for each organisation.
     """
 
     organizations_per_user: int
+    export_bytes_max: int
     roles: Batcher[tuple[str, str], Role | None]
     issuances: Batcher[Any, Any]
+    exports: Slots
     live_keyring: LiveKeyring
     chain: AuditChain
     cursors: Cursors

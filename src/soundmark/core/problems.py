@@ -192,6 +192,12 @@ class MfaRequired(Problem):
     kind, code, title = Kind.FORBIDDEN, "mfa_required", "This needs a login with a second factor."
 
 
+class OrganizationExportTooLarge(Problem):
+    """The organisation's archive would exceed the size limit. No part of it is returned."""
+
+    kind, code, title = Kind.INVALID, "organization_export_too_large", "This organisation is too large for one archive."
+
+
 class OrganizationLimitReached(Problem):
     """The person already owns the maximum number of organisations."""
 
@@ -208,6 +214,12 @@ class PlatformAdminRequired(Problem):
     """The operation is reserved for platform administrators."""
 
     kind, code, title = Kind.FORBIDDEN, "platform_admin_required", "Only a platform administrator may do this."
+
+
+class ProjectExportTooLarge(Problem):
+    """The project's archive would exceed the size limit. No part of it is returned."""
+
+    kind, code, title = Kind.INVALID, "project_export_too_large", "This project is too large for one archive."
 
 
 class ProjectNameConflict(Problem):

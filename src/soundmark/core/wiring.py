@@ -18,6 +18,7 @@ from soundmark.kit.http.problems import Problem
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
+from soundmark.kit.slots import Slots
 from soundmark.kit.text.paging import Cursors
 from soundmark.settings.core import (
     AudienceChannelSettings,
@@ -32,6 +33,7 @@ WiredSettings: TypeAlias = CoreSettings | CoreJobsSettings | CoreDatabaseSetting
 
 _BATCH_MAX: Final = 256  # Codes in one commit, some 50 ms for which a campaign's stop waits; roles in one query.
 _WAITING_MAX: Final = 4096  # In one queue; beyond it the database is not keeping up.
+_EXPORTS_AT_ONCE: Final = 4  # Each holds a connection while its archive is written; others wait for their turn.
 
 
 class _NotWired:
@@ -76,8 +78,10 @@ def make_request_context(
     ctx = RequestContext(
         **parts,
         organizations_per_user=settings.organizations_per_user,
+        export_bytes_max=settings.export_bytes_max,
         roles=Batcher(partial(members.find_roles, db), size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
         issuances=Batcher(issue, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
+        exports=Slots(min(_EXPORTS_AT_ONCE, settings.database_pool_size // 2)),
         live_keyring=LiveKeyring(db, sealer, its_clock),
         chain=AuditChain(db, sealer, its_clock, parts["entropy"]),
         cursors=Cursors(sealer.derive("cursors")),

@@ -69,6 +69,7 @@ class CoreSettings(ServedSettings, CoreJobsSettings, RefusalLimitSettings):
     oidc_client_id: OidcClientId | None = None
     operator_token: OperatorToken | None = None
     organizations_per_user: Annotated[int, Field(ge=1)] = 50
+    export_bytes_max: Annotated[int, Field(ge=1024)] = 1024 * 1024 * 1024
     resolve_rate_limit: Annotated[int, Field(ge=1)] = 120
     resolve_rate_window_s: Annotated[int, Field(ge=1, le=3600)] = 10
 

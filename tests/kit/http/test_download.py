@@ -46,7 +46,7 @@ async def test_a_download_is_the_whole_file_in_chunks(size_bytes: int) -> None:
 
 @pytest.mark.parametrize("after_count", [0, 1, 2])
 async def test_the_file_is_closed_when_its_reader_leaves(after_count: int) -> None:
-    file, sent_count = written(bytes(3 * CHUNK_BYTES)), 0
+    file, sent_count, was_closed = written(bytes(3 * CHUNK_BYTES)), 0, list[bool]()
 
     async def send(_: Any) -> None:
         nonlocal sent_count
@@ -55,5 +55,7 @@ async def test_the_file_is_closed_when_its_reader_leaves(after_count: int) -> No
         sent_count += 1
 
     with pytest.raises(OSError, match="gone"):
-        await Download(file, "application/zip", name="a.zip", headers={})({}, nothing, send)
-    assert file.closed
+        await Download(
+            file, "application/zip", name="a.zip", headers={}, on_closed=lambda: was_closed.append(file.closed)
+        )({}, nothing, send)
+    assert was_closed == [True], "it is told once"

@@ -18,6 +18,8 @@ Action = Literal[
     "project.update",
     "project.preflight",
     "project.delete",
+    "organization.export",
+    "project.export",
     "api_key.create",
     "api_key.list",
     "api_key.revoke",
@@ -85,8 +87,8 @@ class Rule:
 
 _EVERY_MEMBER: Final[frozenset[Role]] = frozenset({"owner", "admin", "member", "billing"})
 _READERS: Final[frozenset[Role]] = frozenset({"owner", "admin", "member"})
-_ADMINS: Final[frozenset[Role]] = frozenset({"owner", "admin"})
 _OWNERS: Final[frozenset[Role]] = frozenset({"owner"})
+_ADMINS: Final[frozenset[Role]] = frozenset({"owner", "admin"})
 
 # Source: contract, section 2.
 POLICY: Final[Mapping[Action, Rule]] = {
@@ -101,6 +103,8 @@ POLICY: Final[Mapping[Action, Rule]] = {
     "project.update": Rule(roles=_ADMINS, mfa=True),
     "project.preflight": Rule(roles=_ADMINS),
     "project.delete": Rule(roles=_ADMINS, mfa=True),
+    "organization.export": Rule(roles=_OWNERS),
+    "project.export": Rule(roles=_ADMINS, mfa=True),
     "api_key.create": Rule(roles=_ADMINS),
     "api_key.list": Rule(roles=_ADMINS),
     "api_key.revoke": Rule(roles=_ADMINS),

@@ -38,6 +38,7 @@ from soundmark.core.features.tenancy.audit_log.wire import AuditEntryPage, entry
 from soundmark.core.features.tenancy.caller.wire import caller_view
 from soundmark.core.features.tenancy.closure.certificate import write_certificate
 from soundmark.core.features.tenancy.closure.wire import organization_preflight, project_preflight
+from soundmark.core.features.tenancy.exports.subject import organization_subject, project_subject
 from soundmark.core.features.tenancy.invitations.service import Invited, Joined
 from soundmark.core.features.tenancy.invitations.wire import InvitationPage, created_view, invitation_view, joined_view
 from soundmark.core.features.tenancy.members.wire import MemberPage
@@ -46,6 +47,7 @@ from soundmark.core.features.tenancy.projects.wire import ProjectPage
 from soundmark.core.hot.envelope import EnvelopeSigner, answer_body
 from soundmark.core.live.platform_settings import PlatformOverview
 from soundmark.core.problems import DeletionOperationsPending, QuotaExceeded
+from soundmark.core.published.example_archives import example_archive
 from soundmark.core.published.example_reports import example_legacy_report, example_report
 from soundmark.core.store.tenancy.deletions import TenantCounts
 from soundmark.core.views.campaigns import campaign_view
@@ -256,6 +258,33 @@ def _platform() -> PlatformOverview:
     )
 
 
+def _archives(code: Code) -> dict[str, Any]:
+    organization, project = organization_view(_ORGANIZATION), project_view(_PROJECT)
+    records = {
+        "campaigns": campaign_view(_CAMPAIGN),
+        "codes": detail_view(code, ISSUED_AT),
+        "api_keys": api_key_view(_API_KEY, ISSUED_AT),
+        "audience_integrations": integration_view(_INTEGRATION),
+    }
+    people = {"members": member_view(_MEMBER), "projects": project}
+    return {
+        "export_organization": example_archive(
+            organization_subject(organization.id),
+            {"organization": organization},
+            people | records,
+            key=EXAMPLE_KEY,
+            now=ISSUED_AT,
+        ),
+        "export_project": example_archive(
+            project_subject(project.id),
+            {"organization_id": organization.id, "project": project},
+            records,
+            key=EXAMPLE_KEY,
+            now=ISSUED_AT,
+        ),
+    }
+
+
 def examples() -> dict[str, Any]:
     """Return the successful response of each operation, by operation id, with the status if there are several."""
     code = example_code()
@@ -329,5 +358,6 @@ def examples() -> dict[str, Any]:
         "list_key_history": _key_history(),
     }
     shown = {name: answer.model_dump(mode="json") for name, answer in answers.items()}
+    shown |= _archives(code)
     shown["revoke_code"] |= {"status": "revoked", "revoked_at": "2026-11-20T12:30:00.000Z"}
     return shown | {"resolve": example_resolution()}

@@ -25,6 +25,7 @@ _ON_ORGANIZATION: Final = (
     "list_audit_entries",
     "verify_audit_log",
     "get_usage",
+    "export_organization",
 )
 _ON_PROJECT: Final = (
     "rename_project",
@@ -34,6 +35,7 @@ _ON_PROJECT: Final = (
     "list_api_keys",
     "list_integrations",
     "read_legacy_report",
+    "export_project",
 )
 _ON_CAMPAIGN: Final = ("update_campaign", "archive_campaign", "stop_campaign", "summarise_campaign", "list_codes")
 _ON_INTEGRATION: Final = (

@@ -43,6 +43,7 @@ _TAGS: Final = [
     {"name": "Caller", "description": "Who a credential belongs to."},
     {"name": "Organizations", "description": "Organisations are the tenants."},
     {"name": "Projects", "description": "Parts of an organisation. Every Code belongs to one."},
+    {"name": "Exports", "description": "Sealed archives of everything that belongs to an organisation or a project."},
     {"name": "Members", "description": "The people in an organisation, and their roles."},
     {"name": "Invitations", "description": "Invite people by e-mail to become members."},
     {

@@ -3,6 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from soundmark.core.features.tenancy.exports.wire import (
+    ORGANIZATION_FORMAT,
+    PROJECT_FORMAT,
+    OrganizationArchive,
+    ProjectArchive,
+)
 from soundmark.wire.audience_event import AudienceEvent
 from soundmark.wire.deletion_certificate import DeletionCertificate
 from soundmark.wire.resolution import Resolution
@@ -17,6 +23,8 @@ _SHAPES: Final[Mapping[str, type[Wire]]] = {
     "xr-resolution-v1": Resolution,
     "audience-event-v1": AudienceEvent,
     "deletion-certificate-v1": DeletionCertificate,
+    PROJECT_FORMAT: ProjectArchive,
+    ORGANIZATION_FORMAT: OrganizationArchive,
 }
 
 

@@ -62,8 +62,22 @@ class ListedCode:
 
     def with_signature(self, payload: bytes, signature: bytes) -> Code:
         """Return the Code with its signed record."""
-        columns = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return Code(**columns, payload=payload, signature=signature)
+        # Named one by one: an archive makes a million of them, and a loop over the fields takes three times as long.
+        return Code(
+            xr_id=self.xr_id,
+            organization_id=self.organization_id,
+            project_id=self.project_id,
+            campaign_id=self.campaign_id,
+            issuer=self.issuer,
+            issued_at=self.issued_at,
+            expires_at=self.expires_at,
+            broadcast_token=self.broadcast_token,
+            audience_integration_id=self.audience_integration_id,
+            key_id=self.key_id,
+            revoked_at=self.revoked_at,
+            payload=payload,
+            signature=signature,
+        )
 
 
 def frame_of(token: str) -> str:

@@ -32,10 +32,12 @@ AuditAction = Literal[
     "member.role_changed",
     "organization.created",
     "organization.deletion_requested",
+    "organization.exported",
     "organization.updated",
     "project.created",
     "project.deleted",
     "project.deletion_requested",
+    "project.exported",
     "project.updated",
 ]
 # Actions outside Core's transactions: their entries are written as `requested` before, and finalised afterwards.

@@ -37,16 +37,15 @@ async def find_live(tx: Tx, tokens: Iterable[str]) -> dict[str, Broadcast]:
 
 async def find_many(tx: Tx, tokens: Sequence[str]) -> dict[str, Broadcast]:
     """Return the broadcasts of those tokens that exist, revoked or not, by token."""
-    found = await tx.all(
-        Broadcast,
+    rows = await tx.rows(
         """
         SELECT token, payload, signature
           FROM broadcasts
-         WHERE token = ANY(%(tokens)s::text[])
+         WHERE token = ANY(%s::text[])
         """,
-        {"tokens": list(tokens)},
+        plain_array(tokens),
     )
-    return {broadcast.token: broadcast for broadcast in found}
+    return {row[0]: Broadcast._make(row) for row in rows}
 
 
 async def update_revoked(tx: Tx, *, tokens: Sequence[str], now: datetime) -> None:

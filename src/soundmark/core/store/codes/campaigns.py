@@ -138,6 +138,31 @@ async def list_newest_first(
     )
 
 
+async def list_oldest_first(
+    tx: Tx, scope: TenantScope, *, project_id: str | None, after: Position, limit: int
+) -> list[Campaign]:
+    """Return up to `limit` campaigns of the organisation, or of one of its projects, oldest first, behind `after`."""
+    return await tx.all(
+        Campaign,
+        """
+        SELECT id, organization_id, project_id, name, starts_at, ends_at, created_at, archived_at
+          FROM campaigns
+         WHERE organization_id = %(organization_id)s
+           AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
+           AND (created_at, id) > (%(after_at)s::timestamptz, %(after_id)s::text)
+         ORDER BY created_at, id
+         LIMIT %(limit)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "project_id": project_id,
+            "after_at": after.created_at,
+            "after_id": after.id,
+            "limit": limit,
+        },
+    )
+
+
 async def find_summary(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> Summary | None:
     """Return one campaign and the numbers of its Codes, by their status at `now`.
 

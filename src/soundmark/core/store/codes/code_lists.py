@@ -46,10 +46,17 @@ _NEWEST_FIRST: Final[LiteralString] = """
      ORDER BY issued_at DESC, xr_id DESC
      LIMIT %(limit)s
 """
+_OLDEST_FIRST: Final[LiteralString] = """
+       AND (issued_at, xr_id) > (%(after_at)s::timestamptz, %(after_id)s::text)
+     ORDER BY issued_at, xr_id
+     LIMIT %(limit)s
+"""
 _IN_ORGANIZATION: Final[LiteralString] = _LISTED + _NEWEST_FIRST
 _IN_PROJECT: Final[LiteralString] = _LISTED + _OF_PROJECT + _NEWEST_FIRST
 _IN_CAMPAIGN: Final[LiteralString] = _LISTED + _OF_CAMPAIGN + _NEWEST_FIRST
 _IN_BOTH: Final[LiteralString] = _LISTED + _OF_PROJECT + _OF_CAMPAIGN + _NEWEST_FIRST
+_OLDEST_IN_ORGANIZATION: Final[LiteralString] = _LISTED + _OLDEST_FIRST
+_OLDEST_IN_PROJECT: Final[LiteralString] = _LISTED + _OF_PROJECT + _OLDEST_FIRST
 
 
 async def list_newest_first(
@@ -76,6 +83,23 @@ async def list_newest_first(
             "before_at": before.created_at,
             "before_id": before.id,
             "now": now,
+            "limit": limit,
+        },
+    )
+
+
+async def list_oldest_first(
+    tx: Tx, scope: TenantScope, *, project_id: str | None, after: Position, limit: int
+) -> list[ListedCode]:
+    """Return up to `limit` Codes of the organisation, or of one of its projects, oldest first, behind `after`."""
+    return await tx.all(
+        ListedCode,
+        _OLDEST_IN_ORGANIZATION if project_id is None else _OLDEST_IN_PROJECT,
+        {
+            "organization_id": scope.organization_id,
+            "project_id": project_id,
+            "after_at": after.created_at,
+            "after_id": after.id,
             "limit": limit,
         },
     )

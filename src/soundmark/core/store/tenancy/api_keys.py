@@ -172,3 +172,29 @@ async def list_newest_first(
             "limit": limit,
         },
     )
+
+
+async def list_oldest_first(
+    tx: Tx, scope: TenantScope, *, project_id: str | None, after: Position, limit: int
+) -> list[ApiKey]:
+    """Return up to `limit` keys of the organisation, or of one of its projects, oldest first, behind `after`."""
+    return await tx.all(
+        ApiKey,
+        """
+        SELECT id, organization_id, project_id, scopes, created_at, expires_at, last_used_at, secret_rotated_at,
+               revoked_at
+          FROM api_keys
+         WHERE organization_id = %(organization_id)s
+           AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
+           AND (created_at, id) > (%(after_at)s::timestamptz, %(after_id)s::text)
+         ORDER BY created_at, id
+         LIMIT %(limit)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "project_id": project_id,
+            "after_at": after.created_at,
+            "after_id": after.id,
+            "limit": limit,
+        },
+    )

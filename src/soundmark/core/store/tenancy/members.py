@@ -201,6 +201,27 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
     )
 
 
+async def list_oldest_first(tx: Tx, scope: TenantScope, *, after: Position, limit: int) -> list[Member]:
+    """Return up to `limit` members of the organisation, oldest first, then by subject, behind `after`."""
+    return await tx.all(
+        Member,
+        """
+        SELECT subject_id, email, role, created_at
+          FROM members
+         WHERE organization_id = %(organization_id)s
+           AND (created_at, subject_id) > (%(after_at)s::timestamptz, %(after_id)s::text)
+         ORDER BY created_at, subject_id
+         LIMIT %(limit)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "after_at": after.created_at,
+            "after_id": after.id,
+            "limit": limit,
+        },
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     role: Role | None

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from soundmark.core.domain.tenancy.organization import Organization
 from soundmark.core.domain.tenancy.scope import Role, TenantScope
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
+
+_EXPORT_LOCK: Final = 5  # Kind of advisory lock: docs/locks.md.
 
 
 async def insert(tx: Tx, *, organization_id: str, name: str, now: datetime) -> None:
@@ -35,6 +38,31 @@ async def update_name(tx: Tx, scope: TenantScope, *, name: str, role: Role) -> O
     )
     assert renamed is not None, "an organisation with a held member exists"
     return renamed
+
+
+async def find(tx: Tx, scope: TenantScope, *, role: Role) -> Organization | None:
+    """Return the caller's organisation as somebody with `role` sees it."""
+    return await tx.one_or_none(
+        Organization,
+        """
+        SELECT id, name, %(role)s::text AS role, created_at, deletion_requested_at
+          FROM organizations
+         WHERE id = %(organization_id)s
+        """,
+        {"organization_id": scope.organization_id, "role": role},
+    )
+
+
+async def lock_export(tx: Tx, scope: TenantScope) -> bool:
+    """Keep everybody else from exporting from the organisation until the transaction ends; False if somebody does.
+
+    It waits for nobody. Lock order: docs/locks.md.
+    """
+    is_locked: bool = await tx.value(
+        "SELECT pg_try_advisory_xact_lock(hashtextextended(%(organization_id)s, %(kind)s))",
+        {"organization_id": scope.organization_id, "kind": _EXPORT_LOCK},
+    )
+    return is_locked
 
 
 async def hold_open(tx: Tx, organization_id: str) -> bool:

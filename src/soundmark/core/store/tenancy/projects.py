@@ -219,3 +219,24 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
             "limit": limit,
         },
     )
+
+
+async def list_oldest_first(tx: Tx, scope: TenantScope, *, after: Position, limit: int) -> list[Project]:
+    """Return up to `limit` projects of the organisation, oldest first, behind `after`."""
+    return await tx.all(
+        Project,
+        """
+        SELECT id, organization_id, name, created_at, deletion_requested_at
+          FROM projects
+         WHERE organization_id = %(organization_id)s
+           AND (created_at, id) > (%(after_at)s::timestamptz, %(after_id)s::text)
+         ORDER BY created_at, id
+         LIMIT %(limit)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "after_at": after.created_at,
+            "after_id": after.id,
+            "limit": limit,
+        },
+    )

@@ -1,0 +1,191 @@
+"""The contents of an archive: read page by page from one snapshot, and written while the next page is read."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from soundmark.core.context import RequestContext
+from soundmark.core.domain.codes.code import Code
+from soundmark.core.domain.codes.signing_key import SigningKeyRecord
+from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.features.tenancy.exports.archive_file import ArchiveFile, ArchiveWriter
+from soundmark.core.features.tenancy.exports.code_records import CodeRenderer, broken_code_problem
+from soundmark.core.features.tenancy.exports.subject import ArchiveSubject
+from soundmark.core.problems import OrganizationNotFound, ProjectNotFound
+from soundmark.core.steps.signed_codes import read_signed_codes
+from soundmark.core.store.codes import campaigns, code_lists, signing_keys
+from soundmark.core.store.tenancy import api_keys, members, organizations, projects
+from soundmark.core.views.campaigns import campaign_view
+from soundmark.core.views.integrations import integration_view
+from soundmark.core.views.signing_keys import key_history_view
+from soundmark.core.views.tenancy import api_key_view, member_view, organization_view, project_view
+from soundmark.kit.crypto.signing import SigningKey
+from soundmark.kit.pacing import Pacer
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.paging import BEGINNING, Position
+from soundmark.kit.text.timestamps import format_timestamp
+from soundmark.wire.private.integrations import IntegrationResponse
+from soundmark.wire.shape import Wire
+
+PAGE_ROWS: Final = 200  # A few hundred kilobytes of Codes: some 15 ms of work, and little memory.
+
+T = TypeVar("T")
+ReadPage = Callable[[Position], Awaitable[list[T]]]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSource:
+    """Where the records of an archive come from: the snapshot `tx`, whose moment is `now`, and Audience before it.
+
+    `require_reader` raises if nobody waits for the archive any more.
+    """
+
+    ctx: RequestContext
+    tx: Tx
+    scope: TenantScope
+    subject: ArchiveSubject
+    integrations: Sequence[IntegrationResponse]
+    now: datetime
+    require_reader: Callable[[], Awaitable[None]]
+
+
+async def write_contents(source: ArchiveSource, file: ArchiveFile, sealing_key: SigningKey) -> None:
+    """Write every member of the archive but the seal, in the order of the contract.
+
+    The keys in it include `sealing_key`, which was active when the snapshot began.
+
+    Raises: OrganizationNotFound; ProjectNotFound; InternalError for a Code that does not verify, and for a full disk;
+        the problem of an archive that is too large.
+    Source: contract, section 8.
+    """
+    writer = ArchiveWriter(file)
+    keys = source.ctx.live_keyring.ours(await signing_keys.list_all(source.tx))
+    if source.subject.project_id is None:
+        await _begin_organization(source, writer)
+    else:
+        await _begin_project(source, writer, source.subject.project_id)
+    await _write_rows(writer, "campaigns", _within(source, campaigns.list_oldest_first), campaign_view)
+    public_keys = {key.key_id: key.public_key for key in keys if key.activated_at is not None}
+    renderer = CodeRenderer(public_keys, sealing_key, source.now)
+    await _write_codes(source, writer, renderer)
+    await _write_rows(
+        writer, "api_keys", _within(source, api_keys.list_oldest_first), lambda key: api_key_view(key, source.now)
+    )
+    await asyncio.to_thread(_write_integrations, writer, source.integrations)
+    await asyncio.to_thread(_write_keys, writer, keys, renderer.used_key_ids | {sealing_key.key_id})
+    writer.write_member("counts", msgspec.json.encode(writer.counts))
+
+
+async def _begin_organization(source: ArchiveSource, writer: ArchiveWriter) -> None:
+    tx, scope = source.tx, source.scope
+    assert scope.role is not None, "the policy lets no key do this"
+    organization = await organizations.find(tx, scope, role=scope.role)
+    if organization is None:
+        raise OrganizationNotFound  # Deleted since the caller was authorised.
+    writer.begin(_head(source))
+    writer.write_member("organization", _encode(organization_view(organization)))
+    await _write_rows(
+        writer,
+        "members",
+        lambda after: members.list_oldest_first(tx, scope, after=after, limit=PAGE_ROWS),
+        member_view,
+        position=lambda member: Position(member.created_at, member.subject_id),
+    )
+    await _write_rows(
+        writer,
+        "projects",
+        lambda after: projects.list_oldest_first(tx, scope, after=after, limit=PAGE_ROWS),
+        project_view,
+    )
+
+
+async def _begin_project(source: ArchiveSource, writer: ArchiveWriter, project_id: str) -> None:
+    project = await projects.find(source.tx, source.scope, project_id)
+    if project is None:
+        raise ProjectNotFound
+    writer.begin(_head(source))
+    writer.write_member("organization_id", msgspec.json.encode(project.organization_id))
+    writer.write_member("project", _encode(project_view(project)))
+
+
+def _head(source: ArchiveSource) -> bytes:
+    return msgspec.json.encode({"format": source.subject.format, "exported_at": format_timestamp(source.now)})
+
+
+def _within(source: ArchiveSource, list_oldest_first: Callable[..., Awaitable[list[T]]]) -> ReadPage[T]:
+    """Return the reader of a list of the organisation, or of the project alone."""
+    project_id = source.subject.project_id
+    return lambda after: list_oldest_first(source.tx, source.scope, project_id=project_id, after=after, limit=PAGE_ROWS)
+
+
+async def _write_rows(
+    writer: ArchiveWriter,
+    name: str,
+    read_page: ReadPage[T],
+    view: Callable[[T], Wire],
+    *,
+    position: Callable[[Any], Position] = lambda row: Position(row.created_at, row.id),
+) -> None:
+    def write(rows: Sequence[T]) -> None:
+        writer.add(name, [_encode(view(row)) for row in rows])
+
+    writer.open_list(name)
+    await _write_pages(read_page, position, write)
+    writer.close_list(name)
+
+
+async def _write_codes(source: ArchiveSource, writer: ArchiveWriter, renderer: CodeRenderer) -> None:
+    async def read_page(after: Position) -> list[Code]:
+        await source.require_reader()
+        listed = await _within(source, code_lists.list_oldest_first)(after)
+        codes = await read_signed_codes(source.tx, listed)
+        if len(codes) < len(listed):
+            raise broken_code_problem()  # The alarm was raised for each that is missing.
+        return codes
+
+    def write(codes: Sequence[Code]) -> None:
+        writer.add("codes", renderer.render(codes))
+
+    writer.open_list("codes")
+    await _write_pages(read_page, lambda code: Position(code.issued_at, code.xr_id), write)
+    writer.close_list("codes")
+
+
+def _write_integrations(writer: ArchiveWriter, integrations: Sequence[IntegrationResponse]) -> None:
+    writer.open_list("audience_integrations")
+    for begin in range(0, len(integrations), PAGE_ROWS):
+        page = integrations[begin : begin + PAGE_ROWS]
+        writer.add("audience_integrations", [_encode(integration_view(integration)) for integration in page])
+    writer.close_list("audience_integrations")
+
+
+def _write_keys(writer: ArchiveWriter, keys: Sequence[SigningKeyRecord], key_ids: set[str]) -> None:
+    """Write the JWK Set of the named keys."""
+    shown = [_encode(key) for key in key_history_view(keys) if key.kid in key_ids]
+    assert len(shown) == len(key_ids), "every key that signed is published"
+    writer.write_member("verification_keys", b'{"keys":[\n%b\n]}' % b",\n".join(shown))
+
+
+async def _write_pages(
+    read_page: ReadPage[T], position: Callable[[T], Position], write: Callable[[Sequence[T]], None]
+) -> None:
+    """Write each page in a thread while the next one is read. A page that is being written is always waited for."""
+    pacer, after, rows = Pacer(), BEGINNING, await read_page(BEGINNING)
+    while rows:
+        writing = asyncio.ensure_future(asyncio.to_thread(write, rows))
+        is_last = len(rows) < PAGE_ROWS
+        try:
+            after = position(rows[-1])
+            rows = [] if is_last else await read_page(after)
+        finally:
+            await asyncio.wait([writing])
+        await writing
+        await pacer.rest()
+
+
+def _encode(view: Wire) -> bytes:
+    return view.model_dump_json().encode()
