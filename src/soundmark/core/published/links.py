@@ -57,7 +57,10 @@ def _of_own_organization(at: str) -> Following:
 
 
 def _of_joined_organization(at: str) -> Following:
-    return _of_organization(at, "organization_id")
+    """Leave out the export, which is only for owners: nobody is invited as one."""
+    links = dict(_of_organization(at, "organization_id"))
+    del links["export_organization"]
+    return links
 
 
 def _of_project(at: str) -> Following:

@@ -10,7 +10,14 @@ from support.core_client import Api
 from support.core_settings import BASE_URL
 from support.tenant import make_tenant
 
-NAMES = ["xr-code-v1", "xr-code-issued-v1", "xr-code-detail-v1", "xr-resolution-v1"]
+NAMES = [
+    "xr-code-v1",
+    "xr-code-issued-v1",
+    "xr-code-detail-v1",
+    "xr-resolution-v1",
+    "svc-project-archive-v1",
+    "svc-organization-archive-v1",
+]
 OPEN = {"resource"}  # The intent's resource may have any members.
 OPTIONAL = {("resolution_proof",)}
 

@@ -41,10 +41,12 @@ FOLLOWED_MIN: Final = 3  # The walk is random, so the operations differ from run
 
 
 @pytest.fixture(scope="module")
-def served(cluster: RunningCluster, audio_url: str) -> Iterator[str]:
+def served(cluster: RunningCluster, audio_url: str, timely_audience_url: str) -> Iterator[str]:
     url = cluster.create_role_and_database("core_of_links")
     migrate(url, "soundmark.core")
-    with served_in_thread(create_app(core_settings(url, audio_url=audio_url))) as address:
+    with served_in_thread(
+        create_app(core_settings(url, audio_url=audio_url, audience_url=timely_audience_url))
+    ) as address:
         yield address
 
 

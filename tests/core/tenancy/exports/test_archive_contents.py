@@ -5,6 +5,8 @@ import hashlib
 import json
 from typing import IO, Any
 
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
 from support.archives import (
     ORGANIZATION_MEMBERS,
     PROJECT_MEMBERS,
@@ -22,7 +24,7 @@ from support.running_apps import running_core
 from support.tenant import Tenant, make_second_project, make_tenant
 
 from soundmark.core.features.codes.signing_keys import service as signing_keys
-from soundmark.core.features.tenancy.exports.contents import PAGE_ROWS
+from soundmark.core.features.tenancy.exports.pages import PAGE_ROWS
 from soundmark.core.operator import open_context
 from soundmark.kit.crypto.secret import Secret
 from soundmark.settings import KeysSettings
@@ -131,6 +133,19 @@ async def test_every_record_of_a_list_has_a_line_of_its_own(tenant: Tenant) -> N
     assert between[-2].startswith(']},"counts":{"campaigns":2,')
     assert between[-1] == "", "the file ends with one newline"
     assert lines[0].endswith(',"campaigns":[')
+
+
+async def test_an_archive_validates_against_its_published_schema(tenant: Tenant) -> None:
+    await fill(tenant)
+    for archive in (await export_project(tenant), await export_organization(tenant)):
+        schema = (await tenant.api.get(f"/schemas/{archive['format']}.json")).json
+        validator = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+        validator.validate(archive)
+        for name in archive:
+            with pytest.raises(ValidationError):
+                validator.validate({member: value for member, value in archive.items() if member != name})
+        with pytest.raises(ValidationError):
+            validator.validate({**archive, "more": 1})
 
 
 async def test_an_empty_project_is_a_whole_archive(tenant: Tenant) -> None:

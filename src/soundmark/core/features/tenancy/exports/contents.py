@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,6 +14,7 @@ from soundmark.core.domain.codes.signing_key import SigningKeyRecord
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.tenancy.exports.archive_file import ArchiveFile, ArchiveWriter
 from soundmark.core.features.tenancy.exports.code_records import CodeRenderer, broken_code_problem
+from soundmark.core.features.tenancy.exports.pages import PAGE_ROWS, ReadPage, write_pages
 from soundmark.core.features.tenancy.exports.subject import ArchiveSubject
 from soundmark.core.problems import OrganizationNotFound, ProjectNotFound
 from soundmark.core.steps.signed_codes import read_signed_codes
@@ -24,17 +25,13 @@ from soundmark.core.views.integrations import integration_view
 from soundmark.core.views.signing_keys import key_history_view
 from soundmark.core.views.tenancy import api_key_view, member_view, organization_view, project_view
 from soundmark.kit.crypto.signing import SigningKey
-from soundmark.kit.pacing import Pacer
 from soundmark.kit.postgres.transaction import Tx
-from soundmark.kit.text.paging import BEGINNING, Position
+from soundmark.kit.text.paging import Position
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.private.integrations import IntegrationResponse
 from soundmark.wire.shape import Wire
 
-PAGE_ROWS: Final = 200  # A few hundred kilobytes of Codes: some 15 ms of work, and little memory.
-
 T = TypeVar("T")
-ReadPage = Callable[[Position], Awaitable[list[T]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +131,7 @@ async def _write_rows(
         writer.add(name, [_encode(view(row)) for row in rows])
 
     writer.open_list(name)
-    await _write_pages(read_page, position, write)
+    await write_pages(read_page, position, write)
     writer.close_list(name)
 
 
@@ -151,7 +148,7 @@ async def _write_codes(source: ArchiveSource, writer: ArchiveWriter, renderer: C
         writer.add("codes", renderer.render(codes))
 
     writer.open_list("codes")
-    await _write_pages(read_page, lambda code: Position(code.issued_at, code.xr_id), write)
+    await write_pages(read_page, lambda code: Position(code.issued_at, code.xr_id), write)
     writer.close_list("codes")
 
 
@@ -168,23 +165,6 @@ def _write_keys(writer: ArchiveWriter, keys: Sequence[SigningKeyRecord], key_ids
     shown = [_encode(key) for key in key_history_view(keys) if key.kid in key_ids]
     assert len(shown) == len(key_ids), "every key that signed is published"
     writer.write_member("verification_keys", b'{"keys":[\n%b\n]}' % b",\n".join(shown))
-
-
-async def _write_pages(
-    read_page: ReadPage[T], position: Callable[[T], Position], write: Callable[[Sequence[T]], None]
-) -> None:
-    """Write each page in a thread while the next one is read. A page that is being written is always waited for."""
-    pacer, after, rows = Pacer(), BEGINNING, await read_page(BEGINNING)
-    while rows:
-        writing = asyncio.ensure_future(asyncio.to_thread(write, rows))
-        is_last = len(rows) < PAGE_ROWS
-        try:
-            after = position(rows[-1])
-            rows = [] if is_last else await read_page(after)
-        finally:
-            await asyncio.wait([writing])
-        await writing
-        await pacer.rest()
 
 
 def _encode(view: Wire) -> bytes:

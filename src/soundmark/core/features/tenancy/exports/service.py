@@ -28,7 +28,7 @@ from soundmark.kit.http.problems import RateLimited
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.wire.private.integrations import IntegrationResponse
 
-INTEGRATIONS_MAX: Final = 50_000  # In one archive: some 50 MB of memory. Everything else is read in pages.
+INTEGRATIONS_MAX: Final = 20_000  # In one archive: some 30 MB of memory. Everything else is read in pages.
 _RETRY_AFTER_S: Final = 30
 
 
