@@ -186,3 +186,46 @@ async def test_exports_beyond_those_at_a_time_wait_for_their_turn(
             assert len(await rival.rows("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1")) == 1
         examine(await exporting)
         examine(await waiting)
+
+
+@pytest.mark.parametrize("ending", ["received", "reader gone"])
+async def test_an_export_lasts_until_its_archive_was_sent(
+    tenant: Tenant, archive_files: list[IO[bytes]], ending: str
+) -> None:
+    """A reader who takes their time could otherwise fill the disk with one archive after the other."""
+    is_sending, may_send = asyncio.Event(), asyncio.Event()
+    path = f"/v1/organizations/{tenant.organization_id}/export"
+    headers = [(b"authorization", f"Bearer {tenant.api.token}".encode())]
+
+    async def receive() -> dict[str, Any]:
+        await may_send.wait()
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            is_sending.set()
+            await may_send.wait()
+            if ending == "reader gone":
+                raise OSError("gone")
+
+    scope: Any = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": headers,
+        "client": ("127.0.0.1", 40000),
+        "server": ("core.test", 80),
+        "scheme": "http",
+        "root_path": "",
+    }
+    sending = asyncio.create_task(tenant.api.app(scope, receive, send))
+    await is_sending.wait()
+    assert refused(await request_project(tenant)) == (429, "rate_limited")
+    may_send.set()
+    await asyncio.wait([sending])
+    assert isinstance(sending.exception(), OSError) == (ending == "reader gone")
+    assert [file.closed for file in archive_files] == [True]
+    examine(await request_project(tenant))

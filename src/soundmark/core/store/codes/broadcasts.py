@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from soundmark.kit.postgres.arrays import plain_array
+from soundmark.kit.postgres.arrays import plain_array, text_array
 from soundmark.kit.postgres.transaction import Tx
 
 
@@ -43,7 +43,7 @@ async def find_many(tx: Tx, tokens: Sequence[str]) -> dict[str, Broadcast]:
           FROM broadcasts
          WHERE token = ANY(%s::text[])
         """,
-        plain_array(tokens),
+        text_array(tokens),  # Quoted: they come from another table, which somebody may have altered.
     )
     return {row[0]: Broadcast._make(row) for row in rows}
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, OrganizationPath, ResourceId, Tenant
+from soundmark.core.edge.parameters import Ctx, ResourceId, Tenant
 from soundmark.core.features.tenancy.exports import service
 from soundmark.core.features.tenancy.exports.subject import ArchiveSubject, organization_subject, project_subject
 from soundmark.core.features.tenancy.exports.wire import OrganizationArchive, ProjectArchive
@@ -51,7 +51,6 @@ async def export_organization(
     request: Request,
     ctx: Ctx,
     scope: Tenant,
-    organization_id: OrganizationPath,  # noqa: ARG001 - declared for OpenAPI; the scope was made for it
 ) -> Response:
     """Download everything of an organisation as one sealed archive, as of one moment.
 
