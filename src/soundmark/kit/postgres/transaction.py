@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
 from typing import Any, Final, LiteralString, Protocol, TypeVar
 
 import psycopg
@@ -25,6 +25,7 @@ class Tx:
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self._connection: Final = connection
         self._synced: asyncio.Event | None = None
+        self._cursors_count = 0
         self.is_over = False
         self.announced: Final[set[str]] = set()
 
@@ -43,6 +44,20 @@ class Tx:
             await cursor.execute(statement, params)
             await self._until_synced()
             return await cursor.fetchall()
+
+    async def pages(
+        self, record: type[R], statement: LiteralString, params: Params | None = None, *, rows_max: int
+    ) -> AsyncGenerator[list[R], None]:
+        """Yield the rows as `record`s, up to `rows_max` at a time, from a cursor of the server, so that few are held.
+
+        Other statements may run between two pages. The caller closes the generator within the transaction (`aclosing`).
+        """
+        self._cursors_count += 1
+        name = f"pages_{self._cursors_count}"
+        async with self._connection.cursor(name, row_factory=class_row(record)) as cursor:
+            await cursor.execute(statement, params, binary=True)
+            while rows := await cursor.fetchmany(rows_max):
+                yield rows
 
     async def one_or_none(self, record: type[R], statement: LiteralString, params: Params | None = None) -> R | None:
         """Return the one row, or None. Several rows fail an assertion."""

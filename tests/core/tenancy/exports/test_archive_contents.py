@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
+import inspect
 import json
+from types import ModuleType
 from typing import IO, Any
 
 import pytest
@@ -26,6 +28,8 @@ from support.tenant import Tenant, make_second_project, make_tenant
 from soundmark.core.features.codes.signing_keys import service as signing_keys
 from soundmark.core.features.tenancy.exports.pages import PAGE_ROWS
 from soundmark.core.operator import open_context
+from soundmark.core.store.codes import campaigns, code_lists
+from soundmark.core.store.tenancy import api_keys, members, projects
 from soundmark.kit.crypto.secret import Secret
 from soundmark.settings import KeysSettings
 
@@ -207,6 +211,13 @@ async def test_lists_beyond_one_page_are_whole(tenant: Tenant, rival: Rival) -> 
     )
     archive = await export_organization(tenant)
     assert archive["counts"]["members"] == 2 * PAGE_ROWS + 1
+
+
+@pytest.mark.parametrize("of", [members, projects, campaigns, api_keys, code_lists], ids=lambda of: of.__name__)
+def test_the_order_does_not_depend_on_the_collation_of_the_database(of: ModuleType) -> None:
+    """Archives are compared byte by byte. The PostgreSQL of the tests has no other collation, so the text is read."""
+    text = inspect.getsource(of)
+    assert text.count('COLLATE "C"') == text.count("def list_oldest_first") == 1
 
 
 async def test_every_key_that_signed_is_in_the_archive(spare_database_url: Secret, measuring_url: str) -> None:

@@ -154,6 +154,7 @@ async def test_an_export_that_nobody_waits_for_ends(
     tenant: Tenant, rival: Rival, archive_files: list[IO[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It leaves no file and no audit entry, and makes way for the next."""
+    await tenant.make_code()
 
     async def is_disconnected(_: Request) -> bool:
         return True

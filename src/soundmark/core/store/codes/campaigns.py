@@ -1,6 +1,6 @@
 """The table `campaigns`."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final, LiteralString
@@ -138,28 +138,22 @@ async def list_newest_first(
     )
 
 
-async def list_oldest_first(
-    tx: Tx, scope: TenantScope, *, project_id: str | None, after: Position, limit: int
-) -> list[Campaign]:
-    """Return up to `limit` campaigns of the organisation, or of one of its projects, oldest first, behind `after`."""
-    return await tx.all(
+def list_oldest_first(
+    tx: Tx, scope: TenantScope, *, project_id: str | None, rows_max: int
+) -> AsyncGenerator[list[Campaign], None]:
+    """Yield pages of the campaigns of the organisation or one project, oldest first, then by the bytes of their ids."""
+    # The collation of the database may be another one, and an archive is the same everywhere.
+    return tx.pages(
         Campaign,
         """
         SELECT id, organization_id, project_id, name, starts_at, ends_at, created_at, archived_at
           FROM campaigns
          WHERE organization_id = %(organization_id)s
            AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
-           AND (created_at, id) > (%(after_at)s::timestamptz, %(after_id)s::text)
-         ORDER BY created_at, id
-         LIMIT %(limit)s
+         ORDER BY created_at, id COLLATE "C"
         """,
-        {
-            "organization_id": scope.organization_id,
-            "project_id": project_id,
-            "after_at": after.created_at,
-            "after_id": after.id,
-            "limit": limit,
-        },
+        {"organization_id": scope.organization_id, "project_id": project_id},
+        rows_max=rows_max,
     )
 
 

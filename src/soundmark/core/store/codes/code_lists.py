@@ -1,5 +1,6 @@
 """Pages of the table `codes`. Each filter with an index has a statement of its own."""
 
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, LiteralString
@@ -46,11 +47,9 @@ _NEWEST_FIRST: Final[LiteralString] = """
      ORDER BY issued_at DESC, xr_id DESC
      LIMIT %(limit)s
 """
-_OLDEST_FIRST: Final[LiteralString] = """
-       AND (issued_at, xr_id) > (%(after_at)s::timestamptz, %(after_id)s::text)
-     ORDER BY issued_at, xr_id
-     LIMIT %(limit)s
-"""
+# The collation of the database may be another one, and an archive is the same everywhere. The index gives the order of
+# the times, so that the server sorts only Codes of the same time.
+_OLDEST_FIRST: Final[LiteralString] = ' ORDER BY issued_at, xr_id COLLATE "C"'
 _IN_ORGANIZATION: Final[LiteralString] = _LISTED + _NEWEST_FIRST
 _IN_PROJECT: Final[LiteralString] = _LISTED + _OF_PROJECT + _NEWEST_FIRST
 _IN_CAMPAIGN: Final[LiteralString] = _LISTED + _OF_CAMPAIGN + _NEWEST_FIRST
@@ -88,20 +87,15 @@ async def list_newest_first(
     )
 
 
-async def list_oldest_first(
-    tx: Tx, scope: TenantScope, *, project_id: str | None, after: Position, limit: int
-) -> list[ListedCode]:
-    """Return up to `limit` Codes of the organisation, or of one of its projects, oldest first, behind `after`."""
-    return await tx.all(
+def list_oldest_first(
+    tx: Tx, scope: TenantScope, *, project_id: str | None, rows_max: int
+) -> AsyncGenerator[list[ListedCode], None]:
+    """Yield pages of the Codes of the organisation or one project, oldest first, then by the bytes of their ids."""
+    return tx.pages(
         ListedCode,
         _OLDEST_IN_ORGANIZATION if project_id is None else _OLDEST_IN_PROJECT,
-        {
-            "organization_id": scope.organization_id,
-            "project_id": project_id,
-            "after_at": after.created_at,
-            "after_id": after.id,
-            "limit": limit,
-        },
+        {"organization_id": scope.organization_id, "project_id": project_id},
+        rows_max=rows_max,
     )
 
 

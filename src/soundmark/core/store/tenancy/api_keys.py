@@ -1,5 +1,6 @@
 """The tables `api_keys` and `api_key_digests`."""
 
+from collections.abc import AsyncGenerator
 from datetime import datetime
 
 from soundmark.core.domain.tenancy.api_key import ApiKey
@@ -174,11 +175,12 @@ async def list_newest_first(
     )
 
 
-async def list_oldest_first(
-    tx: Tx, scope: TenantScope, *, project_id: str | None, after: Position, limit: int
-) -> list[ApiKey]:
-    """Return up to `limit` keys of the organisation, or of one of its projects, oldest first, behind `after`."""
-    return await tx.all(
+def list_oldest_first(
+    tx: Tx, scope: TenantScope, *, project_id: str | None, rows_max: int
+) -> AsyncGenerator[list[ApiKey], None]:
+    """Yield pages of the keys of the organisation or one project, oldest first, then by the bytes of their ids."""
+    # The collation of the database may be another one, and an archive is the same everywhere.
+    return tx.pages(
         ApiKey,
         """
         SELECT id, organization_id, project_id, scopes, created_at, expires_at, last_used_at, secret_rotated_at,
@@ -186,15 +188,8 @@ async def list_oldest_first(
           FROM api_keys
          WHERE organization_id = %(organization_id)s
            AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
-           AND (created_at, id) > (%(after_at)s::timestamptz, %(after_id)s::text)
-         ORDER BY created_at, id
-         LIMIT %(limit)s
+         ORDER BY created_at, id COLLATE "C"
         """,
-        {
-            "organization_id": scope.organization_id,
-            "project_id": project_id,
-            "after_at": after.created_at,
-            "after_id": after.id,
-            "limit": limit,
-        },
+        {"organization_id": scope.organization_id, "project_id": project_id},
+        rows_max=rows_max,
     )

@@ -1,6 +1,6 @@
 """The table `members`."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -201,24 +201,19 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
     )
 
 
-async def list_oldest_first(tx: Tx, scope: TenantScope, *, after: Position, limit: int) -> list[Member]:
-    """Return up to `limit` members of the organisation, oldest first, then by subject, behind `after`."""
-    return await tx.all(
+def list_oldest_first(tx: Tx, scope: TenantScope, *, rows_max: int) -> AsyncGenerator[list[Member], None]:
+    """Yield pages of the members of the organisation, oldest first, then by the bytes of their subjects."""
+    # The collation of the database may be another one, and an archive is the same everywhere.
+    return tx.pages(
         Member,
         """
         SELECT subject_id, email, role, created_at
           FROM members
          WHERE organization_id = %(organization_id)s
-           AND (created_at, subject_id) > (%(after_at)s::timestamptz, %(after_id)s::text)
-         ORDER BY created_at, subject_id
-         LIMIT %(limit)s
+         ORDER BY created_at, subject_id COLLATE "C"
         """,
-        {
-            "organization_id": scope.organization_id,
-            "after_at": after.created_at,
-            "after_id": after.id,
-            "limit": limit,
-        },
+        {"organization_id": scope.organization_id},
+        rows_max=rows_max,
     )
 
 

@@ -1,6 +1,6 @@
 """The table `projects`."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -221,22 +221,17 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
     )
 
 
-async def list_oldest_first(tx: Tx, scope: TenantScope, *, after: Position, limit: int) -> list[Project]:
-    """Return up to `limit` projects of the organisation, oldest first, behind `after`."""
-    return await tx.all(
+def list_oldest_first(tx: Tx, scope: TenantScope, *, rows_max: int) -> AsyncGenerator[list[Project], None]:
+    """Yield pages of the projects of the organisation, oldest first, then by the bytes of their ids."""
+    # The collation of the database may be another one, and an archive is the same everywhere.
+    return tx.pages(
         Project,
         """
         SELECT id, organization_id, name, created_at, deletion_requested_at
           FROM projects
          WHERE organization_id = %(organization_id)s
-           AND (created_at, id) > (%(after_at)s::timestamptz, %(after_id)s::text)
-         ORDER BY created_at, id
-         LIMIT %(limit)s
+         ORDER BY created_at, id COLLATE "C"
         """,
-        {
-            "organization_id": scope.organization_id,
-            "after_at": after.created_at,
-            "after_id": after.id,
-            "limit": limit,
-        },
+        {"organization_id": scope.organization_id},
+        rows_max=rows_max,
     )

@@ -1,10 +1,11 @@
 """The contents of an archive: read page by page from one snapshot, and written while the next page is read."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -14,7 +15,7 @@ from soundmark.core.domain.codes.signing_key import SigningKeyRecord
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.tenancy.exports.archive_file import ArchiveFile, ArchiveWriter
 from soundmark.core.features.tenancy.exports.code_records import CodeRenderer, broken_code_problem
-from soundmark.core.features.tenancy.exports.pages import PAGE_ROWS, ReadPage, write_pages
+from soundmark.core.features.tenancy.exports.pages import PAGE_ROWS, write_pages
 from soundmark.core.features.tenancy.exports.subject import ArchiveSubject
 from soundmark.core.problems import OrganizationNotFound, ProjectNotFound
 from soundmark.core.steps.signed_codes import read_signed_codes
@@ -26,7 +27,6 @@ from soundmark.core.views.signing_keys import key_history_view
 from soundmark.core.views.tenancy import api_key_view, member_view, organization_view, project_view
 from soundmark.kit.crypto.signing import SigningKey
 from soundmark.kit.postgres.transaction import Tx
-from soundmark.kit.text.paging import Position
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.private.integrations import IntegrationResponse
 from soundmark.wire.shape import Wire
@@ -65,13 +65,14 @@ async def write_contents(source: ArchiveSource, file: ArchiveFile, sealing_key: 
         await _begin_organization(source, writer)
     else:
         await _begin_project(source, writer, source.subject.project_id)
-    await _write_rows(writer, "campaigns", _within(source, campaigns.list_oldest_first), campaign_view)
+    tx, scope, project_id = source.tx, source.scope, source.subject.project_id
+    campaign_pages = campaigns.list_oldest_first(tx, scope, project_id=project_id, rows_max=PAGE_ROWS)
+    await _write_rows(writer, "campaigns", campaign_pages, campaign_view)
     public_keys = {key.key_id: key.public_key for key in keys if key.activated_at is not None}
     renderer = CodeRenderer(public_keys, sealing_key, source.now)
     await _write_codes(source, writer, renderer)
-    await _write_rows(
-        writer, "api_keys", _within(source, api_keys.list_oldest_first), lambda key: api_key_view(key, source.now)
-    )
+    key_pages = api_keys.list_oldest_first(tx, scope, project_id=project_id, rows_max=PAGE_ROWS)
+    await _write_rows(writer, "api_keys", key_pages, lambda key: api_key_view(key, source.now))
     await asyncio.to_thread(_write_integrations, writer, source.integrations)
     await asyncio.to_thread(_write_keys, writer, keys, renderer.used_key_ids | {sealing_key.key_id})
     writer.write_member("counts", msgspec.json.encode(writer.counts))
@@ -85,19 +86,8 @@ async def _begin_organization(source: ArchiveSource, writer: ArchiveWriter) -> N
         raise OrganizationNotFound  # Deleted since the caller was authorised.
     writer.begin(_head(source))
     writer.write_member("organization", _encode(organization_view(organization)))
-    await _write_rows(
-        writer,
-        "members",
-        lambda after: members.list_oldest_first(tx, scope, after=after, limit=PAGE_ROWS),
-        member_view,
-        position=lambda member: Position(member.created_at, member.subject_id),
-    )
-    await _write_rows(
-        writer,
-        "projects",
-        lambda after: projects.list_oldest_first(tx, scope, after=after, limit=PAGE_ROWS),
-        project_view,
-    )
+    await _write_rows(writer, "members", members.list_oldest_first(tx, scope, rows_max=PAGE_ROWS), member_view)
+    await _write_rows(writer, "projects", projects.list_oldest_first(tx, scope, rows_max=PAGE_ROWS), project_view)
 
 
 async def _begin_project(source: ArchiveSource, writer: ArchiveWriter, project_id: str) -> None:
@@ -113,43 +103,37 @@ def _head(source: ArchiveSource) -> bytes:
     return msgspec.json.encode({"format": source.subject.format, "exported_at": format_timestamp(source.now)})
 
 
-def _within(source: ArchiveSource, list_oldest_first: Callable[..., Awaitable[list[T]]]) -> ReadPage[T]:
-    """Return the reader of a list of the organisation, or of the project alone."""
-    project_id = source.subject.project_id
-    return lambda after: list_oldest_first(source.tx, source.scope, project_id=project_id, after=after, limit=PAGE_ROWS)
-
-
 async def _write_rows(
-    writer: ArchiveWriter,
-    name: str,
-    read_page: ReadPage[T],
-    view: Callable[[T], Wire],
-    *,
-    position: Callable[[Any], Position] = lambda row: Position(row.created_at, row.id),
+    writer: ArchiveWriter, name: str, pages: AsyncGenerator[list[T], None], view: Callable[[T], Wire]
 ) -> None:
     def write(rows: Sequence[T]) -> None:
         writer.add(name, [_encode(view(row)) for row in rows])
 
     writer.open_list(name)
-    await write_pages(read_page, position, write)
+    await write_pages(pages, write)
     writer.close_list(name)
 
 
 async def _write_codes(source: ArchiveSource, writer: ArchiveWriter, renderer: CodeRenderer) -> None:
-    async def read_page(after: Position) -> list[Code]:
-        await source.require_reader()
-        listed = await _within(source, code_lists.list_oldest_first)(after)
-        codes = await read_signed_codes(source.tx, listed)
-        if len(codes) < len(listed):
-            raise broken_code_problem()  # The alarm was raised for each that is missing.
-        return codes
-
     def write(codes: Sequence[Code]) -> None:
         writer.add("codes", renderer.render(codes))
 
     writer.open_list("codes")
-    await write_pages(read_page, lambda code: Position(code.issued_at, code.xr_id), write)
+    await write_pages(_read_codes(source), write)
     writer.close_list("codes")
+
+
+async def _read_codes(source: ArchiveSource) -> AsyncGenerator[list[Code], None]:
+    """Yield the Codes with their signed records."""
+    project_id = source.subject.project_id
+    pages = code_lists.list_oldest_first(source.tx, source.scope, project_id=project_id, rows_max=PAGE_ROWS)
+    async with aclosing(pages):
+        async for listed in pages:
+            await source.require_reader()
+            codes = await read_signed_codes(source.tx, listed)
+            if len(codes) < len(listed):
+                raise broken_code_problem()  # The alarm was raised for each that is missing.
+            yield codes
 
 
 def _write_integrations(writer: ArchiveWriter, integrations: Sequence[IntegrationResponse]) -> None:
