@@ -363,6 +363,33 @@ def test_a_bare_seal_is_no_archive() -> None:
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "failure", "location"),
+    [
+        (b"},\n{", b"}, {", "malformed", "campaigns[1]"),
+        (b"},\n{", b"}\n{", "malformed", "campaigns[0]"),
+        (b'{"format"', b'{"format" ', None, None),
+        (b'{"format"', b'["format"', "malformed", "format"),
+        (b'{"format"', b'{7:8,"format"', "malformed", "format"),
+        (b'{"format"', b'{"format":7,"format"', "wrong_shape", "format"),
+        (b'"exported_at":', b'"exported_at";', "malformed", "exported_at"),
+        (b',"verification_keys"', b',"more":1,"verification_keys"', "wrong_shape", "verification_keys"),
+        (b',"verification_keys"', b' 1,"verification_keys"', "malformed", "verification_keys"),
+        (b',"verification_keys"', b'},"verification_keys"', "malformed", "verification_keys"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_the_text_between_the_records_is_checked_too(
+    old: bytes, new: bytes, failure: str | None, location: str | None
+) -> None:
+    archive = make_project_archive()
+    text = archive.seal(archive.write_members().replace(old, new, 1))
+    if failure is None:
+        assert verify(text).counts["codes"] == 3
+    else:
+        assert reject(text) == (failure, location)
+
+
+@pytest.mark.parametrize(
     ("text", "failure"),
     [
         (b"", "seal_missing"),

@@ -60,11 +60,6 @@ class ArchiveLayout:
     subject: Literal["project", "organization"]
     members: "Mapping[str, Check | Shape | RecordList]"
 
-    @property
-    def list_names(self) -> tuple[str, ...]:
-        """Return the names of the lists, in their order."""
-        return tuple(name for name, member in self.members.items() if isinstance(member, RecordList))
-
 
 def _is_intent(value: Any) -> bool:
     try:
