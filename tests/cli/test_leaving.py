@@ -103,6 +103,16 @@ def test_a_deletion_prints_and_saves_its_certificate(leaving: LeavingService, no
     assert verified.status == 0
 
 
+@pytest.mark.parametrize(("group", "left"), [("organizations", None), ("projects", ORGANIZATION)])
+def test_what_was_deleted_is_no_longer_the_choice(leaving: LeavingService, group: str, left: str | None) -> None:
+    leaving.certificate = make_certificate(group.removesuffix("s"))
+    settings = {"BASE_URL": leaving.url, "API_KEY": CREDENTIAL}
+    assert run("use", ORGANIZATION, PROJECT, settings=settings).status == 0
+    assert run(group, "delete", "--confirmation", SUBJECTS[group], settings=settings).status == 0
+    chosen = run("use", settings=settings)
+    assert chosen.out == ("" if left is None else f"{left} at {leaving.url}\n")
+
+
 def test_scripts_get_the_certificate_as_json(leaving: LeavingService) -> None:
     done = run_in(leaving, "projects", "delete", "--confirmation", PROJECT, "--json")
     assert json.loads(done.out) == leaving.certificate

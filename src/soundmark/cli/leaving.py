@@ -16,6 +16,7 @@ from soundmark_sdk.client.records import ClosurePreflight, DeletionCertificate
 from soundmark_sdk.client.saving import open_replacement
 
 from soundmark.cli.api import explain_failure, make_label, progress_of, show_facts, show_json
+from soundmark.cli.defaults import TenantChoice, find_choice, save_choice
 from soundmark.cli.errors import Refused
 from soundmark.cli.intents import printable
 from soundmark.cli.secret_output import check_free
@@ -151,6 +152,7 @@ def delete_subject(
         bar.add_task("Deleting", total=None)
         certificate_id = subject.group.delete(subject.id, certificate_id=preflight.certificate_id)
     typer.echo(f"{subject.id} is deleted; its certificate is at {printable(address)}", err=as_json)
+    _forget_choice(subject, base_url)
     certificate = client.get_deletion_certificate(certificate_id)
     _verify(client, certificate)
     if certificate_file is not None:
@@ -200,6 +202,15 @@ def _explaining(subject: ClosureSubject, address: str) -> Iterator[None]:
         raise Refused(f"{explain_failure(failure).removesuffix('.')}; {go_on}") from None
     except KeyboardInterrupt:
         raise Refused(f"interrupted; {go_on}") from None
+
+
+def _forget_choice(subject: ClosureSubject, base_url: str) -> None:
+    """Remove what was deleted from the choice that `soundmark use` made, so that no later command is about it."""
+    choice = find_choice(base_url)
+    if choice is not None and choice.organization_id == subject.id:
+        save_choice(base_url, None)
+    elif choice is not None and choice.project_id == subject.id:
+        save_choice(base_url, TenantChoice(choice.organization_id))
 
 
 def _verify(client: Client, certificate: DeletionCertificate) -> None:
