@@ -67,7 +67,7 @@ def _scope_of_key(key: ServerKey, rule: Rule, organization_id: str) -> TenantSco
         actor=Actor("api_key", key.id),
         caller=key,
         role=None,
-        allowed_roles=rule.roles or frozenset(),
+        allowed_roles=frozenset(),
     )
 
 
@@ -83,5 +83,5 @@ def _scope_of_user(user: User, rule: Rule, organization_id: str, role: Role) -> 
         actor=Actor("user", user.subject_id),
         caller=user,
         role=role,
-        allowed_roles=rule.roles or frozenset(),
+        allowed_roles=rule.roles,
     )

@@ -49,7 +49,7 @@ class TenantScope:
 
     `project_id` is the only project that an API key may reach, None for a person. Every statement about data of a
     project includes it. `role` is None for an API key. `allowed_roles` are the roles with which a person may carry out
-    the authorised action.
+    the authorised action; there are none for an API key.
     """
 
     organization_id: str
