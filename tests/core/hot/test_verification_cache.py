@@ -62,3 +62,15 @@ def test_the_last_place_can_be_used(memory: VerificationCache) -> None:
     last = (verification_cache._SETS - 1) * 2
     memory.add(last, 7)
     assert memory.holds(last, 7)
+
+
+def test_the_cache_takes_32_mebibytes(memory: VerificationCache) -> None:
+    assert memory._tags.nbytes == 32 * 1024**2
+
+
+def test_bytes_are_spread_over_pairs_of_tags(memory: VerificationCache) -> None:
+    """Places that were odd would share a tag with their neighbours, and each would evict the other's."""
+    places = [memory.tag(b"%d" % number)[0] for number in range(1000)]
+    assert {place % 2 for place in places} == {0}
+    assert min(places) < len(memory._tags) // 4
+    assert max(places) > len(memory._tags) * 3 // 4
