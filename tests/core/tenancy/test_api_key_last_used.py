@@ -57,6 +57,14 @@ async def test_a_use_is_noted_once_a_minute(api: Api, tenant: Tenant, rival: Riv
     assert await last_used(rival) == api.clock.now() != first
 
 
+async def test_a_second_use_within_a_minute_writes_nothing(tenant: Tenant, rival: Rival) -> None:
+    """Most requests of a busy key cost one query and no transaction."""
+    server = tenant.with_key(await tenant.make_key())
+    await use(server)
+    async with rival.holding("LOCK TABLE api_keys IN SHARE MODE"):
+        assert (await use(server)).status == 200
+
+
 async def test_a_use_on_another_process_counts(api: Api, people: People, tenant: Tenant, rival: Rival) -> None:
     """The minute is counted per key, not per process."""
     key = await tenant.make_key()
