@@ -192,7 +192,7 @@ async def test_a_malformed_secret_is_refused(tenant: Tenant, secret: str) -> Non
 async def test_a_malformed_secret_is_not_looked_up(tenant: Tenant, rival: Rival) -> None:
     """It costs no query, however many somebody sends."""
     stranger = tenant.api.other(token="xak_" + "A" * 42)
-    async with rival.holding("LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE"):
+    async with rival.holding("LOCK TABLE api_key_digests IN ACCESS EXCLUSIVE MODE"):
         assert refused(await stranger.get("/v1/codes", params=tenant.query)) == (401, "unauthenticated")
 
 
