@@ -1,6 +1,7 @@
 """The key of the audit chain, and the bytes that it seals."""
 
 import asyncio
+import hmac
 import json
 
 import pytest
@@ -44,6 +45,22 @@ async def test_the_database_alone_is_not_enough_to_make_a_seal(chain: AuditChain
     other = ChainKey(ENTROPY.take(32))
     assert other.seal(bytes(32), 1, content, "final") != chain.key.seal(bytes(32), 1, content, "final")
     assert other.genesis("org_1") != chain.key.genesis("org_1")
+
+
+def test_a_seal_covers_these_bytes_in_every_release() -> None:
+    """Otherwise no chain that an earlier release sealed would verify any more."""
+    key = bytes(range(32))
+    content = SealedContent(
+        "org_1", "aud_1", None, "code.issued", "user", "u", "completed", "{}", "1.000000", "2.500000"
+    )
+    genesis = hmac.digest(key, b'["soundmark audit chain 1","org_1"]', "sha256")
+    begin = b'"org_1","aud_1",null,"code.issued","user","u",'
+    requested = genesis + b'["soundmark audit seal 1",1,"requested",' + begin + b'"requested","{}","1.000000",null]'
+    final = genesis + b'["soundmark audit seal 1",2,"final",' + begin + b'"completed","{}","1.000000","2.500000"]'
+    chain = ChainKey(key)
+    assert chain.genesis("org_1") == genesis
+    assert chain.seal(genesis, 1, content, "requested") == hmac.digest(key, requested, "sha256")
+    assert chain.seal(genesis, 2, content, "final") == hmac.digest(key, final, "sha256")
 
 
 @given(fields=st.lists(st.one_of(st.none(), TEXTS, st.integers(0, 2**53 - 1))))
