@@ -5,7 +5,7 @@ import json
 import re
 import zipfile
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 import pytest
@@ -20,6 +20,8 @@ from soundmark_sdk import (
     hear,
     measure,
     read_key_set,
+    verify_archive,
+    verify_certificate,
     verify_signed_code,
 )
 from soundmark_sdk.client import (
@@ -37,7 +39,7 @@ from support.secret_leaks import remember_secret
 from .conftest import Recording, Tenant, World
 
 # Receivers and publishers call these, with their own halves of the SDK.
-RECEIVERS: Final = {"GET /v1/resolve/{broadcast_token}", "GET /v1/keys", "GET /v1/keys/history", "POST /v1/events"}
+RECEIVERS: Final = {"GET /v1/resolve/{broadcast_token}", "GET /v1/keys", "POST /v1/events"}
 
 
 async def test_every_published_route_is_called_and_understood(world: World, tenant: Tenant) -> None:
@@ -50,6 +52,7 @@ async def test_every_published_route_is_called_and_understood(world: World, tena
     await walk_audience(world, tenant)
     await walk_audit_log(tenant)
     await walk_platform(tenant)
+    await walk_out(tenant)
 
     published = {
         f"{method.upper()} {path}" for path, item in (await world.document())["paths"].items() for method in item
@@ -296,6 +299,28 @@ async def walk_audit_log(tenant: Tenant) -> None:
     assert len(table.getvalue().splitlines()) == 2
     verification = await log.verify(organization_id=organization_id)
     assert (verification.verified, verification.entries) == (True, len(entries))
+
+
+async def walk_out(tenant: Tenant) -> None:
+    """Take everything along, delete the project and then the organisation, and verify what was received."""
+    client, organization_id = tenant.client, tenant.organization_id
+    keys = await client.get_key_history()
+    subjects: tuple[tuple[Any, dict[str, str]], ...] = (
+        (client.projects, {"organization_id": organization_id, "project_id": tenant.project_id}),
+        (client.organizations, {"organization_id": organization_id}),
+    )
+    for leaving, named in subjects:
+        *_, subject_id = named.values()
+        archive = io.BytesIO()
+        assert await leaving.export(archive, **named) == len(archive.getvalue())
+        archive.seek(0)
+        assert verify_archive(archive, keys).subject_id == subject_id
+        preflight = await leaving.closure_preflight(**named)
+        assert (preflight.can_delete, preflight.blockers) == (True, ())
+        certificate_id = await leaving.delete(subject_id, **named)
+        assert certificate_id == preflight.certificate_id
+        certificate = await client.get_deletion_certificate(certificate_id)
+        assert verify_certificate(certificate.document, keys).subject_id == subject_id
 
 
 async def walk_platform(tenant: Tenant) -> None:
