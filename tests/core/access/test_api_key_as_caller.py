@@ -10,6 +10,7 @@ from support.rival import Rival
 from support.running_apps import running_core
 from support.tenant import Tenant, make_tenant
 
+from soundmark.core.domain.tenancy.scope import ServerKey
 from soundmark.kit.crypto.secret import Secret
 
 
@@ -194,6 +195,11 @@ async def test_a_malformed_secret_is_not_looked_up(tenant: Tenant, rival: Rival)
     stranger = tenant.api.other(token="xak_" + "A" * 42)
     async with rival.holding("LOCK TABLE api_key_digests IN ACCESS EXCLUSIVE MODE"):
         assert refused(await stranger.get("/v1/codes", params=tenant.query)) == (401, "unauthenticated")
+
+
+def test_the_digest_of_a_secret_is_not_shown() -> None:
+    """A log may show the caller of a request."""
+    assert "digest" not in repr(ServerKey("key_1", "org_1", "prj_1", frozenset(), b"digest"))
 
 
 async def test_every_character_of_a_secret_counts(tenant: Tenant) -> None:
