@@ -1,8 +1,8 @@
 """Writing and signing a deletion certificate."""
 
+import json
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
 
 from soundmark.core.domain.tenancy.closure import Closure
 from soundmark.core.store.tenancy.deletions import TenantCounts
@@ -16,7 +16,7 @@ from soundmark.wire.deletion_certificate import CERTIFICATE_VERSION
 def write_certificate(
     key: SigningKey, closure: Closure, deleted: TenantCounts, remaining: TenantCounts, *, completed_at: datetime
 ) -> bytes:
-    """Return the canonical JSON of the signed certificate of a closure.
+    """Return the JSON text of the signed certificate of a closure, its members in the order of the contract.
 
     `deleted` and `remaining` are of Core. Audience's remaining counts are zero, or the closure does not get so far.
 
@@ -37,26 +37,18 @@ def write_certificate(
         "key_id": key.key_id,
     }
     signature = base64url.encode(key.sign(canonicalize(unsigned)))
-    return canonicalize({**unsigned, "signature": signature})
+    return json.dumps({**unsigned, "signature": signature}, separators=(",", ":")).encode()
 
 
-def _core_counts(closure: Closure, counts: TenantCounts) -> dict[str, Any]:
-    of_project = {
-        "campaigns": counts.campaigns,
-        "codes": counts.codes,
-        "api_keys": counts.api_keys,
-        "webhook_endpoints": 0,  # There are no webhooks yet.
-    }
+def _core_counts(closure: Closure, counts: TenantCounts) -> dict[str, int]:
+    of_project = {"campaigns": counts.campaigns, "codes": counts.codes, "api_keys": counts.api_keys}
+    none_yet = {"webhook_endpoints": 0}  # There are no webhooks, no support desk and no billing yet.
     if closure.project_id is not None:
-        return of_project
-    return {
-        **of_project,
-        "projects": counts.projects,
+        return {**of_project, **none_yet}
+    of_organization = {
         "members": counts.members,
         "invitations": counts.invitations,
         "audit_entries": counts.audit_entries,
-        # There is no support desk and no billing yet.
-        "tickets": 0,
-        "checkouts": 0,
-        "subscriptions": 0,
     }
+    none_yet = {"tickets": 0, "checkouts": 0, "subscriptions": 0, **none_yet}
+    return {"projects": counts.projects, **of_project, **of_organization, **none_yet}
