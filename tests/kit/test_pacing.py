@@ -1,11 +1,11 @@
 """Long work rests while the event loop is busy, and only then."""
 
-import asyncio
-import time
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 
+from soundmark.kit import pacing
 from soundmark.kit.pacing import Pacer
 
 
@@ -29,9 +29,10 @@ class Times:
 @pytest.fixture
 def times(monkeypatch: pytest.MonkeyPatch) -> Times:
     times = Times()
-    monkeypatch.setattr(time, "perf_counter", lambda: times.now_s)
-    monkeypatch.setattr(time, "thread_time", lambda: times.busy_s)
-    monkeypatch.setattr(asyncio, "sleep", times.sleep)
+    # In this module only: a Core that other tests share may be asleep on the same event loop.
+    clock = SimpleNamespace(perf_counter=lambda: times.now_s, thread_time=lambda: times.busy_s)
+    monkeypatch.setattr(pacing, "time", clock)
+    monkeypatch.setattr(pacing, "asyncio", SimpleNamespace(sleep=times.sleep))
     return times
 
 
