@@ -9,7 +9,10 @@ from support.core_settings import BASE_URL
 from .conftest import run
 
 SETTINGS = {"BASE_URL": BASE_URL}
-NAMES = {"xr-code-v1", "xr-code-issued-v1", "xr-code-detail-v1", "xr-resolution-v1", "audience-event-v1"}
+NAMES = {
+    *("xr-code-v1", "xr-code-issued-v1", "xr-code-detail-v1", "xr-resolution-v1", "audience-event-v1"),
+    *("svc-project-archive-v1", "svc-organization-archive-v1", "deletion-certificate-v1"),
+}
 
 
 async def test_the_openapi_document_is_what_core_serves(api: Api, tmp_path: Path) -> None:

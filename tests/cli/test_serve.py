@@ -212,9 +212,10 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
             warning = find_warning(connection.info.server_version)
             ready = (200, {"status": "ready", **({"detail": warning} if warning else {})})
             assert answer() == ready
+            current = connection.execute("SELECT version_num FROM alembic_version").fetchone()
             connection.execute("UPDATE alembic_version SET version_num = '0000'")
             until(lambda: answer() == not_ready, 30)
-            connection.execute("UPDATE alembic_version SET version_num = '0002'")
+            connection.execute("UPDATE alembic_version SET version_num = %s", current)
         until(lambda: answer() == ready, 30)
         with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as superuser:
             superuser.execute(f"ALTER ROLE {name} NOLOGIN".encode())

@@ -28,6 +28,8 @@ KNOWN = {
     "api_key_not_found",
     "campaign_not_found",
     "code_issue_not_found",
+    "confirmation_mismatch",
+    "deletion_certificate_not_found",
     "integration_not_found",
     "invitation_invalid",
     "invitation_not_found",
@@ -81,6 +83,7 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
         "campaign_id": "cmp_" + "A" * 22,
         "integration_id": "int_" + "A" * 22,
         "subject_id": "nobody",
+        "certificate_id": "dct_" + "A" * 22,
     }
     names = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
     options: dict[str, Any] = {"params": {name: known[name] for name in sorted(names & known.keys())}}
