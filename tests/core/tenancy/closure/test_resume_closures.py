@@ -68,7 +68,7 @@ async def test_before_the_purge_only_a_person_goes_on(tenant: Tenant, rival: Riv
 
 async def test_a_shut_gate_is_judged_again(tenant: Tenant, rival: Rival, measuring: Rival, work: Context) -> None:
     """An operation that became pending after the purge holds the deletion up until it is settled."""
-    await fill(tenant)
+    measured = await fill(tenant)
     async with measuring.holding("LOCK TABLE events IN EXCLUSIVE MODE"):
         deleting = await measuring.while_waiting(organization_of(tenant).delete())
         entry_id = await leave_operation_pending(rival, tenant)
@@ -78,6 +78,8 @@ async def test_a_shut_gate_is_judged_again(tenant: Tenant, rival: Rival, measuri
 
     assert await resume_closures(work) == 0
     assert await rival.rows("SELECT count(*) FROM codes") == [(2,)]
+    # Until the last phases, receivers notice nothing.
+    assert (await tenant.api.resolve(measured.code["broadcast_token"])).status == 200
 
     await settle_operation(rival, entry_id)
     assert await resume_closures(work) == 1
