@@ -8,48 +8,22 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.audience_client import CREDENTIAL
-from support.core_settings import AUDIO_CREDENTIAL, MASTER_KEY, OPERATOR_TOKEN
+from support.core_settings import OPERATOR_TOKEN
+from support.killable import running_core
 from support.rival import Rival
 from support.tenant import Tenant
-from support.up_process import SOUNDMARK, clean_environ, until
 
 from soundmark.core.context import Context
 from soundmark.core.features.audience.integrations import jobs
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.sockets import reserve_port
 
 
 @pytest.fixture
 def core(database_url: Secret, measuring_url: str, tenant: Tenant) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """The URL of another Core process, with the database and the Audience of the shared Core."""
     assert tenant is not None, "the signing keys are there"
-    environ = {
-        "SOUNDMARK_BASE_URL": "http://core.test",
-        "SOUNDMARK_CORE_DATABASE_URL": database_url.reveal(),
-        "SOUNDMARK_MASTER_KEY": MASTER_KEY,
-        "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
-        "SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL,
-        "SOUNDMARK_AUDIENCE_URL": measuring_url,
-        "SOUNDMARK_AUDIENCE_CREDENTIAL": CREDENTIAL,
-        "SOUNDMARK_OPERATOR_TOKEN": OPERATOR_TOKEN,
-        "SOUNDMARK_PRIVATE_TIMEOUT_S": "60",
-    }
-    with reserve_port("127.0.0.1", 0) as sock:
-        url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-        command = [*SOUNDMARK, "serve", "core", "--port", url.rpartition(":")[2], "--beside-others"]
-        with subprocess.Popen(command, env=clean_environ(environ), stderr=subprocess.DEVNULL) as process:
-            try:
-                until(lambda: _answers(url), 30)
-                yield url, process
-            finally:
-                process.kill()
-
-
-def _answers(url: str) -> bool:
-    with contextlib.suppress(httpx2.HTTPError):
-        return httpx2.get(f"{url}/healthz").is_success
-    return False
+    with running_core(database_url, measuring_url) as running:
+        yield running
 
 
 async def test_the_change_of_a_killed_core_is_settled_and_made_once(
