@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from soundmark.core.context import Context
@@ -35,8 +36,8 @@ async def delete_everything(ctx: Context, subject: ClosureSubject, actor: Actor)
     for project_id in project_ids:
         await _delete_codes(ctx, subject, project_id)
     if subject.project_id is None:
-        await _repeat(ctx, subject, _delete_seals)
-        await _repeat(ctx, subject, _delete_audit_entries)
+        await _repeat(ctx, subject, partial(_delete_seals, ctx, subject))
+        await _repeat(ctx, subject, partial(_delete_audit_entries, ctx, subject))
     await _complete(ctx, subject, actor)
 
 
@@ -56,7 +57,7 @@ async def _delete_codes(ctx: Context, subject: ClosureSubject, project_id: str) 
             before = Position(oldest.issued_at, oldest.xr_id)
         return len(deleted)
 
-    await _repeat(ctx, subject, lambda _, __, tx: delete_some(tx))
+    await _repeat(ctx, subject, delete_some)
 
 
 async def _delete_seals(ctx: Context, subject: ClosureSubject, tx: Tx) -> int:
@@ -71,16 +72,14 @@ async def _delete_audit_entries(ctx: Context, subject: ClosureSubject, tx: Tx) -
     return deleted_count
 
 
-async def _repeat(
-    ctx: Context, subject: ClosureSubject, delete_some: Callable[[Context, ClosureSubject, Tx], Awaitable[int]]
-) -> None:
+async def _repeat(ctx: Context, subject: ClosureSubject, delete_some: Callable[[Tx], Awaitable[int]]) -> None:
     """Run `delete_some` in transactions of its own until it deletes fewer rows than it might."""
     while True:
         began_s = ctx.clock.monotonic_s()
         async with ctx.db.transaction(tenant=subject.organization_id) as tx:
             if await closures.lock(tx, subject) is None:
                 return
-            if await delete_some(ctx, subject, tx) < _ROWS_AT_ONCE:
+            if await delete_some(tx) < _ROWS_AT_ONCE:
                 return
         await asyncio.sleep(ctx.clock.monotonic_s() - began_s)  # Half of the time belongs to everybody else.
 
