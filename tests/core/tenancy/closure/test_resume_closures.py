@@ -1,6 +1,10 @@
 """The job that finishes closures which were interrupted after the purge."""
 
+import contextlib
+from collections.abc import AsyncIterator
+
 import pytest
+from structlog.testing import capture_logs
 from support.closures import SUBJECTS, Subject, fill, leave_operation_pending, organization_of, settle_operation
 from support.core_client import Api
 from support.people import People
@@ -95,3 +99,35 @@ async def test_several_at_once_are_completed(api: Api, people: People, rival: Ri
 
     assert await resume_closures(work) == 3
     assert await rival.rows("SELECT count(*) FROM organizations") == [(0,)]
+
+
+@contextlib.asynccontextmanager
+async def refusing_certificate(rival: Rival, certificate_id: str) -> AsyncIterator[None]:
+    """Have the database refuse this certificate until the block ends."""
+    await rival.run(f"ALTER TABLE deletion_certificates ADD CONSTRAINT refusing CHECK (id <> '{certificate_id}')")
+    try:
+        yield
+    finally:
+        await rival.run("ALTER TABLE deletion_certificates DROP CONSTRAINT refusing")
+
+
+async def test_one_that_fails_does_not_delay_the_others(api: Api, people: People, rival: Rival, work: Context) -> None:
+    """It stays as it is, the log names it, and the job completes it once it can."""
+    first, second = [await people.tenant_of(name) for name in ("a", "b")]
+    for tenant in (first, second):
+        await tenant.make_code()
+        await interrupt(organization_of(tenant), rival)
+        api.clock.advance(seconds=1)
+    api.clock.advance(seconds=61)
+    certificate_id = (await organization_of(first).preflight()).json["certificate_id"]
+
+    async with refusing_certificate(rival, certificate_id):
+        with capture_logs() as logged:
+            assert await resume_closures(work) == 1
+
+    (line,) = [line for line in logged if line["event"] == "closure_not_resumed"]
+    assert (line["log_level"], line["subject_id"], line["error"]) == ("error", first.organization_id, "CheckViolation")
+    assert await rival.rows("SELECT id FROM organizations") == [(first.organization_id,)]
+    api.clock.advance(seconds=61)
+    assert await resume_closures(work) == 1
+    assert (await api.get(f"/v1/deletion-certificates/{certificate_id}")).status == 200

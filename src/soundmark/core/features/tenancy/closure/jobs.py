@@ -35,7 +35,7 @@ def add_tasks(app: App, ctx: Context) -> None:
 async def resume_closures(ctx: Context) -> int:
     """Complete the closures that nobody has worked on for a minute since Audience was purged; return their number.
 
-    A closure whose gates are shut waits for the next time.
+    A closure whose gates are shut, or that fails, waits for the next time.
 
     Raises: DatabaseUnavailable.
     Source: contract, section 8.
@@ -53,11 +53,14 @@ async def _resume(ctx: Context, closure: Closure) -> bool:
     try:
         async with ctx.db.transaction(tenant=subject.organization_id) as tx:
             await begin_deleting(ctx, tx, subject)
+        await delete_everything(ctx, subject, _SYSTEM)
     except DatabaseUnavailable:
         raise
     except Problem as problem:
         _log.info("closure_waits", subject_id=subject.id, code=problem.code)
         return False
-    await delete_everything(ctx, subject, _SYSTEM)
+    except Exception as error:  # noqa: BLE001 - a failure of one closure must not delay the others
+        _log.error("closure_not_resumed", subject_id=subject.id, error=type(error).__name__)
+        return False
     _log.info("closure_completed", subject_type=subject.type, certificate_id=closure.certificate_id)
     return True
