@@ -1,12 +1,14 @@
 """The gates of a closure: what must have ended before anything is deleted."""
 
+from typing import Final
+
 from soundmark.core.domain.tenancy.closure import Blocker, ClosureSubject
 from soundmark.core.problems import DeletionBillingActive, DeletionOperationsPending
 from soundmark.core.steps.billing_gates import list_billing_blockers
 from soundmark.core.store.tenancy import closures, deletions
 from soundmark.kit.postgres.transaction import Tx
 
-_IDS_MAX = 100  # Of one blocker: enough to see what is in the way, whatever its number.
+_IDS_MAX: Final = 100  # Of one blocker: enough to see what is in the way, whatever its number.
 
 
 async def find_billing_blocker(tx: Tx, subject: ClosureSubject) -> Blocker | None:
