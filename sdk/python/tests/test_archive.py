@@ -1,4 +1,4 @@
-"""Archives are verified without trusting whoever gives them; the first thing that is wrong is named."""
+"""Archives are verified without trusting their source; the first thing that is wrong is named."""
 
 import hashlib
 import io

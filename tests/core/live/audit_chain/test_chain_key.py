@@ -48,7 +48,7 @@ async def test_the_database_alone_is_not_enough_to_make_a_seal(chain: AuditChain
 
 
 def test_a_seal_covers_these_bytes_in_every_release() -> None:
-    """Otherwise no chain that an earlier release sealed would verify any more."""
+    """If they changed, chains that an earlier release sealed would no longer verify."""
     key = bytes(range(32))
     content = SealedContent(
         "org_1", "aud_1", None, "code.issued", "user", "u", "completed", "{}", "1.000000", "2.500000"

@@ -51,7 +51,9 @@ async def test_the_log_says_that_nobody_did_it(tenant: Tenant, rival: Rival, wor
     assert (actor, project_id) == ("system soundmark", tenant.project_id)
 
 
-async def test_it_leaves_a_closure_to_whoever_works_on_it(tenant: Tenant, rival: Rival, work: Context) -> None:
+async def test_it_leaves_a_closure_alone_while_a_request_works_on_it(
+    tenant: Tenant, rival: Rival, work: Context
+) -> None:
     await tenant.make_code()
     await interrupt(organization_of(tenant), rival)
     tenant.api.clock.advance(seconds=59)

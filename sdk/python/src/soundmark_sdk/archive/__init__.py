@@ -1,4 +1,4 @@
-"""Verify the archives that the service exports, without the service and without trusting whoever gives them."""
+"""Verify the archives that the service exports, offline and without trusting their source."""
 
 from soundmark_sdk.archive.failures import ArchiveFailure as ArchiveFailure
 from soundmark_sdk.archive.failures import ArchiveRejected as ArchiveRejected

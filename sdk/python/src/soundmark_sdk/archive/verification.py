@@ -1,4 +1,4 @@
-"""Verify an archive without trusting whoever gives it: the seal, then the file from its first byte to its last."""
+"""Verify an archive without trusting its source: the seal, then the file from its first byte to its last."""
 
 import hashlib
 import os

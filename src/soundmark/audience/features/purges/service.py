@@ -2,7 +2,7 @@
 
 A purge has four phases. Each is safe to repeat, so a purge that was interrupted continues where it ended:
 
-1. Record the purge, from when on nothing is added to the subject, and revoke its integrations.
+1. Record the purge and revoke the integrations. From now on, nothing can be added to the subject.
 2. Wait for the batches of events that read the integrations before that.
 3. Delete the rows of the integrations, some at a time, until the caller's deadline is near.
 4. Delete the integrations and what is left, count again, and complete the purge, in one transaction.

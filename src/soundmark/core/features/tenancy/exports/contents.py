@@ -38,7 +38,7 @@ T = TypeVar("T")
 class ArchiveSource:
     """Where the records of an archive come from: the snapshot `tx`, whose moment is `now`, and Audience before it.
 
-    `require_reader` raises if nobody waits for the archive any more.
+    `require_reader` raises if the client has disconnected.
     """
 
     ctx: RequestContext

@@ -51,7 +51,7 @@ async def export_archive(
 ) -> Archive:
     """Make the archive of an organisation or of one of its projects. The caller sends it, closes it and releases it.
 
-    `require_reader` raises if nobody waits for the archive any more, which then is not made.
+    `require_reader` raises if the client has disconnected, which ends the work on the archive.
 
     Raises: ProjectNotFound; RateLimited while another export from the organisation is made or sent;
         AudienceUnavailable; OrganizationExportTooLarge, ProjectExportTooLarge; InternalError for a Code that does not
