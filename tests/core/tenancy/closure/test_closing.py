@@ -1,5 +1,6 @@
 """While a closure is under way, nothing is added; everything else goes on."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -241,3 +242,40 @@ async def test_the_marker_waits_for_what_is_being_added(tenant: Tenant, rival: R
     assert (await deleting).status == 204
     for table in ("codes", "broadcasts", "campaigns", "api_keys", "api_key_digests", "invitations"):
         assert await rival.rows(f"SELECT count(*) FROM {table}") == [(0,)], table
+
+
+async def require_purged(measuring: Rival, tenant: Tenant) -> None:
+    """Require that Audience has deleted the one integration of an organisation, and counted it."""
+    left = "SELECT count(*) FROM integrations WHERE organization_id = %s"
+    assert await measuring.rows(left, tenant.organization_id) == [(0,)]
+    assert await measuring.rows("SELECT integrations FROM purges") == [(1,)]
+
+
+async def test_a_deletion_waits_for_an_integration_that_is_being_created(
+    tenant: Tenant, rival: Rival, measuring: Rival
+) -> None:
+    """The marker waits until Core has written what it asks of Audience; that is pending until Audience has answered."""
+    subject = organization_of(tenant)
+    async with measuring.holding("LOCK TABLE integrations IN EXCLUSIVE MODE"):
+        async with rival.holding("SELECT FROM projects FOR UPDATE"):
+            adding = await rival.while_waiting(add_integration(tenant))
+            deleting = asyncio.create_task(subject.delete())
+            await rival.until_someone_waits(2)
+        pending = await deleting
+        assert (pending.status, pending.code) == (409, "deletion_operations_pending")
+
+    assert (await adding).status == 201
+    assert (await subject.delete()).status == 204
+    await require_purged(measuring, tenant)
+
+
+async def test_an_integration_that_is_created_before_the_marker_is_purged(
+    tenant: Tenant, rival: Rival, measuring: Rival
+) -> None:
+    """The deletion was requested first, but the creation did not wait for it."""
+    async with rival.holding("SELECT FROM organizations FOR SHARE"):
+        deleting = await rival.while_waiting(organization_of(tenant).delete())
+        assert (await add_integration(tenant)).status == 201
+
+    assert (await deleting).status == 204
+    await require_purged(measuring, tenant)
