@@ -236,7 +236,8 @@ async def test_the_marker_waits_for_what_is_being_added(tenant: Tenant, rival: R
     """It is then deleted with the rest: nothing is orphaned."""
     async with rival.holding("LOCK TABLE audit_entries IN EXCLUSIVE MODE"):
         adding = await rival.while_waiting(add(tenant))
-        deleting = await rival.while_waiting(organization_of(tenant).delete())
+        deleting = asyncio.create_task(organization_of(tenant).delete())
+        await rival.until_someone_waits(2)
 
     assert (await adding).status == 201
     assert (await deleting).status == 204
