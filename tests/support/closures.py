@@ -1,7 +1,11 @@
 """Closing organisations and projects, and reading what is left of them."""
 
+import base64
 from dataclasses import dataclass
 from typing import Any
+
+import rfc8785
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from support.core_client import Answer, Api
 from support.event_delivery import deliver_event, make_event
@@ -111,3 +115,18 @@ async def leave_operation_pending(rival: Rival, tenant: Tenant) -> str:
 
 async def settle_operation(rival: Rival, entry_id: str) -> None:
     await rival.run("UPDATE audit_entries SET outcome = 'failed', finalised_at = created_at WHERE id = %s", entry_id)
+
+
+async def verify_certificate(api: Api, certificate: dict[str, Any]) -> None:
+    """Verify the signature with the published history of keys, and with code that shares nothing with Core's.
+
+    Raises: InvalidSignature.
+    """
+    keys = (await api.get("/v1/keys/history")).json["keys"]
+    (x,) = [key["x"] for key in keys if key["kid"] == certificate["key_id"]]
+    unsigned = {name: value for name, value in certificate.items() if name != "signature"}
+    Ed25519PublicKey.from_public_bytes(_decode(x)).verify(_decode(certificate["signature"]), rfc8785.dumps(unsigned))
+
+
+def _decode(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -6,14 +6,15 @@ A process is killed while the first statement of the next phase waits for a lock
 import asyncio
 import contextlib
 import re
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 import pytest
-from support.closures import Subject, fill, organization_of
+from support.closures import Subject, fill, organization_of, verify_certificate
 from support.core_settings import OPERATOR_TOKEN
 from support.killable import running_audience, running_core, running_worker
 from support.rival import Rival
@@ -32,7 +33,7 @@ AFTER_PHASE_OF_CORE = {
     "3": ("closure", "SELECT FROM closures FOR UPDATE", "requested"),
     "4": ("core", "SELECT FROM codes FOR UPDATE", "deleting"),
     "5": ("core", "SELECT FROM campaigns FOR UPDATE", "deleting"),
-    # What is done is done: only the answer is lost.
+    # Nothing waits behind the last phase but its commit: see `pausing_last_commit`.
     "6": ("nothing", "", None),
 }
 AFTER_PHASE_OF_AUDIENCE = {
@@ -41,6 +42,8 @@ AFTER_PHASE_OF_AUDIENCE = {
     "3": "SELECT FROM operations FOR UPDATE",
     "4": None,
 }
+LAST_COMMIT: Final = 6  # The key of an advisory lock that nothing else takes.
+CERTIFICATES: Final = "SELECT 1 FROM deletion_certificates"
 
 
 def phases_of(module: Any) -> list[str]:
@@ -124,24 +127,57 @@ async def kill_after_purge(
 
 async def until_alone(rival: Rival) -> None:
     """Wait until PostgreSQL has noticed that a killed process is gone, and undone its last transaction."""
+    waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    await until_found(rival, f"SELECT 1 WHERE NOT EXISTS ({waiting})")
+
+
+async def until_found(rival: Rival, query: str) -> None:
+    """Wait until a query returns a row."""
     async with asyncio.timeout(60):
-        while await rival.rows(  # noqa: ASYNC110 - the event happens in PostgreSQL
-            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        ):
+        while not await rival.rows(query):  # noqa: ASYNC110 - the event happens in PostgreSQL
             await asyncio.sleep(0.01)
 
 
-async def test_a_core_that_is_killed_after_the_last_phase(tenant: Tenant, rival: Rival, measuring: Rival) -> None:
+@contextlib.asynccontextmanager
+async def pausing_last_commit(rival: Rival) -> AsyncIterator[None]:
+    """Make the commit that stores a certificate wait for an advisory lock of the test's own, until the block ends."""
+    await rival.run(
+        "CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS"
+        f" $$ BEGIN PERFORM pg_advisory_xact_lock({LAST_COMMIT}); RETURN NULL; END $$"
+    )
+    try:
+        await rival.run(
+            "CREATE CONSTRAINT TRIGGER pausing AFTER INSERT ON deletion_certificates DEFERRABLE INITIALLY DEFERRED"
+            " FOR EACH ROW EXECUTE FUNCTION pause()"
+        )
+        yield
+    finally:
+        await rival.run("DROP FUNCTION pause CASCADE")
+
+
+async def test_a_core_that_is_killed_after_the_last_phase(
+    tenant: Tenant, rival: Rival, measuring: Rival, database_url: Secret, measuring_url: str
+) -> None:
     """Only its answer is lost: the repetition finds nothing, and the certificate is where the preflight said."""
     await fill(tenant)
     subject = organization_of(tenant)
     certificate_id = (await subject.preflight()).json["certificate_id"]
-    assert (await subject.delete()).status == 204
+    with running_core(database_url, measuring_url) as (url, process):
+        async with pausing_last_commit(rival):
+            async with rival.holding(f"SELECT pg_advisory_xact_lock({LAST_COMMIT})"):
+                deleting = asyncio.create_task(Deletion(subject).send(url))
+                await until_found(rival, f"SELECT 1 FROM pg_locks WHERE objid = {LAST_COMMIT} AND NOT granted")
+                # PostgreSQL completes the commit, and the process never learns it.
+                process.send_signal(signal.SIGSTOP)
+            await until_found(rival, CERTIFICATES)
+        process.kill()
+        await deleting
 
-    assert (await subject.delete()).code == "organization_not_found"
-
-    certificate = await tenant.api.get(f"/v1/deletion-certificates/{certificate_id}")
-    await require_counts(certificate.json, rival, measuring)
+    repeated = await subject.delete()
+    assert (repeated.status, repeated.code) == (404, "organization_not_found")
+    certificate = (await tenant.api.get(f"/v1/deletion-certificates/{certificate_id}")).json
+    await verify_certificate(tenant.api, certificate)
+    await require_counts(certificate, rival, measuring)
 
 
 @pytest.mark.parametrize("phase", [phase for phase, lock in AFTER_PHASE_OF_AUDIENCE.items() if lock is not None])
@@ -222,9 +258,7 @@ async def test_a_worker_that_is_killed_while_it_deletes(
 
     with running_worker(database_url, measuring_url):
         await rival.run(RESUMING)
-        async with asyncio.timeout(60):
-            while not await rival.rows("SELECT 1 FROM deletion_certificates"):  # noqa: ASYNC110 - in PostgreSQL
-                await asyncio.sleep(0.01)
+        await until_found(rival, CERTIFICATES)
 
     certificate = await tenant.api.get(f"/v1/deletion-certificates/{certificate_id}")
     await require_counts(certificate.json, rival, measuring)
