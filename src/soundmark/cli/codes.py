@@ -1,18 +1,16 @@
 """`soundmark codes`: issue, list, show, revoke and render Codes, over Core's API."""
 
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Final, Literal
+from typing import Annotated, BinaryIO, Final, Literal
 
 import typer
 from rich.progress import DownloadColumn
-from soundmark_sdk.client import ApiProblem, Client, ClientFailure, CodeFilters, Intent, IssueRequest
-from soundmark_sdk.client.records import Code, DryRun, ListedCode, Status
+from soundmark_sdk.client import CodeFilters, IssueRequest
+from soundmark_sdk.client.records import Status
 
 from soundmark.cli.api import (
     AsJson,
@@ -25,28 +23,30 @@ from soundmark.cli.api import (
     ProjectFilter,
     Quiet,
     UpDir,
-    explain_failure,
     open_client,
     progress_of,
-    quota_return,
     read_moment,
     show_facts,
     show_json,
     show_page,
-    show_table,
 )
+from soundmark.cli.code_table import HEADINGS, code_row, show_issued
 from soundmark.cli.errors import Refused
-from soundmark.cli.intents import format_intent
+from soundmark.cli.intents import format_intent, read_intent
+from soundmark.cli.issuing import (
+    AT_ONCE_MAX,
+    check_quota,
+    issue_batches,
+    judge_issuance,
+    resumable_issuance,
+    show_verdict,
+)
 from soundmark.cli.secret_output import Force, check_free
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
-from soundmark.kit.http.strict_json import MalformedJson, parse_json
-from soundmark.kit.text.timestamps import format_timestamp
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
-# API v1, "Limits": of a batch, of revoke-batch and of the audio bundle.
-_AT_ONCE_MAX: Final = 100
 # No command needs more, and a typing error should not use up a year's quota.
 _COUNT_MAX: Final = 100_000
 _LIFE: Final = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)")
@@ -54,8 +54,6 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _KEY: Final = re.compile(r"[A-Za-z0-9._~-]{16,128}")
 _KEY_OF_BATCHES_CHARS_MAX: Final = 120  # Each batch's key is the command's key with a suffix.
 _KEY_BYTES: Final = 16  # As many random bits as an id has.
-_QUOTA_EXCEEDED: Final = "quota_exceeded"
-_HEADINGS: Final = ("XR Code", "Frame", "Status", "Issued", "Expires")
 
 
 def _read_life(text: str) -> timedelta:
@@ -138,7 +136,7 @@ def issue(
     request = IssueRequest(
         issuer=issuer,
         expires_at=ends_at,
-        intent=_read_intent(intent),
+        intent=read_intent(intent),
         campaign_id=campaign,
         audience_integration_id=integration,
     )
@@ -149,16 +147,16 @@ def issue(
     key = idempotency_key or SystemEntropy().take(_KEY_BYTES).hex()
     with open_client(base_url, key_file, data_dir, organization, project) as client:
         if dry_run:
-            _show_verdict(_judge(client, request, count), as_json=as_json)
+            show_verdict(judge_issuance(client, request, count), as_json=as_json)
         elif count is None:
-            with _resumable(request, key, [], 1):
+            with resumable_issuance(request, key, [], 1):
                 code = client.codes.issue(request, idempotency_key=key)
-            _show_issued([code], code.document, as_json=as_json, quiet=quiet)
+            show_issued([code], code.document, as_json=as_json, quiet=quiet)
         else:
             # Not with the caller's own key: the command may be a repeat whose first batches already used the quota.
-            if count > _AT_ONCE_MAX and idempotency_key is None:
-                _check_quota(_judge(client, request, count))
-            _issue_batches(client, request, count, key, as_json=as_json, quiet=quiet)
+            if count > AT_ONCE_MAX and idempotency_key is None:
+                check_quota(judge_issuance(client, request, count))
+            issue_batches(client, request, count, key, as_json=as_json, quiet=quiet)
 
 
 @app.command("list")
@@ -200,7 +198,7 @@ def list_codes(
         for code in page.data:
             typer.echo(code.xr_id)
         return
-    show_page(page, _HEADINGS, _row, as_json=as_json)
+    show_page(page, HEADINGS, code_row, as_json=as_json)
 
 
 @app.command()
@@ -224,7 +222,7 @@ def show(
         return
     show_facts(
         [
-            *zip(_HEADINGS, _row(code), strict=True),
+            *zip(HEADINGS, code_row(code), strict=True),
             ("Revoked", code.revoked_at),
             ("Project", code.project_id),
             ("Campaign", code.campaign_id),
@@ -307,131 +305,13 @@ def wav(
     typer.echo(path)
 
 
-def _judge(client: Client, request: IssueRequest, count: int | None) -> DryRun:
-    """Return whether `count` Codes could be issued now: the service judges one batch, its remaining quota the rest."""
-    if count is None:
-        return client.codes.dry_run(request)
-    verdict = client.codes.dry_run_batch(request, min(count, _AT_ONCE_MAX))
-    if not verdict.would_issue or count <= verdict.quota_remaining:
-        return verdict
-    document = {**verdict.document, "would_issue": False, "code": _QUOTA_EXCEEDED}
-    return replace(verdict, would_issue=False, code=_QUOTA_EXCEEDED, document=document)
-
-
-def _show_verdict(verdict: DryRun, *, as_json: bool) -> None:
-    if as_json:
-        show_json(verdict.document)
-    if not verdict.would_issue:
-        raise Refused(
-            f"it would be refused: {verdict.code}; {verdict.quota_remaining} Codes left of this month's quota"
-        )
-    if not as_json:
-        typer.echo(f"it would be issued; {verdict.quota_remaining} Codes left of this month's quota")
-
-
-def _check_quota(verdict: DryRun) -> None:
-    """Refuse an issuance that exceeds the month's quota, before a part of it is issued.
-
-    Raises: Refused.
-    """
-    if verdict.code == _QUOTA_EXCEEDED:
-        left = verdict.quota_remaining
-        hint = f"--count {left} would succeed, and " if left else ""
-        raise Refused(
-            f"nothing was issued: {left} Codes left of this month's quota; {hint}the quota resets at {quota_return()}"
-        )
-
-
-def _issue_batches(client: Client, request: IssueRequest, count: int, key: str, *, as_json: bool, quiet: bool) -> None:
-    """Issue `count` Codes, a batch at a time. Each batch's key derives from the command's, so it can be repeated."""
-    issued: list[Code] = []
-    sizes = [min(_AT_ONCE_MAX, count - begun) for begun in range(0, count, _AT_ONCE_MAX)]
-    try:
-        with _resumable(request, key, issued, count), progress_of() as bar:
-            task = bar.add_task("Issuing", total=count)
-            for number, size in enumerate(sizes, start=1):
-                batch = client.codes.issue_batch(request, size, idempotency_key=f"{key}.{number}")
-                issued += batch.data
-                bar.update(task, completed=len(issued))
-    finally:
-        # Even after a failure: these Codes exist, so the user must see them.
-        if issued:
-            _show_issued(issued, {"data": [code.document for code in issued]}, as_json=as_json, quiet=quiet)
-
-
-@contextmanager
-def _resumable(request: IssueRequest, key: str, issued: list[Code], count: int) -> Iterator[None]:
-    """If issuing in the block may have ended halfway, tell the user how to continue."""
-    expires_at = format_timestamp(request.expires_at)
-    go_on = (
-        f"to continue without issuing anything twice, repeat the command within 24 hours with"
-        f" --idempotency-key {key} --expires-at {expires_at}"
-    )
-    try:
-        yield
-    except ClientFailure as failure:
-        if failure.unsettled is None and not issued:
-            raise
-        if isinstance(failure, ApiProblem) and failure.code == _QUOTA_EXCEEDED and failure.unsettled is None:
-            go_on = _after_quota(len(issued), count)
-        raise Refused(f"{explain_failure(failure).removesuffix('.')}; {go_on}") from None
-    except KeyboardInterrupt:
-        raise Refused(f"interrupted; {go_on}") from None
-
-
-def _after_quota(issued_count: int, count: int) -> str:
-    """Say what remains for another month; by then the service has forgotten the command's key."""
-    left = count - issued_count
-    return f"{issued_count} of {count} Codes were issued; then issue the other {left} with --count {left}"
-
-
-def _show_issued(issued: list[Code], document: Any, *, as_json: bool, quiet: bool) -> None:
-    if quiet:
-        for code in issued:
-            typer.echo(code.xr_id)
-    elif as_json:
-        show_json(document)
-    else:
-        show_table(_HEADINGS, map(_row, issued))
-
-
-def _row(code: ListedCode) -> tuple[str | datetime | None, ...]:
-    return (code.xr_id, code.broadcast_frame, code.status, code.issued_at, code.expires_at)
-
-
-def _read_intent(text: str) -> Intent:
-    """Read the intent that an option gives, as JSON or as the place of a file.
-
-    Raises: typer.BadParameter; Refused for a file that cannot be read.
-    """
-    given = _read_file(text[1:]) if text.startswith("@") else text.encode(errors="surrogateescape")
-    try:
-        value = parse_json(given)
-    except MalformedJson:
-        raise typer.BadParameter("--intent is not JSON") from None
-    match value:
-        case {"type": str(kind), "action": str(action), "resource": dict(resource), **rest} if not rest:
-            return Intent(kind, action, resource)
-        case _:
-            raise typer.BadParameter("--intent must have exactly type, action and resource; resource is an object")
-
-
-def _read_file(name: str) -> bytes:
-    if name == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(name).read_bytes()
-    except OSError as error:
-        raise Refused(f"{name} cannot be read: {error.strerror}") from None
-
-
 def _check_selection(xr_ids: list[str]) -> None:
     """Refuse more Codes than one request may name, and duplicates.
 
     Raises: typer.BadParameter.
     """
-    if len(xr_ids) > _AT_ONCE_MAX or len(set(xr_ids)) < len(xr_ids):
-        raise typer.BadParameter(f"give at most {_AT_ONCE_MAX} Codes, each only once")
+    if len(xr_ids) > AT_ONCE_MAX or len(set(xr_ids)) < len(xr_ids):
+        raise typer.BadParameter(f"give at most {AT_ONCE_MAX} Codes, each only once")
 
 
 def _file_name(xr_id: str) -> str:

@@ -1,9 +1,32 @@
-"""How a verified intent is format_intent to a person."""
+"""Reading an intent from the command line, and showing one at a terminal."""
 
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
+import typer
 from soundmark_sdk import Intent
+
+from soundmark.cli.errors import Refused
+from soundmark.kit.http.strict_json import MalformedJson, parse_json
+
+
+def read_intent(text: str) -> Intent:
+    """Read the intent that an option gives, as JSON or as the place of a file.
+
+    Raises: typer.BadParameter; Refused for a file that cannot be read.
+    """
+    given = _read_file(text[1:]) if text.startswith("@") else text.encode(errors="surrogateescape")
+    try:
+        value = parse_json(given)
+    except MalformedJson:
+        raise typer.BadParameter("--intent is not JSON") from None
+    match value:
+        case {"type": str(kind), "action": str(action), "resource": dict(resource), **rest} if not rest:
+            return Intent(kind, action, resource)
+        case _:
+            raise typer.BadParameter("--intent must have exactly type, action and resource; resource is an object")
 
 
 def document(intent: Intent) -> dict[str, Any]:
@@ -22,3 +45,12 @@ def printable(text: str) -> str:
     An issuer's text must not move the cursor, change colours or reverse the direction of writing.
     """
     return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
+
+
+def _read_file(name: str) -> bytes:
+    if name == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise Refused(f"{name} cannot be read: {error.strerror}") from None
