@@ -17,7 +17,7 @@ from support.tenant import make_tenant
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.asgi import Receive, Scope, Send
-from soundmark.kit.http.connection import WHOLE_RESPONSE
+from soundmark.kit.http.response_cycle import WHOLE_RESPONSE
 from soundmark.kit.text.timestamps import format_timestamp, parse_timestamp
 
 UNKNOWN = "brd_" + "u" * 16

@@ -15,6 +15,7 @@ from prometheus_client import REGISTRY
 
 from soundmark.kit.http import connection, serve, sockets
 from soundmark.kit.http.connection import ConnectionGate, ConnectionLimits
+from soundmark.kit.http.response_cycle import WHOLE_RESPONSE
 
 Address = tuple[str, int]
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -29,9 +30,7 @@ async def answering(scope: Any, receive: Any, send: Any) -> None:
     length = b"%d" % len(body)
     if scope["path"] == "/whole":
         head = b"content-length: %b\r\n" % length
-        await send(
-            {"type": connection.WHOLE_RESPONSE, "status_line": b"HTTP/1.1 200 OK\r\n", "head": head, "body": body}
-        )
+        await send({"type": WHOLE_RESPONSE, "status_line": b"HTTP/1.1 200 OK\r\n", "head": head, "body": body})
         return
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
     await send({"type": "http.response.body", "body": body})

@@ -7,7 +7,7 @@ import socket
 import termios
 import urllib.parse
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import httptools
 from prometheus_client import Counter
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.http.response_cycle import WHOLE_RESPONSE, ResponseCycle, make_refusal
 from soundmark.kit.http.write_coalescing import GatheringTransport
 
 # Contract, section 1, "Connections".
@@ -26,10 +26,6 @@ REQUEST_MAX_S: Final = 30.0
 IDLE_MAX_S: Final = 30.0
 STALL_MAX_S: Final = 30.0
 REQUESTS_MAX: Final = 16  # Requests that were read and are not answered completely.
-
-# An ASGI message of our own: `head` is the headers as bytes, without the empty line, and `body` is the whole body. A
-# server that accepts it names it in `scope["extensions"]`.
-WHOLE_RESPONSE: Final = "soundmark.whole_response"
 
 _EVICTABLE_AFTER_S: Final = 1.0
 _NEARLY_FULL: Final = 0.9
@@ -40,7 +36,6 @@ _EXTENSIONS: Final[dict[str, dict[str, Any]]] = {WHOLE_RESPONSE: {}}
 _RESET: Final = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # `struct linger`: on, for zero seconds.
 
 _ended: Final = Counter("soundmark_connections_ended_total", "Connections ended by a limit, by limit.", ["limit"])
-_entropy: Final = SystemEntropy()
 
 Network = IPv4Network | IPv6Network
 
@@ -124,7 +119,7 @@ class Connection(HttpToolsProtocol):
     sends.
     """
 
-    cycle: "ResponseCycle | None"  # type: ignore[assignment]  # uvicorn's own type
+    cycle: ResponseCycle | None  # type: ignore[assignment]  # uvicorn's own type
 
     def __init__(self, *args: Any, gate: ConnectionGate, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -311,7 +306,7 @@ class Connection(HttpToolsProtocol):
             cycle.keep_alive = False
             return
         if is_resting or (not self.pipeline and cycle is not None and not cycle.response_started):
-            self.transport.write(_refusal_document(status, text, self.server_state.default_headers))
+            self.transport.write(make_refusal(status, text, self.server_state.default_headers))
         self.transport.close()
 
     def _begin_cycle(self, version: str) -> None:
@@ -348,37 +343,6 @@ class Connection(HttpToolsProtocol):
             self.pipeline.appendleft((cycle, self.app))
 
 
-class ResponseCycle(RequestResponseCycle):
-    """uvicorn's cycle, which also accepts a whole response as bytes, and then neither checks nor copies its headers."""
-
-    forget_task: Callable[[], None]
-
-    async def run_asgi(self, app: Any) -> None:
-        try:
-            await super().run_asgi(app)
-        finally:
-            self.forget_task()
-
-    async def send(self, message: Any) -> None:
-        if message["type"] != WHOLE_RESPONSE:
-            await super().send(message)
-            return
-        if self.flow.write_paused and not self.disconnected:
-            await self.flow.drain()
-        if self.disconnected:
-            return
-        assert not self.response_started, "a whole response comes alone"
-        self.response_started = self.response_complete = True
-        self.message_event.set()
-        default_head = _head_of(self.default_headers)
-        end = b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n"
-        transport: GatheringTransport = self.transport  # type: ignore[assignment]  # made in `connection_made`
-        transport.write_whole(b"".join((message["status_line"], default_head, message["head"], end, message["body"])))
-        if not self.keep_alive:
-            self.transport.close()
-        self.on_response()
-
-
 class _RefusedError(Exception):
     """The end of parsing a request that must be refused; httptools wraps it in an error of its own."""
 
@@ -388,29 +352,3 @@ def limit_memory_of_peers(listening: socket.socket) -> None:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(STALL_MAX_S * 1000))
-
-
-def _refusal_document(status: HTTPStatus, text: str, default_headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    body = text.encode() + b"\n"
-    identity = b"req_" + _entropy.take(16).hex().encode()
-    return b"".join(
-        (
-            STATUS_LINE[status], _head_of(default_headers),
-            b"content-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n" % len(body),
-            b"cache-control: no-store\r\nx-content-type-options: nosniff\r\nx-request-id: ", identity,
-            b"\r\nconnection: close\r\n\r\n", body,
-        )
-    )  # fmt: skip
-
-
-_head_made: tuple[Iterable[tuple[bytes, bytes]], bytes] = ((), b"")
-
-
-def _head_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Render headers as bytes. uvicorn replaces the default headers each second, so the last result is cached."""
-    global _head_made  # noqa: PLW0603 - one result, for the newest headers
-    known, head = _head_made
-    if known is not headers:
-        head = b"".join(b"%b: %b\r\n" % header for header in headers)
-        _head_made = (headers, head)
-    return head
