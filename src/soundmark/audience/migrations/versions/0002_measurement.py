@@ -1,4 +1,4 @@
-"""Integrations, events and what is counted of them."""
+"""Integrations, events and their counters."""
 
 from typing import Final
 
@@ -8,9 +8,9 @@ revision = "0002"
 down_revision = "0001"
 
 _TABLES: Final = """
--- A publisher's source of measurements. `number` is what the millions of rows below carry instead of its id. The HMAC
--- secret is sealed: it is needed again for every event. The key that proofs are verified with is Core's; the one before
--- it is trusted for seven more minutes.
+-- A publisher's source of measurements. Millions of rows below refer to it by `number` instead of its id. The HMAC
+-- secret is sealed, because every event needs it again. Proofs are verified with Core's key; the key before it is
+-- trusted for seven more minutes.
 CREATE TABLE integrations (
     number              integer     NOT NULL GENERATED ALWAYS AS IDENTITY,
     id                  text        NOT NULL,
@@ -40,7 +40,7 @@ CREATE TABLE integrations (
 
 CREATE INDEX integrations_newest_first ON integrations (organization_id, project_id, created_at DESC, id DESC);
 
--- Core's entitlements as this component was told them last: a projection with a smaller revision changes nothing.
+-- The latest copies of Core's entitlements. A copy with a smaller revision changes nothing.
 CREATE TABLE entitlements (
     organization_id     text   NOT NULL,
     mode                text   NOT NULL,
@@ -52,7 +52,7 @@ CREATE TABLE entitlements (
     CONSTRAINT entitlements_quota_check CHECK (monthly_event_quota >= 0)
 );
 
--- What was done for an operation of Core's: a repetition is told this and does nothing. Never a secret.
+-- The results of Core's operations. A repeated operation gets its result and does nothing. Never a secret.
 CREATE TABLE operations (
     id              text        NOT NULL,
     organization_id text        NOT NULL,
@@ -64,7 +64,7 @@ CREATE TABLE operations (
     CONSTRAINT operations_pkey PRIMARY KEY (id)
 );
 
--- What Audience made for itself on its first start, such as the key of its digests of tokens.
+-- Secrets that Audience made at its first start, such as the key of its digests of tokens.
 CREATE TABLE instance_secrets (
     name       text        NOT NULL,
     sealed     bytea       NOT NULL,
@@ -72,8 +72,8 @@ CREATE TABLE instance_secrets (
     CONSTRAINT instance_secrets_pkey PRIMARY KEY (name)
 );
 
--- Events recorded in a calendar month (UTC) of receipt. Whoever records locks this row: the quota of one organisation
--- and mode is one queue, and everything that must be judged in order is judged inside it.
+-- The number of events recorded in a calendar month (UTC) of receipt. Recording locks this row, so that events of one
+-- organisation and mode form one queue, in which everything that depends on their order is judged.
 CREATE TABLE event_months (
     organization_id text   NOT NULL,
     mode            text   NOT NULL,
@@ -82,7 +82,7 @@ CREATE TABLE event_months (
     CONSTRAINT event_months_pkey PRIMARY KEY (organization_id, mode, first_day)
 );
 
--- The Codes that events of an integration were about: what the rows below carry instead of ids.
+-- The Codes of an integration's events. The rows below refer to them by number instead of id.
 CREATE TABLE measured_codes (
     number      integer NOT NULL GENERATED ALWAYS AS IDENTITY,
     integration integer NOT NULL,
@@ -94,9 +94,9 @@ CREATE TABLE measured_codes (
 );
 
 -- One recorded event. Its token is kept as 64 bits of a digest, its id and its proof as 128: enough to tell them apart,
--- nothing to find anybody by. `day` is the UTC day of the occurrence and `occurred_ms` the milliseconds since it began;
--- `receiver` and `country` are numbers of audience/domain/packing.py. The index holds whole rows, so that a report
--- never reads the table, and is vacuumed early, so that it need not.
+-- and not enough to identify anybody. `day` is the UTC day of the occurrence and `occurred_ms` the milliseconds since
+-- it began; `receiver` and `country` are numbers of audience/domain/packing.py. The index holds whole rows, so that a
+-- report never reads the table, and the table is vacuumed early, so that this stays true.
 CREATE TABLE events (
     token       bigint   NOT NULL,
     integration integer  NOT NULL,
@@ -109,8 +109,7 @@ CREATE TABLE events (
     CONSTRAINT events_occurred_check CHECK (occurred_ms BETWEEN 0 AND 86399999)
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_insert_threshold = 10000);
 
--- Every event id that was answered as recorded or as a duplicate of its pair, with the digest of the body that it came
--- in.
+-- Every event id that was answered as recorded or as a duplicate of its pair, with the digest of its body.
 CREATE TABLE event_ids (
     integration integer NOT NULL,
     event_id    uuid    NOT NULL,
@@ -136,7 +135,7 @@ CREATE TABLE integrity_days (
     CONSTRAINT integrity_days_pkey PRIMARY KEY (integration, day)
 );
 
--- Daily aggregates of the time before XR v1: not verified, not comparable.
+-- Daily aggregates of the time before XR v1, which are neither verified nor comparable.
 CREATE TABLE legacy_days (
     organization_id text   NOT NULL,
     project_id      text   NOT NULL,
@@ -146,7 +145,7 @@ CREATE TABLE legacy_days (
     CONSTRAINT legacy_days_events_check CHECK (events >= 0)
 );
 
--- When this schema came: proofs without an id, of the shape before it, are believed for five minutes after that.
+-- The time of this migration. Proofs of the earlier shape, without an id, are accepted for five minutes after it.
 CREATE TABLE proof_transition (
     began_at timestamptz NOT NULL,
     only_row boolean     NOT NULL DEFAULT true,
@@ -155,11 +154,11 @@ CREATE TABLE proof_transition (
 );
 """
 
-# The one moment that the database itself knows best: when it was migrated.
+# Here alone the database's own clock counts: it tells when the database was migrated.
 _TRANSITION: Final = "INSERT INTO proof_transition (began_at) VALUES (clock_timestamp());"
 
 
 def upgrade() -> None:
-    """Create what measurement needs."""
+    """Create the tables."""
     run_script(_TABLES)
     run_script(_TRANSITION)

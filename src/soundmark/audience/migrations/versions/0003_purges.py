@@ -1,4 +1,4 @@
-"""The purges of tenants that left."""
+"""Purges of deleted organisations and projects."""
 
 from soundmark.kit.postgres.revision import run_script
 

@@ -1,4 +1,4 @@
-"""Organisations, projects, Codes and what they are broadcast as, signing keys, and the queue of background jobs."""
+"""Organisations, projects, Codes and their broadcasts, signing keys, and the queue of background jobs."""
 
 from typing import Final
 
@@ -93,6 +93,6 @@ CREATE UNIQUE INDEX signing_keys_one_active ON signing_keys (status) WHERE statu
 
 
 def upgrade() -> None:
-    """Create everything that Core began with."""
+    """Create the first tables of Core."""
     op.execute(_TABLES)
     create_job_tables()

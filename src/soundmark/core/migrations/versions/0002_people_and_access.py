@@ -1,4 +1,4 @@
-"""Server keys, invitations, the audit log and its seals, platform settings, and a tenant that nobody can forge."""
+"""API keys, invitations, the audit log and its seals, platform settings, and row-level security."""
 
 from typing import Final
 
@@ -201,8 +201,8 @@ CREATE POLICY api_keys_of_credential ON api_keys FOR SELECT USING (
     )
 );
 
--- What a server key is asked for with each request, so in one round trip: for its statement alone, whoever has the
--- credential is shown the key that it opens.
+-- Every request with an API key needs the key, so this takes one round trip. The policy shows the key of the credential
+-- to this statement alone.
 CREATE FUNCTION api_key_of_credential(credential bytea) RETURNS SETOF api_keys LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('soundmark.credential', encode(credential, 'hex'), true);
@@ -217,7 +217,7 @@ $$;
 ALTER TABLE invitations ENABLE ROW LEVEL SECURITY;
 ALTER TABLE invitations FORCE ROW LEVEL SECURITY;
 CREATE POLICY invitations_of_tenant ON invitations USING (organization_id = current_tenant());
--- An invitation under way is moved to a new master key by an operator, whoever's it is.
+-- An operator reseals the waiting invitations of every tenant under a new master key.
 CREATE POLICY invitations_of_everybody ON invitations FOR SELECT USING (current_tenant() = '*');
 CREATE POLICY invitations_resealed ON invitations FOR UPDATE USING (current_tenant() = '*');
 
@@ -236,5 +236,5 @@ CREATE POLICY audit_heads_of_tenant ON audit_heads USING (organization_id = curr
 
 
 def upgrade() -> None:
-    """Create what many organisations at once need."""
+    """Create the tables and the policies."""
     run_script(_TABLES)

@@ -8,7 +8,7 @@ revision = "0003"
 down_revision = "0002"
 
 _TABLES: Final = """
--- What may be subscribed to. The Codes Starter plan is every new organisation's.
+-- Plans of subscriptions. Every new organisation has the plan Codes Starter.
 CREATE TABLE plans (
     id                  text    NOT NULL,
     name                text    NOT NULL,
@@ -26,7 +26,7 @@ CREATE TABLE plans (
     CONSTRAINT plans_event_quota_check CHECK (monthly_event_quota >= 0)
 );
 
--- The Codes plan of each organisation. Whoever issues locks this row: the quota of one organisation is one queue.
+-- The Codes plan of each organisation. Issuing locks this row, so that issuances of one organisation form one queue.
 CREATE TABLE code_entitlements (
     organization_id text NOT NULL,
     plan_id         text NOT NULL,
@@ -36,7 +36,7 @@ CREATE TABLE code_entitlements (
     CONSTRAINT code_entitlements_plan_fkey FOREIGN KEY (plan_id) REFERENCES plans (id)
 );
 
--- What was issued on each UTC day, whatever became of it.
+-- The number of Codes issued on each UTC day, in whatever state they are now.
 CREATE TABLE code_usage_days (
     organization_id text   NOT NULL,
     day             date   NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE code_usage_days (
     CONSTRAINT code_usage_days_count_check CHECK (issued_count > 0)
 );
 
--- Archived is what has a moment at which it was; there is no way back.
+-- A campaign with an `archived_at` is archived, for good.
 CREATE TABLE campaigns (
     organization_id text        NOT NULL,
     id              text        NOT NULL,
@@ -74,12 +74,12 @@ CREATE INDEX codes_of_project ON codes (organization_id, project_id, issued_at D
 CREATE INDEX codes_of_campaign ON codes (organization_id, campaign_id, issued_at DESC, xr_id DESC)
     WHERE campaign_id IS NOT NULL;
 
--- Half of each page stays free for what is revoked: a stop that revokes 100,000 Codes at once then neither moves a row
--- to another page nor touches an index, and takes a quarter of the time.
+-- Half of each page stays free for the new versions of revoked rows: stopping a campaign of 100,000 Codes then neither
+-- moves a row to another page nor touches an index, and takes a quarter of the time.
 ALTER TABLE codes SET (fillfactor = 45);
 ALTER TABLE broadcasts SET (fillfactor = 45);
 
--- What an issuance with an idempotency key answered, for a day. Of the key and the request only their digests.
+-- The responses to issuances with an idempotency key, for a day. Of the key and the request it holds only digests.
 CREATE TABLE issuance_receipts (
     organization_id text        NOT NULL,
     key_digest      bytea       NOT NULL,
@@ -101,7 +101,8 @@ _WHAT_IS_THERE: Final = """
 INSERT INTO plans (id, name, product, monthly_code_quota, active)
 VALUES ('plan_codes_starter', 'Codes Starter', 'codes', 100, true);
 
--- Organisations that are there already. Their tables show rows to their own tenant only, so the force is off meanwhile.
+-- Organisations that exist already. Row-level security shows their rows to their own tenant only, so it is not forced
+-- meanwhile.
 ALTER TABLE organizations NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE codes NO FORCE ROW LEVEL SECURITY;
 
@@ -116,7 +117,8 @@ ALTER TABLE codes FORCE ROW LEVEL SECURITY;
 """
 
 _TENANTS: Final = """
--- Asked with each request of a person, so in one round trip: for its statement alone, the person's own row is shown.
+-- Every request of a person needs their role, so this takes one round trip. The policy shows the person's own row to
+-- this statement alone.
 CREATE FUNCTION role_of_member(organization text, subject text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('soundmark.tenant', organization, true);
@@ -139,12 +141,12 @@ CREATE POLICY campaigns_of_tenant ON campaigns USING (organization_id = current_
 ALTER TABLE issuance_receipts ENABLE ROW LEVEL SECURITY;
 ALTER TABLE issuance_receipts FORCE ROW LEVEL SECURITY;
 CREATE POLICY issuance_receipts_of_tenant ON issuance_receipts USING (organization_id = current_tenant());
--- Receipts that are a day old are forgotten, whoever's they are.
+-- A job deletes the old receipts of every tenant.
 CREATE POLICY issuance_receipts_of_everybody ON issuance_receipts USING (current_tenant() = '*');
 """
 
 
 def upgrade() -> None:
-    """Create what issuing many Codes needs; every organisation that is there has the Codes Starter plan."""
+    """Create the tables, and give every organisation the plan Codes Starter."""
     for script in (_TABLES, _WHAT_IS_THERE, _TENANTS):
         run_script(script)

@@ -1,4 +1,4 @@
-"""Entitlements to measure, audit entries that wait for their outcome, and which signing key Audience was told of."""
+"""Entitlements to measure, audit entries that wait for their outcome, and the signing keys that Audience received."""
 
 from typing import Final
 
@@ -8,8 +8,7 @@ revision = "0004"
 down_revision = "0003"
 
 _SCRIPT: Final = """
--- What an organisation may measure beyond a demo. Audience is told of it; `revision` says which of two tellings is the
--- later one.
+-- What an organisation may measure beyond a demo. Audience has a copy; `revision` tells which of two is newer.
 CREATE TABLE audience_entitlements (
     organization_id     text        NOT NULL,
     mode                text        NOT NULL,
@@ -29,16 +28,16 @@ ALTER TABLE audience_entitlements ENABLE ROW LEVEL SECURITY;
 ALTER TABLE audience_entitlements FORCE ROW LEVEL SECURITY;
 CREATE POLICY audience_entitlements_of_tenant ON audience_entitlements USING (organization_id = current_tenant());
 
--- What was requested of Audience and has no outcome yet, whoever's it is: a job settles what a crash left.
+-- A job settles the entries of every tenant that a crash left without an outcome.
 CREATE INDEX audit_entries_requested ON audit_entries (created_at, id) WHERE outcome = 'requested';
 CREATE POLICY audit_entries_of_everybody ON audit_entries FOR SELECT USING (current_tenant() = '*');
 
--- A rotation tells every integration of the key before it signs: when that began, and when all of them had been told.
+-- `push_began_at` is when Audience began to receive a key, `pushed_at` when every integration had it.
 ALTER TABLE signing_keys ADD COLUMN push_began_at timestamptz;
 ALTER TABLE signing_keys ADD COLUMN pushed_at timestamptz;
 """
 
 
 def upgrade() -> None:
-    """Create what Core needs to have audiences measured."""
+    """Create the table, the policies and the columns."""
     run_script(_SCRIPT)

@@ -1,4 +1,4 @@
-"""An operator's own floor of one organisation's Codes quota."""
+"""The floor of an organisation's Codes quota, set by an operator."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ revision = "0005"
 down_revision = "0004"
 
 _SCRIPT: Final = """
--- The floor that an operator set, in Starter's place, until `floor_ends_at` or without an end.
+-- An operator may set a floor in place of the Starter plan's quota, until `floor_ends_at` or without an end.
 ALTER TABLE code_entitlements
     ADD COLUMN floor_monthly_quota bigint,
     ADD COLUMN floor_ends_at       timestamptz,

@@ -1,4 +1,4 @@
-"""What lets Core's own role read every row for a backup."""
+"""Policies that let Core's own role read every row for a backup."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ revision = "0006"
 down_revision = "0005"
 
 _SCRIPT: Final = """
--- True in the sessions of a backup, which set `soundmark.backup` and only read; never in those of a request or a job.
+-- True in the sessions of a backup, which set `soundmark.backup` and only read; never in a request or a job.
 CREATE FUNCTION is_backup() RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
     AS $$ SELECT current_setting('soundmark.backup', true) = 'on' $$;
 

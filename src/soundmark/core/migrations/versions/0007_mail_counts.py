@@ -1,4 +1,4 @@
-"""How many mails went out in our name, so that nobody can use us to flood a mailbox."""
+"""The number of mails sent in our name, which is limited."""
 
 from typing import Final
 
@@ -8,8 +8,8 @@ revision = "0007"
 down_revision = "0006"
 
 _SCRIPT: Final = """
--- Mails of a UTC day, of an organisation or to an address. What is counted is named by a keyed digest: rows outlive the
--- organisation, and tell nobody an address.
+-- The number of mails of a UTC day, of an organisation or to an address, under a keyed digest of it: rows outlive the
+-- organisation, and disclose no address.
 CREATE TABLE mail_counts (
     day         date    NOT NULL,
     counted     bytea   NOT NULL,
@@ -21,5 +21,5 @@ CREATE TABLE mail_counts (
 
 
 def upgrade() -> None:
-    """Create what mails are counted in."""
+    """Create the table."""
     run_script(_SCRIPT)

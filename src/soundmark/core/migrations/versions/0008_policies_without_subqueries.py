@@ -12,7 +12,7 @@ revision = "0008"
 down_revision = "0007"
 
 _SCRIPT: Final = """
--- Whoever waits for a table makes everybody after them wait. Two seconds, and the migration gives up unchanged.
+-- A statement that waits for a table blocks every later one on it, so the migration gives up after two seconds.
 SET LOCAL lock_timeout = '2s';
 
 DROP POLICY organizations_of_subject ON organizations;
@@ -65,5 +65,5 @@ ALTER TABLE codes DROP CONSTRAINT codes_broadcast_fkey;
 
 
 def upgrade() -> None:
-    """Replace the policies, and the functions that rested on them."""
+    """Replace the policies, and the functions that relied on them."""
     run_script(_SCRIPT)

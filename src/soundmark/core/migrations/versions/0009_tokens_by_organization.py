@@ -14,7 +14,7 @@ from soundmark.kit.postgres.revision import run_script
 revision = "0009"
 down_revision = "0008"
 
-# What an interrupted attempt left is not valid, and not ours to complete.
+# An interrupted attempt leaves an invalid index, which cannot be completed.
 _DROP_REMAINS: Final = "DROP INDEX IF EXISTS codes_broadcast_token_of_organization"
 _BUILD: Final = """
 CREATE UNIQUE INDEX CONCURRENTLY codes_broadcast_token_of_organization ON codes (organization_id, broadcast_token)
@@ -28,7 +28,7 @@ ALTER TABLE codes ADD CONSTRAINT codes_broadcast_token_key
 
 
 def upgrade() -> None:
-    """Build the index, then put it in the place of the old one."""
+    """Build the index, then let it replace the old one."""
     with op.get_context().autocommit_block():
         run_script(_DROP_REMAINS)
         run_script(_BUILD)
