@@ -12,6 +12,7 @@ from support.rival import Rival
 from support.tenant import Tenant
 
 from soundmark.core.context import Context
+from soundmark.core.features.tenancy.closure import jobs
 from soundmark.core.features.tenancy.closure.jobs import resume_closures
 
 
@@ -92,7 +93,11 @@ async def test_a_shut_gate_is_judged_again(tenant: Tenant, rival: Rival, measuri
     assert await rival.rows("SELECT count(*) FROM codes") == [(0,)]
 
 
-async def test_several_at_once_are_completed(api: Api, people: People, rival: Rival, work: Context) -> None:
+@pytest.mark.parametrize("at_once", [1, 2, 3, 10])
+async def test_several_are_completed_however_many_are_listed_at_once(
+    api: Api, people: People, rival: Rival, work: Context, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(jobs, "_AT_ONCE", at_once)
     for name in ("a", "b", "c"):
         tenant = await people.tenant_of(name)
         await tenant.make_code()
@@ -113,8 +118,11 @@ async def refusing_certificate(rival: Rival, certificate_id: str) -> AsyncIterat
         await rival.run("ALTER TABLE deletion_certificates DROP CONSTRAINT refusing")
 
 
-async def test_one_that_fails_does_not_delay_the_others(api: Api, people: People, rival: Rival, work: Context) -> None:
+async def test_one_that_fails_does_not_delay_the_others(
+    api: Api, people: People, rival: Rival, work: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It stays as it is, the log names it, and the job completes it once it can."""
+    monkeypatch.setattr(jobs, "_AT_ONCE", 1)
     first, second = [await people.tenant_of(name) for name in ("a", "b")]
     for tenant in (first, second):
         await tenant.make_code()

@@ -147,8 +147,11 @@ async def list_projects(tx: Tx, organization_id: str) -> list[str]:
     return ids
 
 
-async def list_abandoned(tx: Tx, *, before: datetime, limit: int) -> list[Closure]:
-    """Return up to `limit` closures, of every tenant, that nobody has worked on since `before`, after the purge."""
+async def list_abandoned(tx: Tx, *, before: datetime, after_id: str, limit: int) -> list[Closure]:
+    """Return up to `limit` closures, of every tenant, that nobody has worked on since `before`, after the purge.
+
+    They are in the order of their subjects' ids, and begin after `after_id`.
+    """
     return await tx.all(
         Closure,
         """
@@ -158,8 +161,9 @@ async def list_abandoned(tx: Tx, *, before: datetime, limit: int) -> list[Closur
           FROM closures
          WHERE phase IN ('purged', 'deleting')
            AND worked_at < %(before)s
-         ORDER BY worked_at, subject_id
+           AND subject_id > %(after_id)s
+         ORDER BY subject_id
          LIMIT %(limit)s
         """,
-        {"before": before, "limit": limit},
+        {"before": before, "after_id": after_id, "limit": limit},
     )

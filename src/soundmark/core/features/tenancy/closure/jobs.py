@@ -40,12 +40,17 @@ async def resume_closures(ctx: Context) -> int:
     Raises: DatabaseUnavailable.
     Source: contract, section 8.
     """
-    async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
-        abandoned = await closures.list_abandoned(tx, before=ctx.clock.now() - ABANDONED_AFTER, limit=_AT_ONCE)
-    completed_count = 0
-    for closure in abandoned:
-        completed_count += await _resume(ctx, closure)
-    return completed_count
+    completed_count, after_id = 0, ""
+    while True:
+        async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
+            abandoned = await closures.list_abandoned(
+                tx, before=ctx.clock.now() - ABANDONED_AFTER, after_id=after_id, limit=_AT_ONCE
+            )
+        for closure in abandoned:
+            completed_count += await _resume(ctx, closure)
+        if len(abandoned) < _AT_ONCE:
+            return completed_count
+        after_id = abandoned[-1].subject.id
 
 
 async def _resume(ctx: Context, closure: Closure) -> bool:
