@@ -57,7 +57,7 @@ def backup_command(
 ) -> None:
     """Back up both databases, as of one moment, and their master keys. Everything may keep running.
 
-    Keep the folder secret: whoever can read it can sign as you.
+    Keep the folder secret: anyone who can read it can sign as you.
     """
     with _refusing():
         deployment = _running_deployment(data_dir, audience_master_key_file)

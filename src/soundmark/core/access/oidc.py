@@ -34,7 +34,7 @@ Claims = Mapping[str, Any]
 class OidcAccess:
     """Identifies people by the access tokens that one issuer gave to one client.
 
-    A rejection never states the reason: whoever holds a genuine token can read it.
+    A rejection never states the reason: the holder of a genuine token can read it.
     """
 
     def __init__(self, issuer: str, client_id: str, clock: Clock, *, timeout_s: float = TIMEOUT_S) -> None:

@@ -10,7 +10,7 @@ _BLOCKS_AT_ONCE: Final = 256  # Two megabytes, some 30,000 rows, so that every t
 
 
 async def forget_aged(ctx: WorkContext) -> dict[str, int]:
-    """Delete the rows of days that are not kept any more; return how many rows of each table were deleted.
+    """Delete the rows of days that are no longer kept; return how many rows of each table were deleted.
 
     Each table is walked once, to the end that it had at the beginning, with one transaction for each step. Nobody waits
     for these deletions: new events are other rows, and no report shows the deleted ones. It is safe at any time, twice

@@ -1,1 +1,1 @@
-"""Operations for whoever runs the platform."""
+"""Operations of the platform administrator."""

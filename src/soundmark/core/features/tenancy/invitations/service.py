@@ -111,7 +111,7 @@ async def list_invitations(
 
 
 async def revoke_invitation(ctx: Context, scope: TenantScope, invitation_id: str) -> Invitation:
-    """Revoke the invitation: nobody can accept it any more, and a mail that is still queued is not sent.
+    """Revoke the invitation: nobody can accept it from then on, and a mail that is still queued is not sent.
 
     Raises: InvitationNotFound; InvitationNotPending.
     Source: API v1, "Members, invitations, audit".
