@@ -165,7 +165,7 @@ async def database_url(cluster: RunningCluster, migrated_url: Secret, session_ke
 def spare_database_url(cluster: RunningCluster, spare_migrated_url: Secret) -> Secret:
     """A migrated, empty database for a test that starts its own Core with its own keys."""
     with psycopg.connect(cluster.superuser_url_of(_SPARE).reveal(), autocommit=True) as connection:
-        empty_core(connection, kept={"alembic_version", "plans"})
+        empty_core(connection, kept={"alembic_version"})
     return spare_migrated_url
 
 

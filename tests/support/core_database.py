@@ -8,7 +8,16 @@ from soundmark.kit.crypto.secret import Secret
 from support.empty_tables import empty_tables
 
 # A running Core finds these again as they were, so they are not emptied.
-_KEPT: Final = {"alembic_version", "instance_secrets", "plans", "signing_keys"}
+_KEPT: Final = {"alembic_version", "instance_secrets", "signing_keys"}
+# As the migrations seed them.
+_RESTORE_CATALOGUE: Final = """
+DELETE FROM plans WHERE id NOT IN ('plan_audience_contract', 'plan_codes_starter');
+UPDATE plans SET name = 'Codes Starter', monthly_code_quota = 100, active = true
+ WHERE id = 'plan_codes_starter' AND (name, monthly_code_quota, active) <> ('Codes Starter', 100, true);
+UPDATE plans SET name = 'Audience Contract', monthly_event_quota = 5000, active = true
+ WHERE id = 'plan_audience_contract' AND (name, monthly_event_quota, active) <> ('Audience Contract', 5000, true);
+UPDATE payment_providers SET enabled = false WHERE enabled;
+"""
 
 
 def read_signing_keys(url: Secret) -> list[Any]:
@@ -29,7 +38,6 @@ def restore_core(url: Secret, signing_keys: list[Any]) -> None:
 
 
 def empty_core(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:
-    """Empty Core's database except for the tables of `kept` and the plan that every installation starts with."""
-    empty_tables(connection, kept=kept)
-    connection.execute("DELETE FROM plans WHERE id <> 'plan_codes_starter'")
-    connection.execute("UPDATE plans SET monthly_code_quota = 100, active = true WHERE monthly_code_quota <> 100")
+    """Empty Core's database except for the tables of `kept`, and restore the catalogue that migrations seed."""
+    empty_tables(connection, kept=kept | {"payment_providers", "plans"})
+    connection.execute(_RESTORE_CATALOGUE)

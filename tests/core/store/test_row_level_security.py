@@ -23,6 +23,8 @@ WITHOUT_TENANT: Final = {
     "api_key_digests": "a key comes without its organisation; what is looked up is the digest of its secret",
     "invitation_digests": "an invitation's secret comes without its organisation; what is looked up is its digest",
     "audit_unsealed": "a sealer asks which organisations have entries to seal",
+    "billing_references": "a provider's notification names no organisation; what is looked up is the digest of a reference",
+    "payment_receipts": "an event is recorded before it is understood which organisation it is about",
 }
 # A person may see these before choosing an organisation: their own memberships.
 OF_SUBJECT: Final = {"members"}
@@ -76,7 +78,38 @@ async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
             tenant.project_id,
             tenant.project_id,
         )
+        await insert_billing_rows(rival, tenant)
     return made[0], made[1]
+
+
+async def insert_billing_rows(rival: Rival, tenant: Tenant) -> None:
+    """Insert a row into every tenant table of billing."""
+    organization_id = tenant.organization_id
+    await rival.run(
+        "INSERT INTO offers (id, plan_id, provider, active, price_reference, updated_at)"
+        " VALUES ('offer_1', 'plan_codes_starter', 'card', true, 'price_1', now()) ON CONFLICT DO NOTHING"
+    )
+    await rival.run(
+        "INSERT INTO checkouts (organization_id, id, offer_id, plan_id, product, provider, status, price_reference,"
+        " created_at, expires_at) VALUES (%s, 'bco_1', 'offer_1', 'plan_codes_starter', 'codes', 'card', 'pending',"
+        " 'price_1', now(), now() + interval '1 day')",
+        organization_id,
+    )
+    await rival.run(
+        "INSERT INTO subscriptions (organization_id, id, plan_id, product, provider, status, cancel_at_period_end,"
+        " provider_reference, created_at, updated_at)"
+        " VALUES (%s, 'bsu_1', 'plan_codes_starter', 'codes', 'card', 'active', false, 'sub_1', now(), now())",
+        organization_id,
+    )
+    await rival.run("INSERT INTO card_customers VALUES (%s, 'cus_1', now())", organization_id)
+    await rival.run("INSERT INTO accounting_customers VALUES (%s, 1, now())", organization_id)
+    await rival.run(
+        "INSERT INTO accounting_outbox (organization_id, id, subscription_id, checkout_id, payment_digest, description,"
+        " amount_minor, currency, period_start, period_end, status, due_at, give_up_at, created_at, updated_at)"
+        " VALUES (%s, 'acc_1', 'bsu_1', 'bco_1', '', 'Plan', 1, 'TND', now(), now(), 'pending', now(), now(), now(),"
+        " now())",
+        organization_id,
+    )
 
 
 async def tenant_tables(rival: Rival) -> dict[str, str]:
@@ -119,11 +152,16 @@ async def test_every_other_policy_is_known(rival: Rival) -> None:
     others = await rival.rows("SELECT policyname, cmd FROM pg_policies WHERE schemaname = 'public' AND cmd <> 'ALL'")
     assert set(others) == {
         ("members_of_subject", "SELECT"),
+        ("accounting_customers_of_everybody", "SELECT"),
+        ("accounting_outbox_of_everybody", "SELECT"),
         ("audit_entries_of_everybody", "SELECT"),
+        ("checkouts_of_everybody", "SELECT"),
         ("closures_of_everybody", "SELECT"),
         ("codes_of_everybody", "SELECT"),
         ("invitations_of_everybody", "SELECT"),
         ("invitations_resealed", "UPDATE"),
+        ("organizations_of_everybody", "SELECT"),
+        ("subscriptions_of_everybody", "SELECT"),
         *((f"{table}_of_backup", "SELECT") for table in await tenant_tables(rival)),
     }
 
@@ -241,7 +279,18 @@ async def test_it_cannot_be_switched_off(connection: psycopg.AsyncConnection[Any
         await seen(connection, "codes", "organization_id")
 
 
-OF_EVERYBODY: Final = {"audit_entries", "closures", "codes", "invitations", "issuance_receipts"}
+OF_EVERYBODY: Final = {
+    "accounting_customers",
+    "accounting_outbox",
+    "audit_entries",
+    "checkouts",
+    "closures",
+    "codes",
+    "invitations",
+    "issuance_receipts",
+    "organizations",
+    "subscriptions",
+}
 
 
 async def test_the_operators_queries_about_all_tenants_reach_few_tables(
