@@ -23,6 +23,7 @@ STATEMENT: Final = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s")
 TABLE: Final = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
 
 EVERY_TENANT: Final = {
+    "core.billing.references.find": "a provider's notification names no organisation",
     "core.tenancy.audit.list_requested": "a job settles what a crash left requested, in every organisation",
     "core.tenancy.audit_chain.list_waiting_tenants": "a sealer asks every five seconds who has unsealed entries",
     "core.codes.codes.find_unexpired_signed_by": "a signing key may not retire while any Code needs it",

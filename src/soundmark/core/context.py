@@ -21,9 +21,13 @@ from soundmark.kit.text.paging import Cursors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The parts that every command may use, whether called by a route, a job or the command line. Made by `wiring`."""
+    """The parts that every command may use, whether called by a route, a job or the command line. Made by `wiring`.
+
+    `console_url` is where people come back to from a provider's page.
+    """
 
     base_url: str
+    console_url: str
     db: Database
     clock: Clock
     entropy: Entropy

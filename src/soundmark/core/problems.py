@@ -6,6 +6,12 @@ Those that every component can raise are in `kit.http.problems`, those that Audi
 from soundmark.kit.http.problems import Kind, Problem
 
 
+class AccountingUnavailable(Problem):
+    """The accounting system cannot be reached, or does not answer as documented."""
+
+    kind, code, title = Kind.UNAVAILABLE, "accounting_unavailable", "The accounting system is unavailable."
+
+
 class AlreadyAMember(Problem):
     """The person who accepts the invitation already belongs to the organisation. Their role does not change."""
 
@@ -66,6 +72,12 @@ class CampaignNotOpen(Problem):
     kind, code, title = Kind.CONFLICT, "campaign_not_open", "This campaign has not started, or is over."
 
 
+class CheckoutNotFound(Problem):
+    """The organisation has no checkout with this id."""
+
+    kind, code, title = Kind.MISSING, "checkout_not_found", "There is no such checkout here."
+
+
 class CodeExpired(Problem):
     """The Code has passed its expiry. It was not revoked."""
 
@@ -100,6 +112,22 @@ class ConfirmationMismatch(Problem):
     """The confirmation is not the full id of what is to be deleted. Nothing was changed."""
 
     kind, code, title = Kind.INVALID, "confirmation_mismatch", "The confirmation must be the full id."
+
+
+class ContractReferenceConflict(Problem):
+    """A contract reference belongs to one organisation."""
+
+    kind, code, title = (
+        Kind.CONFLICT,
+        "contract_reference_conflict",
+        "Another organisation has this contract reference.",
+    )
+
+
+class CustomerUnavailable(Problem):
+    """The portal needs a customer of the card provider, which the first paid checkout makes."""
+
+    kind, code, title = Kind.CONFLICT, "customer_unavailable", "No card payment of this organisation is known yet."
 
 
 class DeletionBillingActive(Problem):
@@ -192,6 +220,12 @@ class MfaRequired(Problem):
     kind, code, title = Kind.FORBIDDEN, "mfa_required", "This needs a login with a second factor."
 
 
+class OfferNotFound(Problem):
+    """The offer is unknown or not for sale."""
+
+    kind, code, title = Kind.MISSING, "offer_not_found", "There is no such offer."
+
+
 class OrganizationExportTooLarge(Problem):
     """The organisation's archive would exceed the size limit. No part of it is returned."""
 
@@ -208,6 +242,24 @@ class OrganizationNotFound(Problem):
     """The organisation does not exist, or the caller does not belong to it. The response is the same."""
 
     kind, code, title = Kind.MISSING, "organization_not_found", "There is no such organisation here."
+
+
+class PaymentNotVerified(Problem):
+    """What the provider says of the payment differs from the checkout."""
+
+    kind, code, title = Kind.INVALID, "payment_not_verified", "The payment could not be verified."
+
+
+class PaymentProviderUnavailable(Problem):
+    """The payment provider is not configured, refuses, cannot be reached, or does not answer as documented."""
+
+    kind, code, title = Kind.UNAVAILABLE, "payment_provider_unavailable", "The payment provider is unavailable."
+
+
+class PlanNotFound(Problem):
+    """The plan is unknown."""
+
+    kind, code, title = Kind.MISSING, "plan_not_found", "There is no such plan."
 
 
 class PlatformAdminRequired(Problem):
@@ -244,6 +296,18 @@ class ResourceDeletionInProgress(Problem):
     """The organisation or the project is being deleted, and nothing new can be created in it."""
 
     kind, code, title = Kind.CONFLICT, "resource_deletion_in_progress", "This is being deleted."
+
+
+class SubscriptionActive(Problem):
+    """Change an active card subscription through the portal."""
+
+    kind, code, title = Kind.CONFLICT, "subscription_active", "A subscription of this product is active already."
+
+
+class ThirdpartyConflict(Problem):
+    """A third party of the accounting system belongs to one organisation."""
+
+    kind, code, title = Kind.CONFLICT, "thirdparty_conflict", "Another organisation has this third party."
 
 
 class UserTokenRequired(Problem):

@@ -101,12 +101,15 @@ def _parts(
     if isinstance(settings, AudienceChannelSettings):
         audience = open_audience_channel(settings, caller=application_name)
     base_url: Any = _NotWired("base_url")
+    console_url: Any = _NotWired("console_url")
     platform_settings: Any = _NotWired("platform_settings")
     if isinstance(settings, CoreSettings | CoreJobsSettings):
         base_url = settings.base_url
+        console_url = settings.console_url or settings.base_url
         platform_settings = PlatformSettings(db, sealer, settings)
     return {
         "base_url": base_url,
+        "console_url": console_url,
         "db": db,
         "clock": clock,
         "entropy": entropy,

@@ -8,6 +8,7 @@ from soundmark.kit.settings import Settings
 from soundmark.settings.databases import require_separate_databases
 from soundmark.settings.fields import (
     Credentials,
+    Currency,
     DatabaseUrl,
     HttpUrl,
     MasterKey,
@@ -16,7 +17,7 @@ from soundmark.settings.fields import (
     OperatorToken,
 )
 from soundmark.settings.process import PoolSettings, ProcessSettings, RefusalLimitSettings, ServedSettings
-from soundmark.settings.registry import PlatformFallbacks
+from soundmark.settings.registry import PlatformFallbacks, ServiceUrl
 
 
 class PrivateSettings(Settings):
@@ -57,6 +58,11 @@ class CoreJobsSettings(KeysSettings, PlatformFallbacks, AudienceChannelSettings,
     """Settings of `soundmark work core`."""
 
     base_url: HttpUrl
+    console_url: HttpUrl | None = None
+    card_api_url: ServiceUrl = "https://api.stripe.com"
+    local_api_url: ServiceUrl = "https://developers.flouci.com"
+    local_verifications_per_minute: Annotated[int, Field(ge=1)] = 30
+    accounting_currency: Currency = "TND"
 
 
 class CoreSettings(ServedSettings, CoreJobsSettings, RefusalLimitSettings):

@@ -106,3 +106,4 @@ ApiKey = Annotated[Secret, BeforeValidator(_api_key), Allowed("a server key or a
 OidcIssuer = Annotated[str, AfterValidator(_oidc_issuer), Allowed("`https://…`, or `http://…` on a loopback address")]
 OidcClientId = Annotated[str, Field(max_length=255), Allowed("1 to 255 characters; set together with the issuer")]
 MasterKey = Annotated[Secret, BeforeValidator(_master_key), Allowed("32 bytes in base64url: 43 characters")]
+Currency = Annotated[str, Field(pattern="^[A-Z]{3}$"), Allowed("a currency code of ISO 4217, such as `TND`")]

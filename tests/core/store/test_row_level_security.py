@@ -23,7 +23,7 @@ WITHOUT_TENANT: Final = {
     "api_key_digests": "a key comes without its organisation; what is looked up is the digest of its secret",
     "invitation_digests": "an invitation's secret comes without its organisation; what is looked up is its digest",
     "audit_unsealed": "a sealer asks which organisations have entries to seal",
-    "billing_references": "a provider's notification names no organisation; what is looked up is the digest of a reference",
+    "billing_references": "a provider's notification names no organisation; what is looked up is a digest",
     "payment_receipts": "an event is recorded before it is understood which organisation it is about",
 }
 # A person may see these before choosing an organisation: their own memberships.

@@ -1,0 +1,1 @@
+"""The catalogue, checkouts, subscriptions and payments."""

@@ -1,0 +1,1 @@
+"""Tables of the catalogue, checkouts, subscriptions, payment events and draft invoices."""

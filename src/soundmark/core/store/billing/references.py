@@ -1,0 +1,77 @@
+"""The table `billing_references`."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from soundmark.kit.postgres.transaction import Tx
+
+ReferenceKind: TypeAlias = Literal[
+    "card_customer", "card_subscription", "contract", "local_payment", "local_secret", "thirdparty"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceOwner:
+    """The organisation that a reference belongs to, and the id of what it refers to there."""
+
+    organization_id: str
+    subject_id: str
+
+
+async def find(tx: Tx, kind: ReferenceKind, reference: str) -> ReferenceOwner | None:
+    """Return the owner of a reference, which names no organisation itself."""
+    return await tx.one_or_none(
+        ReferenceOwner,
+        """
+        SELECT organization_id, subject_id
+          FROM billing_references
+         WHERE kind = %(kind)s
+           AND digest = %(digest)s
+        """,
+        {"kind": kind, "digest": _digest(reference)},
+    )
+
+
+async def insert_or_find(
+    tx: Tx, kind: ReferenceKind, reference: str, *, organization_id: str, subject_id: str
+) -> ReferenceOwner:
+    """Make the organisation the owner of a reference, unless it has one already; return the owner.
+
+    Of two transactions with the same new reference, the second waits for the first.
+    """
+    owner = await tx.one_or_none(
+        ReferenceOwner,
+        """
+        INSERT INTO billing_references (kind, digest, organization_id, subject_id)
+        VALUES (%(kind)s, %(digest)s, %(organization_id)s, %(subject_id)s)
+            ON CONFLICT DO NOTHING
+        RETURNING organization_id, subject_id
+        """,
+        {
+            "kind": kind,
+            "digest": _digest(reference),
+            "organization_id": organization_id,
+            "subject_id": subject_id,
+        },
+    )
+    owner = owner or await find(tx, kind, reference)
+    assert owner is not None, "what is in conflict is committed, and stays until its organisation is deleted"
+    return owner
+
+
+async def delete(tx: Tx, kind: ReferenceKind, reference: str, *, organization_id: str) -> None:
+    """Give up the organisation's reference."""
+    await tx.run(
+        """
+        DELETE FROM billing_references
+         WHERE kind = %(kind)s
+           AND digest = %(digest)s
+           AND organization_id = %(organization_id)s
+        """,
+        {"kind": kind, "digest": _digest(reference), "organization_id": organization_id},
+    )
+
+
+def _digest(reference: str) -> bytes:
+    return hashlib.sha256(reference.encode()).digest()
