@@ -185,6 +185,8 @@ async def _running(
         stack.push_async_callback(lookup.aclose)
         stack.push_async_callback(ctx.audio.aclose)
         stack.push_async_callback(ctx.audience.aclose)
+        stack.push_async_callback(ctx.card.aclose)
+        stack.push_async_callback(ctx.local.aclose)
         for limit in limits:
             stack.push_async_callback(limit.aclose)
         _log.info("core_started", base_url=ctx.base_url)

@@ -9,6 +9,8 @@ from soundmark.core.domain.tenancy.scope import Role
 from soundmark.core.live.audit_chain import AuditChain
 from soundmark.core.live.keyring import LiveKeyring
 from soundmark.core.live.platform_settings import PlatformSettings
+from soundmark.core.providers.flouci.client import LocalProvider
+from soundmark.core.providers.stripe.client import CardProvider
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.crypto.sealing import Sealer
@@ -34,6 +36,8 @@ class Context:
     sealer: Sealer
     platform_settings: PlatformSettings
     audience: AudienceChannel
+    card: CardProvider
+    local: LocalProvider
     queue: Queue
 
 

@@ -10,6 +10,8 @@ from soundmark.core.features.codes.issuance.issue_group import Issued, QueuedReq
 from soundmark.core.live.audit_chain import AuditChain
 from soundmark.core.live.keyring import LiveKeyring
 from soundmark.core.live.platform_settings import PlatformSettings
+from soundmark.core.providers.flouci.client import LocalProvider
+from soundmark.core.providers.stripe.client import CardProvider
 from soundmark.core.store.tenancy import members
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
@@ -103,10 +105,14 @@ def _parts(
     base_url: Any = _NotWired("base_url")
     console_url: Any = _NotWired("console_url")
     platform_settings: Any = _NotWired("platform_settings")
+    card: Any = _NotWired("card")
+    local: Any = _NotWired("local")
     if isinstance(settings, CoreSettings | CoreJobsSettings):
         base_url = settings.base_url
         console_url = settings.console_url or settings.base_url
         platform_settings = PlatformSettings(db, sealer, settings)
+        card = CardProvider(settings.card_api_url, platform_settings)
+        local = LocalProvider(settings.local_api_url, platform_settings)
     return {
         "base_url": base_url,
         "console_url": console_url,
@@ -116,5 +122,7 @@ def _parts(
         "sealer": sealer,
         "platform_settings": platform_settings,
         "audience": audience,
+        "card": card,
+        "local": local,
         "queue": Queue(),
     }

@@ -42,6 +42,8 @@ async def run(settings: CoreJobsSettings) -> None:
             await run_worker(app)
     finally:
         await ctx.audience.aclose()
+        await ctx.card.aclose()
+        await ctx.local.aclose()
         await ctx.db.close()
 
 

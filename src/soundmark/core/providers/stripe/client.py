@@ -1,0 +1,239 @@
+"""The client of the card provider, through its official SDK."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeVar
+
+import stripe
+import structlog
+
+from soundmark.core.domain.billing.card import (
+    CHECKOUT_KEY,
+    OFFER_KEY,
+    ORGANIZATION_KEY,
+    CardPrice,
+    CardSession,
+    CardSubscription,
+)
+from soundmark.core.domain.billing.checkout import Checkout
+from soundmark.core.live.platform_settings import PlatformSettings
+from soundmark.core.problems import PaymentProviderUnavailable
+from soundmark.core.providers.pages import is_page_url
+from soundmark.core.providers.stripe import shapes
+from soundmark.core.providers.stripe.transport import CallFailed, Transport
+from soundmark.settings.registry import CardSettings
+
+API_VERSION: Final = "2025-03-31.basil"  # API v1, "Versioning", 6.
+CALL_TIMEOUT_S: Final = 10.0  # The whole call, repeated requests included.
+_SESSION_MARGIN: Final = timedelta(minutes=5)  # The provider takes 24 hours at most, by its own clock.
+_EVENTS_AT_ONCE: Final = 100
+_EVENT_PAGES_MAX: Final = 20
+_NOT_FOUND: Final = 404
+_log: Final = structlog.get_logger()
+
+T = TypeVar("T")
+
+
+class CardObjectMissing(Exception):
+    """The card provider has no such object."""
+
+
+class CardProvider:
+    """Calls the card provider. The secret key is read anew for each call.
+
+    Every method raises PaymentProviderUnavailable if the provider is not configured, refuses, cannot be reached within
+    ten seconds, or does not answer as documented; a request that creates something may have created it. No error and
+    no log line repeats a secret, a reference or a URL.
+    """
+
+    def __init__(self, api_url: str, settings: PlatformSettings, *, timeout_s: float = CALL_TIMEOUT_S) -> None:
+        self._api_url: Final = api_url
+        self._settings: Final = settings
+        self._timeout_s: Final = timeout_s
+        self._transport: Final = Transport()
+
+    async def is_configured(self) -> bool:
+        """Return whether the secret key is set."""
+        return (await self._settings.read(CardSettings)).card_secret_key is not None
+
+    async def create_session(
+        self,
+        checkout: Checkout,
+        *,
+        success_url: str,
+        cancel_url: str,
+        customer: str | None,
+        customer_email: str | None,
+        idempotency_keys: AsyncIterator[str],
+    ) -> CardSession:
+        """Open a page on which the checkout is paid; the result has its `url`.
+
+        If the provider stored a failure under one idempotency key, the next one is used. The same key must come with
+        the same arguments, and then leads to the same session.
+        """
+        params = _session_params(checkout, success_url, cancel_url, customer, customer_email)
+
+        async def create(client: stripe.StripeClient) -> Any:
+            async for key in idempotency_keys:
+                try:
+                    return await client.v1.checkout.sessions.create_async(params, {"idempotency_key": key})
+                except CallFailed as failed:
+                    if not failed.is_spent:
+                        raise
+            raise CallFailed("attempts_spent")
+
+        try:
+            session = await self._call(create, shapes.read_session)
+        except CardObjectMissing:
+            raise _fail("no_such_route", _NOT_FOUND) from None
+        is_ours = session.client_reference_id == checkout.id and session.metadata.get(CHECKOUT_KEY) == checkout.id
+        if not is_ours or session.url is None or not is_page_url(session.url):
+            raise _fail("other_session")
+        return session
+
+    async def expire_session(self, reference: str) -> None:
+        """Close the page of a session that is open.
+
+        Raises: CardObjectMissing.
+        """
+        await self._call(lambda client: client.v1.checkout.sessions.expire_async(reference), shapes.read_session)
+
+    async def read_session(self, reference: str) -> CardSession:
+        """Return a session.
+
+        Raises: CardObjectMissing.
+        """
+        session = await self._call(
+            lambda client: client.v1.checkout.sessions.retrieve_async(reference), shapes.read_session
+        )
+        if session.reference != reference:
+            raise _fail("other_session")
+        return session
+
+    async def read_subscription(self, reference: str) -> CardSubscription:
+        """Return a subscription with its latest invoice.
+
+        Raises: CardObjectMissing.
+        """
+        subscription = await self._call(
+            lambda client: client.v1.subscriptions.retrieve_async(reference, {"expand": ["latest_invoice"]}),
+            shapes.read_subscription,
+        )
+        if subscription.reference != reference:
+            raise _fail("other_subscription")
+        return subscription
+
+    async def read_price(self, reference: str) -> CardPrice | None:
+        """Return a price, for display; None if the provider has no such price."""
+        try:
+            return await self._call(lambda client: client.v1.prices.retrieve_async(reference), shapes.read_price)
+        except CardObjectMissing:
+            return None
+
+    async def open_portal(self, customer: str, return_url: str) -> str:
+        """Return the URL of a page on which a customer manages their subscriptions, for a short time.
+
+        Raises: CardObjectMissing.
+        """
+        params: Any = {"customer": customer, "return_url": return_url}
+        url = await self._call(
+            lambda client: client.v1.billing_portal.sessions.create_async(params), shapes.read_portal_url
+        )
+        if not is_page_url(url):
+            raise _fail("other_page")
+        return url
+
+    async def list_events(self, created_since: datetime, types: Sequence[str]) -> list[Mapping[str, Any]]:
+        """Return the events of these types since then, newest first; none if the provider has no list of events.
+
+        Not more than 2,000 are read. What is in an event is not checked.
+        """
+        params: dict[str, Any] = {
+            "created": {"gte": int(created_since.timestamp())},
+            "types": list(types),
+            "limit": _EVENTS_AT_ONCE,
+        }
+        listed: list[Mapping[str, Any]] = []
+        for _ in range(_EVENT_PAGES_MAX):
+            try:
+                page = await self._list_page(params)
+            except CardObjectMissing:
+                break
+            listed += page.data
+            if not page.has_more or not page.data:
+                break
+            params["starting_after"] = page.last_id
+        return listed
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._transport.close_async()
+
+    async def _list_page(self, params: Any) -> shapes.EventPage:
+        return await self._call(lambda client: client.v1.events.list_async(params), shapes.read_events)
+
+    async def _call(
+        self, request: Callable[[stripe.StripeClient], Awaitable[Any]], read: Callable[[Mapping[str, Any]], T]
+    ) -> T:
+        """Make one call within the deadline and read what it returns.
+
+        Raises: CardObjectMissing; PaymentProviderUnavailable.
+        """
+        secret = (await self._settings.read(CardSettings)).card_secret_key
+        if secret is None:
+            raise _fail("not_configured")
+        client = stripe.StripeClient(
+            secret.reveal(),
+            stripe_version=API_VERSION,
+            base_addresses={"api": self._api_url},
+            http_client=self._transport,
+            max_network_retries=0,
+        )
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                found = await request(client)
+            return read(found.to_dict())
+        except CallFailed as failed:
+            if failed.status == _NOT_FOUND:
+                raise CardObjectMissing from None
+            raise _fail(failed.reason, failed.status) from None
+        except TimeoutError:
+            raise _fail("deadline") from None
+        except shapes.ShapeInvalid:
+            raise _fail("malformed") from None
+        except stripe.StripeError:
+            raise _fail("sdk") from None  # Its text repeats the response.
+
+
+def _session_params(
+    checkout: Checkout, success_url: str, cancel_url: str, customer: str | None, customer_email: str | None
+) -> Any:
+    """Return the parameters of a session; they depend on nothing that changes between two attempts."""
+    assert checkout.price_reference is not None, "a checkout of the card provider has a price"
+    metadata = {
+        CHECKOUT_KEY: checkout.id,
+        ORGANIZATION_KEY: checkout.organization_id,
+        OFFER_KEY: checkout.offer_id,
+    }
+    params = {
+        "mode": "subscription",
+        "line_items": [{"price": checkout.price_reference, "quantity": 1}],
+        "client_reference_id": checkout.id,
+        "metadata": metadata,
+        "subscription_data": {"metadata": metadata},  # The provider does not copy the session's metadata.
+        "success_url": success_url,
+        "cancel_url": cancel_url,
+        "expires_at": int((checkout.expires_at - _SESSION_MARGIN).timestamp()),
+    }
+    if customer is not None:
+        params["customer"] = customer
+    elif customer_email is not None:
+        params["customer_email"] = customer_email
+    return params
+
+
+def _fail(reason: str, status: int | None = None) -> PaymentProviderUnavailable:
+    """Log why the provider failed, in our own words, and return the problem to raise."""
+    _log.warning("card_call_failed", reason=reason, status=status)
+    return PaymentProviderUnavailable()
