@@ -23,6 +23,8 @@ STATEMENT: Final = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s")
 TABLE: Final = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
 
 EVERY_TENANT: Final = {
+    "core.billing.catalog_lists.list_accounting_customers": "administrators of the platform see every organisation's",
+    "core.billing.catalog_lists.list_audience_contracts": "administrators of the platform see every organisation's",
     "core.billing.references.find": "a provider's notification names no organisation",
     "core.tenancy.audit.list_requested": "a job settles what a crash left requested, in every organisation",
     "core.tenancy.audit_chain.list_waiting_tenants": "a sealer asks every five seconds who has unsealed entries",

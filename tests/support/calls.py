@@ -253,6 +253,16 @@ async def invite_caller(world: World, role: str = "member") -> Call:
     return Call(json={"token": invitation["secret"]})
 
 
+async def fill_plan(world: World) -> Call:
+    body = {"name": "Codes Studio", "product": "codes", "monthly_code_quota": 5000, "active": True}
+    return Call(path={"plan_id": f"plan_of_{await _count(world, 'plans')}"}, json=body)
+
+
+async def fill_offer(world: World) -> Call:
+    body = {"plan_id": "plan_codes_starter", "provider": "card", "active": False, "price_reference": "price_1"}
+    return Call(path={"offer_id": f"offer_of_{await _count(world, 'offers')}"}, json=body)
+
+
 async def _count(world: World, table: str) -> int:
     """Count the rows of a table, from which each call makes a name that is not taken yet."""
     ((count,),) = await world.rival.rows(f"SELECT count(*) FROM {table}")
@@ -310,6 +320,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "export_organization": Row(export_organization, roles=OWNERS, audited="organization.exported"),
     "export_project": Row(export_project, roles=ADMINS, foreign="project_not_found", audited="project.exported"),
     "get_caller": Row(plain()),
+    "get_catalog": Row(plain()),
     "get_code": Row(make_code, roles=READERS, foreign="code_not_found"),
     "get_deletion_certificate": Row(make_certificate),
     "get_platform_settings": Row(plain()),
@@ -325,10 +336,14 @@ ROWS: Final[Mapping[str, Row]] = {
     "list_key_history": Row(plain()),
     "list_keys": Row(plain()),
     "list_members": Row(name_organization, roles=ADMINS),
+    "list_offers": Row(plain()),
     "list_organizations": Row(plain()),
     "list_projects": Row(name_organization, roles=EVERYBODY),
     "preview_organization_deletion": Row(preview_organization, roles=OWNERS),
     "preview_project_deletion": Row(preview_project, roles=ADMINS, foreign="project_not_found"),
+    "put_offer": Row(fill_offer),
+    "put_payment_provider": Row(plain(path={"provider": "card"}, json={"enabled": False})),
+    "put_plan": Row(fill_plan),
     # Null changes nothing: every test shares the Core under test.
     "put_platform_configuration": Row(plain(path={"name": "smtp_host"}, json={"value": None})),
     "put_platform_secret": Row(plain(path={"name": "smtp_password"}, json={"value": "a secret of the sweep"})),

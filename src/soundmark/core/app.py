@@ -21,6 +21,8 @@ from soundmark.core.edge.refusals import refine_problem
 from soundmark.core.features.audience.events import routes as events
 from soundmark.core.features.audience.integrations import routes as audience_control
 from soundmark.core.features.audience.reports import routes as audience_reports
+from soundmark.core.features.billing.catalog import routes as billing_catalog
+from soundmark.core.features.billing.offers import routes as offers
 from soundmark.core.features.codes.campaigns import routes as campaigns
 from soundmark.core.features.codes.code_audio import routes as code_audio
 from soundmark.core.features.codes.codes import routes as codes
@@ -144,6 +146,8 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         audience_reports,
         events,
         usage,
+        offers,
+        billing_catalog,
         platform,
         resolution,
     ):

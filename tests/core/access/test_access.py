@@ -38,8 +38,10 @@ def test_the_policy_gives_each_action_the_roles_of_the_contract() -> None:
     }
     assert set(inside.items()) == of_contract
     assert POLICY.keys() - inside.keys() == {
+        "billing.administer",
         "caller.read",
         "invitation.accept",
+        "offer.list",
         "organization.create",
         "organization.list",
         "platform.read",

@@ -84,6 +84,9 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
         "integration_id": "int_" + "A" * 22,
         "subject_id": "nobody",
         "certificate_id": "dct_" + "A" * 22,
+        "provider": "card",
+        "offer_id": "offer_of_the_outage",
+        "plan_id": "plan_codes_starter",
     }
     names = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
     options: dict[str, Any] = {"params": {name: known[name] for name in sorted(names & known.keys())}}

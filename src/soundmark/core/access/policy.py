@@ -57,6 +57,8 @@ Action = Literal[
     "usage.read",
     "platform.read",
     "platform.change",
+    "billing.administer",
+    "offer.list",
 ]
 
 
@@ -147,4 +149,6 @@ POLICY: Final[Mapping[Action, Rule]] = {
     "usage.read": Rule(roles=_EVERY_MEMBER),
     "platform.read": Rule(roles=None, mfa=True, is_platform=True),
     "platform.change": Rule(roles=None, mfa=True, is_platform=True),
+    "billing.administer": Rule(roles=None, mfa=True, is_platform=True),
+    "offer.list": Rule(roles=None),
 }

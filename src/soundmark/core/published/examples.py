@@ -48,6 +48,7 @@ from soundmark.core.hot.envelope import EnvelopeSigner, answer_body
 from soundmark.core.live.platform_settings import PlatformOverview
 from soundmark.core.problems import DeletionOperationsPending, QuotaExceeded
 from soundmark.core.published.example_archives import example_archive
+from soundmark.core.published.example_catalog import example_catalog
 from soundmark.core.published.example_reports import example_legacy_report, example_report
 from soundmark.core.store.tenancy.deletions import TenantCounts
 from soundmark.core.views.campaigns import campaign_view
@@ -356,6 +357,7 @@ def examples() -> dict[str, Any]:
         "put_platform_configuration": setting_view(_MAIL_HOST),
         "list_keys": example_keys(),
         "list_key_history": _key_history(),
+        **example_catalog(_ORGANIZATION.id, _ORGANIZATION.name),
     }
     shown = {name: answer.model_dump(mode="json") for name, answer in answers.items()}
     shown |= _archives(code)

@@ -58,6 +58,11 @@ _TAGS: Final = [
     {"name": "Codes", "description": "Issue, read, revoke and render XR Codes."},
     {"name": "Audience", "description": "Measure how often and by how many receivers a Code is heard, anonymously."},
     {"name": "Usage", "description": "What an organisation has used of its quotas."},
+    {"name": "Billing", "description": "Offers, purchases and subscriptions."},
+    {
+        "name": "Billing catalogue",
+        "description": "What is for sale, and what operators have granted. For platform administrators.",
+    },
     {"name": "Platform", "description": "Settings that platform administrators can change without a restart."},
 ]
 _PROBLEM_SCHEMA: Final[dict[str, Any]] = {

@@ -1,0 +1,1 @@
+"""The catalogue, offers, checkouts, subscriptions, payments and draft invoices."""

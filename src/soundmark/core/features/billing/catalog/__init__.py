@@ -1,0 +1,1 @@
+"""The catalogue, which platform administrators keep."""

@@ -1,0 +1,97 @@
+"""The routes of the catalogue."""
+
+from typing import Annotated, cast, get_args
+
+from fastapi import Depends, Path
+
+from soundmark.core.domain.billing.catalog import ProviderName
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import CallingUser, Ctx
+from soundmark.core.features.billing.catalog import service
+from soundmark.core.features.billing.catalog.views import (
+    CatalogView,
+    OfferView,
+    PlanView,
+    ProviderView,
+    catalog_view,
+    offer_view,
+    plan_view,
+    provider_view,
+)
+from soundmark.core.features.billing.catalog.wire import PutOffer, PutPlan, PutProvider, offer_terms, plan_terms
+from soundmark.core.problems import PlanNotFound
+from soundmark.kit.http.problems import NotFound
+
+operations = Operations("Billing catalogue")
+
+PlanPath = Annotated[
+    str,
+    Path(
+        pattern=r"^plan_[A-Za-z0-9_-]{1,64}$",
+        description="The plan's id, which you choose.",
+        examples=["plan_codes_studio"],
+    ),
+]
+OfferPath = Annotated[
+    str,
+    Path(
+        pattern=r"^offer_[A-Za-z0-9_-]{1,64}$",
+        description="The offer's id, which you choose.",
+        examples=["offer_studio_month"],
+    ),
+]
+
+
+async def _find_provider(
+    provider: Annotated[str, Path(max_length=160, description="`card` or `local` (else 404).", examples=["card"])],
+) -> ProviderName:
+    if provider not in get_args(ProviderName):
+        raise NotFound
+    return cast("ProviderName", provider)
+
+
+@operations.add("GET", "/v1/billing/admin/catalog", Operation("billing.administer", tenant="none"))
+async def get_catalog(ctx: Ctx) -> CatalogView:
+    """Return all providers, plans, offers, contracts for measuring and customers of the accounting system."""
+    return catalog_view(await service.read_catalog(ctx))
+
+
+@operations.add(
+    "PUT",
+    "/v1/billing/admin/providers/{provider}",
+    Operation("billing.administer", tenant="none", problems=(NotFound,)),
+)
+async def put_payment_provider(
+    ctx: Ctx, user: CallingUser, provider: Annotated[ProviderName, Depends(_find_provider)], body: PutProvider
+) -> ProviderView:
+    """Put the offers of a payment provider on sale, or take them off.
+
+    Without its credentials, which are platform settings, checkouts are answered with 503.
+    """
+    return provider_view(await service.put_provider(ctx, user, provider, enabled=body.enabled))
+
+
+@operations.add(
+    "PUT",
+    "/v1/billing/admin/plans/{plan_id}",
+    Operation("billing.administer", tenant="none"),
+)
+async def put_plan(ctx: Ctx, user: CallingUser, plan_id: PlanPath, body: PutPlan) -> PlanView:
+    """Make a plan, or change one. Its product never changes, and the two plans of the start stay active (else 422).
+
+    A new quota applies to everybody who has the plan.
+    """
+    return plan_view(await service.put_plan(ctx, user, plan_id, plan_terms(body)))
+
+
+@operations.add(
+    "PUT",
+    "/v1/billing/admin/offers/{offer_id}",
+    Operation("billing.administer", tenant="none", problems=(PlanNotFound,)),
+)
+async def put_offer(ctx: Ctx, user: CallingUser, offer_id: OfferPath, body: PutOffer) -> OfferView:
+    """Make an offer of a plan, or change one. Its plan and its provider never change (else 422).
+
+    Checkouts that are pending keep the price under which they were made.
+    """
+    return offer_view(await service.put_offer(ctx, user, offer_id, offer_terms(body)))

@@ -1,0 +1,1 @@
+"""What customers can buy."""

@@ -1,0 +1,202 @@
+"""The table `offers`, which does not belong to a tenant. No offer is ever deleted."""
+
+from datetime import datetime
+from typing import Any
+
+from soundmark.core.domain.billing.card import CardPrice
+from soundmark.core.domain.billing.catalog import (
+    CardPriceSource,
+    ListedOffer,
+    Offer,
+    OfferTerms,
+    PriceInterval,
+)
+from soundmark.kit.postgres.transaction import Tx
+
+
+async def list_all(tx: Tx) -> list[Offer]:
+    """List every offer by id, active or not."""
+    return await tx.all(
+        Offer,
+        """
+        SELECT id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval,
+               entitlement_months, price_read_at, updated_at
+          FROM offers
+         ORDER BY id
+        """,
+    )
+
+
+async def list_for_sale(tx: Tx, *, country: str | None) -> list[ListedOffer]:
+    """List the active offers of active plans of enabled providers by id, unless they are of another country."""
+    return await tx.all(
+        ListedOffer,
+        """
+        SELECT o.id, o.plan_id, p.name AS plan_name, p.product,
+               coalesce(p.monthly_code_quota, p.monthly_event_quota) AS monthly_quota, o.provider, o.country,
+               o.currency, o.amount_minor, o.price_interval, o.entitlement_months
+          FROM offers o
+          JOIN plans p ON p.id = o.plan_id
+          JOIN payment_providers v ON v.name = o.provider
+         WHERE o.active
+           AND p.active
+           AND v.enabled
+           AND (%(country)s::text IS NULL OR o.country IS NULL OR o.country = %(country)s)
+         ORDER BY o.id
+        """,
+        {"country": country},
+    )
+
+
+async def find_for_sale(tx: Tx, offer_id: str) -> Offer | None:
+    """Return an active offer of an active plan of an enabled provider."""
+    return await tx.one_or_none(
+        Offer,
+        """
+        SELECT o.id, o.plan_id, o.provider, o.active, o.price_reference, o.country, o.currency, o.amount_minor,
+               o.price_interval, o.entitlement_months, o.price_read_at, o.updated_at
+          FROM offers o
+          JOIN plans p ON p.id = o.plan_id
+          JOIN payment_providers v ON v.name = o.provider
+         WHERE o.id = %(offer_id)s
+           AND o.active
+           AND p.active
+           AND v.enabled
+        """,
+        {"offer_id": offer_id},
+    )
+
+
+async def lock(tx: Tx, offer_id: str) -> Offer | None:
+    """Return an offer, and keep it from changing until the transaction ends. Lock order: docs/locks.md."""
+    return await tx.one_or_none(
+        Offer,
+        """
+        SELECT id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval,
+               entitlement_months, price_read_at, updated_at
+          FROM offers
+         WHERE id = %(offer_id)s
+           FOR NO KEY UPDATE
+        """,
+        {"offer_id": offer_id},
+    )
+
+
+async def insert(tx: Tx, offer_id: str, terms: OfferTerms, *, now: datetime) -> Offer | None:
+    """Insert an offer; return None if there is one with this id, also if it was inserted while this waited for it."""
+    return await tx.one_or_none(
+        Offer,
+        """
+        INSERT INTO offers
+               (id, plan_id, provider, active, price_reference, country, currency, amount_minor, entitlement_months,
+                updated_at)
+        VALUES (%(offer_id)s, %(plan_id)s, %(provider)s, %(active)s, %(price_reference)s, %(country)s, %(currency)s,
+                %(amount_minor)s, %(entitlement_months)s, %(now)s)
+            ON CONFLICT DO NOTHING
+        RETURNING id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval,
+                  entitlement_months, price_read_at, updated_at
+        """,
+        {**_columns(offer_id, terms), "plan_id": terms.plan_id, "provider": terms.provider, "now": now},
+    )
+
+
+async def update(tx: Tx, offer_id: str, terms: OfferTerms, *, now: datetime) -> Offer:
+    """Change a locked offer, whose plan and provider are those of the terms.
+
+    What the card provider said of a price is kept as long as the offer has that price.
+    """
+    offer = await tx.one_or_none(
+        Offer,
+        """
+        UPDATE offers
+           SET active = %(active)s,
+               price_reference = %(price_reference)s,
+               country = %(country)s,
+               currency = coalesce(%(currency)s, CASE WHEN price_reference = %(price_reference)s THEN currency END),
+               amount_minor = coalesce(
+                   %(amount_minor)s, CASE WHEN price_reference = %(price_reference)s THEN amount_minor END
+               ),
+               price_interval = CASE WHEN price_reference = %(price_reference)s THEN price_interval END,
+               entitlement_months = %(entitlement_months)s,
+               price_read_at = CASE WHEN price_reference = %(price_reference)s THEN price_read_at END,
+               updated_at = %(now)s
+         WHERE id = %(offer_id)s
+        RETURNING id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval,
+                  entitlement_months, price_read_at, updated_at
+        """,
+        {**_columns(offer_id, terms), "now": now},
+    )
+    assert offer is not None, "a locked offer exists"
+    return offer
+
+
+async def find_price_source(tx: Tx, offer_id: str) -> CardPriceSource | None:
+    """Return the price of a card offer; None for an unknown offer, or one of the local provider."""
+    return await tx.one_or_none(
+        CardPriceSource,
+        """
+        SELECT id AS offer_id, price_reference
+          FROM offers
+         WHERE id = %(offer_id)s
+           AND price_reference IS NOT NULL
+        """,
+        {"offer_id": offer_id},
+    )
+
+
+async def list_price_sources(tx: Tx, *, before: datetime) -> list[CardPriceSource]:
+    """List the prices of active card offers that were last read before a time, or never."""
+    return await tx.all(
+        CardPriceSource,
+        """
+        SELECT id AS offer_id, price_reference
+          FROM offers
+         WHERE active
+           AND price_reference IS NOT NULL
+           AND (price_read_at IS NULL OR price_read_at < %(before)s)
+         ORDER BY price_read_at NULLS FIRST, id
+        """,
+        {"before": before},
+    )
+
+
+async def update_price(
+    tx: Tx, source: CardPriceSource, price: CardPrice, *, interval: PriceInterval | None, read_at: datetime
+) -> bool:
+    """Store what the provider says of an offer's price; return False if the offer has another price by now.
+
+    Of two reads, the one that began later counts. Lock order: docs/locks.md.
+    """
+    updated = await tx.run(
+        """
+        UPDATE offers
+           SET currency = %(currency)s,
+               amount_minor = %(amount_minor)s,
+               price_interval = %(interval)s,
+               price_read_at = %(read_at)s
+         WHERE id = %(offer_id)s
+           AND price_reference = %(price_reference)s
+           AND (price_read_at IS NULL OR price_read_at <= %(read_at)s)
+        """,
+        {
+            "offer_id": source.offer_id,
+            "price_reference": source.price_reference,
+            "currency": price.currency,
+            "amount_minor": price.amount_minor,
+            "interval": interval,
+            "read_at": read_at,
+        },
+    )
+    return updated == 1
+
+
+def _columns(offer_id: str, terms: OfferTerms) -> dict[str, Any]:
+    return {
+        "offer_id": offer_id,
+        "active": terms.active,
+        "price_reference": terms.price_reference,
+        "country": terms.country,
+        "currency": terms.currency,
+        "amount_minor": terms.amount_minor,
+        "entitlement_months": terms.entitlement_months,
+    }
