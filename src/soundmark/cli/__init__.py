@@ -43,7 +43,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "backup": ("soundmark.cli.backup:backup", "Back up both databases and their master keys, while everything runs."),
     "restore": ("soundmark.cli.backup:restore", "Restore a backup into two empty databases."),
     "keys": ("soundmark.cli.keys:app", "List, stage, activate, retire and rotate Core's signing keys."),
-    "platform": ("soundmark.cli.platform:app", "Grant entitlements, and change the master key."),
+    "platform": ("soundmark.cli.platform:app", "Show the catalogue, grant entitlements, change the master key."),
     "audience": ("soundmark.cli.audience:app", "Report audiences, and import older counts."),
     "audit": ("soundmark.cli.audit:app", "Verify the audit log of an organisation."),
     "config": ("soundmark.cli.config:app", "Check the settings in the environment."),

@@ -149,6 +149,18 @@ SEMANTIC_RULES = [
         "validation_failed",
         frozenset({"/value"}),
     ),
+    SemanticRule(
+        "A plan keeps its product, and a seeded plan stays active.",
+        frozenset({"put_plan"}),
+        "validation_failed",
+        frozenset({"/product", "/active"}),
+    ),
+    SemanticRule(
+        "An offer keeps its plan and its provider.",
+        frozenset({"put_offer"}),
+        "validation_failed",
+        frozenset({"/plan_id", "/provider"}),
+    ),
 ]
 
 
