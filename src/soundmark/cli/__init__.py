@@ -37,6 +37,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "use": ("soundmark.cli.use:app", "Choose the default organisation and project."),
     "archive": ("soundmark.cli.archive:app", "Verify an exported archive, with or without the service."),
     "certificate": ("soundmark.cli.certificate:app", "Verify the certificate of a deletion."),
+    "sandbox": ("soundmark.cli.sandbox:app", "Stand in for the payment providers, the accounting system and the desk."),
     "serve": ("soundmark.cli.serve:app", "Serve one component, configured by the environment."),
     "work": ("soundmark.cli.work:app", "Run the background jobs of one component."),
     "migrate": ("soundmark.cli.migrate:app", "Bring a component's database to the current schema."),

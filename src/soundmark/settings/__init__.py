@@ -13,6 +13,7 @@ from soundmark.settings.audience import AudienceSettings as AudienceSettings
 from soundmark.settings.audio import AudioSettings as AudioSettings
 from soundmark.settings.commands import ClientSettings as ClientSettings
 from soundmark.settings.commands import ContractSettings as ContractSettings
+from soundmark.settings.commands import SandboxSettings as SandboxSettings
 from soundmark.settings.commands import UpSettings as UpSettings
 from soundmark.settings.core import CoreDatabaseSettings as CoreDatabaseSettings
 from soundmark.settings.core import CoreJobsSettings as CoreJobsSettings
@@ -49,6 +50,7 @@ READERS: Final[Mapping[str, type[ProcessSettings]]] = {
     "contract": ContractSettings,
     "client": ClientSettings,
     "up": UpSettings,
+    "sandbox": SandboxSettings,
 }
 NAMES: Final = frozenset(name for model in READERS.values() for name in model.model_fields)
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from soundmark.settings.fields import Allowed, ApiKey, HttpUrl
 from soundmark.settings.process import LOCAL_CORE, ProcessSettings
+from soundmark.settings.registry import AccountingSettings, CardSettings, LocalPaymentSettings, SupportSettings
 
 
 class ContractSettings(ProcessSettings):
@@ -17,6 +18,10 @@ class ClientSettings(ContractSettings):
     """Settings of the commands that call Core's API."""
 
     api_key: ApiKey | None = None
+
+
+class SandboxSettings(ContractSettings, CardSettings, LocalPaymentSettings, AccountingSettings, SupportSettings):
+    """Settings of `soundmark sandbox`: those with which Core would use it."""
 
 
 class UpSettings(ProcessSettings):

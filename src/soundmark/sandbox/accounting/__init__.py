@@ -1,0 +1,1 @@
+"""The stand-in of the accounting system: the REST API of Dolibarr."""

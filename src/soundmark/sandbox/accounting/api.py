@@ -1,0 +1,267 @@
+"""The accounting system's REST API, with its firewall and its search."""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+from decimal import InvalidOperation
+from typing import Any, Final
+from urllib.parse import unquote
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from soundmark.sandbox.accounting.ledger import DraftInvoice, InvoiceLine, Ledger, ThirdParty, text_of
+from soundmark.sandbox.misbehaviour import Switches
+from soundmark.sandbox.operation import Api, Handler
+from soundmark.sandbox.options import PREFIXES
+
+_BASE: Final = PREFIXES["accounting"] + "/api/index.php"
+# The firewall's pattern for paths, whether encoded or not.
+_FORBIDDEN: Final = re.compile("[:;\"'<>?(){}$%#]")
+_CONDITION: Final = re.compile(r"\(t\.(\w+):(=|like):'?([^')]*)'?\)")
+_JOINED: Final = re.compile(r"(?:\(t\.[^()]*\))(?: and \(t\.[^()]*\))*", re.IGNORECASE)
+_LIMIT_DEFAULT: Final = 100
+_MODULE_OFF: Final = "<!doctype html><html><body>Module <b>Api</b> must be enabled</body></html>"
+_REFUSED: Final = "<!doctype html><html><body>Access refused by the firewall.</body></html>"
+_REASONS: Final = {400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found"}
+
+
+class _Refused(Exception):
+    def __init__(self, response: Response) -> None:
+        super().__init__()
+        self.response: Final = response
+
+
+class AccountingApi:
+    """The operations of the API."""
+
+    def __init__(
+        self, ledger: Ledger, api_key: str, switches: Switches, *, entity: int, refusal_pause_s: float
+    ) -> None:
+        self._ledger: Final = ledger
+        self._api_key: Final = api_key
+        self._entity: Final = entity
+        self._refusal_pause_s: Final = refusal_pause_s
+        self._api: Final = Api("accounting", _BASE, switches, self._pass, make_error)
+
+    def routes(self) -> list[Route]:
+        """Return the routes, each with the name by which switches know it."""
+        route = self._api.route
+        return [
+            route("GET", "/thirdparties/{id:int}", "read_third_party", self._read_third_party),
+            route("POST", "/invoices", "create_invoice", self._create_invoice),
+            route("GET", "/invoices", "find_invoices", self._find_invoices),
+            route("GET", "/invoices/{id:int}", "read_invoice", self._read_invoice),
+            route("GET", "/invoices/ref_ext/{ref_ext:path}", "read_invoice_by_ref_ext", self._read_by_ref_ext),
+            route("GET", "/{path:path}", "other", self._refuse_unknown),
+            route("POST", "/{path:path}", "other", self._refuse_unknown),
+        ]
+
+    async def _pass(self, request: Request, handler: Handler) -> Response:
+        raw_path = request.scope.get("raw_path", request.url.path.encode()).decode("latin-1")
+        if _FORBIDDEN.search(unquote(raw_path)) or '"' in unquote(request.url.query):
+            return HTMLResponse(_REFUSED, 403)
+        if not self._ledger.choices.is_module_on:
+            return HTMLResponse(_MODULE_OFF)
+        if not self._is_authorised(request):
+            # The real system pauses as well, against guessing.
+            await asyncio.sleep(self._refusal_pause_s)
+            return make_error(401, "Failed to login to API. No parameter 'HTTP_DOLAPIKEY' on HTTP header (and in URL).")
+        try:
+            return await handler(request)
+        except _Refused as refused:
+            return refused.response
+
+    def _is_authorised(self, request: Request) -> bool:
+        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+        return self._api_key in {request.headers.get("dolapikey"), bearer}
+
+    def _entity_of(self, request: Request) -> int:
+        text = request.headers.get("dolapientity", str(self._entity))
+        if not text.isdecimal():
+            raise _Refused(make_error(400, "Bad Request: entity"))
+        return int(text)
+
+    async def _read_third_party(self, request: Request) -> Response:
+        party = self._ledger.third_parties.find(str(request.path_params["id"]))
+        if party is None or party.entity != self._entity_of(request):
+            return make_error(404, "Not Found: Thirdparty not found")
+        return JSONResponse(render_third_party(party))
+
+    async def _create_invoice(self, request: Request) -> Response:
+        fields = await _read_json(request)
+        if "socid" not in fields:
+            return make_error(400, "Bad Request: socid field missing")
+        entity = self._entity_of(request)
+        try:
+            third_party_id = int(fields["socid"])
+            lines = [self._ledger.add_line(line) for line in fields.get("lines", [])]
+            party = self._ledger.third_parties.find(str(third_party_id))
+            if party is None or party.entity != entity:
+                return _make_foreign_key_error()
+            invoice = self._ledger.add_invoice(entity, third_party_id, fields, lines)
+        except (ValueError, TypeError, AttributeError, InvalidOperation):
+            return make_error(400, "Bad Request: invalid value")
+        return JSONResponse(invoice.id)  # A bare number.
+
+    async def _find_invoices(self, request: Request) -> Response:
+        query = request.query_params
+        conditions = _read_conditions(query.get("sqlfilters", ""))
+        found = [
+            render_invoice(invoice)
+            for invoice in self._ledger.invoices
+            if invoice.entity == self._entity_of(request) and _matches(invoice, conditions)
+        ]
+        limit, page = query.get("limit", str(_LIMIT_DEFAULT)), query.get("page", "0")
+        if not limit.isdecimal() or not page.isdecimal():
+            return make_error(400, "Bad Request: limit")
+        first = int(page) * int(limit)
+        found = found[first : first + int(limit)] if int(limit) else found
+        properties = [name for name in query.get("properties", "").split(",") if name]
+        return JSONResponse([_select(invoice, properties) for invoice in found])
+
+    async def _read_invoice(self, request: Request) -> Response:
+        invoice = self._ledger.invoices.find(str(request.path_params["id"]))
+        return self._answer_invoice(request, invoice)
+
+    async def _read_by_ref_ext(self, request: Request) -> Response:
+        wanted = request.path_params["ref_ext"]
+        found = [invoice for invoice in self._ledger.invoices if invoice.ref_ext == wanted]
+        return self._answer_invoice(request, found[0] if found else None)
+
+    def _answer_invoice(self, request: Request, invoice: DraftInvoice | None) -> Response:
+        if invoice is None or invoice.entity != self._entity_of(request):
+            return make_error(404, "Not Found: Invoice not found")
+        return JSONResponse(render_invoice(invoice))
+
+    async def _refuse_unknown(self, _: Request) -> Response:
+        return make_error(404)
+
+
+def make_error(status: int, message: str | None = None) -> Response:
+    """Return an error in the shape of the API's framework."""
+    source = "api_invoices.class.php:100 at call stage"
+    stages = {"success": ["get", "route", "negotiate", "authenticate", "validate"], "failure": ["call", "message"]}
+    error = {"code": status, "message": message or _REASONS.get(status, "Error")}
+    return JSONResponse({"error": error, "debug": {"source": source, "stages": stages}}, status)
+
+
+def _make_foreign_key_error() -> Response:
+    """Return what an unknown third party causes: a 500 with the text of the database."""
+    body = json.loads(bytes(make_error(500, "Internal Server Error: Error creating invoice").body))
+    body["error"]["0"] = (
+        "Cannot add or update a child row: a foreign key constraint fails (`dolibarr`.`llx_facture`, "
+        "CONSTRAINT `fk_facture_fk_soc` FOREIGN KEY (`fk_soc`) REFERENCES `llx_societe` (`rowid`))"
+    )
+    return JSONResponse(body, 500)
+
+
+async def _read_json(request: Request) -> dict[str, Any]:
+    try:
+        fields = json.loads(await request.body())
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        raise _Refused(make_error(400, "Bad Request: Error parsing JSON"))
+    return fields
+
+
+def _read_conditions(text: str) -> Sequence[tuple[str, str, str]]:
+    if text and _JOINED.fullmatch(text) is None:
+        raise _Refused(make_error(400, f"Bad Request: Error when validating parameter sqlfilters -> {text}"))
+    return _CONDITION.findall(text)
+
+
+def _matches(invoice: DraftInvoice, conditions: Sequence[tuple[str, str, str]]) -> bool:
+    columns = {
+        "rowid": str(invoice.id),
+        "ref_ext": invoice.ref_ext,
+        "ref_client": invoice.ref_client,
+        "fk_soc": str(invoice.third_party_id),
+        "fk_statut": "0",
+    }
+    for column, operator, value in conditions:
+        if column not in columns:
+            raise _Refused(make_error(503, "Service Unavailable: Error when retrieving invoice list"))
+        held = columns[column]
+        if operator == "=":
+            if held != value:
+                return False
+        elif held is None or re.fullmatch(re.escape(value).replace("%", ".*").replace("_", "."), held) is None:
+            return False
+    return True
+
+
+def _select(invoice: Mapping[str, Any], properties: Sequence[str]) -> dict[str, Any]:
+    return {name: invoice[name] for name in properties if name in invoice} if properties else dict(invoice)
+
+
+def render_third_party(party: ThirdParty) -> dict[str, Any]:
+    """Return a third party as the API writes it: numbers are texts."""
+    return {
+        "id": str(party.id),
+        "ref": str(party.id),
+        "entity": str(party.entity),
+        "name": party.name,
+        "name_alias": "",
+        "status": "1" if party.is_active else "0",
+        "client": "1",
+        "prospect": 0,
+        "fournisseur": "0",
+        "code_client": f"CU2611-{party.id:05d}",
+        "code_fournisseur": None,
+        "country_id": "10",
+        "country_code": "TN",
+        "email": None,
+        "phone": None,
+        "address": "",
+        "zip": "",
+        "town": "",
+        "tva_assuj": "1",
+        "ref_ext": None,
+        "array_options": [],
+    }
+
+
+def render_invoice(invoice: DraftInvoice) -> dict[str, Any]:
+    """Return a draft as the API writes it: numbers are texts, times are not."""
+    return {
+        "id": str(invoice.id),
+        "ref": f"(PROV{invoice.id})",
+        "ref_ext": invoice.ref_ext,
+        "ref_client": invoice.ref_client,
+        "entity": str(invoice.entity),
+        "socid": str(invoice.third_party_id),
+        "type": str(invoice.type),
+        "status": "0",
+        "statut": "0",
+        "paye": "0",
+        "date": invoice.date,
+        "date_creation": int(invoice.created_at.timestamp()),
+        "date_validation": "",
+        "total_ht": text_of(invoice.total_without_tax),
+        "total_tva": text_of(invoice.total_with_tax - invoice.total_without_tax),
+        "total_ttc": text_of(invoice.total_with_tax),
+        "multicurrency_code": None,
+        "lines": [_render_line(invoice, number, line) for number, line in enumerate(invoice.lines, 1)],
+        "array_options": [],
+    }
+
+
+def _render_line(invoice: DraftInvoice, number: int, line: InvoiceLine) -> dict[str, Any]:
+    return {
+        "id": str(invoice.id * 100 + number),
+        "rang": str(number),
+        "desc": line.description,
+        "qty": f"{line.quantity.normalize():f}",
+        "subprice": text_of(line.unit_price),
+        "tva_tx": f"{line.tax_rate:.4f}",
+        "product_type": str(line.product_type),
+        "date_start": line.starts_at,
+        "date_end": line.ends_at,
+        "total_ht": text_of(line.total_without_tax),
+        "total_tva": text_of(line.total_with_tax - line.total_without_tax),
+        "total_ttc": text_of(line.total_with_tax),
+    }

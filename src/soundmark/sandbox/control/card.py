@@ -1,0 +1,131 @@
+"""`/control/card`: prices, payments, renewals, and events in any order."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from soundmark.sandbox.card import purchases, renewals
+from soundmark.sandbox.card.book import CardBook
+from soundmark.sandbox.card.objects import price_object
+from soundmark.sandbox.card.records import CardSubscription, CheckoutSession
+from soundmark.sandbox.card.subscription_objects import invoice_object, subscription_object
+from soundmark.sandbox.control.act import Act
+from soundmark.sandbox.control.fields import ControlRefused, Fields
+from soundmark.sandbox.systems import Systems
+
+_SHAPES: Final = ("basil", "acacia")
+_SESSION_ACTS: Final[Mapping[str, Callable[[CardBook, CheckoutSession], object]]] = {
+    "pay": purchases.pay,
+    "pay-later": purchases.pay_later,
+    "settle": purchases.settle,
+    "fail": purchases.fail,
+    "expire": purchases.expire,
+}
+
+
+class CardControl:
+    """The acts on the card provider."""
+
+    def __init__(self, systems: Systems) -> None:
+        self._book: Final = systems.card
+
+    def acts(self) -> list[Act]:
+        """Return the acts."""
+        return [
+            Act("GET", "/card", self._show),
+            Act("POST", "/card/settings", self._choose),
+            Act("POST", "/card/prices", self._add_price),
+            Act("POST", "/card/sessions/{id}/{act}", self._act_on_session),
+            Act("POST", "/card/subscriptions/{id}", self._change_subscription),
+            Act("POST", "/card/subscriptions/{id}/{act}", self._act_on_subscription),
+            Act("POST", "/card/events", self._emit),
+            Act("POST", "/card/events/{id}/send", self._send_event),
+        ]
+
+    async def _show(self, _: Fields, __: Mapping[str, str]) -> Any:
+        book = self._book
+        return {
+            "prices": [price_object(price) for price in book.prices.newest_first()],
+            "sessions": [book.render_session(session) for session in book.sessions.newest_first()],
+            "subscriptions": [subscription_object(each) for each in book.subscriptions.newest_first()],
+            "invoices": [invoice_object(invoice) for invoice in book.invoices.newest_first()],
+            "events": [event.document for event in book.events.newest_first()],
+        }
+
+    async def _choose(self, fields: Fields, _: Mapping[str, str]) -> Any:
+        fields.require_known({"webhook_url", "api_shape", "event_shape"})
+        choices = self._book.choices
+        if fields.has("webhook_url"):
+            choices.webhook_url = fields.text("webhook_url")
+        if fields.has("api_shape"):
+            choices.api_shape = "basil" if fields.choice("api_shape", _SHAPES) == "basil" else "acacia"
+        if fields.has("event_shape"):
+            choices.event_shape = "basil" if fields.choice("event_shape", _SHAPES) == "basil" else "acacia"
+        return {}
+
+    async def _add_price(self, fields: Fields, _: Mapping[str, str]) -> Any:
+        fields.require_known({"id", "name", "currency", "unit_amount", "interval", "active"})
+        price = self._book.add_price(
+            fields.text("id", self._book.mint("price_")),
+            fields.text("name", "Sandbox price"),
+            fields.text("currency", "eur").lower(),
+            fields.whole("unit_amount"),
+            fields.choice("interval", ("month", "year"), "month"),
+        )
+        price.is_active = fields.flag("active", default=True)
+        return price_object(price)
+
+    async def _act_on_session(self, fields: Fields, path: Mapping[str, str]) -> Any:
+        fields.require_known(set())
+        session = purchases.find_session(self._book, path["id"])
+        act = _SESSION_ACTS.get(path["act"])
+        if session is None or act is None:
+            raise ControlRefused("there is no such session or act", 404)
+        try:
+            act(self._book, session)
+        except purchases.SessionClosed:
+            raise ControlRefused(f"the session is {session.status} and {session.payment_status}", 409) from None
+        return self._book.render_session(session)
+
+    async def _act_on_subscription(self, fields: Fields, path: Mapping[str, str]) -> Any:
+        fields.require_known(set())
+        act = renewals.ACTS.get(path["act"])
+        if act is None:
+            raise ControlRefused("there is no such act", 404)
+        return self._change(path["id"], act)
+
+    async def _change_subscription(self, fields: Fields, path: Mapping[str, str]) -> Any:
+        """Change the status, the price, or both."""
+        fields.require_known({"status", "price"})
+
+        def change(book: CardBook, subscription: CardSubscription) -> None:
+            if fields.has("price"):
+                price = book.prices.find(fields.text("price"))
+                if price is None:
+                    raise ControlRefused("there is no such price")
+                renewals.change_price(book, subscription, price)
+            if fields.has("status"):
+                renewals.set_status(book, subscription, fields.text("status"))
+
+        return self._change(path["id"], change)
+
+    def _change(self, subscription_id: str, act: Callable[[CardBook, CardSubscription], None]) -> Any:
+        subscription = self._book.subscriptions.find(subscription_id)
+        if subscription is None:
+            raise ControlRefused("there is no such subscription", 404)
+        try:
+            act(self._book, subscription)
+        except renewals.SubscriptionEnded:
+            raise ControlRefused("the subscription has ended", 409) from None
+        return subscription_object(subscription)
+
+    async def _emit(self, fields: Fields, _: Mapping[str, str]) -> Any:
+        """Record and send an event with any object, as the provider might one day."""
+        fields.require_known({"type", "object"})
+        return self._book.emit_any(fields.text("type"), fields.mapping("object")).document
+
+    async def _send_event(self, fields: Fields, path: Mapping[str, str]) -> Any:
+        fields.require_known(set())
+        event = self._book.events.find(path["id"])
+        if event is None:
+            raise ControlRefused("there is no such event", 404)
+        return {"webhook": self._book.send_event(event).id}

@@ -1,0 +1,1 @@
+"""The stand-in of the local provider: Flouci, API version 2."""

@@ -1,0 +1,141 @@
+"""One operation of a stand-in: an ASGI app that works and answers, or misbehaves if a switch says so."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from soundmark.kit.http.asgi import Receive, Scope, Send
+from soundmark.kit.http.connection import HANG_UP
+from soundmark.sandbox.misbehaviour import OPERATION_KINDS, Switch, Switches, SystemName
+
+Handler = Callable[[Request], Awaitable[Response]]
+# Calls the handler if the request may pass, for example if its credential is right.
+Gate = Callable[[Request, Handler], Awaitable[Response]]
+MakeError = Callable[[int], Response]
+
+_AMOUNTS: Final = {"amount", "amount_total", "amount_paid", "amount_due", "unit_amount", "total_ttc"}
+_STATUSES: Final = {"server_error": 500, "rate_limited": 429}
+_PAGE: Final = "<!doctype html><html><head><title>Maintenance</title></head><body>Back soon.</body></html>"
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The API of one system: where it answers, who may call, and how it words an error."""
+
+    system: SystemName
+    prefix: str
+    switches: Switches
+    gate: Gate
+    make_error: MakeError
+
+    def route(self, method: str, path: str, name: str, handler: Handler) -> Route:
+        """Return the route of one operation; `name` is what switches call it."""
+        return Route(self.prefix + path, _Operation(self, name, handler), methods=[method])
+
+
+class _Operation:
+    def __init__(self, api: Api, name: str, handler: Handler) -> None:
+        self._api: Final = api
+        self._name: Final = name
+        self._handler: Final = handler
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        switch = self._api.switches.take(self._api.system, self._name, OPERATION_KINDS)
+        if switch is None:
+            response = await self._api.gate(request, self._handler)
+            await response(scope, receive, send)
+        else:
+            await self._misbehave(switch, request, scope, receive, send)
+
+    async def _misbehave(self, switch: Switch, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
+        if switch.kind == "down":
+            await _hang_up(send)
+            return
+        if switch.kind == "slow":
+            await asyncio.sleep(switch.seconds)
+        response = _replace(switch, self._api.make_error)
+        # A refusal passes the gate as well, because the card provider stores its 500 under the idempotency key.
+        answer = await self._api.gate(request, self._handler if response is None else _always(response))
+        match switch.kind:
+            case "lost_answer":
+                await _hang_up(send)
+            case "half_body":
+                body = bytes(answer.body)
+                await send({"type": "http.response.start", "status": answer.status_code, "headers": answer.raw_headers})
+                await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
+                await _hang_up(send)
+            case "wrong_amount":
+                await _rewrite(answer, _raise_amounts)(scope, receive, send)
+            case "altered":
+                await _rewrite(answer, lambda value: merge_patch(value, switch.merge))(scope, receive, send)
+            case _:
+                await answer(scope, receive, send)
+
+
+def _replace(switch: Switch, make_error: MakeError) -> Response | None:
+    """Return what is answered in place of the work, or None if the work is done."""
+    if switch.kind in _STATUSES:
+        return make_error(_STATUSES[switch.kind])
+    if switch.kind == "html":
+        return HTMLResponse(_PAGE)
+    if switch.kind == "wrong_object":
+        return JSONResponse({"id": "wrong_object", "object": "balance"})
+    return None
+
+
+def _always(response: Response) -> Handler:
+    async def answer(_: Request) -> Response:
+        return response
+
+    return answer
+
+
+async def _hang_up(send: Send) -> None:
+    await send({"type": HANG_UP})
+
+
+def _rewrite(answer: Response, change: Callable[[Any], Any]) -> Response:
+    value = change(json.loads(bytes(answer.body)))
+    kept = {name: text for name, text in answer.headers.items() if name not in {"content-length", "content-type"}}
+    return JSONResponse(value, answer.status_code, kept)
+
+
+def _raise_amounts(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_raise_amounts(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _raise_amount(item) if name in _AMOUNTS else _raise_amounts(item) for name, item in value.items()}
+
+
+def _raise_amount(value: Any) -> Any:
+    if isinstance(value, int):
+        return value + 1
+    try:
+        return str(Decimal(value) + 1)
+    except (InvalidOperation, TypeError):
+        return value
+
+
+def merge_patch(value: Any, patch: Any) -> Any:
+    """Return `value` with `patch` merged into it.
+
+    Source: RFC 7396.
+    """
+    if not isinstance(patch, Mapping):
+        return patch
+    merged = dict(value) if isinstance(value, dict) else {}
+    for name, item in patch.items():
+        if item is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), item)
+    return merged

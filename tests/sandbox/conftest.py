@@ -1,0 +1,25 @@
+from collections.abc import AsyncIterator
+
+import pytest
+from support.fake_clock import FakeClock
+from support.received_webhooks import ReceivedWebhooks
+from support.running_sandbox import RunningSandbox, running_sandbox
+
+CORE_URL = "http://core.test"
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def core() -> ReceivedWebhooks:
+    """A Core that keeps what is sent to it."""
+    return ReceivedWebhooks()
+
+
+@pytest.fixture
+async def sandbox(core: ReceivedWebhooks, clock: FakeClock) -> AsyncIterator[RunningSandbox]:
+    async with running_sandbox(core_url=CORE_URL, deliver_to=core, clock=clock, retry_pauses_s=(0.01,)) as running:
+        yield running
