@@ -12,10 +12,12 @@ from soundmark.cli.errors import Refused
 from soundmark.embedded.cluster_location import Home
 from soundmark.embedded.installation import CHOICE
 from soundmark.kit import log
+from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.http.sockets import PortReserved, PortTaken
 from soundmark.kit.postgres.releases import find_warning
+from soundmark.sandbox.options import ADDRESSES, choose_credentials, defaults_for_core
 from soundmark.supervision.data_dir import UP_FILE
-from soundmark.supervision.plan import Options, Plan
+from soundmark.supervision.plan import Options, Plan, SandboxPlan
 from soundmark.supervision.up import Postgres, Refusal, Reports, run
 
 app = typer.Typer(add_completion=False)
@@ -33,6 +35,9 @@ def up(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port of the public API; 0 takes a free one.")] = 8080,
     workers: Annotated[int, typer.Option(min=1, max=64, help="The number of HTTP processes of each component.")] = 1,
     demo: Annotated[bool, typer.Option("--demo", help="Run `soundmark demo` once, then keep serving.")] = False,
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="Run `soundmark sandbox` too, and let Core use its stand-ins.")
+    ] = False,
 ) -> None:
     """Run everything on this machine, with a PostgreSQL of its own, until Ctrl-C or SIGTERM.
 
@@ -41,7 +46,7 @@ def up(
     """
     console = Console(soft_wrap=True)
     progress = console.status("Starting ...")
-    options = Options(data_dir.absolute(), host, port, workers)
+    options = Options(data_dir.absolute(), host, port, workers, _plan_sandbox() if sandbox else None)
 
     def ready(plan: Plan, home: Home, postgres: Postgres) -> None:
         progress.stop()
@@ -66,12 +71,19 @@ def up(
         raise Refused(str(refusal)) from None
 
 
+def _plan_sandbox() -> SandboxPlan:
+    credentials = choose_credentials({}, SystemEntropy())
+    return SandboxPlan(ADDRESSES, credentials, defaults_for_core(entity_id=1, mailbox_id=1))
+
+
 def _tell_ready(console: Console, plan: Plan, home: Home, postgres: Postgres) -> None:
     lines = {
         "Public API": f"[bold]{plan.address('core')}[/]",
         "Private": f"{plan.address('audience')} (Audience), {plan.address('audio')} (Audio)",
         "Operator token": f"in {plan.options.data_dir / UP_FILE}",
     }
+    if plan.sandbox_url is not None:
+        lines["Sandbox"] = f"{plan.sandbox_url} (stand-ins of the providers, the accounting system and the desk)"
     if home.elsewhere:
         lines["Database"] = f"in {home.path}, because the user {_name(home)} cannot reach the data dir"
     if home.user is not None:

@@ -64,7 +64,14 @@ def settings_for_core(url: str, options: SandboxOptions) -> dict[str, str]:
     return {
         **{name: url + prefix for name, prefix in ADDRESSES.items()},
         **{name: secret.reveal() for name, secret in options.credentials.items()},
-        "ACCOUNTING_ENTITY_ID": str(options.accounting_entity_id),
+        **defaults_for_core(entity_id=options.accounting_entity_id, mailbox_id=options.desk_mailbox_id),
+    }
+
+
+def defaults_for_core(*, entity_id: int, mailbox_id: int) -> dict[str, str]:
+    """Return the settings, by name without prefix, that Core needs besides addresses and credentials."""
+    return {
+        "ACCOUNTING_ENTITY_ID": str(entity_id),
         "ACCOUNTING_TVA_RATE": "19",
-        "SUPPORT_DESK_MAILBOX_ID": str(options.desk_mailbox_id),
+        "SUPPORT_DESK_MAILBOX_ID": str(mailbox_id),
     }

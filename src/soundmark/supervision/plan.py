@@ -22,6 +22,7 @@ from soundmark.operating_system.os_user import OsUser
 from soundmark.supervision.supervisor import Program, soundmark
 
 LOOPBACK: Final = "127.0.0.1"
+SANDBOX: Final = "sandbox"
 DATABASES: Final[Mapping[settings.Component, str]] = {"core": "soundmark_core", "audience": "soundmark_audience"}
 
 # After a crash, children of the last run may hold the port until they have finished their requests.
@@ -31,6 +32,7 @@ _LOG_LEVEL: Final = "warning"  # Routine messages would bury what a person at a 
 _ANY_ADDRESS: Final = {"0.0.0.0": LOOPBACK, "::": "[::1]"}  # noqa: S104 - compared, not bound
 # `up` decides these settings itself; other values would contradict what it runs.
 _OWN_POSTGRES: Final = "`up` runs its own PostgreSQL; to use yours, run the components with `soundmark serve`"
+_OWN_SANDBOX: Final = "`up --sandbox` sets it for its sandbox; unset it, or leave out --sandbox"
 _OURS: Final = {
     "CORE_DATABASE_URL": _OWN_POSTGRES,
     "AUDIENCE_DATABASE_URL": _OWN_POSTGRES,
@@ -45,13 +47,26 @@ class SettingGiven(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class SandboxPlan:
+    """The settings, by name without prefix, with which Core uses a sandbox.
+
+    `paths` are below the sandbox's address. `defaults` are what the caller may set otherwise.
+    """
+
+    paths: Mapping[str, str]
+    credentials: Mapping[str, Secret]
+    defaults: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
-    """The options of `up`."""
+    """The options of `up`; `sandbox` None runs none."""
 
     data_dir: Path
     host: str
     port: int
     workers_count: int
+    sandbox: SandboxPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +76,7 @@ class Ports:
     serving: Mapping[settings.Component, int]
     metrics: Mapping[settings.Component, int]
     postgres: int
+    sandbox: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +100,11 @@ class Plan:
         host = self.options.host if component == "core" else LOOPBACK
         host = _ANY_ADDRESS.get(host, f"[{host}]" if ":" in host else host)
         return f"http://{host}:{self.ports.serving[component]}"
+
+    @property
+    def sandbox_url(self) -> str | None:
+        """The URL of the sandbox, if there is one."""
+        return None if self.ports.sandbox is None else f"http://{LOOPBACK}:{self.ports.sandbox}"
 
     def settings_of(self, component: settings.Component) -> dict[str, str]:
         """Return the settings of one component, without any other component's secrets."""
@@ -109,6 +130,13 @@ class Plan:
         taken = self._select_settings(component, settings.JOBS[component])
         return Program(f"{component} jobs", argv, {**foreign_environ(), **taken}, user=self.user)
 
+    def sandboxing(self) -> Program:
+        """Return the process of the sandbox, which sends its webhooks to Core on this machine."""
+        argv = soundmark("sandbox", "--port", str(self.ports.sandbox), "--quiet")
+        taken = self._select_settings("core", settings.SandboxSettings)
+        environ = {**foreign_environ(), **taken, f"{PREFIX}BASE_URL": self.address("core")}
+        return Program(SANDBOX, argv, environ, user=self.user)
+
     def migrating(self, component: settings.Component) -> Program:
         """Return the process that brings the database of `component` to the current schema, and ends."""
         environ = {**foreign_environ(), **self.database_setting_of(component)}
@@ -133,6 +161,17 @@ class Plan:
             "MASTER_KEY": self.master_key.reveal(),
             **{f"{name.upper()}_CREDENTIAL": secret.reveal() for name, secret in self.credentials.items()},
             **{f"{name.upper()}_DATABASE_URL": url.reveal() for name, url in self.database_urls.items()},
+            **self._make_sandbox_settings(),
+        }
+
+    def _make_sandbox_settings(self) -> dict[str, str]:
+        sandbox = self.options.sandbox
+        if sandbox is None:
+            return {}
+        return {
+            **{name: f"{self.sandbox_url}{path}" for name, path in sandbox.paths.items()},
+            **{name: secret.reveal() for name, secret in sandbox.credentials.items()},
+            **sandbox.defaults,
         }
 
 
@@ -142,14 +181,17 @@ def audience_master_key(master_key: Secret) -> Secret:
     return Secret(base64url.encode(sealer.derive("audience")))
 
 
-def read_given_settings(environ: Mapping[str, str]) -> dict[str, str]:
+def read_given_settings(environ: Mapping[str, str], sandbox: SandboxPlan | None = None) -> dict[str, str]:
     """Return the caller's settings, by name without prefix.
 
     Raises: SettingGiven for a setting that `up` decides itself.
     """
     given = {name.removeprefix(PREFIX): value for name, value in environ.items() if name.startswith(PREFIX) and value}
-    for name in sorted(given.keys() & _OURS.keys()):
-        raise SettingGiven(f"{PREFIX}{name} cannot be set here: {_OURS[name]}")
+    ours = {**_OURS}
+    if sandbox is not None:
+        ours.update(dict.fromkeys([*sandbox.paths, *sandbox.credentials], _OWN_SANDBOX))
+    for name in sorted(given.keys() & ours.keys()):
+        raise SettingGiven(f"{PREFIX}{name} cannot be set here: {ours[name]}")
     return given
 
 
@@ -203,7 +245,8 @@ def hold_ports(options: Options, clock: Clock, *, after_crash: bool) -> Iterator
             "audience": hold(LOOPBACK),
             "audio": hold(LOOPBACK),
         }
-        yield Ports(serving, {component: hold(LOOPBACK) for component in serving}, hold(LOOPBACK))
+        metrics = {component: hold(LOOPBACK) for component in serving}
+        yield Ports(serving, metrics, hold(LOOPBACK), None if options.sandbox is None else hold(LOOPBACK))
 
 
 def foreign_environ() -> dict[str, str]:

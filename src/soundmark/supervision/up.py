@@ -31,6 +31,7 @@ from soundmark.settings import COMPONENTS, Component
 from soundmark.supervision import data_dir
 from soundmark.supervision.plan import (
     DATABASES,
+    SANDBOX,
     Options,
     Plan,
     Ports,
@@ -42,7 +43,7 @@ from soundmark.supervision.plan import (
     hold_ports,
     read_given_settings,
 )
-from soundmark.supervision.readiness import NotReady, readyz_probe, until_ready
+from soundmark.supervision.readiness import NotReady, Probe, readyz_probe, until_ready
 from soundmark.supervision.supervisor import Program, Supervisor, soundmark, spawn
 
 _POSTGRES: Final = "PostgreSQL"
@@ -93,7 +94,7 @@ async def run(options: Options, tell: Reports, *, demo: bool) -> None:
 
     Raises: one of `Refusal`.
     """
-    given = read_given_settings(os.environ)
+    given = read_given_settings(os.environ, options.sandbox)
     data_dir.make_data_dir(options.data_dir)
     clock, entropy = SystemClock(), SystemEntropy()
     with data_dir.take_turn(options.data_dir) as turn, until_signalled():
@@ -154,6 +155,10 @@ async def _bring_up(plan: Plan, cluster: Cluster, supervisor: Supervisor, clock:
     """Start each process as soon as possible; when all are ready, return the plan with the real database URLs."""
     port = plan.ports.postgres
     supervisor.keep(plan.serving("audio"))
+    probes: dict[str, Probe] = {component: readyz_probe(plan.address(component)) for component in COMPONENTS}
+    if plan.sandbox_url is not None:
+        supervisor.keep(plan.sandboxing())
+        probes[SANDBOX] = readyz_probe(plan.sandbox_url)
     await asyncio.to_thread(cluster.prepare, entropy)
     supervisor.keep(_postgres(cluster, plan))
     await until_ready(supervisor, clock, {_POSTGRES: functools.partial(cluster.is_answering, port)})
@@ -164,7 +169,7 @@ async def _bring_up(plan: Plan, cluster: Cluster, supervisor: Supervisor, clock:
     await asyncio.gather(*(_migrate(plan, component) for component in DATABASES))
     for component in DATABASES:
         supervisor.keep(plan.serving(component))
-    await until_ready(supervisor, clock, {component: readyz_probe(plan.address(component)) for component in COMPONENTS})
+    await until_ready(supervisor, clock, probes)
     # The workers come last: nobody waits for them, and their start would slow down the other processes.
     for component in DATABASES:
         supervisor.keep(plan.working(component))
@@ -225,6 +230,7 @@ def _up_file(plan: Plan) -> dict[str, Any]:
         "core_database_url": plan.database_urls["core"].reveal(),
         "audience_database_url": plan.database_urls["audience"].reveal(),
         "pid": os.getpid(),
+        **({} if plan.sandbox_url is None else {"sandbox_url": plan.sandbox_url}),
     }
 
 
