@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from soundmark.kit.http.asgi import Receive, Scope, Send
-from soundmark.kit.http.connection import HANG_UP
+from soundmark.kit.http.response_cycle import HANG_UP
 from soundmark.sandbox.misbehaviour import OPERATION_KINDS, Switch, Switches, SystemName
 
 Handler = Callable[[Request], Awaitable[Response]]
