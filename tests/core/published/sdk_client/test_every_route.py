@@ -52,6 +52,7 @@ async def test_every_published_route_is_called_and_understood(world: World, tena
     await walk_audience(world, tenant)
     await walk_audit_log(tenant)
     await walk_platform(tenant)
+    await walk_billing(tenant)
     await walk_out(tenant)
 
     published = {
@@ -321,6 +322,57 @@ async def walk_out(tenant: Tenant) -> None:
         assert certificate_id == preflight.certificate_id
         certificate = await client.get_deletion_certificate(certificate_id)
         assert verify_certificate(certificate.document, keys).subject_id == subject_id
+
+
+async def walk_billing(tenant: Tenant) -> None:
+    catalog = tenant.client.catalog
+    assert not (await catalog.put_provider("card", enabled=False)).enabled
+    assert (await catalog.put_provider("local", enabled=True)).provider == "local"
+    plan = await catalog.put_codes_plan("plan_studio", name="Studio", monthly_code_quota=5000, active=True)
+    assert (plan.monthly_code_quota, plan.monthly_event_quota) == (5000, None)
+    audience = await catalog.put_audience_plan("plan_reach", name="Reach", monthly_event_quota=50, active=True)
+    assert (audience.monthly_code_quota, audience.monthly_event_quota) == (None, 50)
+    card = await catalog.put_card_offer("offer_card", plan_id="plan_studio", price_reference="price_1", active=True)
+    assert (card.price_reference, card.amount_minor) == ("price_1", None)
+    local = await catalog.put_local_offer(
+        "offer_local", plan_id="plan_studio", amount_minor=149_000, entitlement_months=1, active=True
+    )
+    assert (local.currency, local.amount_minor, local.price_reference) == ("TND", 149_000, None)
+    contract = await catalog.put_audience_contract(
+        tenant.organization_id,
+        plan_id="plan_reach",
+        contract_reference="2026/17",
+        status="active",
+        period_end=datetime.now(UTC) + timedelta(days=30),
+    )
+    assert (contract.status, contract.organization_id) == ("active", tenant.organization_id)
+    customer = await catalog.put_accounting_customer(tenant.organization_id, thirdparty_id=7)
+    assert (customer.thirdparty_id, customer.organization_name) == (7, "Radio Südlicht")
+    whole = await catalog.get()
+    assert [one.provider for one in whole.providers if one.enabled] == ["local"]
+    assert {one.offer_id for one in whole.offers} == {"offer_card", "offer_local"}
+    assert (whole.audience_contracts, whole.accounting_customers) == ((contract,), (customer,))
+
+    billing, tenant_ids = tenant.client.billing, {"organization_id": tenant.organization_id}
+    (offer,) = (await billing.offers(country="TN")).data
+    assert (offer.id, offer.plan.monthly_quota, offer.entitlement_months) == ("offer_local", 5000, 1)
+    with pytest.raises(ApiProblem) as unavailable:  # The provider has no credentials here.
+        await billing.create_checkout("offer_local", **tenant_ids)
+    assert unavailable.value.code == "payment_provider_unavailable"
+    with pytest.raises(ApiProblem) as missing:
+        await billing.get_checkout("bco_unknown", **tenant_ids)
+    assert missing.value.code == "checkout_not_found"
+    with pytest.raises(ApiProblem) as without_customer:
+        await billing.open_portal(**tenant_ids)
+    assert without_customer.value.code == "customer_unavailable"
+    (subscription,) = [one async for one in tenant.client.subscriptions.list(**tenant_ids)]
+    assert (subscription.provider, subscription.plan_name, subscription.status) == ("contract", "Reach", "active")
+    assert (subscription.accounting.status, subscription.accounting.invoice_id) == ("not_scheduled", None)
+    assert (await tenant.client.subscriptions.page(limit=1, **tenant_ids)).data == (subscription,)
+    ended = await catalog.put_audience_contract(
+        tenant.organization_id, plan_id="plan_reach", contract_reference="2026/17", status="cancelled"
+    )
+    assert ended.status == "cancelled"
 
 
 async def walk_platform(tenant: Tenant) -> None:

@@ -5,6 +5,7 @@ from typing import Self
 import httpx2
 
 from soundmark_sdk.client._async.audience import AsyncAudience, AsyncIntegrations
+from soundmark_sdk.client._async.billing import AsyncBilling, AsyncBillingCatalog, AsyncSubscriptions
 from soundmark_sdk.client._async.codes import AsyncCampaigns, AsyncCodes
 from soundmark_sdk.client._async.platform import AsyncPlatform
 from soundmark_sdk.client._async.sender import AsyncSender
@@ -90,6 +91,9 @@ class AsyncClient:
         self.campaigns = AsyncCampaigns(sender)
         self.integrations = AsyncIntegrations(sender)
         self.audience = AsyncAudience(sender)
+        self.billing = AsyncBilling(sender)
+        self.subscriptions = AsyncSubscriptions(sender)
+        self.catalog = AsyncBillingCatalog(sender)
         self.platform = AsyncPlatform(sender)
 
     def __repr__(self) -> str:

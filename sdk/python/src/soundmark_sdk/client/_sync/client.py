@@ -6,6 +6,7 @@ from typing import Self
 import httpx2
 
 from soundmark_sdk.client._sync.audience import Audience, Integrations
+from soundmark_sdk.client._sync.billing import Billing, BillingCatalog, Subscriptions
 from soundmark_sdk.client._sync.codes import Campaigns, Codes
 from soundmark_sdk.client._sync.platform import Platform
 from soundmark_sdk.client._sync.sender import Sender
@@ -91,6 +92,9 @@ class Client:
         self.campaigns = Campaigns(sender)
         self.integrations = Integrations(sender)
         self.audience = Audience(sender)
+        self.billing = Billing(sender)
+        self.subscriptions = Subscriptions(sender)
+        self.catalog = BillingCatalog(sender)
         self.platform = Platform(sender)
 
     def __repr__(self) -> str:

@@ -1,5 +1,19 @@
 """The answers of the service, as immutable records. Members that this release does not know are only in `document`."""
 
+from soundmark_sdk.client.records.billing import Checkout as Checkout
+from soundmark_sdk.client.records.billing import DraftInvoice as DraftInvoice
+from soundmark_sdk.client.records.billing import Offer as Offer
+from soundmark_sdk.client.records.billing import OfferedPlan as OfferedPlan
+from soundmark_sdk.client.records.billing import Offers as Offers
+from soundmark_sdk.client.records.billing import Portal as Portal
+from soundmark_sdk.client.records.billing import StartedCheckout as StartedCheckout
+from soundmark_sdk.client.records.billing import Subscription as Subscription
+from soundmark_sdk.client.records.catalog import AccountingCustomer as AccountingCustomer
+from soundmark_sdk.client.records.catalog import AudienceContract as AudienceContract
+from soundmark_sdk.client.records.catalog import Catalog as Catalog
+from soundmark_sdk.client.records.catalog import CatalogOffer as CatalogOffer
+from soundmark_sdk.client.records.catalog import PaymentProvider as PaymentProvider
+from soundmark_sdk.client.records.catalog import Plan as Plan
 from soundmark_sdk.client.records.closures import ClosureBlocker as ClosureBlocker
 from soundmark_sdk.client.records.closures import ClosurePreflight as ClosurePreflight
 from soundmark_sdk.client.records.closures import DeletedSubject as DeletedSubject

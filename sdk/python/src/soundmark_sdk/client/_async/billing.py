@@ -1,0 +1,152 @@
+"""Billing: offers, checkouts, subscriptions, and the catalogue behind them."""
+
+import secrets
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any, Final, Literal, TypeVar
+
+from soundmark_sdk.client._async.group import AsyncGroup
+from soundmark_sdk.client.calls import PAGE_SIZE_MAX, Call, make_call, make_get, quote_id, write_body
+from soundmark_sdk.client.records import (
+    AccountingCustomer,
+    AudienceContract,
+    Catalog,
+    CatalogOffer,
+    Checkout,
+    Offers,
+    Page,
+    PaymentProvider,
+    Plan,
+    Portal,
+    Record,
+    StartedCheckout,
+    Subscription,
+)
+from soundmark_sdk.client.requests import write_time
+
+R = TypeVar("R", bound=Record)
+
+_KEY_BYTES: Final = 24
+
+
+class AsyncBilling(AsyncGroup):
+    """Offers, and the purchases of an organisation. A server key may call none of these."""
+
+    async def offers(self, *, country: str | None = None) -> Offers:
+        """Return everything that is for sale, or what is for sale in a country (two letters)."""
+        return await self._sender.call(Offers, make_get("/v1/billing/offers", country=country))
+
+    async def create_checkout(
+        self, offer_id: str, *, idempotency_key: str | None = None, organization_id: str | None = None
+    ) -> StartedCheckout:
+        """Start a purchase, and return the page on which a person pays.
+
+        Retries of one call make one checkout. To make one checkout with several calls, pass the same idempotency key.
+        """
+        tenant = await self._sender.choose_organization(organization_id)
+        key = secrets.token_urlsafe(_KEY_BYTES) if idempotency_key is None else idempotency_key
+        body = write_body({"offer_id": offer_id})
+        headers = {"Idempotency-Key": key}
+        call = Call("POST", "/v1/billing/checkouts", tenant, body, headers, is_repeatable=True)
+        return await self._sender.call(StartedCheckout, call)
+
+    async def get_checkout(self, checkout_id: str, *, organization_id: str | None = None) -> Checkout:
+        """Return a checkout, without the address of its page."""
+        tenant = await self._sender.choose_organization(organization_id)
+        return await self._sender.call(Checkout, make_get(f"/v1/billing/checkouts/{quote_id(checkout_id)}", **tenant))
+
+    async def open_portal(self, *, organization_id: str | None = None) -> Portal:
+        """Return the card provider's page on which a person changes or cancels the organisation's subscriptions."""
+        tenant = await self._sender.choose_organization(organization_id)
+        call = Call("POST", "/v1/billing/portal", tenant, is_repeatable=True)
+        return await self._sender.call(Portal, call)
+
+
+class AsyncSubscriptions(AsyncGroup):
+    """The subscriptions of an organisation. A server key may call none of these."""
+
+    async def page(
+        self, *, organization_id: str | None = None, limit: int = PAGE_SIZE_MAX, cursor: str | None = None
+    ) -> Page[Subscription]:
+        """Return one page of an organisation's subscriptions."""
+        tenant = await self._sender.choose_organization(organization_id)
+        call = make_get("/v1/billing/subscriptions", **tenant, limit=limit, cursor=cursor)
+        return await self._sender.get_page(Subscription, call)
+
+    async def list(
+        self, *, organization_id: str | None = None, page_size: int = PAGE_SIZE_MAX
+    ) -> AsyncIterator[Subscription]:
+        """Yield every subscription of an organisation."""
+        tenant = await self._sender.choose_organization(organization_id)
+        call = make_get("/v1/billing/subscriptions", **tenant, limit=page_size)
+        async for subscription in self._sender.iterate(Subscription, call):
+            yield subscription
+
+
+class AsyncBillingCatalog(AsyncGroup):
+    """The catalogue, for administrators of the platform."""
+
+    async def get(self) -> Catalog:
+        """Return all providers, plans, offers, contracts and customers of the accounting system."""
+        return await self._sender.call(Catalog, make_get("/v1/billing/admin/catalog"))
+
+    async def put_provider(self, provider: Literal["card", "local"], *, enabled: bool) -> PaymentProvider:
+        """Put the offers of a payment provider on sale, or take them off."""
+        return await self._put(PaymentProvider, f"providers/{quote_id(provider)}", {"enabled": enabled})
+
+    async def put_codes_plan(self, plan_id: str, *, name: str, monthly_code_quota: int, active: bool) -> Plan:
+        """Make or change a plan of Codes."""
+        document = {"name": name, "product": "codes", "monthly_code_quota": monthly_code_quota, "active": active}
+        return await self._put(Plan, f"plans/{quote_id(plan_id)}", document)
+
+    async def put_audience_plan(self, plan_id: str, *, name: str, monthly_event_quota: int, active: bool) -> Plan:
+        """Make or change a plan of Audience."""
+        document = {"name": name, "product": "audience", "monthly_event_quota": monthly_event_quota, "active": active}
+        return await self._put(Plan, f"plans/{quote_id(plan_id)}", document)
+
+    async def put_card_offer(self, offer_id: str, *, plan_id: str, price_reference: str, active: bool) -> CatalogOffer:
+        """Make or change an offer of the card provider."""
+        document = {"plan_id": plan_id, "provider": "card", "active": active, "price_reference": price_reference}
+        return await self._put(CatalogOffer, f"offers/{quote_id(offer_id)}", document)
+
+    async def put_local_offer(
+        self, offer_id: str, *, plan_id: str, amount_minor: int, entitlement_months: int, active: bool
+    ) -> CatalogOffer:
+        """Make or change an offer of the local provider; the amount is in millimes of the Tunisian dinar."""
+        document = {
+            "plan_id": plan_id,
+            "provider": "local",
+            "active": active,
+            "country": "TN",
+            "currency": "TND",
+            "amount_minor": amount_minor,
+            "entitlement_months": entitlement_months,
+        }
+        return await self._put(CatalogOffer, f"offers/{quote_id(offer_id)}", document)
+
+    async def put_audience_contract(
+        self,
+        organization_id: str,
+        *,
+        plan_id: str,
+        contract_reference: str,
+        status: Literal["active", "cancelled"],
+        period_end: datetime | None = None,
+    ) -> AudienceContract:
+        """Give an organisation a contract for measuring, in place of its active one, or cancel one."""
+        document = {
+            "plan_id": plan_id,
+            "contract_reference": contract_reference,
+            "status": status,
+            "period_end": write_time(period_end),
+        }
+        return await self._put(AudienceContract, f"audience-contracts/{quote_id(organization_id)}", document)
+
+    async def put_accounting_customer(self, organization_id: str, *, thirdparty_id: int) -> AccountingCustomer:
+        """Name the third party in the accounting system that an organisation's invoices go to."""
+        path = f"dolibarr/customers/{quote_id(organization_id)}"
+        return await self._put(AccountingCustomer, path, {"thirdparty_id": thirdparty_id})
+
+    async def _put(self, kind: type[R], path: str, document: dict[str, Any]) -> R:
+        call = make_call("PUT", f"/v1/billing/admin/{path}", document, is_repeatable=True)
+        return await self._sender.call(kind, call)

@@ -1,0 +1,159 @@
+"""`soundmark billing`: offers, checkouts and subscriptions."""
+
+from typing import Annotated, Final
+
+import typer
+from soundmark_sdk.client.records import Checkout, Offer, Subscription
+
+from soundmark.cli.api import (
+    AsJson,
+    BaseUrl,
+    KeyFile,
+    Organization,
+    PageCursor,
+    PageLimit,
+    UpDir,
+    open_client,
+    show_facts,
+    show_json,
+    show_page,
+    show_table,
+)
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+_OFFER_HEADINGS: Final = ("Offer", "Plan", "Product", "A month", "Provider", "Price", "For")
+_SUBSCRIPTION_HEADINGS: Final = ("Subscription", "Plan", "Product", "Provider", "Status", "Until", "Ends", "Invoice")
+_MINOR_DIGITS: Final = {"TND": 3, "JPY": 0}  # ISO 4217; every other currency of our offers has two.
+_DEFAULT_DIGITS: Final = 2
+
+
+@app.callback()
+def billing() -> None:
+    """Buy plans, and see what an organisation has. A server key cannot do this."""
+
+
+@app.command()
+def offers(
+    *,
+    country: Annotated[
+        str | None, typer.Option(metavar="CC", help="Show what is for sale in a country, such as TN.")
+    ] = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List everything that is for sale."""
+    with open_client(base_url, key_file, data_dir) as client:
+        listed = client.billing.offers(country=country)
+    if as_json:
+        show_json(listed.document)
+    else:
+        show_table(_OFFER_HEADINGS, map(_offer_row, listed.data))
+
+
+@app.command()
+def checkout(
+    offer: Annotated[str, typer.Argument(metavar="OFFER", help="The offer's id.")],
+    *,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start buying a plan, and print the page on which a person pays. It expires after a day."""
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        started = client.billing.create_checkout(offer)
+    if as_json:
+        show_json(started.document)
+        return
+    typer.echo(f"{started.id} is {started.status}; pay at {started.checkout_url}")
+
+
+@app.command()
+def show(
+    checkout_id: Annotated[str, typer.Argument(metavar="CHECKOUT", help="The checkout's id.")],
+    *,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a checkout."""
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        found = client.billing.get_checkout(checkout_id)
+    if as_json:
+        show_json(found.document)
+    else:
+        show_facts(_checkout_facts(found))
+
+
+@app.command()
+def subscriptions(
+    *,
+    organization: Organization = None,
+    limit: PageLimit = 50,
+    cursor: PageCursor = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what an organisation has bought or was granted, newest first."""
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        page = client.subscriptions.page(limit=limit, cursor=cursor)
+    show_page(page, _SUBSCRIPTION_HEADINGS, _subscription_row, as_json=as_json)
+
+
+@app.command()
+def portal(
+    *,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the card provider's page on which a person changes or cancels subscriptions. It is valid for minutes."""
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        opened = client.billing.open_portal()
+    if as_json:
+        show_json(opened.document)
+    else:
+        typer.echo(opened.portal_url)
+
+
+def _offer_row(offer: Offer) -> tuple[object, ...]:
+    plan = offer.plan
+    term = f"{offer.entitlement_months} months" if offer.interval is None else offer.interval
+    if offer.entitlement_months is None and offer.interval is None:
+        term = ""
+    return (offer.id, plan.name, plan.product, plan.monthly_quota, offer.provider, _write_price(offer), term)
+
+
+def _write_price(offer: Offer) -> str:
+    """Return an amount in its currency; nothing if the card provider has not named the price yet."""
+    if offer.amount_minor is None or offer.currency is None:
+        return ""
+    digits = _MINOR_DIGITS.get(offer.currency, _DEFAULT_DIGITS)
+    whole, part = divmod(offer.amount_minor, 10**digits)
+    return f"{whole}.{part:0{digits}d} {offer.currency}" if digits else f"{whole} {offer.currency}"
+
+
+def _checkout_facts(found: Checkout) -> list[tuple[str, object]]:
+    return [
+        ("Checkout", found.id),
+        ("Offer", found.offer_id),
+        ("Status", found.status),
+        ("Created", found.created_at),
+        ("Expires", found.expires_at),
+    ]
+
+
+def _subscription_row(one: Subscription) -> tuple[object, ...]:
+    invoice = one.accounting.invoice_id if one.accounting.invoice_id is not None else one.accounting.status
+    ends = "at the period's end" if one.cancel_at_period_end else ""
+    return (one.id, one.plan_name, one.product, one.provider, one.status, one.current_period_end, ends, invoice)
