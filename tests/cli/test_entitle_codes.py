@@ -12,7 +12,7 @@ from support.rival import Rival
 from support.running_apps import running_core
 from support.tenant import Tenant, make_tenant
 
-from soundmark.core.domain.codes.quota import STARTER_PLAN_ID, CodeEntitlement
+from soundmark.core.domain.codes.quota import CodeEntitlement
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp
 
@@ -208,19 +208,22 @@ async def test_lowering_it_during_issuances_leaves_no_code_beyond_it(
 
 
 @pytest.mark.parametrize(
-    ("plan_id", "plan", "floor", "ends_at", "quota"),
+    ("floor", "ends_at", "subscribed", "quota"),
     [
-        (STARTER_PLAN_ID, 100, None, None, 100),
-        (STARTER_PLAN_ID, 100, 5, None, 5),
-        (STARTER_PLAN_ID, 100, 0, None, 0),
-        (STARTER_PLAN_ID, 100, 500, NOW + timedelta(microseconds=1), 500),
-        (STARTER_PLAN_ID, 100, 500, NOW, 100),
-        ("plan_studio", 1000, 5, None, 1000),
-        ("plan_studio", 1000, 5000, None, 5000),
-        ("plan_studio", 1000, 5000, NOW, 1000),
+        (None, None, [], 100),
+        (5, None, [], 5),
+        (0, None, [], 0),
+        (500, NOW + timedelta(microseconds=1), [], 500),
+        (500, NOW, [], 100),
+        (None, None, [1000, 7], 1000),
+        (None, None, [7], 100),
+        (5, None, [1000], 1000),
+        (5, None, [3, 7], 7),
+        (5000, None, [1000], 5000),
+        (5000, NOW, [1000], 1000),
     ],
 )
-def test_the_highest_of_plan_and_floor_holds_and_the_floor_stands_in_for_starter(
-    plan_id: str, plan: int, floor: int | None, ends_at: datetime | None, quota: int
+def test_the_highest_of_the_floor_and_what_is_subscribed_counts_and_the_floor_replaces_starter(
+    floor: int | None, ends_at: datetime | None, subscribed: list[int], quota: int
 ) -> None:
-    assert CodeEntitlement(plan_id, plan, floor, ends_at).monthly_quota(NOW) == quota
+    assert CodeEntitlement(100, floor, ends_at).monthly_quota(NOW, subscribed=subscribed) == quota

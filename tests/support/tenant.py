@@ -96,7 +96,19 @@ class Tenant:
     async def make_entitlement(
         self, rival: "Rival", mode: str = "contract", *, monthly_events: int = 5000, ends_at: datetime | None = None
     ) -> None:
-        """Give the organisation an entitlement to the mode, in Core's database only."""
+        """Give the organisation a contract for the mode, and the entitlement that follows, in Core's database only."""
+        await rival.run(
+            "INSERT INTO subscriptions (organization_id, id, plan_id, product, audience_mode, provider, status,"
+            " current_period_end, cancel_at_period_end, monthly_quota, contract_reference, created_at, updated_at)"
+            " VALUES (%s, %s, 'plan_audience_contract', 'audience', %s, 'contract', 'active', %s, false, %s, %s,"
+            " now(), now())",
+            self.organization_id,
+            f"bsu_{self.organization_id[4:18]}{mode[:8]}",
+            mode,
+            ends_at,
+            monthly_events,
+            f"operator-{mode}-{self.organization_id}",
+        )
         await rival.run(
             "INSERT INTO audience_entitlements VALUES (%s, %s, %s, %s, 1, now())",
             self.organization_id,

@@ -826,4 +826,6 @@ CREATE POLICY accounting_outbox_of_everybody ON accounting_outbox FOR SELECT USI
 CREATE POLICY accounting_outbox_of_backup ON accounting_outbox FOR SELECT USING (is_backup());
 
 -- The catalogue names the organisations that it lists.
+CREATE POLICY audience_entitlements_of_everybody ON audience_entitlements FOR SELECT USING (current_tenant() = '*');
+
 CREATE POLICY organizations_of_everybody ON organizations FOR SELECT USING (current_tenant() = '*');

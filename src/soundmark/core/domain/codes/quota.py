@@ -1,5 +1,6 @@
 """The number of Codes that an organisation may issue in a calendar month, and has issued."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -13,23 +14,26 @@ STARTER_PLAN_ID: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CodeEntitlement:
-    """The plan of an organisation, and the floor that an operator may have set instead of the Starter plan.
+    """What an organisation may issue without a subscription: the floor that an operator may have set, or its plan.
 
-    If `floor_ends_at` is None, the floor has no end.
+    The plan is the Starter plan. If `floor_ends_at` is None, the operator's floor has no end.
     """
 
-    plan_id: str
     plan_monthly_quota: int
     floor_monthly_quota: int | None
     floor_ends_at: datetime | None
 
-    def monthly_quota(self, at: datetime) -> int:
-        """Return how many Codes the organisation may issue in the month of `at`, as of that time."""
+    def monthly_quota(self, at: datetime, *, subscribed: Sequence[int] = ()) -> int:
+        """Return how many Codes the organisation may issue in the month of `at`, as of that time.
+
+        `subscribed` are the quotas of the subscriptions that entitle at that time. The highest quota counts.
+        """
+        return max([self._floor(at), *subscribed])
+
+    def _floor(self, at: datetime) -> int:
         if self.floor_monthly_quota is None or (self.floor_ends_at is not None and at >= self.floor_ends_at):
             return self.plan_monthly_quota
-        if self.plan_id == STARTER_PLAN_ID:
-            return self.floor_monthly_quota
-        return max(self.plan_monthly_quota, self.floor_monthly_quota)
+        return self.floor_monthly_quota
 
 
 @dataclass(frozen=True, slots=True)

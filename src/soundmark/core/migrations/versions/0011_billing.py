@@ -209,6 +209,26 @@ CREATE TABLE card_customers (
 );
 """
 
+# What an operator granted before is a contract like any other, with 128 random bits in its id.
+_CONTRACTS: Final = """
+ALTER TABLE audience_entitlements NO FORCE ROW LEVEL SECURITY;
+
+INSERT INTO subscriptions
+       (organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end,
+        cancel_at_period_end, monthly_quota, contract_reference, created_at, updated_at)
+SELECT organization_id,
+       'bsu_' || rtrim(translate(encode(substring(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))
+                                                  FROM 1 FOR 16), 'base64'), '+/', '-_'), '='),
+       'plan_audience_contract', 'audience', mode, 'contract', 'active', ends_at, false, monthly_event_quota,
+       'operator-' || mode || '-' || organization_id, updated_at, updated_at
+  FROM audience_entitlements;
+
+ALTER TABLE audience_entitlements FORCE ROW LEVEL SECURITY;
+
+INSERT INTO billing_references (kind, digest, organization_id, subject_id)
+SELECT 'contract', sha256(convert_to(contract_reference, 'UTF8')), organization_id, id FROM subscriptions;
+"""
+
 _ACCOUNTING: Final = """
 CREATE TABLE accounting_customers (
     organization_id text        NOT NULL,
@@ -284,11 +304,13 @@ CREATE POLICY accounting_outbox_of_tenant ON accounting_outbox USING (organizati
 CREATE POLICY accounting_outbox_of_everybody ON accounting_outbox FOR SELECT USING (current_tenant() = '*');
 CREATE POLICY accounting_outbox_of_backup ON accounting_outbox FOR SELECT USING (is_backup());
 
+CREATE POLICY audience_entitlements_of_everybody ON audience_entitlements FOR SELECT USING (current_tenant() = '*');
+
 CREATE POLICY organizations_of_everybody ON organizations FOR SELECT USING (current_tenant() = '*');
 """
 
 
 def upgrade() -> None:
-    """Create the tables, and seed the providers and the plan of contracts."""
-    for script in (_CATALOGUE, _CHECKOUTS, _SUBSCRIPTIONS, _ACCOUNTING, _POLICIES):
+    """Create the tables, seed the providers and the plan of contracts, and make contracts of earlier entitlements."""
+    for script in (_CATALOGUE, _CHECKOUTS, _SUBSCRIPTIONS, _CONTRACTS, _ACCOUNTING, _POLICIES):
         run_script(script)

@@ -21,20 +21,6 @@ async def find(tx: Tx, organization_id: str, mode: EntitledMode) -> Entitlement 
     )
 
 
-async def list_all(tx: Tx, organization_id: str) -> list[Entitlement]:
-    """Return the organisation's entitlements to all modes, even those that have ended."""
-    return await tx.all(
-        Entitlement,
-        """
-        SELECT mode, monthly_event_quota, ends_at, revision
-          FROM audience_entitlements
-         WHERE organization_id = %(organization_id)s
-         ORDER BY mode
-        """,
-        {"organization_id": organization_id},
-    )
-
-
 async def insert_or_update(
     tx: Tx,
     organization_id: str,

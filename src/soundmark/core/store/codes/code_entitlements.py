@@ -19,7 +19,7 @@ async def get(tx: Tx, organization_id: str) -> CodeEntitlement:
     entitlement = await tx.one_or_none(
         CodeEntitlement,
         """
-        SELECT e.plan_id, p.monthly_code_quota AS plan_monthly_quota, e.floor_monthly_quota, e.floor_ends_at
+        SELECT p.monthly_code_quota AS plan_monthly_quota, e.floor_monthly_quota, e.floor_ends_at
           FROM code_entitlements e
           JOIN plans p ON p.id = e.plan_id
          WHERE e.organization_id = %(organization_id)s
@@ -39,7 +39,7 @@ async def lock(tx: Tx, organization_id: str) -> CodeEntitlement:
     entitlement = await tx.one_or_none(
         CodeEntitlement,
         """
-        SELECT e.plan_id, p.monthly_code_quota AS plan_monthly_quota, e.floor_monthly_quota, e.floor_ends_at
+        SELECT p.monthly_code_quota AS plan_monthly_quota, e.floor_monthly_quota, e.floor_ends_at
           FROM code_entitlements e
           JOIN plans p ON p.id = e.plan_id
          WHERE e.organization_id = %(organization_id)s

@@ -19,6 +19,7 @@ import structlog
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.audience.integration import Entitlement, IntegrationSecret, may_be_integration_id
+from soundmark.core.domain.billing.subscription import find_best
 from soundmark.core.domain.tenancy.audit import AuditIntent, FinalOutcome, IntentAction
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.audience.integrations.core_keys import request_push
@@ -26,8 +27,9 @@ from soundmark.core.problems import (
     AudienceUnavailable,
 )
 from soundmark.core.steps import audit
+from soundmark.core.steps.entitlement import refresh_entitlement
 from soundmark.core.steps.tenancy import hold_open_project, require_project
-from soundmark.core.store.audience import entitlements as audience_entitlements
+from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.tenancy import audit as entries
 from soundmark.kit.crypto.signing import PublicKey
 from soundmark.kit.http.problems import FieldError, Problem, ValidationFailed
@@ -84,7 +86,7 @@ async def create_integration(
     key = _core_key(await ctx.live_keyring.key_that_signs())
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await hold_open_project(tx, scope, new.project_id)
-        entitlement = await _entitlement(ctx, tx, scope, new.mode)
+        entitlement = await _find_entitlement(ctx, tx, scope, new.mode)
         intent = await audit.request(
             tx,
             scope,
@@ -260,18 +262,24 @@ async def _judge_retention(
         _judge_demo(retention_days)
         return
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await _entitlement(ctx, tx, scope, integration.mode)
+        live = await subscriptions.list_live_quotas(tx, scope.organization_id, integration.mode)
+    if find_best(live, ctx.clock.now()) is None:
+        raise EntitlementRequired
 
 
-async def _entitlement(ctx: RequestContext, tx: Tx, scope: TenantScope, mode: AudienceMode) -> Entitlement | None:
+async def _find_entitlement(ctx: RequestContext, tx: Tx, scope: TenantScope, mode: AudienceMode) -> Entitlement | None:
     """Return the entitlement to the mode that holds now; None for a demo, which needs none.
+
+    It is judged by the subscriptions, because the stored one may have ended within the last minute.
 
     Raises: EntitlementRequired.
     """
     if mode == "demo":
         return None
-    entitlement = await audience_entitlements.find(tx, scope.organization_id, mode)
-    if entitlement is None or not entitlement.holds(ctx.clock.now()):
+    await subscriptions.lock_all(tx, scope.organization_id)
+    now = ctx.clock.now()
+    entitlement = await refresh_entitlement(ctx, tx, scope.organization_id, mode, is_open=True, now=now)
+    if entitlement is None or not entitlement.holds(now):
         raise EntitlementRequired
     return entitlement
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from soundmark.core.context import RequestContext
+from soundmark.core.domain.billing.subscription import list_quotas
 from soundmark.core.domain.codes.campaign import Campaign
 from soundmark.core.domain.codes.code import TOKEN_PREFIX, TOKEN_RANDOM_CHARS, Code, Facts, sign_code
 from soundmark.core.domain.codes.issue_request import IssueRequest
@@ -23,6 +24,7 @@ from soundmark.core.steps.tenancy import (
     require_open_organization,
     require_open_project,
 )
+from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.codes import campaigns, code_entitlements, code_usage, codes, issuance_receipts
 from soundmark.core.store.tenancy import organizations, projects
 from soundmark.kit.http.problems import Problem
@@ -97,17 +99,19 @@ async def _hold_state(ctx: RequestContext, tx: Tx, organization_id: str, queued:
         receipts = send(issuance_receipts.find(tx, organization_id, list(key_digests))) if key_digests else None
         held_campaigns = send(campaigns.hold_many(tx, organization_id, list(campaign_ids))) if campaign_ids else None
         issued_count = send(code_usage.count_issued(tx, organization_id, month))
+        live_quotas = send(subscriptions.list_live_quotas(tx, organization_id, None))
     now = ctx.clock.now()  # Read after the last wait: schedule, expiry, quota and month are judged now.
     count = issued_count.result()
     if month_of(now) != month:
         count = await code_usage.count_issued(tx, organization_id, month_of(now))
+    subscribed = list_quotas(live_quotas.result(), now)
     return _HeldState(
         authorities={scope: authority.result() for scope, authority in authorities.items()},
         is_organization_open=is_organization_open.result(),
         open_projects=held_projects.result(),
         receipts=receipts.result() if receipts is not None else {},
         campaigns=held_campaigns.result() if held_campaigns is not None else {},
-        quota=Quota(entitlement.result().monthly_quota(now), count, now),
+        quota=Quota(entitlement.result().monthly_quota(now, subscribed=subscribed), count, now),
     )
 
 

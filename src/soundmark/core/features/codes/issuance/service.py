@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from soundmark.core.context import RequestContext
+from soundmark.core.domain.billing.subscription import list_quotas
 from soundmark.core.domain.codes.issue_request import IssueRequest
 from soundmark.core.domain.codes.quota import Quota
 from soundmark.core.domain.codes.receipt import Attempt
@@ -26,6 +27,7 @@ from soundmark.core.steps.tenancy import (
     require_project,
     require_reach,
 )
+from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.codes import campaigns, code_entitlements, code_usage, issuance_receipts
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.http.problems import Problem
@@ -163,5 +165,6 @@ async def _check_integration(
 
 async def _read_quota(tx: Tx, scope: TenantScope, now: datetime) -> Quota:
     entitlement = await code_entitlements.get(tx, scope.organization_id)
+    live = await subscriptions.list_live_quotas(tx, scope.organization_id, None)
     issued_count = await code_usage.count_issued(tx, scope.organization_id, month_of(now))
-    return Quota(entitlement.monthly_quota(now), issued_count, now)
+    return Quota(entitlement.monthly_quota(now, subscribed=list_quotas(live, now)), issued_count, now)

@@ -1,20 +1,20 @@
 """Commands on usage."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from typing import get_args
 
 from soundmark.core.context import Context
-from soundmark.core.domain.audience.integration import Entitlement
+from soundmark.core.domain.billing.subscription import list_quotas
 from soundmark.core.domain.codes.quota import Quota
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import AudienceUnavailable
-from soundmark.core.store.audience import entitlements as audience_entitlements
+from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.codes import code_entitlements, code_usage
 from soundmark.kit.text.months import month_of
 from soundmark.wire.audience_limits import DEMO_EVENTS_MAX
 from soundmark.wire.private.measurements import ModeUsage
-from soundmark.wire.shape import AudienceMode
+from soundmark.wire.shape import AudienceMode, EntitledMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +47,23 @@ async def read_usage(ctx: Context, scope: TenantScope, *, request_id: str) -> Us
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
         entitlement = await code_entitlements.get(tx, scope.organization_id)
         issued_count = await code_usage.count_issued(tx, scope.organization_id, month)
-        codes = Quota(entitlement.monthly_quota(now), issued_count, now)
-        entitlements = await audience_entitlements.list_all(tx, scope.organization_id)
+        live = await subscriptions.list_live_quotas(tx, scope.organization_id, None)
+        codes = Quota(entitlement.monthly_quota(now, subscribed=list_quotas(live, now)), issued_count, now)
+        entitled = {
+            mode: list_quotas(await subscriptions.list_live_quotas(tx, scope.organization_id, mode), now)
+            for mode in get_args(EntitledMode)
+        }
     try:
         used = await ctx.audience.read_usage(scope.organization_id, month.name, request_id=request_id)
     except AudienceUnavailable:
         return Usage(codes, None)
-    return Usage(codes, _merge_modes(used, entitlements, now))
+    return Usage(codes, _merge_modes(used, entitled))
 
 
-def _merge_modes(used: Sequence[ModeUsage], entitlements: Sequence[Entitlement], now: datetime) -> list[Measured]:
+def _merge_modes(used: Sequence[ModeUsage], entitled: Mapping[EntitledMode, Sequence[int]]) -> list[Measured]:
     """Return each mode that the organisation uses or is entitled to."""
     quotas: dict[AudienceMode, int] = {"demo": DEMO_EVENTS_MAX, "contract": 0, "self_service": 0}
-    quotas |= {each.mode: each.monthly_event_quota for each in entitlements if each.holds(now)}
+    quotas |= {mode: max(highest, default=0) for mode, highest in entitled.items()}
     known = {each.mode: each for each in used}
     measured = [
         Measured(mode, known[mode].events, known[mode].active_integrations, quota)

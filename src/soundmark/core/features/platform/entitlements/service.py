@@ -4,10 +4,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from soundmark.core.context import Context
+from soundmark.core.domain.billing.catalog import CONTRACT_PLAN_ID
 from soundmark.core.domain.tenancy.scope import Actor
-from soundmark.core.steps.entitlement import entitle_to_issue, entitle_to_measure
+from soundmark.core.problems import ContractReferenceConflict
+from soundmark.core.steps import audit
+from soundmark.core.steps.contracts import ContractTerms, activate_contract
+from soundmark.core.steps.entitlement import entitle_to_issue
+from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.tenancy import organizations
+from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import may_be_id
+from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.shape import EntitledMode
 
 _OPERATOR = Actor("platform", "operator")
@@ -32,9 +39,12 @@ class Grant:
 async def entitle(ctx: Context, organization_id: str, grant: Grant) -> None:
     """Give an organisation a grant in one transaction, which replaces earlier grants of the same kind.
 
-    Its audit log names each entitlement. Issuance uses the new quota from the commit on; a job tells Audience.
+    A quota of Codes is the organisation's floor, instead of the Starter plan's. A quota of events is a contract, like
+    one that a platform administrator makes. Its audit log names each entitlement. Issuance uses the new quota from the
+    commit on; a job tells Audience.
 
-    Raises: EntitleRefused for an unknown organisation, or one that is being deleted.
+    Raises: EntitleRefused for an unknown organisation, or one that is being deleted, and if another organisation has
+        the reference of the contract.
     Source: API v1, "Billing", audience contracts.
     """
     if not may_be_id(organization_id):
@@ -52,12 +62,40 @@ async def entitle(ctx: Context, organization_id: str, grant: Grant) -> None:
                 actor=_OPERATOR,
             )
         for mode, monthly_event_quota in grant.monthly_event_quotas.items():
-            await entitle_to_measure(
-                ctx,
-                tx,
-                organization_id,
-                mode,
-                monthly_event_quota=monthly_event_quota,
-                ends_at=grant.ends_at,
-                actor=_OPERATOR,
+            await _entitle_to_measure(
+                ctx, tx, organization_id, _terms(organization_id, mode, monthly_event_quota, grant)
             )
+
+
+def _terms(organization_id: str, mode: EntitledMode, monthly_event_quota: int, grant: Grant) -> ContractTerms:
+    return ContractTerms(
+        reference=f"operator-{mode}-{organization_id}",
+        plan_id=CONTRACT_PLAN_ID,
+        mode=mode,
+        monthly_quota=monthly_event_quota,
+        ends_at=grant.ends_at,
+    )
+
+
+async def _entitle_to_measure(ctx: Context, tx: Tx, organization_id: str, terms: ContractTerms) -> None:
+    await subscriptions.lock_all(tx, organization_id)
+    now = ctx.clock.now()
+    try:
+        changed = await activate_contract(ctx, tx, organization_id, terms, now=now)
+    except ContractReferenceConflict:
+        raise EntitleRefused(f"another organisation has the contract reference {terms.reference}") from None
+    await audit.record_as(
+        tx,
+        organization_id,
+        _OPERATOR,
+        ctx.entropy,
+        action="billing.entitlement_changed",
+        now=now,
+        metadata={
+            "product": "audience",
+            "mode": terms.mode,
+            "monthly_event_quota": terms.monthly_quota,
+            "ends_at": terms.ends_at and format_timestamp(terms.ends_at),
+            "revision": None if changed.entitlement is None else changed.entitlement.revision,
+        },
+    )
