@@ -26,6 +26,9 @@ EVERY_TENANT: Final = {
     "core.billing.catalog_lists.list_accounting_customers": "administrators of the platform see every organisation's",
     "core.billing.catalog_lists.list_audience_contracts": "administrators of the platform see every organisation's",
     "core.billing.references.find": "a provider's notification names no organisation",
+    "core.billing.subscriptions.list_over": "a job ends what is over, in every organisation",
+    "core.billing.subscriptions.list_holders": "a plan's new quota is that of every organisation that has it",
+    "core.audience.entitlements.list_succeeded": "a job carries on with the next subscription, in every organisation",
     "core.tenancy.audit.list_requested": "a job settles what a crash left requested, in every organisation",
     "core.tenancy.audit_chain.list_waiting_tenants": "a sealer asks every five seconds who has unsealed entries",
     "core.codes.codes.find_unexpired_signed_by": "a signing key may not retire while any Code needs it",
@@ -53,6 +56,7 @@ EVERY_TENANT: Final = {
 # One statement writes both halves of a Code, so that neither exists without the other.
 BOTH_HALVES: Final = {"core.codes.codes.insert", "core.codes.codes.update_revoked_in_campaign"}
 NO_STORE_VERB: Final = {
+    "core.billing.subscriptions.has_unending_card": "it answers yes or no",
     "audience.ingestion.prepare_connection": "it sets the planner, once for each connection",
     "audience.reports.keep_to_index": "it sets the planner and reads no table",
 }

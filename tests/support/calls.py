@@ -263,6 +263,11 @@ async def fill_offer(world: World) -> Call:
     return Call(path={"offer_id": f"offer_of_{await _count(world, 'offers')}"}, json=body)
 
 
+async def fill_contract(world: World) -> Call:
+    body = {"plan_id": "plan_audience_contract", "contract_reference": "2027-014", "status": "active"}
+    return Call(path={"organization_id": world.tenant.organization_id}, json=body)
+
+
 async def _count(world: World, table: str) -> int:
     """Count the rows of a table, from which each call makes a name that is not taken yet."""
     ((count,),) = await world.rival.rows(f"SELECT count(*) FROM {table}")
@@ -279,6 +284,7 @@ async def _issue(world: World, path: str, body: dict[str, Any]) -> Call:
 
 OWNERS: Final = frozenset({"owner"})
 ADMINS: Final = frozenset({"owner", "admin"})
+BUYERS: Final = ADMINS | {"billing"}
 READERS: Final = ADMINS | {"member"}
 EVERYBODY: Final = READERS | {"billing"}
 
@@ -339,11 +345,13 @@ ROWS: Final[Mapping[str, Row]] = {
     "list_offers": Row(plain()),
     "list_organizations": Row(plain()),
     "list_projects": Row(name_organization, roles=EVERYBODY),
+    "list_subscriptions": Row(name_organization, roles=BUYERS),
     "preview_organization_deletion": Row(preview_organization, roles=OWNERS),
     "preview_project_deletion": Row(preview_project, roles=ADMINS, foreign="project_not_found"),
     "put_offer": Row(fill_offer),
     "put_payment_provider": Row(plain(path={"provider": "card"}, json={"enabled": False})),
     "put_plan": Row(fill_plan),
+    "put_audience_contract": Row(fill_contract, audited="billing.audience_contract_changed"),
     # Null changes nothing: every test shares the Core under test.
     "put_platform_configuration": Row(plain(path={"name": "smtp_host"}, json={"value": None})),
     "put_platform_secret": Row(plain(path={"name": "smtp_password"}, json={"value": "a secret of the sweep"})),

@@ -154,6 +154,7 @@ async def test_every_other_policy_is_known(rival: Rival) -> None:
         ("members_of_subject", "SELECT"),
         ("accounting_customers_of_everybody", "SELECT"),
         ("accounting_outbox_of_everybody", "SELECT"),
+        ("audience_entitlements_of_everybody", "SELECT"),
         ("audit_entries_of_everybody", "SELECT"),
         ("checkouts_of_everybody", "SELECT"),
         ("closures_of_everybody", "SELECT"),
@@ -282,6 +283,7 @@ async def test_it_cannot_be_switched_off(connection: psycopg.AsyncConnection[Any
 OF_EVERYBODY: Final = {
     "accounting_customers",
     "accounting_outbox",
+    "audience_entitlements",
     "audit_entries",
     "checkouts",
     "closures",

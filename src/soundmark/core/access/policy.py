@@ -59,6 +59,7 @@ Action = Literal[
     "platform.change",
     "billing.administer",
     "offer.list",
+    "subscription.list",
 ]
 
 
@@ -91,6 +92,7 @@ _EVERY_MEMBER: Final[frozenset[Role]] = frozenset({"owner", "admin", "member", "
 _READERS: Final[frozenset[Role]] = frozenset({"owner", "admin", "member"})
 _OWNERS: Final[frozenset[Role]] = frozenset({"owner"})
 _ADMINS: Final[frozenset[Role]] = frozenset({"owner", "admin"})
+_BUYERS: Final[frozenset[Role]] = frozenset({"owner", "admin", "billing"})
 
 # Source: contract, section 2.
 POLICY: Final[Mapping[Action, Rule]] = {
@@ -151,4 +153,5 @@ POLICY: Final[Mapping[Action, Rule]] = {
     "platform.change": Rule(roles=None, mfa=True, is_platform=True),
     "billing.administer": Rule(roles=None, mfa=True, is_platform=True),
     "offer.list": Rule(roles=None),
+    "subscription.list": Rule(roles=_BUYERS),
 }

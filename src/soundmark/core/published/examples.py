@@ -50,6 +50,7 @@ from soundmark.core.problems import DeletionOperationsPending, QuotaExceeded
 from soundmark.core.published.example_archives import example_archive
 from soundmark.core.published.example_catalog import example_catalog
 from soundmark.core.published.example_reports import example_legacy_report, example_report
+from soundmark.core.published.example_subscriptions import example_subscriptions
 from soundmark.core.store.tenancy.deletions import TenantCounts
 from soundmark.core.views.campaigns import campaign_view
 from soundmark.core.views.codes import detail_view, issued_view, summary_view
@@ -241,7 +242,7 @@ def _key_history() -> KeyHistory:
 
 
 def _certificate() -> bytes:
-    none = TenantCounts(projects=0, campaigns=0, codes=0, api_keys=0, members=0, invitations=0, audit_entries=0)
+    none = TenantCounts(**dict.fromkeys(TenantCounts.__dataclass_fields__, 0))
     deleted = replace(none, projects=1, campaigns=1, codes=1200, api_keys=2)
     return write_certificate(EXAMPLE_KEY, _CLOSURE, deleted, none, completed_at=_LATER)
 
@@ -355,6 +356,7 @@ def examples() -> dict[str, Any]:
         "revoke_codes": RevokedCodes(requested_count=100, revoked_count=98, unchanged_count=2),
         "get_platform_settings": settings_view(_platform()),
         "put_platform_configuration": setting_view(_MAIL_HOST),
+        **example_subscriptions(_ORGANIZATION.id),
         "list_keys": example_keys(),
         "list_key_history": _key_history(),
         **example_catalog(_ORGANIZATION.id, _ORGANIZATION.name),

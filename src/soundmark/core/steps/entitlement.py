@@ -55,6 +55,7 @@ async def refresh_entitlement(
 
     The caller has taken `subscriptions.lock_all`. Lock order: docs/locks.md.
     """
+    await subscriptions.hold_plans(tx, organization_id, mode)
     live = await subscriptions.list_live_quotas(tx, organization_id, mode)
     best = find_best(live, now) if is_open else None
     current = await audience_entitlements.find(tx, organization_id, mode)

@@ -110,6 +110,11 @@ class Subscription:
         ends_at = entitled_until(self.provider, self.current_period_end)
         return self.status in LIVE and (ends_at is None or now < ends_at)
 
+    def is_over(self, now: datetime) -> bool:
+        """Return whether this is a contract or prepaid, and is to expire because its period has ended."""
+        has_ended = self.current_period_end is not None and self.current_period_end <= now
+        return self.provider != "card" and self.status in LIVE and has_ended
+
     def has_same_terms(self, other: "Subscription") -> bool:
         """Return whether both differ at most in when they changed, and in the events that they went by."""
         return self == replace(other, last_event_at=self.last_event_at, updated_at=self.updated_at)

@@ -16,6 +16,7 @@ AuditAction = Literal[
     "audience.integration_retention_update",
     "audience.integration_revocation",
     "audience.integration_secret_rotation",
+    "billing.audience_contract_changed",
     "billing.entitlement_changed",
     "campaign.archived",
     "campaign.created",

@@ -1,10 +1,19 @@
 """The table `audience_entitlements`."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from soundmark.core.domain.audience.integration import Entitlement
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.wire.shape import EntitledMode
+
+
+@dataclass(frozen=True, slots=True)
+class EntitlementPlace:
+    """An organisation and a mode."""
+
+    organization_id: str
+    mode: EntitledMode
 
 
 async def find(tx: Tx, organization_id: str, mode: EntitledMode) -> Entitlement | None:
@@ -54,3 +63,42 @@ async def insert_or_update(
     )
     assert entitlement is not None, "RETURNING returns the row that was written"
     return entitlement
+
+
+async def list_succeeded(
+    tx: Tx, *, now: datetime, card_now: datetime, after: EntitlementPlace | None, limit: int
+) -> list[EntitlementPlace]:
+    """Return up to `limit` entitlements that have ended although a subscription still entitles, of all organisations.
+
+    Card subscriptions are judged at `card_now`. Organisations that are being deleted are left out. They are ordered by
+    organisation and mode.
+    """
+    return await tx.all(
+        EntitlementPlace,
+        """
+        SELECT e.organization_id, e.mode
+          FROM audience_entitlements e
+          JOIN organizations o ON o.id = e.organization_id
+         WHERE e.ends_at <= %(now)s
+           AND (e.organization_id, e.mode) > (%(organization_id)s::text, %(mode)s::text)
+           AND o.deletion_requested_at IS NULL
+           AND EXISTS (
+               SELECT
+                 FROM subscriptions s
+                WHERE s.organization_id = e.organization_id
+                  AND s.audience_mode = e.mode
+                  AND s.status IN ('trialing', 'active', 'past_due')
+                  AND (s.current_period_end IS NULL
+                       OR s.current_period_end > CASE s.provider WHEN 'card' THEN %(card_now)s ELSE %(now)s END)
+           )
+         ORDER BY e.organization_id, e.mode
+         LIMIT %(limit)s
+        """,
+        {
+            "now": now,
+            "card_now": card_now,
+            "organization_id": "" if after is None else after.organization_id,
+            "mode": "" if after is None else after.mode,
+            "limit": limit,
+        },
+    )

@@ -118,3 +118,21 @@ async def update_read_applied(tx: Tx, checkout: Checkout, number: int) -> None:
         """,
         {"organization_id": checkout.organization_id, "checkout_id": checkout.id, "number": number},
     )
+
+
+async def list_pending_ids(tx: Tx, organization_id: str, *, now: datetime, limit: int) -> list[str]:
+    """Return the ids of up to `limit` checkouts of the organisation that are pending at `now`, oldest first."""
+    ids: list[str] = await tx.value(
+        """
+        SELECT coalesce(array_agg(pending.id), '{}')
+          FROM (SELECT id
+                  FROM checkouts
+                 WHERE organization_id = %(organization_id)s
+                   AND status = 'pending'
+                   AND expires_at > %(now)s
+                 ORDER BY created_at, id
+                 LIMIT %(limit)s) AS pending
+        """,
+        {"organization_id": organization_id, "now": now, "limit": limit},
+    )
+    return ids

@@ -219,6 +219,27 @@ async def list_live_quotas(tx: Tx, organization_id: str, mode: EntitledMode | No
     )
 
 
+async def hold_plans(tx: Tx, organization_id: str, mode: EntitledMode) -> None:
+    """Keep the plans of the organisation's live subscriptions of a mode from changing until the transaction ends.
+
+    A plan that changes afterwards finds these subscriptions. Lock order: docs/locks.md.
+    """
+    await tx.run(
+        """
+        SELECT 1
+          FROM plans
+         WHERE id IN (SELECT plan_id
+                        FROM subscriptions
+                       WHERE organization_id = %(organization_id)s
+                         AND audience_mode = %(mode)s
+                         AND status IN ('trialing', 'active', 'past_due'))
+         ORDER BY id
+           FOR SHARE
+        """,
+        {"organization_id": organization_id, "mode": mode},
+    )
+
+
 async def list_newest_first(
     tx: Tx, organization_id: str, *, before: Position | None, limit: int
 ) -> list[ListedSubscription]:

@@ -17,7 +17,7 @@ _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class TenantCounts:
-    """Numbers of rows. A project has no members, invitations and audit entries of its own."""
+    """Numbers of rows. A project has only campaigns, Codes and API keys of its own."""
 
     projects: int
     campaigns: int
@@ -26,6 +26,8 @@ class TenantCounts:
     members: int
     invitations: int
     audit_entries: int
+    checkouts: int
+    subscriptions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,15 @@ async def count(tx: Tx, subject: ClosureSubject) -> TenantCounts:
                (SELECT count(*)
                   FROM audit_entries
                  WHERE organization_id = %(organization_id)s
-                   AND %(project_id)s::text IS NULL) AS audit_entries
+                   AND %(project_id)s::text IS NULL) AS audit_entries,
+               (SELECT count(*)
+                  FROM checkouts
+                 WHERE organization_id = %(organization_id)s
+                   AND %(project_id)s::text IS NULL) AS checkouts,
+               (SELECT count(*)
+                  FROM subscriptions
+                 WHERE organization_id = %(organization_id)s
+                   AND %(project_id)s::text IS NULL) AS subscriptions
         """,
         {"organization_id": subject.organization_id, "project_id": subject.project_id},
     )

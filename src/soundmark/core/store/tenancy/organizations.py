@@ -90,6 +90,23 @@ class LockedMarker:
     deletion_requested_at: datetime | None
 
 
+async def hold_marker(tx: Tx, organization_id: str) -> LockedMarker | None:
+    """Keep an organisation as open, or as closing, as it is until the transaction ends; None if there is none.
+
+    Lock order: docs/locks.md.
+    """
+    return await tx.one_or_none(
+        LockedMarker,
+        """
+        SELECT deletion_requested_at
+          FROM organizations
+         WHERE id = %(organization_id)s
+           FOR SHARE
+        """,
+        {"organization_id": organization_id},
+    )
+
+
 async def lock_marker(tx: Tx, organization_id: str) -> LockedMarker | None:
     """Keep everybody from adding to the organisation until the transaction ends; None if there is no organisation.
 

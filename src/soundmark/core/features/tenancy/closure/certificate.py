@@ -42,7 +42,7 @@ def write_certificate(
 
 def _core_counts(closure: Closure, counts: TenantCounts) -> dict[str, int]:
     of_project = {"campaigns": counts.campaigns, "codes": counts.codes, "api_keys": counts.api_keys}
-    none_yet = {"webhook_endpoints": 0}  # There are no webhooks, no support desk and no billing yet.
+    none_yet = {"webhook_endpoints": 0}  # There are no webhooks and no support desk yet.
     if closure.project_id is not None:
         return {**of_project, **none_yet}
     of_organization = {
@@ -50,5 +50,5 @@ def _core_counts(closure: Closure, counts: TenantCounts) -> dict[str, int]:
         "invitations": counts.invitations,
         "audit_entries": counts.audit_entries,
     }
-    none_yet = {"tickets": 0, "checkouts": 0, "subscriptions": 0, **none_yet}
-    return {"projects": counts.projects, **of_project, **of_organization, **none_yet}
+    billing = {"checkouts": counts.checkouts, "subscriptions": counts.subscriptions}
+    return {"projects": counts.projects, **of_project, **of_organization, "tickets": 0, **billing, **none_yet}

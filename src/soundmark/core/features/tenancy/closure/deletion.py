@@ -19,7 +19,7 @@ from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
 _ROWS_AT_ONCE: Final = 2_000  # Some 50 ms, for which a command on one of these Codes may wait.
-_NONE: Final = TenantCounts(projects=0, campaigns=0, codes=0, api_keys=0, members=0, invitations=0, audit_entries=0)
+_NONE: Final = TenantCounts(**dict.fromkeys(TenantCounts.__dataclass_fields__, 0))
 
 
 async def delete_everything(ctx: Context, subject: ClosureSubject, actor: Actor) -> None:

@@ -1,5 +1,6 @@
 """The gates of a closure: what must have ended before anything is deleted."""
 
+from datetime import datetime
 from typing import Final
 
 from soundmark.core.domain.tenancy.closure import Blocker, ClosureSubject
@@ -11,12 +12,12 @@ from soundmark.kit.postgres.transaction import Tx
 _IDS_MAX: Final = 100  # Of one blocker: enough to see what is in the way, whatever its number.
 
 
-async def find_billing_blocker(tx: Tx, subject: ClosureSubject) -> Blocker | None:
+async def find_billing_blocker(tx: Tx, subject: ClosureSubject, *, now: datetime) -> Blocker | None:
     """Return the subscriptions and checkouts that are in the way of closing an organisation."""
     if subject.project_id is not None:
         return None
-    ids = await list_billing_blockers(tx, subject.organization_id)
-    return Blocker(DeletionBillingActive.code, tuple(ids[:_IDS_MAX])) if ids else None
+    ids = await list_billing_blockers(tx, subject.organization_id, now=now, limit=_IDS_MAX)
+    return Blocker(DeletionBillingActive.code, tuple(ids)) if ids else None
 
 
 async def find_pending_blocker(tx: Tx, subject: ClosureSubject) -> Blocker | None:
@@ -27,12 +28,12 @@ async def find_pending_blocker(tx: Tx, subject: ClosureSubject) -> Blocker | Non
     return Blocker(DeletionOperationsPending.code, tuple(ids[:_IDS_MAX])) if ids else None
 
 
-async def require_gates_open(tx: Tx, subject: ClosureSubject) -> None:
+async def require_gates_open(tx: Tx, subject: ClosureSubject, *, now: datetime) -> None:
     """Judge every gate.
 
     Raises: DeletionBillingActive; DeletionOperationsPending.
     """
-    if await find_billing_blocker(tx, subject) is not None:
+    if await find_billing_blocker(tx, subject, now=now) is not None:
         raise DeletionBillingActive
     if await find_pending_blocker(tx, subject) is not None:
         raise DeletionOperationsPending

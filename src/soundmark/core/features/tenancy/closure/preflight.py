@@ -25,9 +25,10 @@ async def preview_closure(
         requested_at = await _find_requested_at(tx, scope, subject)
         closure = await closures.find(tx, subject)
         certificate_id = await derive_certificate_id(ctx, tx, subject) if closure is None else closure.certificate_id
-        blockers = await _list_blockers(tx, subject, is_requested=closure is not None)
+        now = ctx.clock.now()
+        blockers = await _list_blockers(tx, subject, is_requested=closure is not None, now=now)
         counts = await deletions.count(tx, subject)
-        active_codes_count = await deletions.count_active_codes(tx, subject, now=ctx.clock.now())
+        active_codes_count = await deletions.count_active_codes(tx, subject, now=now)
     try:
         integrations_count = await ctx.audience.count_integrations(subject, request_id=request_id)
     except AudienceUnavailable:
@@ -55,12 +56,12 @@ async def _find_requested_at(tx: Tx, scope: TenantScope, subject: ClosureSubject
     return (await require_project(tx, scope, subject.project_id)).deletion_requested_at
 
 
-async def _list_blockers(tx: Tx, subject: ClosureSubject, *, is_requested: bool) -> list[Blocker]:
+async def _list_blockers(tx: Tx, subject: ClosureSubject, *, is_requested: bool, now: datetime) -> list[Blocker]:
     """Return what the deletion would be refused for, in the order in which it is judged."""
     blockers = []
     if subject.project_id is not None and not is_requested:
         closing_at = await organizations.find_deletion_requested_at(tx, subject.organization_id)
         if closing_at is not None:
             blockers.append(Blocker(ResourceDeletionInProgress.code))
-    found = (await find_billing_blocker(tx, subject), await find_pending_blocker(tx, subject))
+    found = (await find_billing_blocker(tx, subject, now=now), await find_pending_blocker(tx, subject))
     return blockers + [blocker for blocker in found if blocker is not None]

@@ -90,9 +90,9 @@ async def _lock_subject(tx: Tx, subject: ClosureSubject) -> None:
 
 
 async def _mark(ctx: RequestContext, tx: Tx, scope: TenantScope, subject: ClosureSubject) -> Closure:
-    if await find_billing_blocker(tx, subject) is not None:
-        raise DeletionBillingActive
     now = ctx.clock.now()
+    if await find_billing_blocker(tx, subject, now=now) is not None:
+        raise DeletionBillingActive
     certificate_id = await derive_certificate_id(ctx, tx, subject)
     if subject.project_id is None:
         await organizations.update_deletion_requested(tx, subject.organization_id, now=now)
@@ -139,5 +139,6 @@ async def begin_deleting(ctx: Context, tx: Tx, subject: ClosureSubject) -> None:
     closure = await closures.lock(tx, subject)
     assert closure is not None, "a marked subject has a closure until it is deleted"
     if closure.phase == "purged":
-        await require_gates_open(tx, subject)
-        await closures.update_phase(tx, subject, "deleting", now=ctx.clock.now())
+        now = ctx.clock.now()
+        await require_gates_open(tx, subject, now=now)
+        await closures.update_phase(tx, subject, "deleting", now=now)

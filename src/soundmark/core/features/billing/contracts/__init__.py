@@ -1,0 +1,1 @@
+"""Contracts for measuring, which platform administrators grant without a payment."""

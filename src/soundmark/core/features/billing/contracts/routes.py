@@ -1,0 +1,45 @@
+"""The route of contracts."""
+
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import CallingUser, Ctx, OrganizationPath
+from soundmark.core.features.billing.contracts import service
+from soundmark.core.features.billing.contracts.service import ContractRequest
+from soundmark.core.features.billing.contracts.wire import PutAudienceContract
+from soundmark.core.problems import (
+    ContractReferenceConflict,
+    OrganizationNotFound,
+    PlanNotFound,
+    ResourceDeletionInProgress,
+)
+from soundmark.core.views.audience_contracts import AudienceContractView, audience_contract_view
+from soundmark.kit.http.problems import NotFound
+from soundmark.kit.text.ids import parse_id
+
+operations = Operations("Billing catalogue")
+
+
+@operations.add(
+    "PUT",
+    "/v1/billing/admin/audience-contracts/{organization_id}",
+    Operation(
+        "billing.administer",
+        tenant="none",
+        problems=(
+            OrganizationNotFound,
+            PlanNotFound,
+            NotFound,
+            ContractReferenceConflict,
+            ResourceDeletionInProgress,
+        ),
+    ),
+)
+async def put_audience_contract(
+    ctx: Ctx, user: CallingUser, organization_id: OrganizationPath, body: PutAudienceContract
+) -> AudienceContractView:
+    """Grant an organisation a contract for measuring, change one, or cancel one.
+
+    An organisation has one active contract at most: activating another reference cancels the one before, and the
+    organisation's integrations are under the new one within a minute.
+    """
+    request = ContractRequest(body.plan_id, body.contract_reference, body.status, body.period_end)
+    return audience_contract_view(await service.put_audience_contract(ctx, user, parse_id(organization_id), request))

@@ -1,0 +1,24 @@
+"""The route of subscriptions."""
+
+from soundmark.core.domain.billing.accounting import NOT_SCHEDULED
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
+from soundmark.core.features.billing.subscriptions import service
+from soundmark.core.features.billing.subscriptions.wire import SubscriptionPage, subscription_view
+from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+
+operations = Operations("Billing")
+
+
+@operations.add("GET", "/v1/billing/subscriptions", Operation("subscription.list", problems=(InvalidCursor,)))
+async def list_subscriptions(
+    ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cursor: CursorText = None
+) -> SubscriptionPage:
+    """List the subscriptions of an organisation, newest first, whatever their status."""
+    bound_to = {"organization_id": scope.organization_id}
+    before = ctx.cursors.read(cursor, route="subscriptions", bound_to=bound_to)
+    found = await service.list_subscriptions(ctx, scope, before=before, limit=limit)
+    return SubscriptionPage(
+        data=[subscription_view(each, found.accounting.get(each.id, NOT_SCHEDULED)) for each in found.page.entries],
+        next_cursor=ctx.cursors.write(found.page.next_position, route="subscriptions", bound_to=bound_to),
+    )

@@ -1,0 +1,55 @@
+"""The response shapes of subscriptions."""
+
+from soundmark.core.domain.billing.accounting import AccountingState, AccountingStatus
+from soundmark.core.domain.billing.catalog import Product
+from soundmark.core.domain.billing.subscription import (
+    ListedSubscription,
+    SubscriptionProvider,
+    SubscriptionStatus,
+)
+from soundmark.wire.shape import Timestamp, Wire
+
+
+class AccountingView(Wire):
+    """The newest draft invoice of a subscription. `invoice_id` is null unless the status is `completed`."""
+
+    status: AccountingStatus
+    invoice_id: int | None
+
+
+class SubscriptionView(Wire):
+    """What an organisation has bought, or was granted by contract; without anything of the payment itself."""
+
+    id: str
+    plan_id: str
+    plan_name: str
+    product: Product
+    provider: SubscriptionProvider
+    status: SubscriptionStatus
+    current_period_end: Timestamp | None
+    cancel_at_period_end: bool
+    created_at: Timestamp
+    accounting: AccountingView
+
+
+class SubscriptionPage(Wire):
+    """Subscriptions, newest first."""
+
+    data: list[SubscriptionView]
+    next_cursor: str | None
+
+
+def subscription_view(subscription: ListedSubscription, accounting: AccountingState) -> SubscriptionView:
+    """Return the view of one subscription."""
+    return SubscriptionView(
+        id=subscription.id,
+        plan_id=subscription.plan_id,
+        plan_name=subscription.plan_name,
+        product=subscription.product,
+        provider=subscription.provider,
+        status=subscription.status,
+        current_period_end=subscription.current_period_end,
+        cancel_at_period_end=subscription.cancel_at_period_end,
+        created_at=subscription.created_at,
+        accounting=AccountingView(status=accounting.status, invoice_id=accounting.invoice_id),
+    )
