@@ -25,11 +25,13 @@ from soundmark.kit.text.paging import Cursors
 class Context:
     """The parts that every command may use, whether called by a route, a job or the command line. Made by `wiring`.
 
-    `console_url` is where people come back to from a provider's page.
+    `console_url` is where people come back to from a provider's page. `accounting_currency` is the only one in which
+    the accounting system makes invoices.
     """
 
     base_url: str
     console_url: str
+    accounting_currency: str
     db: Database
     clock: Clock
     entropy: Entropy

@@ -104,18 +104,21 @@ def _parts(
         audience = open_audience_channel(settings, caller=application_name)
     base_url: Any = _NotWired("base_url")
     console_url: Any = _NotWired("console_url")
+    accounting_currency: Any = _NotWired("accounting_currency")
     platform_settings: Any = _NotWired("platform_settings")
     card: Any = _NotWired("card")
     local: Any = _NotWired("local")
     if isinstance(settings, CoreSettings | CoreJobsSettings):
         base_url = settings.base_url
         console_url = settings.console_url or settings.base_url
+        accounting_currency = settings.accounting_currency
         platform_settings = PlatformSettings(db, sealer, settings)
         card = CardProvider(settings.card_api_url, platform_settings)
         local = LocalProvider(settings.local_api_url, platform_settings)
     return {
         "base_url": base_url,
         "console_url": console_url,
+        "accounting_currency": accounting_currency,
         "db": db,
         "clock": clock,
         "entropy": entropy,

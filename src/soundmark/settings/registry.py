@@ -133,18 +133,23 @@ class LocalPaymentSettings(PlatformGroup):
     local_secret_key: SecretText | None = Field(None, description="Authenticates Core to the local provider.")
 
 
-class AccountingSettings(PlatformGroup):
-    """The accounting system."""
+class InvoiceSyncSettings(PlatformGroup):
+    """Whether draft invoices are made, which is asked at each payment."""
 
     title = "Accounting"
+
+    accounting_enable_invoice_sync: bool = Field(
+        False, description="Whether draft invoices are created in the accounting system."
+    )
+
+
+class AccountingSettings(InvoiceSyncSettings):
+    """The accounting system."""
 
     accounting_base_url: ServiceUrl | None = Field(None, description="The URL of the accounting system.")
     accounting_api_key: SecretText | None = Field(None, description="Authenticates Core to the accounting system.")
     accounting_entity_id: ProviderId | None = Field(None, description="The entity that issues the invoices.")
     accounting_tva_rate: Percentage | None = Field(None, description="The VAT rate of the invoices, in percent.")
-    accounting_enable_invoice_sync: bool = Field(
-        False, description="Whether draft invoices are created in the accounting system."
-    )
 
 
 class SupportSettings(PlatformGroup):

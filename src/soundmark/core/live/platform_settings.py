@@ -16,6 +16,7 @@ from soundmark.core.store.platform import settings as store
 from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.transaction import Tx
 from soundmark.settings.registry import CONFIGURATION, CREDENTIALS, PlatformFallbacks, PlatformGroup
 
 G = TypeVar("G", bound=PlatformGroup)
@@ -46,7 +47,15 @@ class PlatformSettings:
 
         Raises: DatabaseUnavailable; kit.crypto.sealing.SealBroken if a credential was sealed under another master key.
         """
-        secrets, values = await self._list_stored()
+        async with self._db.snapshot() as tx:
+            return await self.read_within(tx, group)
+
+    async def read_within(self, tx: Tx, group: type[G]) -> G:
+        """Do the same as `read` in a transaction that is open already.
+
+        Raises: kit.crypto.sealing.SealBroken.
+        """
+        secrets, values = await store.list_secrets(tx), await store.list_values(tx)
         opened = {secret.name: self._open(secret) for secret in secrets if secret.name in group.model_fields}
         given = {**self._environment, **_overrides(values), **opened}
         # Not validated again: a stricter rule in a later release must not disable a setting that works.
@@ -57,7 +66,8 @@ class PlatformSettings:
 
         Raises: DatabaseUnavailable.
         """
-        secrets, values = await self._list_stored()
+        async with self._db.snapshot() as tx:
+            secrets, values = await store.list_secrets(tx), await store.list_values(tx)
         effective = PlatformFallbacks.model_construct(**{**self._environment, **_overrides(values)})
         updated_at = {row.name: row.updated_at for row in secrets} | {row.name: row.updated_at for row in values}
         return PlatformOverview(
@@ -83,10 +93,6 @@ class PlatformSettings:
         if name in stored:
             return "database"
         return "environment" if name in self._environment else "default"
-
-    async def _list_stored(self) -> tuple[list[StoredSecret], list[StoredValue]]:
-        async with self._db.snapshot() as tx:
-            return await store.list_secrets(tx), await store.list_values(tx)
 
 
 def _overrides(values: Sequence[StoredValue]) -> dict[str, Any]:
