@@ -12,13 +12,16 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, settings
 from starlette.routing import Route
 from support.audience_client import audience_settings
+from support.card_stand_in import CARD_SECRET, CardStandIn, running_card
 from support.core_client import Api
 from support.core_database import empty_core, read_signing_keys, restore_core
 from support.core_settings import core_settings
 from support.empty_tables import empty_tables
 from support.fake_clock import FakeClock
+from support.local_stand_in import PRIVATE_KEY, PUBLIC_KEY, LocalStandIn, running_local
 from support.oidc_issuer import CLIENT_ID, running_issuer
 from support.people import People
+from support.platform_settings import put_setting
 from support.rival import Rival
 from support.running_apps import running_audio, running_core, served_in_thread
 from support.secret_leaks import find_leaks
@@ -136,11 +139,29 @@ def timely_audience_url(beside_core_url: Secret) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+async def session_card() -> AsyncIterator[CardStandIn]:
+    async with running_card() as card:
+        yield card
+
+
+@pytest.fixture(scope="session")
+async def session_local() -> AsyncIterator[LocalStandIn]:
+    async with running_local() as local:
+        yield local
+
+
+@pytest.fixture(scope="session")
+def outside_urls(session_card: CardStandIn, session_local: LocalStandIn) -> dict[str, str]:
+    """Where Core finds the stand-ins of other people's servers."""
+    return {"card_api_url": session_card.url, "local_api_url": session_local.url}
+
+
+@pytest.fixture(scope="session")
 async def session_api(
-    migrated_url: Secret, audio_url: str, measuring_url: str, session_clock: FakeClock
+    migrated_url: Secret, audio_url: str, measuring_url: str, outside_urls: dict[str, str], session_clock: FakeClock
 ) -> AsyncIterator[Api]:
     """One Core for all tests of a worker: starting it costs more than most tests."""
-    settings = core_settings(migrated_url, audio_url=audio_url, audience_url=measuring_url)
+    settings = core_settings(migrated_url, audio_url=audio_url, audience_url=measuring_url, **outside_urls)
     async with running_core(settings, session_clock) as client:
         yield client
 
@@ -201,14 +222,38 @@ async def tenant(api: Api) -> Tenant:
     return await make_tenant(api)
 
 
+@pytest.fixture
+async def card(session_card: CardStandIn, api: Api) -> AsyncIterator[CardStandIn]:
+    """The card provider, with Core's secret key configured; it has nothing to complain about at the end."""
+    session_card.forget()
+    assert (await put_setting(api, "card_secret_key", CARD_SECRET)).status == 200
+    yield session_card
+    assert session_card.complaints == []
+
+
+@pytest.fixture
+async def local(session_local: LocalStandIn, api: Api) -> AsyncIterator[LocalStandIn]:
+    """The local provider, with Core's keys configured; it has nothing to complain about at the end."""
+    session_local.forget()
+    assert (await put_setting(api, "local_public_key", PUBLIC_KEY)).status == 200
+    assert (await put_setting(api, "local_secret_key", PRIVATE_KEY)).status == 200
+    yield session_local
+    assert session_local.complaints == []
+
+
 @pytest.fixture(scope="session")
 async def session_people(
-    migrated_url: Secret, audio_url: str, measuring_url: str, session_api: Api, session_clock: FakeClock
+    migrated_url: Secret,
+    audio_url: str,
+    measuring_url: str,
+    outside_urls: dict[str, str],
+    session_api: Api,
+    session_clock: FakeClock,
 ) -> AsyncIterator[People]:
     """A second Core on the same database, where people sign in and the operator has no role."""
     assert session_api is not None, "the signing keys are there"
     async with running_issuer(session_clock) as issuer:
-        urls = {"audio_url": audio_url, "audience_url": measuring_url}
+        urls = {"audio_url": audio_url, "audience_url": measuring_url, **outside_urls}
         settings = core_settings(migrated_url, **urls, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID)
         async with running_core(settings, session_clock) as client:
             yield People(client.other(token=None), issuer)

@@ -8,10 +8,13 @@ from urllib.parse import quote
 import httpx2
 
 from soundmark.core.domain.tenancy.audit import AuditAction
+from support.card_stand_in import CARD_SECRET, CUSTOMER
 from support.core_client import Answer, Api
 from support.event_delivery import make_event, sign_body
+from support.offers import make_card_offer
 from support.operations import Operation, list_operations
 from support.people import People
+from support.platform_settings import put_setting
 from support.rival import Rival
 from support.tenant import Tenant
 
@@ -268,6 +271,31 @@ async def fill_contract(world: World) -> Call:
     return Call(path={"organization_id": world.tenant.organization_id}, json=body)
 
 
+async def buy_offer(world: World) -> Call:
+    """Prepare a checkout; the providers' stand-ins run beside every shared Core."""
+    await configure_card(world)
+    return Call(params=world.tenant.query, json={"offer_id": await make_card_offer(world.rival)})
+
+
+async def make_checkout(world: World) -> Call:
+    made = await send(world.people.person("owner"), OPERATIONS["create_checkout"], await buy_offer(world))
+    assert made.status == 201, made.body
+    return Call(path={"checkout_id": made.json["id"]}, params=world.tenant.query)
+
+
+async def find_portal(world: World) -> Call:
+    """Prepare the visit of a customer to the portal."""
+    await configure_card(world)
+    statement = "INSERT INTO card_customers VALUES (%s, %s, now()) ON CONFLICT DO NOTHING"
+    await world.rival.run(statement, world.tenant.organization_id, CUSTOMER)
+    return Call(params=world.tenant.query)
+
+
+async def configure_card(world: World) -> None:
+    administrator = world.people.person("platform-admin", realm_access={"roles": ["svc_platform_admin"]})
+    assert (await put_setting(administrator, "card_secret_key", CARD_SECRET)).status == 200
+
+
 async def _count(world: World, table: str) -> int:
     """Count the rows of a table, from which each call makes a name that is not taken yet."""
     ((count,),) = await world.rival.rows(f"SELECT count(*) FROM {table}")
@@ -287,6 +315,7 @@ ADMINS: Final = frozenset({"owner", "admin"})
 BUYERS: Final = ADMINS | {"billing"}
 READERS: Final = ADMINS | {"member"}
 EVERYBODY: Final = READERS | {"billing"}
+BUYERS: Final = ADMINS | {"billing"}
 
 
 class Row(NamedTuple):
@@ -314,6 +343,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "change_member": Row(change_member, roles=ADMINS, foreign="member_not_found", audited="member.role_changed"),
     "create_api_key": Row(fill_key, roles=ADMINS, foreign="project_not_found", audited="api_key.created"),
     "create_campaign": Row(fill_campaign, roles=ADMINS, foreign="project_not_found", audited="campaign.created"),
+    "create_checkout": Row(buy_offer, roles=BUYERS, audited="billing.checkout_created"),
     "create_integration": Row(
         fill_integration, roles=ADMINS, foreign="project_not_found", audited="audience.integration_provisioning"
     ),
@@ -327,6 +357,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "export_project": Row(export_project, roles=ADMINS, foreign="project_not_found", audited="project.exported"),
     "get_caller": Row(plain()),
     "get_catalog": Row(plain()),
+    "get_checkout": Row(make_checkout, roles=BUYERS, foreign="checkout_not_found"),
     "get_code": Row(make_code, roles=READERS, foreign="code_not_found"),
     "get_deletion_certificate": Row(make_certificate),
     "get_platform_settings": Row(plain()),
@@ -346,6 +377,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "list_organizations": Row(plain()),
     "list_projects": Row(name_organization, roles=EVERYBODY),
     "list_subscriptions": Row(name_organization, roles=BUYERS),
+    "open_portal": Row(find_portal, roles=BUYERS),
     "preview_organization_deletion": Row(preview_organization, roles=OWNERS),
     "preview_project_deletion": Row(preview_project, roles=ADMINS, foreign="project_not_found"),
     "put_offer": Row(fill_offer),

@@ -1,5 +1,6 @@
 """Core, its worker and Audience as processes of their own, which a test may kill."""
 
+import asyncio
 import contextlib
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.sockets import reserve_port
 from support.audience_client import CREDENTIAL, audience_settings
 from support.core_settings import AUDIO_CREDENTIAL, BASE_URL, MASTER_KEY, OPERATOR_TOKEN
+from support.rival import Rival
 from support.up_process import SOUNDMARK, clean_environ, until
 
 _START_S = 30
@@ -19,14 +21,17 @@ _SERVE_AUDIENCE = Path(__file__).parent / "serve_audience.py"
 
 
 @contextlib.contextmanager
-def running_core(database_url: Secret, audience_url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Run Core on this database; yield its URL and its process."""
+def running_core(
+    database_url: Secret, audience_url: str, **changes: str
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Run Core on this database; yield its URL and its process. `changes` are settings by field name."""
     environ = {
         **_environ(database_url, audience_url),
         "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
         "SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL,
         "SOUNDMARK_OPERATOR_TOKEN": OPERATOR_TOKEN,
         "SOUNDMARK_PRIVATE_TIMEOUT_S": "60",
+        **{f"SOUNDMARK_{name.upper()}": value for name, value in changes.items()},
     }
     with reserve_port("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
@@ -79,6 +84,15 @@ def _environ(database_url: Secret, audience_url: str) -> dict[str, str]:
         "SOUNDMARK_AUDIENCE_URL": audience_url,
         "SOUNDMARK_AUDIENCE_CREDENTIAL": CREDENTIAL,
     }
+
+
+async def until_alone(rival: Rival) -> None:
+    """Wait until PostgreSQL has noticed that a killed process is gone, and undone its last transaction."""
+    async with asyncio.timeout(60):
+        while await rival.rows(  # noqa: ASYNC110 - the event happens in PostgreSQL
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        ):
+            await asyncio.sleep(0.01)
 
 
 def _answers(url: str) -> bool:

@@ -22,8 +22,10 @@ from soundmark.core.features.audience.events import routes as events
 from soundmark.core.features.audience.integrations import routes as audience_control
 from soundmark.core.features.audience.reports import routes as audience_reports
 from soundmark.core.features.billing.catalog import routes as billing_catalog
+from soundmark.core.features.billing.checkouts import routes as checkouts
 from soundmark.core.features.billing.contracts import routes as contracts
 from soundmark.core.features.billing.offers import routes as offers
+from soundmark.core.features.billing.portal import routes as portal
 from soundmark.core.features.billing.subscriptions import routes as subscriptions
 from soundmark.core.features.codes.campaigns import routes as campaigns
 from soundmark.core.features.codes.code_audio import routes as code_audio
@@ -152,6 +154,8 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         billing_catalog,
         subscriptions,
         contracts,
+        checkouts,
+        portal,
         platform,
         resolution,
     ):

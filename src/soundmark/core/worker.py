@@ -8,6 +8,7 @@ from typing import Final
 from soundmark.core.context import Context
 from soundmark.core.features.audience.integrations import jobs as audience_control
 from soundmark.core.features.billing.catalog import jobs as billing_catalog
+from soundmark.core.features.billing.checkouts import jobs as checkouts
 from soundmark.core.features.billing.subscriptions import jobs as subscriptions
 from soundmark.core.features.codes.issuance import jobs as issuance
 from soundmark.core.features.codes.signing_keys import jobs as signing_keys
@@ -32,7 +33,16 @@ async def run(settings: CoreJobsSettings) -> None:
     """
     ctx = make_job_context(settings)
     app = jobs_app(settings.core_database_url, application_name=_NAME)
-    for feature in (audience_control, billing_catalog, closure, invitations, issuance, signing_keys, subscriptions):
+    for feature in (
+        audience_control,
+        billing_catalog,
+        checkouts,
+        closure,
+        invitations,
+        issuance,
+        signing_keys,
+        subscriptions,
+    ):
         feature.add_tasks(app, ctx)
     try:
         await ctx.db.open()

@@ -49,6 +49,7 @@ from soundmark.core.live.platform_settings import PlatformOverview
 from soundmark.core.problems import DeletionOperationsPending, QuotaExceeded
 from soundmark.core.published.example_archives import example_archive
 from soundmark.core.published.example_catalog import example_catalog
+from soundmark.core.published.example_checkouts import example_checkouts
 from soundmark.core.published.example_reports import example_legacy_report, example_report
 from soundmark.core.published.example_subscriptions import example_subscriptions
 from soundmark.core.store.tenancy.deletions import TenantCounts
@@ -360,6 +361,7 @@ def examples() -> dict[str, Any]:
         "list_keys": example_keys(),
         "list_key_history": _key_history(),
         **example_catalog(_ORGANIZATION.id, _ORGANIZATION.name),
+        **example_checkouts(_ORGANIZATION.id),
     }
     shown = {name: answer.model_dump(mode="json") for name, answer in answers.items()}
     shown |= _archives(code)

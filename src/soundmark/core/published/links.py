@@ -117,6 +117,11 @@ def _of_changed_integration(at: str) -> Following:
     return dict.fromkeys(_ON_INTEGRATION, project | _take(at, integration_id="integration_id"))
 
 
+def _of_checkout(at: str) -> Following:
+    """Take the organisation from the request, because the response names only the checkout."""
+    return {"get_checkout": {"organization_id": _REQUESTED_ORGANIZATION} | _take(at, checkout_id="id")}
+
+
 def _of_audit_log(_: str) -> Following:
     return {"verify_audit_log": {"organization_id": _REQUESTED_ORGANIZATION}}
 
@@ -160,6 +165,7 @@ _HELD: Final[Mapping[tuple[str, str], tuple[Callable[[str], Following], str]]] =
     ("rotate_integration_secret", "200"): (_of_integration, ""),
     ("revoke_integration", "200"): (_of_revoked_integration, ""),
     ("list_integrations", "200"): (_of_integration, _FIRST),
+    ("create_checkout", "201"): (_of_checkout, ""),
     ("change_integration_retention", "200"): (_of_changed_integration, ""),
     ("replace_integration_core_key", "200"): (_of_changed_integration, ""),
 }

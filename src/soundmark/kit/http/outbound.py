@@ -9,6 +9,8 @@ import httpx2
 
 from soundmark.kit.postgres.database import assert_no_transaction
 
+OVERSIZED: Final = "oversized"  # The reason of a response with too many bytes, which a repetition would have too.
+
 
 class RequestLost(Exception):
     """No whole response came; the server may have acted. `reason` is one of our own words and safe to log."""
@@ -85,6 +87,6 @@ class OutboundClient:
         async for chunk in response.aiter_raw():
             size += len(chunk)
             if size > self._bytes_max:
-                raise RequestLost("oversized")
+                raise RequestLost(OVERSIZED)
             chunks.append(chunk)
         return b"".join(chunks)

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from support.closures import Subject, fill, organization_of, verify_certificate
 from support.core_settings import OPERATOR_TOKEN
-from support.killable import running_audience, running_core, running_worker
+from support.killable import running_audience, running_core, running_worker, until_alone
 from support.rival import Rival
 from support.tenant import Tenant
 
@@ -123,12 +123,6 @@ async def kill_after_purge(
         process.kill()
         await deleting
     assert await measuring.rows("SELECT completed_at IS NOT NULL FROM purges") == [(True,)]
-
-
-async def until_alone(rival: Rival) -> None:
-    """Wait until PostgreSQL has noticed that a killed process is gone, and undone its last transaction."""
-    waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    await until_found(rival, f"SELECT 1 WHERE NOT EXISTS ({waiting})")
 
 
 async def until_found(rival: Rival, query: str) -> None:

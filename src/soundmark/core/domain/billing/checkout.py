@@ -1,6 +1,6 @@
 """Checkouts: purchases on a payment provider's page."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Literal, TypeAlias
 
@@ -11,6 +11,22 @@ CheckoutStatus: TypeAlias = Literal["pending", "completed", "failed", "expired"]
 CHECKOUT_PREFIX: Final = "bco_"
 LIFE: Final = timedelta(hours=24)  # API v1, "Limits".
 PENDING_MAX: Final = 10  # Of one organisation: contract, section 7.
+PAGE_WITHIN: Final = timedelta(minutes=15)  # Far longer than any call: a checkout without a page by then has failed.
+FIRST_REREAD: Final = timedelta(minutes=2)  # Later than most notifications.
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """What is bought: the facts of an offer for sale that are bound to a checkout."""
+
+    offer_id: str
+    plan_id: str
+    product: Product
+    provider: ProviderName
+    price_reference: str | None = field(repr=False)
+    amount_minor: int | None
+    currency: str | None
+    entitlement_months: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +61,57 @@ class Checkout:
     created_at: datetime
     expires_at: datetime
     completed_at: datetime | None
+
+    @property
+    def has_page(self) -> bool:
+        """Whether the provider has made a page."""
+        return self.provider_reference is not None
+
+    def status_at(self, now: datetime) -> CheckoutStatus:
+        """Return the status; a pending checkout that has passed its life is expired even before a job says so."""
+        return "expired" if self.status == "pending" and now >= self.expires_at else self.status
+
+
+@dataclass(frozen=True, slots=True)
+class CheckoutPage:
+    """The page of a provider on which a checkout is paid, and the provider's reference of it."""
+
+    reference: str = field(repr=False)
+    url: str = field(repr=False)
+
+
+def begin_checkout(
+    organization_id: str,
+    checkout_id: str,
+    purchase: Purchase,
+    *,
+    key_digest: bytes | None,
+    request_digest: bytes | None,
+    now: datetime,
+) -> Checkout:
+    """Return a new, pending checkout, before its provider is called for the first time."""
+    return Checkout(
+        organization_id=organization_id,
+        id=checkout_id,
+        offer_id=purchase.offer_id,
+        plan_id=purchase.plan_id,
+        product=purchase.product,
+        provider=purchase.provider,
+        status="pending",
+        price_reference=purchase.price_reference,
+        amount_minor=purchase.amount_minor,
+        currency=purchase.currency,
+        entitlement_months=purchase.entitlement_months,
+        key_digest=key_digest,
+        request_digest=request_digest,
+        attempts=1,
+        provider_reference=None,
+        subscription_reference=None,
+        reads_begun=0,
+        read_applied=0,
+        rereads=0,
+        reread_at=None,
+        created_at=now,
+        expires_at=now + LIFE,
+        completed_at=None,
+    )

@@ -1,14 +1,18 @@
-"""Idempotency keys of issuance, and the responses that are stored for them."""
+"""Idempotency keys of an organisation, and the responses that are stored for them.
+
+Issuing Codes and making checkouts share one key space.
+"""
 
 import hashlib
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from soundmark.kit.crypto.canonical import NotCanonical, canonicalize
 
-IssuanceRoute = Literal["single", "batch"]
+IssuanceRoute: TypeAlias = Literal["single", "batch"]
+KeyRoute: TypeAlias = Literal[IssuanceRoute, "checkout"]
 
 KEY_PATTERN: Final = r"^[A-Za-z0-9._~-]{16,128}$"  # Contract, section 3.
 KEPT: Final = timedelta(hours=24)  # API v1, "Limits".
@@ -21,21 +25,24 @@ _KEY: Final = re.compile(KEY_PATTERN, re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A request with an idempotency key. `request_digest` is None for a request that can never have been issued."""
+    """A request with an idempotency key. `request_digest` is None for a request that can never have been accepted."""
 
     key_digest: bytes
     is_key_well_formed: bool
-    route: IssuanceRoute
+    route: KeyRoute
     request_digest: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The stored response to an attempt."""
+    """The stored response to an attempt.
+
+    A checkout belongs to no project; its `answer` is empty until its provider has made a page.
+    """
 
     key_digest: bytes
-    project_id: str
-    route: IssuanceRoute
+    project_id: str | None
+    route: KeyRoute
     request_digest: bytes
     answer: bytes
     created_at: datetime
@@ -49,7 +56,7 @@ class Receipt:
         return (self.route, self.request_digest) == (attempt.route, attempt.request_digest)
 
 
-def make_attempt(key: str, route: IssuanceRoute, request: Any) -> Attempt:
+def make_attempt(key: str, route: KeyRoute, request: Any) -> Attempt:
     """Return the attempt that the header value `key` names for a parsed request.
 
     Source: API v1, "Idempotency rules".

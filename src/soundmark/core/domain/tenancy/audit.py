@@ -17,6 +17,7 @@ AuditAction = Literal[
     "audience.integration_revocation",
     "audience.integration_secret_rotation",
     "billing.audience_contract_changed",
+    "billing.checkout_created",
     "billing.entitlement_changed",
     "campaign.archived",
     "campaign.created",

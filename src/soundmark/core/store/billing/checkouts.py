@@ -12,10 +12,10 @@ async def insert(tx: Tx, checkout: Checkout) -> None:
         """
         INSERT INTO checkouts
                (organization_id, id, offer_id, plan_id, product, provider, status, price_reference, amount_minor,
-                currency, entitlement_months, key_digest, request_digest, created_at, expires_at)
+                currency, entitlement_months, key_digest, request_digest, attempts, created_at, expires_at)
         VALUES (%(organization_id)s, %(id)s, %(offer_id)s, %(plan_id)s, %(product)s, %(provider)s, 'pending',
                 %(price_reference)s, %(amount_minor)s, %(currency)s, %(entitlement_months)s, %(key_digest)s,
-                %(request_digest)s, %(created_at)s, %(expires_at)s)
+                %(request_digest)s, 1, %(created_at)s, %(expires_at)s)
         """,
         {
             "organization_id": checkout.organization_id,

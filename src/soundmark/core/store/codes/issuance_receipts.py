@@ -52,6 +52,34 @@ async def insert_or_update(tx: Tx, organization_id: str, receipts: Sequence[Rece
     )
 
 
+async def update_answer(tx: Tx, organization_id: str, key_digest: bytes, answer: bytes) -> None:
+    """Store the response to a checkout whose key is reserved."""
+    await tx.run(
+        """
+        UPDATE issuance_receipts
+           SET answer = %(answer)s
+         WHERE organization_id = %(organization_id)s
+           AND key_digest = %(key_digest)s
+           AND route = 'checkout'
+        """,
+        {"organization_id": organization_id, "key_digest": key_digest, "answer": answer},
+    )
+
+
+async def delete_unanswered(tx: Tx, organization_id: str, key_digest: bytes) -> None:
+    """Give up a key that a checkout has reserved and that has no response."""
+    await tx.run(
+        """
+        DELETE FROM issuance_receipts
+         WHERE organization_id = %(organization_id)s
+           AND key_digest = %(key_digest)s
+           AND route = 'checkout'
+           AND answer = ''
+        """,
+        {"organization_id": organization_id, "key_digest": key_digest},
+    )
+
+
 async def delete_older(tx: Tx, *, than: datetime, limit: int) -> int:
     """Delete up to `limit` receipts, of every organisation, that are older than `than`; return their number.
 

@@ -13,10 +13,11 @@ from soundmark.core.domain.codes.quota import Quota
 from soundmark.core.domain.codes.receipt import Receipt
 from soundmark.core.domain.tenancy.audit import AuditEntry
 from soundmark.core.domain.tenancy.scope import TenantScope
-from soundmark.core.features.codes.issuance.preconditions import IntegrationState, find_result, require_issuable
+from soundmark.core.features.codes.issuance.preconditions import IntegrationState, require_issuable
 from soundmark.core.features.codes.issuance.wire import render_response
 from soundmark.core.problems import ProjectNotFound
 from soundmark.core.steps import audit
+from soundmark.core.steps.idempotency import find_result
 from soundmark.core.steps.tenancy import (
     Authority,
     find_authority,

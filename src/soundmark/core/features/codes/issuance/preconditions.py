@@ -7,13 +7,11 @@ from typing import Final, Literal
 from soundmark.core.domain.codes.campaign import Campaign
 from soundmark.core.domain.codes.issue_request import IssueRequest
 from soundmark.core.domain.codes.quota import Quota
-from soundmark.core.domain.codes.receipt import Attempt, Receipt
 from soundmark.core.problems import (
     AudienceUnavailable,
     CampaignArchived,
     CampaignNotFound,
     CampaignNotOpen,
-    IdempotencyConflict,
     IntentNotCanonical,
     QuotaExceeded,
 )
@@ -40,27 +38,6 @@ def canonicalize_intent(intent: Mapping[str, object]) -> bytes:
         return canonicalize(intent)
     except NotCanonical as error:
         raise IntentNotCanonical(f"The intent {error}.", errors=(FieldError("body", "/intent", str(error)),)) from None
-
-
-def find_result(receipts: Mapping[bytes, Receipt], attempt: Attempt | None, now: datetime) -> bytes | None:
-    """Return the response that the same request with the same key got within 24 hours; None for a new request.
-
-    `receipts` holds the stored receipts by the digest of their keys.
-
-    Raises: ValidationFailed for a malformed key; IdempotencyConflict.
-    Source: API v1, "Idempotency rules".
-    """
-    if attempt is None:
-        return None
-    if not attempt.is_key_well_formed:
-        message = "must be 16 to 128 characters of A-Za-z0-9._~-"
-        raise ValidationFailed(errors=(FieldError("header", "/Idempotency-Key", message),))
-    receipt = receipts.get(attempt.key_digest)
-    if receipt is None or not receipt.is_kept(now):
-        return None
-    if not receipt.belongs_to(attempt):
-        raise IdempotencyConflict
-    return receipt.answer
 
 
 def require_issuable(

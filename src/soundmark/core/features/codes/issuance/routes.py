@@ -4,16 +4,17 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, Header, Query
+from fastapi import Depends, Query
 from fastapi.exceptions import RequestValidationError
-from pydantic import TypeAdapter, ValidationError, WithJsonSchema
+from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.codes.issue_request import IssueRequest
-from soundmark.core.domain.codes.receipt import KEY_PATTERN, Attempt, IssuanceRoute, make_attempt
+from soundmark.core.domain.codes.receipt import Attempt, IssuanceRoute
 from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.edge.idempotency_keys import KEY_HEADER, OptionalKey, RequiredKey, read_attempt
 from soundmark.core.edge.operations import JudgeRefused, Operation, Operations, Refusal
 from soundmark.core.edge.parameters import Ctx, RequestId, Tenant
 from soundmark.core.edge.refusals import invalid, refine_problem
@@ -38,7 +39,6 @@ from soundmark.kit.text.ids import parse_id
 from soundmark.wire.private.problems import IntegrationNotFound, IntegrationRevoked
 from soundmark.wire.xr_code import CodeIssued
 
-_KEY_HEADER: Final = "Idempotency-Key"
 _QUOTA_HEADERS: Final[dict[str, Any]] = {
     name: {"schema": {"type": "string"}, "description": description, "example": example}
     for name, description, example in (
@@ -52,40 +52,21 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 }
 _DRY_RUN: Final = TypeAdapter(bool)
 
-# Published, not judged here: a malformed key is refused after an unknown project.
-_KeyText = Annotated[str, WithJsonSchema({"type": "string", "pattern": KEY_PATTERN})]
-_OptionalKey = Annotated[
-    _KeyText | None,
-    Header(
-        alias=_KEY_HEADER,
-        description="Makes the request safe to repeat: for 24 hours a repeat returns the first response.",
-    ),
-]
-_RequiredKey = Annotated[_KeyText, Header(alias=_KEY_HEADER, description="The key that the issuance was sent with.")]
+
+async def _single(request: Request, key: OptionalKey = None) -> Attempt | None:  # noqa: ARG001 - published here
+    return read_attempt(request, "single")
 
 
-def _read_attempt(request: Request, route: IssuanceRoute) -> Attempt | None:
-    """Return the attempt that the request's idempotency key identifies; None without a key."""
-    keys = request.headers.getlist(_KEY_HEADER)
-    if len(keys) > 1:
-        raise invalid("header", _KEY_HEADER, "must be given once")
-    return make_attempt(keys[0], route, request.state.json) if keys else None
+async def _batch(request: Request, key: OptionalKey = None) -> Attempt | None:  # noqa: ARG001 - as above
+    return read_attempt(request, "batch")
 
 
-async def _single(request: Request, key: _OptionalKey = None) -> Attempt | None:  # noqa: ARG001 - published here
-    return _read_attempt(request, "single")
+async def _earlier_single(request: Request, key: RequiredKey) -> Attempt | None:  # noqa: ARG001 - as above
+    return read_attempt(request, "single")
 
 
-async def _batch(request: Request, key: _OptionalKey = None) -> Attempt | None:  # noqa: ARG001 - as above
-    return _read_attempt(request, "batch")
-
-
-async def _earlier_single(request: Request, key: _RequiredKey) -> Attempt | None:  # noqa: ARG001 - as above
-    return _read_attempt(request, "single")
-
-
-async def _earlier_batch(request: Request, key: _RequiredKey) -> Attempt | None:  # noqa: ARG001 - as above
-    return _read_attempt(request, "batch")
+async def _earlier_batch(request: Request, key: RequiredKey) -> Attempt | None:  # noqa: ARG001 - as above
+    return read_attempt(request, "batch")
 
 
 DryRun = Annotated[
@@ -104,9 +85,9 @@ def _judge_refused(route: IssuanceRoute, *, is_recovery: bool = False) -> JudgeR
         named = request.state.json.get("project_id")
         project_id = parse_id(named) if isinstance(named, str) else None
         await service.find_issued(ctx, scope, project_id, None)
-        attempt = _read_attempt(request, route)
+        attempt = read_attempt(request, route)
         if attempt is None and is_recovery:
-            raise invalid("header", _KEY_HEADER, "Field required")
+            raise invalid("header", KEY_HEADER, "Field required")
         is_dry_run = not is_recovery and _is_dry_run(request)
         if attempt is not None:
             _refuse_key_of_dry_run(is_dry_run=is_dry_run)
@@ -244,7 +225,7 @@ async def _issue_or_try(
 
 def _refuse_key_of_dry_run(*, is_dry_run: bool) -> None:
     if is_dry_run:
-        raise invalid("header", _KEY_HEADER, "must be absent in a dry run")
+        raise invalid("header", KEY_HEADER, "must be absent in a dry run")
 
 
 def _is_dry_run(request: Request) -> bool:

@@ -13,7 +13,6 @@ from soundmark.core.features.codes.issuance.issue_group import Issued, QueuedReq
 from soundmark.core.features.codes.issuance.preconditions import (
     IntegrationState,
     canonicalize_intent,
-    find_result,
     require_issuable,
 )
 from soundmark.core.problems import (
@@ -21,6 +20,7 @@ from soundmark.core.problems import (
     CodeIssueNotFound,
     IntentNotCanonical,
 )
+from soundmark.core.steps.idempotency import find_result
 from soundmark.core.steps.tenancy import (
     require_open_organization,
     require_open_project,

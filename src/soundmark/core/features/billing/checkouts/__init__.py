@@ -1,0 +1,1 @@
+"""Making checkouts, and ending those that nobody paid."""

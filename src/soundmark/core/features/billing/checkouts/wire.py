@@ -1,0 +1,51 @@
+"""The request and response shapes of checkouts."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from soundmark.core.domain.billing.checkout import Checkout, CheckoutPage, CheckoutStatus
+from soundmark.core.edge.parameters import UnboundedId
+from soundmark.wire.shape import Timestamp, Wire
+
+
+class CreateCheckout(Wire):
+    """The purchase of an offer."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"offer_id": "offer_codes_monthly"}]})
+
+    offer_id: Annotated[UnboundedId, Field(description="An offer that is for sale.")]
+
+
+class CheckoutView(Wire):
+    """A checkout, without anything of the provider or the payment."""
+
+    id: str
+    status: CheckoutStatus
+    offer_id: str
+    created_at: Timestamp
+    expires_at: Annotated[Timestamp, Field(description="When a checkout that is still pending expires.")]
+
+
+class CreatedCheckoutView(CheckoutView):
+    """A new checkout with the page on which it is paid."""
+
+    checkout_url: Annotated[str, Field(description="The provider's page. Send the person who pays there.")]
+
+
+def checkout_view(checkout: Checkout, now: datetime) -> CheckoutView:
+    """Return the view of a checkout, with its status at `now`."""
+    return CheckoutView(
+        id=checkout.id,
+        status=checkout.status_at(now),
+        offer_id=checkout.offer_id,
+        created_at=checkout.created_at,
+        expires_at=checkout.expires_at,
+    )
+
+
+def render_created(checkout: Checkout, page: CheckoutPage, now: datetime) -> bytes:
+    """Return the response to the creation of a checkout, which a repeated request gets again."""
+    view = CreatedCheckoutView(**dict(checkout_view(checkout, now)), checkout_url=page.url)
+    return view.model_dump_json().encode()

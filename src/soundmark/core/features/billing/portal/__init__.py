@@ -1,0 +1,1 @@
+"""The page on which a customer of the card provider manages their subscriptions."""

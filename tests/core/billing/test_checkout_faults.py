@@ -1,0 +1,267 @@
+"""Checkouts whose provider is slow, down, lost or talks nonsense."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from support.card_stand_in import CardStandIn
+from support.core_client import Answer
+from support.local_stand_in import LocalStandIn
+from support.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
+from support.outside_server import Fault
+from support.people import People
+from support.rival import Rival
+from support.secret_leaks import remember_secret
+from support.tenant import Tenant
+
+PATH = "/v1/billing/checkouts"
+KEY = "purchase-of-november"
+NONSENSE: list[Fault] = [
+    *("refused", "limited", "html", "html_body", "not_an_object", "wrong_object", "wrong_types", "final_409"),
+    *("endless", "redirect"),
+]
+
+
+async def buy(tenant: Tenant, offer_id: str = CARD_OFFER, *, key: str = KEY) -> Answer:
+    headers = {"Idempotency-Key": key}
+    return await tenant.api.post(PATH, params=tenant.query, json={"offer_id": offer_id}, headers=headers)
+
+
+async def statuses(rival: Rival) -> list[Any]:
+    return await rival.rows("SELECT status, reread_at FROM checkouts ORDER BY created_at")
+
+
+@pytest.mark.parametrize("fault", NONSENSE)
+async def test_a_card_provider_that_talks_nonsense_fails_the_checkout_at_once(
+    tenant: Tenant, rival: Rival, card: CardStandIn, fault: Fault
+) -> None:
+    await make_card_offer(rival)
+    card.faults.append(fault)
+
+    answer = await buy(tenant)
+
+    assert answer.code == "payment_provider_unavailable"
+    assert b"MARK" not in answer.body
+    assert (await statuses(rival), len(card.received)) == ([("failed", None)], 1)
+    assert await rival.rows("SELECT FROM issuance_receipts") == []
+
+
+@pytest.mark.parametrize("fault", [*NONSENSE, "stored_500", "advised_500", "half", "lost"])
+async def test_a_local_provider_that_talks_nonsense_is_asked_once(
+    tenant: Tenant, rival: Rival, local: LocalStandIn, fault: Fault
+) -> None:
+    """It makes a payment at each call, so a lost answer must not be asked for again."""
+    await make_local_offer(rival)
+    local.faults.append(fault)
+
+    answer = await buy(tenant, LOCAL_OFFER)
+
+    assert answer.code == "payment_provider_unavailable"
+    assert b"MARK" not in answer.body
+    assert (await statuses(rival), len(local.received)) == ([("failed", None)], 1)
+
+
+@pytest.mark.parametrize("link", ["http://pay.example.com/x", "ftp://pay.example.com/x", "https://a:b@pay.example.com"])
+async def test_a_page_of_the_local_provider_must_be_secure(
+    tenant: Tenant, rival: Rival, local: LocalStandIn, link: str
+) -> None:
+    await make_local_offer(rival)
+    local.changes["link"] = link
+
+    assert (await buy(tenant, LOCAL_OFFER)).code == "payment_provider_unavailable"
+    assert await statuses(rival) == [("failed", None)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"payment_id": "short"},
+        {"payment_id": "../../etc/passwd"},
+        {"payment_id": "x" * 101},
+        {"payment_id": 123456},
+        {"developer_tracking_id": "bco_somebodyElses"},
+        {"success": False},
+        {"success": "true"},
+    ],
+    ids=str,
+)
+async def test_a_payment_that_is_not_ours_fails_the_checkout(
+    tenant: Tenant, rival: Rival, local: LocalStandIn, changes: dict[str, Any]
+) -> None:
+    await make_local_offer(rival)
+    local.changes.update(changes)
+
+    assert (await buy(tenant, LOCAL_OFFER)).code == "payment_provider_unavailable"
+    assert await statuses(rival) == [("failed", None)]
+
+
+async def test_a_payment_of_another_checkout_fails_the_checkout(
+    tenant: Tenant, rival: Rival, local: LocalStandIn
+) -> None:
+    """Otherwise one payment would complete two checkouts."""
+    await make_local_offer(rival)
+    local.changes["payment_id"] = "the-same-payment-twice"
+
+    first, second = await buy(tenant, LOCAL_OFFER), await buy(tenant, LOCAL_OFFER, key="another-purchase-now")
+
+    assert (first.status, second.code) == (201, "payment_provider_unavailable")
+    assert [status for status, _ in await statuses(rival)] == ["pending", "failed"]
+
+
+async def test_a_payment_without_the_optional_members_is_accepted(
+    tenant: Tenant, rival: Rival, local: LocalStandIn
+) -> None:
+    """Some examples of the provider's documents lack them."""
+    await make_local_offer(rival)
+    local.changes["developer_tracking_id"] = None
+
+    assert (await buy(tenant, LOCAL_OFFER)).status == 201
+
+
+@pytest.mark.parametrize("fault", ["lost", "half"])
+async def test_a_lost_answer_is_asked_for_again_with_the_same_key(
+    tenant: Tenant, rival: Rival, card: CardStandIn, fault: Fault
+) -> None:
+    await make_card_offer(rival)
+    card.faults.append(fault)
+
+    answer = await buy(tenant)
+
+    assert answer.status == 201
+    assert (len(card.sessions), card.keys) == (1, [f"{answer.json['id']}-1"] * 2)
+
+
+async def test_an_answer_that_is_lost_twice_fails_the_checkout(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+    """A session that nobody has seen cannot be paid."""
+    await make_card_offer(rival)
+    card.faults += ["lost", "lost"]
+
+    assert (await buy(tenant)).code == "payment_provider_unavailable"
+    assert (await statuses(rival), len(card.received)) == ([("failed", None)], 2)
+
+
+async def test_a_failure_that_the_provider_has_stored_is_left_behind(
+    tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    """The provider repeats a 500 under its idempotency key for a day."""
+    await make_card_offer(rival)
+    card.faults.append("stored_500")
+
+    answer = await buy(tenant)
+
+    checkout_id = answer.json["id"]
+    assert (answer.status, len(card.sessions)) == (201, 1)
+    assert card.keys == [f"{checkout_id}-1", f"{checkout_id}-2"]
+    assert await rival.rows("SELECT attempts FROM checkouts") == [(2,)]
+
+
+async def test_a_provider_that_stores_two_failures_fails_the_checkout(
+    tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    await make_card_offer(rival)
+    card.faults += ["stored_500", "stored_500"]
+
+    assert (await buy(tenant)).code == "payment_provider_unavailable"
+    assert (await statuses(rival), len(set(card.keys))) == ([("failed", None)], 2)
+
+
+async def test_a_failure_that_the_provider_advises_to_repeat_keeps_its_key(
+    tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    await make_card_offer(rival)
+    card.faults.append("advised_500")
+
+    answer = await buy(tenant)
+
+    assert (answer.status, len(set(card.keys)), len(card.keys)) == (201, 1, 2)
+
+
+async def test_a_provider_that_limits_is_not_asked_again(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+    await make_card_offer(rival)
+    card.faults.append("limited")
+
+    await buy(tenant)
+
+    assert len(card.received) == 1
+
+
+async def test_a_resumed_checkout_leaves_a_stored_failure_behind_too(
+    tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    """Both requests go from the first key to the second, which leads both to one session."""
+    await make_card_offer(rival)
+    card.faults += ["stored_500", "slow"]
+    first = asyncio.create_task(buy(tenant))
+    await until_asked(card, 2)
+
+    second = await buy(tenant)
+    card.release.set()
+
+    assert (await first).body == second.body
+    assert (second.status, len(card.sessions)) == (201, 1)
+    assert await rival.rows("SELECT attempts FROM checkouts") == [(2,)]
+
+
+async def until_asked(card: CardStandIn, count: int) -> None:
+    async with asyncio.timeout(30):
+        while len(card.received) < count or not card.worked.is_set():
+            card.worked.clear()
+            await card.worked.wait()
+
+
+async def test_a_checkout_that_failed_meanwhile_shows_nobody_its_page(
+    tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    """Its key may be free again, and lead to another page; the provider closes the first."""
+    await make_card_offer(rival)
+    card.faults.append("slow")
+    buying = asyncio.create_task(buy(tenant))
+    await asyncio.wait_for(card.worked.wait(), 30)
+    await rival.run("UPDATE checkouts SET status = 'failed'")
+    card.release.set()
+
+    answer = await buying
+
+    (session,) = card.sessions.values()
+    assert (answer.code, session["status"]) == ("payment_provider_unavailable", "expired")
+    assert await rival.rows("SELECT provider_reference, status FROM checkouts") == [(None, "failed")]
+
+
+async def test_a_payment_that_is_known_before_our_commit_keeps_the_checkout_completed(
+    tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    await make_card_offer(rival)
+    card.faults.append("slow")
+    buying = asyncio.create_task(buy(tenant))
+    await asyncio.wait_for(card.worked.wait(), 30)
+    await rival.run("UPDATE checkouts SET status = 'completed', completed_at = now()")
+    card.release.set()
+
+    answer = await buying
+
+    assert (answer.status, answer.json["status"]) == (201, "completed")
+    assert await statuses(rival) == [("completed", None)]
+
+
+async def test_nothing_of_the_payer_or_the_provider_is_in_an_answer_a_log_or_the_audit_log(
+    people: People, rival: Rival, card: CardStandIn, local: LocalStandIn
+) -> None:
+    """The logs of this test are searched for the markers when it ends."""
+    await make_card_offer(rival)
+    await make_local_offer(rival)
+    tenant = await people.tenant_of("mark.payer")
+    remember_secret("mark.payer@example.org")
+    for fault in ("lost", "half", "stored_500", "html", "wrong_types", "refused"):
+        card.faults.append(fault)
+        local.faults.append(fault)
+        for offer_id in (CARD_OFFER, LOCAL_OFFER):
+            answer = await buy(tenant, offer_id, key=f"purchase-{fault}-{offer_id}")
+            shown = answer.json.pop("checkout_url", "")
+            assert b"MARK" not in answer.body.replace(shown.encode(), b"")
+            assert b"mark.payer" not in answer.body
+        card.faults.clear()
+        local.faults.clear()
+
+    audited = str(await rival.audited("billing.checkout_created"))
+    assert "MARK" not in audited
+    assert len(card.received) > 6

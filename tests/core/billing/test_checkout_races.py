@@ -1,0 +1,76 @@
+"""Checkouts that race a closure, the withdrawal of a role, and each other."""
+
+import asyncio
+
+from support.card_stand_in import CardStandIn
+from support.core_client import Answer
+from support.offers import CARD_OFFER, make_card_offer
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant
+
+PATH = "/v1/billing/checkouts"
+
+
+async def buy(tenant: Tenant) -> Answer:
+    return await tenant.api.post(PATH, params=tenant.query, json={"offer_id": CARD_OFFER})
+
+
+async def test_a_closure_that_begins_first_refuses_the_checkout(
+    tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    await make_card_offer(rival)
+
+    async with rival.committing("UPDATE organizations SET deletion_requested_at = now()"):
+        buying = await rival.while_waiting(buy(tenant))
+
+    assert (await buying).code == "resource_deletion_in_progress"
+    assert (card.received, await rival.rows("SELECT FROM checkouts")) == ([], [])
+
+
+async def test_an_organisation_that_is_deleted_meanwhile_is_not_found(
+    tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    await make_card_offer(rival)
+    card.faults.append("slow")
+    buying = asyncio.create_task(buy(tenant))
+    await asyncio.wait_for(card.worked.wait(), 30)
+    await rival.run("DELETE FROM organizations")
+    card.release.set()
+
+    assert (await buying).code == "organization_not_found"
+
+
+async def test_a_role_that_is_withdrawn_meanwhile_buys_nothing(people: People, rival: Rival, card: CardStandIn) -> None:
+    await make_card_offer(rival)
+    tenant = await people.tenant_of("ada")
+    buyer = await people.member(tenant, rival, "bob", "billing")
+
+    async with rival.committing("UPDATE members SET role = 'member' WHERE subject_id = 'bob'"):
+        buying = await rival.while_waiting(buy(buyer))
+
+    assert (await buying).code == "forbidden"
+    assert card.received == []
+
+
+async def test_of_twelve_checkouts_at_once_ten_are_made(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+    await make_card_offer(rival)
+
+    answers = await asyncio.gather(*(buy(tenant) for _ in range(12)))
+
+    assert sorted(answer.status for answer in answers) == [201] * 10 + [429] * 2
+    assert len(card.sessions) == 10
+
+
+async def test_a_slow_provider_holds_nobody_up(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+    """Nothing is locked while the provider is asked: Codes are issued, and other checkouts are made."""
+    await make_card_offer(rival)
+    card.faults.append("slow")
+    buying = asyncio.create_task(buy(tenant))
+    await asyncio.wait_for(card.worked.wait(), 30)
+
+    await tenant.make_code()
+    other = await buy(tenant)
+    card.release.set()
+
+    assert (other.status, (await buying).status) == (201, 201)

@@ -1,0 +1,269 @@
+"""POST /v1/billing/checkouts: what it answers, stores and refuses."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from support.card_stand_in import CUSTOMER, CardStandIn
+from support.core_client import Answer
+from support.core_settings import BASE_URL
+from support.fake_clock import FakeClock
+from support.local_stand_in import LocalStandIn
+from support.offers import (
+    AMOUNT_MINOR,
+    CARD_OFFER,
+    LOCAL_OFFER,
+    PRICE,
+    make_card_offer,
+    make_card_subscription,
+    make_local_offer,
+)
+from support.people import People
+from support.platform_settings import put_setting
+from support.rival import Rival
+from support.tenant import Tenant
+
+PATH = "/v1/billing/checkouts"
+
+
+async def buy(tenant: Tenant, offer_id: str = CARD_OFFER, *, key: str | None = None) -> Answer:
+    headers = {} if key is None else {"Idempotency-Key": key}
+    return await tenant.api.post(PATH, params=tenant.query, json={"offer_id": offer_id}, headers=headers)
+
+
+async def stored(rival: Rival, columns: str) -> list[Any]:
+    return await rival.rows(f"SELECT {columns} FROM checkouts ORDER BY created_at, id")
+
+
+async def test_a_card_checkout_is_pending_with_the_page_of_the_provider(
+    tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+) -> None:
+    await make_card_offer(rival)
+    now = clock.freeze()
+
+    answer = await buy(tenant)
+
+    (session,) = card.sessions.values()
+    made = answer.json
+    assert answer.status == 201
+    assert made.keys() == {"id", "status", "offer_id", "created_at", "expires_at", "checkout_url"}
+    assert (made["status"], made["offer_id"], made["checkout_url"]) == ("pending", CARD_OFFER, session["url"])
+    assert datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"]) == timedelta(days=1)
+    assert await stored(rival, "id, status, provider_reference, price_reference, attempts, reread_at") == [
+        (made["id"], "pending", session["id"], PRICE, 1, now + timedelta(minutes=2))
+    ]
+
+
+async def test_the_session_names_our_checkout_everywhere_and_ends_with_it(
+    tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+) -> None:
+    """The provider allows 24 hours at most by its own clock, so the session ends a little earlier."""
+    await make_card_offer(rival)
+    now = clock.freeze()
+
+    made = (await buy(tenant)).json
+
+    (request,) = card.received
+    sent = {name: values[0] for name, values in parse_qs(request.body.decode()).items()}
+    metadata = {
+        "svc_checkout_id": made["id"],
+        "svc_organization_id": tenant.organization_id,
+        "svc_offer_id": CARD_OFFER,
+    }
+    assert sent["line_items[0][price]"] == PRICE
+    assert sent["client_reference_id"] == made["id"]
+    assert {name: sent[f"metadata[{name}]"] for name in metadata} == metadata
+    assert {name: sent[f"subscription_data[metadata][{name}]"] for name in metadata} == metadata
+    assert sent["success_url"] == sent["cancel_url"] == f"{BASE_URL}/billing/checkouts/{made['id']}"
+    assert int(sent["expires_at"]) == int((now + timedelta(hours=23, minutes=55)).timestamp())
+    assert card.keys == [f"{made['id']}-1"]
+
+
+async def test_the_page_shows_the_address_of_the_caller_until_the_customer_is_known(
+    people: People, rival: Rival, card: CardStandIn
+) -> None:
+    await make_card_offer(rival)
+    tenant = await people.tenant_of("ada")
+
+    await buy(tenant)
+    await rival.run("INSERT INTO card_customers VALUES (%s, %s, now())", tenant.organization_id, CUSTOMER)
+    await buy(tenant)
+
+    first, second = (parse_qs(request.body.decode()) for request in card.received)
+    assert (first["customer_email"], first.get("customer")) == (["ada@example.org"], None)
+    assert (second.get("customer_email"), second["customer"]) == (None, [CUSTOMER])
+
+
+async def test_a_local_checkout_binds_the_amount_and_registers_a_secret_address(
+    tenant: Tenant, rival: Rival, local: LocalStandIn
+) -> None:
+    """Only the digest of the secret is stored."""
+    await make_local_offer(rival)
+
+    made = (await buy(tenant, LOCAL_OFFER)).json
+
+    ((payment_id, payment),) = local.payments.items()
+    sent = payment["sent"]
+    webhook, _, secret = sent["webhook"].rpartition("/")
+    assert made["checkout_url"] == f"https://pay.example.com/pay/{payment_id}"
+    assert (sent["amount"], sent["developer_tracking_id"]) == (AMOUNT_MINOR, made["id"])
+    assert sent["success_link"] == sent["fail_link"] == f"{BASE_URL}/billing/checkouts/{made['id']}"
+    assert (webhook, len(secret)) == (f"{BASE_URL}/v1/billing/webhooks/local", 43)
+    assert await rival.rows(
+        "SELECT kind, subject_id FROM billing_references WHERE digest IN (sha256(%s), sha256(%s)) ORDER BY kind",
+        secret.encode(),
+        payment_id.encode(),
+    ) == [("local_payment", made["id"]), ("local_secret", made["id"])]
+    assert await stored(rival, "amount_minor, currency, entitlement_months, provider_reference") == [
+        (AMOUNT_MINOR, "TND", 12, payment_id)
+    ]
+
+
+async def test_what_is_bought_stays_what_it_was_when_the_offer_changes(
+    tenant: Tenant, rival: Rival, local: LocalStandIn
+) -> None:
+    await make_local_offer(rival)
+    await buy(tenant, LOCAL_OFFER)
+
+    await rival.run("UPDATE offers SET amount_minor = 1, entitlement_months = 36, active = false")
+
+    assert await stored(rival, "amount_minor, entitlement_months, status") == [(AMOUNT_MINOR, 12, "pending")]
+    assert len(local.payments) == 1
+
+
+@pytest.mark.parametrize(
+    "withdrawal",
+    [
+        "UPDATE offers SET active = false",
+        "UPDATE plans SET active = false WHERE id = 'plan_codes_studio'",
+        "UPDATE payment_providers SET enabled = false",
+    ],
+)
+async def test_an_offer_that_is_not_for_sale_is_not_found(
+    tenant: Tenant, rival: Rival, card: CardStandIn, withdrawal: str
+) -> None:
+    await make_card_offer(rival)
+    await rival.run(withdrawal)
+
+    assert (await buy(tenant)).code == "offer_not_found"
+    assert (card.received, await stored(rival, "id")) == ([], [])
+
+
+@pytest.mark.parametrize("offer_id", ["offer_unknown", "no id at all", "o" * 5000, ""])
+async def test_an_unknown_offer_is_not_found(tenant: Tenant, rival: Rival, card: CardStandIn, offer_id: str) -> None:
+    assert (await buy(tenant, offer_id)).code == "offer_not_found"
+    assert (card.received, await stored(rival, "id")) == ([], [])
+
+
+@pytest.mark.parametrize("status", ["trialing", "active", "past_due"])
+async def test_a_product_with_a_card_subscription_that_renews_itself_is_not_sold_again(
+    tenant: Tenant, rival: Rival, card: CardStandIn, status: str
+) -> None:
+    await make_card_offer(rival)
+    await make_card_subscription(rival, tenant.organization_id, status=status)
+
+    assert (await buy(tenant)).code == "subscription_active"
+    assert card.received == []
+
+
+@pytest.mark.parametrize(
+    "changes", [{"cancel_at_period_end": True}, {"status": "cancelled"}, {"status": "expired"}], ids=str
+)
+async def test_a_card_subscription_that_ends_does_not_prevent_the_next(
+    tenant: Tenant, rival: Rival, card: CardStandIn, changes: dict[str, Any]
+) -> None:
+    await make_card_offer(rival)
+    await make_card_subscription(rival, tenant.organization_id, **changes)
+
+    assert (await buy(tenant)).status == 201
+    assert len(card.sessions) == 1
+
+
+async def test_a_card_subscription_does_not_prevent_another_product_or_provider(
+    tenant: Tenant, rival: Rival, card: CardStandIn, local: LocalStandIn
+) -> None:
+    await make_card_subscription(rival, tenant.organization_id)
+    await make_card_offer(rival, "offer_audience", product="audience")
+    await make_local_offer(rival)
+
+    assert (await buy(tenant, "offer_audience")).status == 201
+    assert (await buy(tenant, LOCAL_OFFER)).status == 201
+    assert (len(card.sessions), len(local.payments)) == (1, 1)
+
+
+async def test_an_eleventh_pending_checkout_is_refused_until_one_has_ended(
+    tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+) -> None:
+    await make_card_offer(rival)
+    clock.freeze()
+    for _ in range(10):
+        assert (await buy(tenant)).status == 201
+    clock.advance(hours=23)
+
+    refused = await buy(tenant)
+    clock.advance(hours=1)
+    made = await buy(tenant)
+
+    assert (refused.code, refused.headers["retry-after"]) == ("rate_limited", "3600")
+    assert (made.status, len(card.sessions)) == (201, 11)
+
+
+async def test_pending_checkouts_of_others_do_not_count(
+    people: People, tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    await make_card_offer(rival)
+    for _ in range(10):
+        await buy(tenant)
+
+    assert (await buy(await people.tenant_of("ada"))).status == 201
+    assert len(card.sessions) == 11
+
+
+async def test_a_closing_organisation_buys_nothing(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+    await make_card_offer(rival)
+    await rival.run("UPDATE organizations SET deletion_requested_at = now()")
+
+    assert (await buy(tenant)).code == "resource_deletion_in_progress"
+    assert (card.received, await stored(rival, "id")) == ([], [])
+
+
+async def test_an_api_key_buys_nothing(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+    await make_card_offer(rival)
+    server = tenant.with_key(await tenant.make_key())
+
+    assert (await buy(server)).code == "user_token_required"
+    assert card.received == []
+
+
+async def test_a_provider_without_credentials_fails_the_checkout(
+    tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    await make_card_offer(rival)
+    await rival.run("DELETE FROM platform_secrets")
+
+    assert (await buy(tenant)).code == "payment_provider_unavailable"
+    assert (card.received, await stored(rival, "status")) == ([], [("failed",)])
+
+
+async def test_a_replaced_secret_is_used_at_once(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+    await make_card_offer(rival)
+    await put_setting(tenant.api, "card_secret_key", "sk_test_another_secret_key")
+
+    await buy(tenant)
+
+    assert card.received[0].headers["authorization"] == "Bearer sk_test_another_secret_key"
+    card.complaints.clear()  # It was configured with the first one.
+
+
+async def test_a_checkout_is_audited_without_anything_of_the_provider(
+    tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    await make_card_offer(rival)
+
+    made = (await buy(tenant)).json
+
+    assert len(card.sessions) == 1
+    assert await rival.audited("billing.checkout_created") == [
+        ("user operator", None, {"checkout_id": made["id"], "offer_id": CARD_OFFER})
+    ]

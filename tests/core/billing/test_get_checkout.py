@@ -1,0 +1,54 @@
+"""GET /v1/billing/checkouts/{checkout_id}."""
+
+import pytest
+from support.card_stand_in import CardStandIn
+from support.fake_clock import FakeClock
+from support.offers import make_card_offer
+from support.rival import Rival
+from support.tenant import Tenant
+
+PATH = "/v1/billing/checkouts"
+
+
+async def make_checkout(tenant: Tenant, rival: Rival) -> dict[str, str]:
+    offer_id = await make_card_offer(rival)
+    answer = await tenant.api.post(PATH, params=tenant.query, json={"offer_id": offer_id})
+    assert answer.status == 201, answer.body
+    return dict(answer.json)
+
+
+async def test_a_checkout_is_shown_without_its_page(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+    made = await make_checkout(tenant, rival)
+
+    shown = await tenant.api.get(f"{PATH}/{made['id']}", params=tenant.query)
+
+    assert len(card.sessions) == 1
+    assert shown.status == 200
+    assert shown.json == {name: value for name, value in made.items() if name != "checkout_url"}
+
+
+@pytest.mark.parametrize("status", ["completed", "failed", "expired"])
+async def test_the_status_is_that_of_the_checkout(tenant: Tenant, rival: Rival, card: CardStandIn, status: str) -> None:
+    made = await make_checkout(tenant, rival)
+    await rival.run(
+        "UPDATE checkouts SET status = %s, completed_at = CASE %s WHEN 'completed' THEN now() END", *[status] * 2
+    )
+
+    assert (await tenant.api.get(f"{PATH}/{made['id']}", params=tenant.query)).json["status"] == status
+    assert len(card.received) == 1
+
+
+async def test_a_pending_checkout_is_expired_at_the_end_of_its_life_even_before_the_job_runs(
+    tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+) -> None:
+    clock.freeze()
+    made = await make_checkout(tenant, rival)
+    clock.advance(hours=24)
+
+    assert (await tenant.api.get(f"{PATH}/{made['id']}", params=tenant.query)).json["status"] == "expired"
+    assert len(card.received) == 1
+
+
+@pytest.mark.parametrize("checkout_id", ["bco_" + "x" * 22, "nonsense", "bco_%00"])
+async def test_an_unknown_checkout_is_not_found(tenant: Tenant, checkout_id: str) -> None:
+    assert (await tenant.api.get(f"{PATH}/{checkout_id}", params=tenant.query)).code == "checkout_not_found"
