@@ -66,37 +66,37 @@ async def test_an_inactive_plan_may_have_offers(api: Api) -> None:
 @pytest.mark.parametrize(
     ("provider", "changes", "pointers"),
     [
-        ("card", {"price_reference": "prod_1"}, {"/price_reference"}),
-        ("card", {"price_reference": "price_"}, {"/price_reference"}),
-        ("card", {"price_reference": "price_" + "a" * 250}, {"/price_reference"}),
-        ("card", {"price_reference": "price_1/../2"}, {"/price_reference"}),
-        ("card", {"price_reference": None}, {"/price_reference"}),
-        ("card", {"amount_minor": 100}, {"/amount_minor"}),
-        ("card", {"country": None}, {"/country"}),
-        ("card", {"provider": "contract"}, {"/provider"}),
-        ("card", {"provider": {}}, {"/provider"}),
-        ("card", {"active": None}, {"/active"}),
-        ("card", {"offer_id": "offer_1"}, {"/offer_id"}),
-        ("local", {"country": "FR"}, {"/country"}),
-        ("local", {"country": "tn"}, {"/country"}),
-        ("local", {"currency": "EUR"}, {"/currency"}),
-        ("local", {"amount_minor": 0}, {"/amount_minor"}),
-        ("local", {"amount_minor": -1}, {"/amount_minor"}),
-        ("local", {"amount_minor": 2**53}, {"/amount_minor"}),
-        ("local", {"amount_minor": 10.5}, {"/amount_minor"}),
-        ("local", {"amount_minor": "10"}, {"/amount_minor"}),
-        ("local", {"entitlement_months": 0}, {"/entitlement_months"}),
-        ("local", {"entitlement_months": 37}, {"/entitlement_months"}),
-        ("local", {"entitlement_months": True}, {"/entitlement_months"}),
-        ("local", {"price_reference": "price_1"}, {"/price_reference"}),
-        ("local", {"plan_id": None}, {"/plan_id"}),
+        ("card", {"price_reference": "prod_1"}, ["/price_reference"]),
+        ("card", {"price_reference": "price_"}, ["/price_reference"]),
+        ("card", {"price_reference": "price_" + "a" * 250}, ["/price_reference"]),
+        ("card", {"price_reference": "price_1/../2"}, ["/price_reference"]),
+        ("card", {"price_reference": None}, ["/price_reference"]),
+        ("card", {"amount_minor": 100}, ["/amount_minor"]),
+        ("card", {"country": None}, ["/country"]),
+        ("card", {"provider": "contract"}, ["/provider"]),
+        ("card", {"provider": {}}, ["/provider"]),
+        ("card", {"active": None}, ["/active"]),
+        ("card", {"offer_id": "offer_1"}, ["/offer_id"]),
+        ("local", {"country": "FR"}, ["/country"]),
+        ("local", {"country": "tn"}, ["/country"]),
+        ("local", {"currency": "EUR"}, ["/currency"]),
+        ("local", {"amount_minor": 0}, ["/amount_minor"]),
+        ("local", {"amount_minor": -1}, ["/amount_minor"]),
+        ("local", {"amount_minor": 2**53}, ["/amount_minor"]),
+        ("local", {"amount_minor": 10.5}, ["/amount_minor"]),
+        ("local", {"amount_minor": "10"}, ["/amount_minor"]),
+        ("local", {"entitlement_months": 0}, ["/entitlement_months"]),
+        ("local", {"entitlement_months": 37}, ["/entitlement_months"]),
+        ("local", {"entitlement_months": True}, ["/entitlement_months"]),
+        ("local", {"price_reference": "price_1"}, ["/price_reference"]),
+        ("local", {"plan_id": None}, ["/plan_id"]),
     ],
     ids=repr,
 )
-async def test_another_body_is_refused(api: Api, provider: str, changes: dict[str, Any], pointers: set[str]) -> None:
+async def test_another_body_is_refused(api: Api, provider: str, changes: dict[str, Any], pointers: list[str]) -> None:
     answer = await put_offer(api, "offer_1", {**OFFERS[provider], **changes})
     assert (answer.status, answer.code) == (422, "validation_failed")
-    assert {error["pointer"] for error in answer.json["errors"]} == pointers
+    assert {error["pointer"] for error in answer.json["errors"]} == set(pointers)
     assert "price_1PlantedMarker" not in answer.body.decode()
     assert (await read_catalog(api))["offers"] == []
 

@@ -66,31 +66,31 @@ async def test_a_quota_is_a_whole_number_that_json_holds_exactly(api: Api, rival
 @pytest.mark.parametrize(
     ("changes", "pointers"),
     [
-        ({"monthly_code_quota": -1}, {"/monthly_code_quota"}),
-        ({"monthly_code_quota": 2**53}, {"/monthly_code_quota"}),
-        ({"monthly_code_quota": 1.5}, {"/monthly_code_quota"}),
-        ({"monthly_code_quota": "100"}, {"/monthly_code_quota"}),
-        ({"monthly_code_quota": True}, {"/monthly_code_quota"}),
-        ({"monthly_code_quota": None}, {"/monthly_code_quota"}),
-        ({"monthly_event_quota": 5}, {"/monthly_event_quota"}),
-        ({"monthly_event_quota": None}, {"/monthly_event_quota"}),
-        ({"product": "audience"}, {"/monthly_event_quota", "/monthly_code_quota"}),
-        ({"product": "support"}, {"/product"}),
-        ({"product": ["codes"]}, {"/product"}),
-        ({"product": None}, {"/product"}),
-        ({"name": ""}, {"/name"}),
-        ({"name": "  "}, {"/name"}),
-        ({"name": "a" * 121}, {"/name"}),
-        ({"name": "a\nb"}, {"/name"}),
-        ({"active": 1}, {"/active"}),
-        ({"plan_id": "plan_1"}, {"/plan_id"}),
+        ({"monthly_code_quota": -1}, ["/monthly_code_quota"]),
+        ({"monthly_code_quota": 2**53}, ["/monthly_code_quota"]),
+        ({"monthly_code_quota": 1.5}, ["/monthly_code_quota"]),
+        ({"monthly_code_quota": "100"}, ["/monthly_code_quota"]),
+        ({"monthly_code_quota": True}, ["/monthly_code_quota"]),
+        ({"monthly_code_quota": None}, ["/monthly_code_quota"]),
+        ({"monthly_event_quota": 5}, ["/monthly_event_quota"]),
+        ({"monthly_event_quota": None}, ["/monthly_event_quota"]),
+        ({"product": "audience"}, ["/monthly_event_quota", "/monthly_code_quota"]),
+        ({"product": "support"}, ["/product"]),
+        ({"product": ["codes"]}, ["/product"]),
+        ({"product": None}, ["/product"]),
+        ({"name": ""}, ["/name"]),
+        ({"name": "  "}, ["/name"]),
+        ({"name": "a" * 121}, ["/name"]),
+        ({"name": "a\nb"}, ["/name"]),
+        ({"active": 1}, ["/active"]),
+        ({"plan_id": "plan_1"}, ["/plan_id"]),
     ],
     ids=repr,
 )
-async def test_another_body_is_refused(api: Api, changes: dict[str, Any], pointers: set[str]) -> None:
+async def test_another_body_is_refused(api: Api, changes: dict[str, Any], pointers: list[str]) -> None:
     answer = await put_plan(api, "plan_1", {**CODES_PLAN, **changes})
     assert (answer.status, answer.code) == (422, "validation_failed")
-    assert {error["pointer"] for error in answer.json["errors"]} == pointers
+    assert {error["pointer"] for error in answer.json["errors"]} == set(pointers)
     assert "plan_1" not in str(await read_catalog(api))
 
 
