@@ -21,4 +21,4 @@ async def read_content(rival: Rival, *, with_jobs: bool = False, without: str | 
         "WHERE row ->> 'organization_id' IS DISTINCT FROM %s"
         for name in names
     ]
-    return await rival.rows(" UNION ALL ".join(parts), *[without] * len(parts))
+    return await rival.rows(" UNION ALL ".join(parts) + " ORDER BY 1", *[without] * len(parts))
