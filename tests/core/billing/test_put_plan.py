@@ -151,8 +151,10 @@ async def test_a_new_quota_of_starter_applies_at_once(api: Api, tenant: Tenant) 
     assert (refused.status, refused.code) == (429, "quota_exceeded")
 
 
-async def test_a_new_quota_is_carried_to_everybody_who_has_the_plan(api: Api, rival: Rival) -> None:
-    """A job does it, which knows only the plan's id. Nothing else that changes causes one."""
+async def test_a_new_quota_is_carried_to_audience_for_everybody_who_has_the_plan(api: Api, rival: Rival) -> None:
+    """A job does it, which knows only the plan's id. Nothing else that changes causes one: issuance reads the plan."""
+    await put_plan(api, "plan_0", CODES_PLAN)
+    await put_plan(api, "plan_0", {**CODES_PLAN, "monthly_code_quota": 7})
     await put_plan(api, "plan_1", AUDIENCE_PLAN)
     await put_plan(api, "plan_1", {**AUDIENCE_PLAN, "name": "Renamed", "active": False})
     assert await refreshed(rival) == []
@@ -176,10 +178,10 @@ async def test_a_refused_change_is_no_event_of_the_log(api: Api, capsys: Any) ->
 
 async def test_of_two_concurrent_changes_the_last_one_holds(api: Api, rival: Rival) -> None:
     """The second waits for the first to commit; neither is an error."""
-    await put_plan(api, "plan_1", CODES_PLAN)
-    async with rival.committing("UPDATE plans SET name = 'First', monthly_code_quota = 1 WHERE id = 'plan_1'"):
-        changing = await rival.while_waiting(put_plan(api, "plan_1", CODES_PLAN))
-    assert (await changing).json["monthly_code_quota"] == 5000
+    await put_plan(api, "plan_1", AUDIENCE_PLAN)
+    async with rival.committing("UPDATE plans SET name = 'First', monthly_event_quota = 1 WHERE id = 'plan_1'"):
+        changing = await rival.while_waiting(put_plan(api, "plan_1", AUDIENCE_PLAN))
+    assert (await changing).json["monthly_event_quota"] == 50_000
     assert await refreshed(rival) == [("refresh_plan:plan_1", {"plan_id": "plan_1"})], "compared under the lock"
 
 

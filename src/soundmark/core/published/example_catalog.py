@@ -73,7 +73,7 @@ def example_catalog(organization_id: str, organization_name: str) -> dict[str, A
         "get_catalog": catalog_view(catalog),
         "put_payment_provider": provider_view(_CARD),
         "put_plan": plan_view(_PLAN),
-        "put_offer": offer_view(_LOCAL_OFFER),
+        "put_offer": offer_view(_CARD_OFFER),
         "list_offers": offer_list(map(_list_offer, (_CARD_OFFER, _LOCAL_OFFER))),
     }
 

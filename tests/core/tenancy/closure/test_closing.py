@@ -74,6 +74,7 @@ OUTSIDE: Final[frozenset[Action]] = frozenset(
     {
         "billing.administer",
         "caller.read",
+        "offer.list",
         "organization.create",
         "organization.delete",
         "organization.list",

@@ -12,6 +12,7 @@ async def list_audience_contracts(tx: Tx) -> list[AudienceContract]:
         SELECT organization_id, plan_id, contract_reference, status, current_period_end AS period_end, updated_at
           FROM subscriptions
          WHERE provider = 'contract'
+           AND product = 'audience'
          ORDER BY organization_id, created_at DESC, id DESC
         """,
     )

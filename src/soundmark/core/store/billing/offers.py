@@ -48,25 +48,6 @@ async def list_for_sale(tx: Tx, *, country: str | None) -> list[ListedOffer]:
     )
 
 
-async def find_for_sale(tx: Tx, offer_id: str) -> Offer | None:
-    """Return an active offer of an active plan of an enabled provider."""
-    return await tx.one_or_none(
-        Offer,
-        """
-        SELECT o.id, o.plan_id, o.provider, o.active, o.price_reference, o.country, o.currency, o.amount_minor,
-               o.price_interval, o.entitlement_months, o.price_read_at, o.updated_at
-          FROM offers o
-          JOIN plans p ON p.id = o.plan_id
-          JOIN payment_providers v ON v.name = o.provider
-         WHERE o.id = %(offer_id)s
-           AND o.active
-           AND p.active
-           AND v.enabled
-        """,
-        {"offer_id": offer_id},
-    )
-
-
 async def lock(tx: Tx, offer_id: str) -> Offer | None:
     """Return an offer, and keep it from changing until the transaction ends. Lock order: docs/locks.md."""
     return await tx.one_or_none(

@@ -91,7 +91,7 @@ async def _change_plan(ctx: Context, tx: Tx, plan_id: str, terms: PlanTerms) -> 
     if stored.product != terms.product:
         raise _refuse("product", f"must stay {stored.product}")
     plan = await plans.update(tx, plan_id, terms, now=ctx.clock.now())
-    if plan.monthly_quota != stored.monthly_quota:
+    if plan.monthly_event_quota != stored.monthly_event_quota:
         await ctx.queue.defer(tx, REFRESH_PLAN, lock=f"{REFRESH_PLAN}:{plan_id}", plan_id=plan_id)
     return plan
 

@@ -160,7 +160,7 @@ class PutPlan(RootModel[_AnyPlan]):
 class PutOffer(RootModel[_AnyOffer]):
     """A plan for sale, with the price of its provider."""
 
-    model_config = ConfigDict(frozen=True, strict=True, json_schema_extra={"examples": [_LOCAL_OFFER]})
+    model_config = ConfigDict(frozen=True, strict=True, json_schema_extra={"examples": [_CARD_OFFER]})
 
 
 def plan_terms(body: PutPlan) -> PlanTerms:
