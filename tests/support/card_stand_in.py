@@ -76,8 +76,9 @@ class CardStandIn(OutsideServer):
             url = "ftp://example.com/portal" if fault == "wrong_object" else PORTAL_URL
             return Reply({"id": "bps_1", "object": "billing_portal.session", "url": url, "livemode": False})
         session = self.sessions.get(request.path.split("/")[4])
-        self.require(session is not None and request.path.endswith("/expire"), "a known route")
-        assert session is not None, "a route of a session"
+        self.require(request.path.endswith("/expire"), "a known route")
+        if session is None:
+            return Reply({"error": {"type": "invalid_request_error", "message": "No such checkout.session"}}, 404)
         session.update(status="expired", url=None)
         return Reply(session)
 

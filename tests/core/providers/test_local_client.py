@@ -1,0 +1,194 @@
+"""The client of the local provider: what it reads of a payment, and what it never says."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import structlog
+from support.given_settings import given_settings
+from support.local_stand_in import PRIVATE_KEY, PUBLIC_KEY, LocalStandIn, running_local
+from support.misbehaving_server import answer, dripping, misbehaving_server, silent
+from support.outside_server import Fault
+
+from soundmark.core.problems import PaymentNotVerified, PaymentProviderUnavailable
+from soundmark.core.providers.flouci.client import LocalPayment, LocalPaymentMissing, LocalProvider
+from soundmark.kit.crypto.secret import Secret
+
+KEYS = {"local_public_key": Secret(PUBLIC_KEY), "local_secret_key": Secret(PRIVATE_KEY)}
+SETTINGS = given_settings(**KEYS)
+PAYMENT = "MARKpayment-of-the-test"
+PAID: dict[str, Any] = {
+    "type": "card",
+    "amount": 29_500,
+    "status": "SUCCESS",
+    "developer_tracking_id": "bco_1",
+    "details": {"name": "MARK Payer", "email": "mark.payer@example.org", "pan": "4242********4242"},
+    "settlement_status": "PROCESSING",
+}
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[LocalStandIn]:
+    async with running_local() as running:
+        running.payments[PAYMENT] = PAID
+        yield running
+        assert running.complaints == []
+
+
+@pytest.fixture
+async def client(server: LocalStandIn) -> AsyncIterator[LocalProvider]:
+    provider = LocalProvider(server.url, SETTINGS)
+    yield provider
+    await provider.aclose()
+
+
+async def test_a_payment_is_read_without_its_payer(server: LocalStandIn, client: LocalProvider) -> None:
+    assert await client.verify(PAYMENT) == LocalPayment(
+        is_success=True, status="SUCCESS", amount_minor=29_500, tracking_id="bco_1"
+    )
+    (request,) = server.received
+    assert (request.method, request.path, request.body) == ("GET", f"/api/v2/verify_payment/{PAYMENT}", b"")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"status": "PENDING"}, ("PENDING", 29_500, "bco_1")),
+        ({"status": "success"}, ("success", 29_500, "bco_1")),
+        ({"amount": "29500"}, ("SUCCESS", None, "bco_1")),
+        ({"amount": True}, ("SUCCESS", None, "bco_1")),
+        ({"amount": 29_500.5}, ("SUCCESS", None, "bco_1")),
+        ({"amount": None}, ("SUCCESS", None, "bco_1")),
+        ({"developer_tracking_id": None}, ("SUCCESS", 29_500, None)),
+        ({"developer_tracking_id": 7}, ("SUCCESS", 29_500, None)),
+    ],
+    ids=str,
+)
+async def test_amount_and_tracking_id_are_read_exactly_or_not_at_all(
+    server: LocalStandIn, client: LocalProvider, changes: dict[str, Any], expected: tuple[Any, ...]
+) -> None:
+    """Whoever asked compares them: an amount as text is not the amount."""
+    server.changes.update(changes)
+
+    payment = await client.verify(PAYMENT)
+
+    assert (payment.status, payment.amount_minor, payment.tracking_id) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"success": false, "result": {"status": "FAILURE", "amount": 29500}}', "FAILURE"),
+        (b'{"success": false, "result": {"message": "no"}}', ""),
+        (b'{"success": false}', ""),
+        (b'{"success": false, "result": "no"}', ""),
+    ],
+)
+async def test_an_answer_without_success_is_no_success(body: bytes, status: str) -> None:
+    payment = await verify_with(body)
+
+    assert payment == LocalPayment(is_success=False, status=status, amount_minor=None, tracking_id=None)
+
+
+async def verify_with(body: bytes, *, status: str = "200 OK", media_type: str = "application/json") -> LocalPayment:
+    async with misbehaving_server(answer(body, status=status, media_type=media_type)) as server:
+        provider = LocalProvider(server.url, SETTINGS)
+        try:
+            return await provider.verify(PAYMENT)
+        finally:
+            await provider.aclose()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>",
+        b'{"success": true, "result": {',
+        b"[]",
+        b"{}",
+        b'{"success": true}',
+        b'{"success": "true", "result": {"status": "SUCCESS", "amount": 1}}',
+        b'{"success": 1, "result": {"status": "SUCCESS", "amount": 1}}',
+        b'{"success": true, "result": {"amount": 1}}',
+        b'{"success": true, "result": {"status": "SUCCESS"}}',
+        b'{"success": true, "result": {"status": 7, "amount": 1}}',
+        b'{"success": true, "success": true, "result": {"status": "SUCCESS", "amount": 1}}',
+    ],
+)
+async def test_an_answer_without_the_documented_members_is_the_providers_failure(body: bytes) -> None:
+    with pytest.raises(PaymentProviderUnavailable):
+        await verify_with(body)
+
+
+@pytest.mark.parametrize("media_type", ["text/html", "text/plain", "application/problem+json", ""])
+async def test_an_answer_that_is_not_json_verifies_nothing(media_type: str) -> None:
+    body = b'{"success": true, "result": {"status": "SUCCESS", "amount": 1, "developer_tracking_id": "bco_1"}}'
+
+    with pytest.raises(PaymentNotVerified):
+        await verify_with(body, media_type=media_type)
+
+
+async def test_a_media_type_with_parameters_is_json() -> None:
+    body = b'{"success": true, "result": {"status": "SUCCESS", "amount": 1}}'
+
+    assert (await verify_with(body, media_type="application/json; charset=utf-8")).is_success
+
+
+@pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden", "429 Too Many", "500 Fault", "302 Found"])
+async def test_a_refusal_is_the_providers_failure(status: str) -> None:
+    with pytest.raises(PaymentProviderUnavailable):
+        await verify_with(b'{"success": true}', status=status)
+
+
+async def test_a_payment_that_the_provider_does_not_have_is_missing(client: LocalProvider) -> None:
+    with pytest.raises(LocalPaymentMissing):
+        await client.verify("MARKpayment-unknown")
+
+
+@pytest.mark.parametrize("fault", ["lost", "half", "stored_500", "limited", "redirect", "endless", "html_body"])
+async def test_nothing_is_asked_for_twice(server: LocalStandIn, client: LocalProvider, fault: Fault) -> None:
+    """The provider bans whoever asks in a loop."""
+    server.faults.append(fault)
+
+    with pytest.raises(PaymentProviderUnavailable):
+        await client.verify(PAYMENT)
+
+    assert len(server.received) == 1
+
+
+@pytest.mark.parametrize("behaviour", [silent, dripping])
+async def test_a_call_ends_at_its_deadline(behaviour: Any) -> None:
+    async with misbehaving_server(behaviour) as server:
+        provider = LocalProvider(server.url, SETTINGS, timeout_s=0.3)
+        async with asyncio.timeout(5):
+            with pytest.raises(PaymentProviderUnavailable):
+                await provider.verify(PAYMENT)
+        await provider.aclose()
+
+
+@pytest.mark.parametrize("missing", KEYS)
+async def test_without_both_keys_nothing_is_sent(server: LocalStandIn, missing: str) -> None:
+    settings = given_settings(**{name: value for name, value in KEYS.items() if name != missing})
+    provider = LocalProvider(server.url, settings)
+
+    assert not await provider.is_configured()
+    with pytest.raises(PaymentProviderUnavailable):
+        await provider.verify(PAYMENT)
+    assert server.received == []
+    await provider.aclose()
+
+
+@pytest.mark.parametrize("fault", ["refused", "lost", "html", "stored_500", None])
+async def test_nothing_of_keys_payers_and_payments_is_logged(
+    server: LocalStandIn, client: LocalProvider, fault: Fault | None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server.faults += [fault] if fault is not None else []
+    with structlog.testing.capture_logs() as logs:
+        (result,) = await asyncio.gather(client.verify(PAYMENT), return_exceptions=True)
+
+    assert isinstance(result, LocalPayment | PaymentProviderUnavailable | PaymentNotVerified)
+    for text in (repr(result), repr(logs), *capfd.readouterr()):
+        assert "MARK" not in text
+        assert "payer" not in text
