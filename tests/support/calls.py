@@ -278,8 +278,10 @@ async def buy_offer(world: World) -> Call:
 
 
 async def make_checkout(world: World) -> Call:
+    """Make a checkout that has ended, so that it does not keep its organisation."""
     made = await send(world.people.person("owner"), OPERATIONS["create_checkout"], await buy_offer(world))
     assert made.status == 201, made.body
+    await world.rival.run("UPDATE checkouts SET status = 'failed'")
     return Call(path={"checkout_id": made.json["id"]}, params=world.tenant.query)
 
 

@@ -24,6 +24,8 @@ OF_ORGANIZATION = {
     *("list_invitations", "list_members", "list_projects", "rename_organization", "verify_audit_log"),
     *("delete_organization", "preview_organization_deletion"),
     *("export_organization", "list_subscriptions"),
+    *("create_checkout", "delete_organization", "open_portal", "preview_organization_deletion"),
+    "export_organization",
 }
 
 # Operations that need no caller. The publisher's signature authorises an event (contract, section 6).

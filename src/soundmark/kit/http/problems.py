@@ -108,7 +108,7 @@ class PayloadTooLarge(Problem):
 
 
 class RateLimited(Problem):
-    """One client IP address sent too many requests in the time window, or the same work is already under way."""
+    """One client IP address sent too many requests in the time window, or too much of the same work is under way."""
 
     kind, code, title = Kind.LIMITED, "rate_limited", "Too many requests; try again later."
 

@@ -28,6 +28,7 @@ ADDING: Final[frozenset[Action]] = frozenset(
         "audience.rotate_secret",
         "audience.change_retention",
         "audience.replace_core_key",
+        "checkout.create",
         "project.delete",
     }
 )
@@ -46,6 +47,7 @@ GOING_ON: Final[frozenset[Action]] = frozenset(
         "campaign.stop",
         "campaign.summarise",
         "campaign.update",
+        "checkout.read",
         "code.list",
         "code.read",
         "code.recover",
@@ -60,6 +62,7 @@ GOING_ON: Final[frozenset[Action]] = frozenset(
         "organization.export",
         "organization.preflight",
         "organization.update",
+        "portal.open",
         "project.export",
         "project.list",
         "project.preflight",
@@ -83,7 +86,9 @@ OUTSIDE: Final[frozenset[Action]] = frozenset(
     }
 )
 # A project's closure leaves the rest of its organisation alone.
-OF_ORGANIZATION: Final = frozenset({"project.create", "invitation.create", "invitation.accept", "project.delete"})
+OF_ORGANIZATION: Final = frozenset(
+    {"project.create", "invitation.create", "invitation.accept", "checkout.create", "project.delete"}
+)
 
 OPERATIONS_OF: Final = {
     action: [name for name, operation in OPERATIONS.items() if operation.access["action"] == action]

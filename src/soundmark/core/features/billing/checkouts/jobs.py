@@ -7,7 +7,7 @@ from procrastinate import App
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.checkout import LIFE, PAGE_WITHIN
-from soundmark.core.features.billing.checkouts.failing import fail_without_page
+from soundmark.core.features.billing.checkouts.finishing import fail_without_page
 from soundmark.core.store.billing import checkouts, purchases
 from soundmark.kit.postgres.database import EVERY_TENANT
 

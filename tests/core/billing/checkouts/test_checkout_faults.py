@@ -212,7 +212,7 @@ async def until_asked(card: CardStandIn, count: int) -> None:
 async def test_a_checkout_that_failed_meanwhile_shows_nobody_its_page(
     tenant: Tenant, rival: Rival, card: CardStandIn
 ) -> None:
-    """Its key may be free again, and lead to another page; the provider closes the first."""
+    """Its key may be another checkout's by now, so it is left alone; the provider closes the page."""
     await make_card_offer(rival)
     card.faults.append("slow")
     buying = asyncio.create_task(buy(tenant))
@@ -225,6 +225,7 @@ async def test_a_checkout_that_failed_meanwhile_shows_nobody_its_page(
     (session,) = card.sessions.values()
     assert (answer.code, session["status"]) == ("payment_provider_unavailable", "expired")
     assert await rival.rows("SELECT provider_reference, status FROM checkouts") == [(None, "failed")]
+    assert await rival.rows("SELECT answer FROM issuance_receipts") == [(b"",)]
 
 
 async def test_a_payment_that_is_known_before_our_commit_keeps_the_checkout_completed(
