@@ -81,8 +81,7 @@ async def apply_card(
         last_event_at=_later(event_at, known.last_event_at),
         updated_at=now,
     )
-    await store_subscription(ctx, tx, current, changed, is_open=is_open, now=now)
-    return changed
+    return await store_subscription(ctx, tx, current, changed, is_open=is_open, now=now)
 
 
 async def extend_prepaid(ctx: Context, tx: Tx, checkout: Checkout, *, now: datetime) -> Subscription | None:
@@ -111,8 +110,7 @@ async def extend_prepaid(ctx: Context, tx: Tx, checkout: Checkout, *, now: datet
     # The first day of the first period is kept: 31 January and twice one month is 31 March.
     ends_at = add_months(begins_at, checkout.entitlement_months, anchor_day=day_of(known.created_at).day)
     changed = replace(known, status="active", current_period_end=ends_at, updated_at=now)
-    await store_subscription(ctx, tx, current, changed, is_open=is_open, now=now)
-    return changed
+    return await store_subscription(ctx, tx, current, changed, is_open=is_open, now=now)
 
 
 async def end_subscription(
@@ -125,21 +123,23 @@ async def end_subscription(
     status = find_next_status(subscription.status, "period_over", is_closing=not is_open)
     assert status is not None, "it is live"
     expired = replace(subscription, status=status, updated_at=now)
-    await store_subscription(ctx, tx, subscription, expired, is_open=is_open, now=now)
-    return expired
+    return await store_subscription(ctx, tx, subscription, expired, is_open=is_open, now=now)
 
 
 async def store_subscription(
     ctx: Context, tx: Tx, before: Subscription | None, after: Subscription, *, is_open: bool, now: datetime
-) -> None:
+) -> Subscription:
     """Store what has become of a subscription, None for a new one; record it and entitle by it if its terms changed.
+
+    Return it as it is stored.
 
     The caller has taken `subscriptions.lock_all`. Lock order: docs/locks.md.
     """
     if before is not None and before.has_same_terms(after):
-        if before.last_event_at != after.last_event_at:
-            await subscriptions.update(tx, replace(after, updated_at=before.updated_at))
-        return
+        unchanged = replace(after, updated_at=before.updated_at)
+        if unchanged != before:
+            await subscriptions.update(tx, unchanged)
+        return unchanged
     if before is None:
         await subscriptions.insert(tx, after)
     else:
@@ -147,6 +147,7 @@ async def store_subscription(
     for mode in _modes_of(before, after):
         await refresh_entitlement(ctx, tx, after.organization_id, mode, is_open=is_open, now=now)
     await _record(ctx, tx, after, now=now)
+    return after
 
 
 async def _note_during_closure(
