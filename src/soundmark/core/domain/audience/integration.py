@@ -1,7 +1,7 @@
 """Core's view of measurement: integrations, their secrets, and entitlements."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -32,6 +32,10 @@ class Entitlement:
     def holds(self, now: datetime) -> bool:
         """Return whether the entitlement is still active at `now`."""
         return self.ends_at is None or now < self.ends_at
+
+    def ended(self, now: datetime) -> "Entitlement":
+        """Return the entitlement as one that has ended by `now`."""
+        return replace(self, ends_at=now) if self.holds(now) else self
 
     def terms(self) -> EntitlementTerms:
         """Return the terms that are sent to Audience."""

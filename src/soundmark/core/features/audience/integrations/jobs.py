@@ -13,6 +13,7 @@ from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.steps.entitlement import PROJECT_ENTITLEMENT
 from soundmark.core.store.audience import entitlements as audience_entitlements
 from soundmark.core.store.tenancy import audit as entries
+from soundmark.core.store.tenancy import organizations
 from soundmark.kit.postgres.database import EVERY_TENANT
 from soundmark.kit.postgres.jobs import UNTIL_DONE
 from soundmark.kit.text.paging import Position
@@ -90,7 +91,7 @@ async def _settle(ctx: Context, intent: AuditIntent) -> bool:
 
 
 async def project_entitlement(ctx: Context, *, organization_id: str, mode: EntitledMode) -> None:
-    """Send the organisation's current entitlement to Audience.
+    """Send the organisation's current entitlement to Audience; if it is being deleted, as one that has ended.
 
     Safe to run late, repeatedly and in any order: the entitlement is read now, and Audience keeps the latest revision.
 
@@ -98,8 +99,11 @@ async def project_entitlement(ctx: Context, *, organization_id: str, mode: Entit
     Source: API v1, "Billing", audience contracts.
     """
     async with ctx.db.transaction(tenant=organization_id) as tx:
+        closing_at = await organizations.find_deletion_requested_at(tx, organization_id)
         entitlement = await audience_entitlements.find(tx, organization_id, mode)
     if entitlement is None:
         return  # The organisation was deleted with everything in it.
+    if closing_at is not None:
+        entitlement = entitlement.ended(ctx.clock.now())
     await ctx.audience.put_entitlement(organization_id, entitlement, request_id=f"{PROJECT_ENTITLEMENT}-{mode}")
     _log.info("entitlement_projected", organization_id=organization_id, mode=mode, revision=entitlement.revision)

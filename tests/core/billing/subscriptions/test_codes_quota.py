@@ -1,0 +1,74 @@
+"""The quota of Codes: the highest of all that entitle and the floor, judged when a Code is issued."""
+
+from datetime import timedelta
+
+from support.fake_clock import FakeClock
+from support.rival import Rival
+from support.subscriptions import Buyer
+
+
+async def policy_of(buyer: Buyer) -> str:
+    body = buyer.tenant.code_body(expires_at="2999-01-01T00:00:00Z")
+    return str((await buyer.tenant.api.post("/v1/codes", json=body)).headers["ratelimit-policy"])
+
+
+async def set_floor(buyer: Buyer, quota: int | None) -> None:
+    await buyer.rival.run("UPDATE code_entitlements SET floor_monthly_quota = %s", quota)
+
+
+async def test_it_applies_from_the_purchase_to_its_end_without_a_job(buyer: Buyer, clock: FakeClock) -> None:
+    clock.freeze()
+    prepaid = await buyer.buy_prepaid()
+    assert prepaid.current_period_end is not None
+    assert await policy_of(buyer) == '"codes";q=1000'
+    clock.advance(seconds=(prepaid.current_period_end - clock.now()).total_seconds() - 0.001)
+    assert await policy_of(buyer) == '"codes";q=1000'
+
+    clock.advance(seconds=0.001)
+
+    assert await policy_of(buyer) == '"codes";q=100'
+
+
+async def test_a_cards_renewal_may_be_three_days_late(buyer: Buyer, clock: FakeClock) -> None:
+    now = clock.freeze()
+    await buyer.buy_card(current_period_end=now + timedelta(days=1))
+    clock.advance(days=4, seconds=-1)
+    assert await policy_of(buyer) == '"codes";q=1000'
+    clock.advance(seconds=1)
+    assert await policy_of(buyer) == '"codes";q=100'
+
+
+async def test_the_floor_replaces_starter_and_the_highest_counts(buyer: Buyer) -> None:
+    await buyer.buy_prepaid()
+    for floor, quota in ((None, 1000), (5, 1000), (3000, 3000), (0, 1000)):
+        await set_floor(buyer, floor)
+        assert await policy_of(buyer) == f'"codes";q={quota}'
+    await buyer.rival.run("UPDATE subscriptions SET status = 'expired'")
+    assert await policy_of(buyer) == '"codes";q=0'
+
+
+async def test_a_plans_new_quota_applies_at_once(buyer: Buyer, rival: Rival) -> None:
+    bought = await buyer.buy_prepaid()
+    await rival.run("UPDATE plans SET monthly_code_quota = 1234 WHERE id = %s", bought.plan_id)
+    try:
+        assert await policy_of(buyer) == '"codes";q=1234'
+    finally:
+        await rival.run("UPDATE plans SET monthly_code_quota = 1000 WHERE id = %s", bought.plan_id)
+
+
+async def test_the_dry_run_judges_by_it(buyer: Buyer) -> None:
+    await buyer.buy_prepaid()
+    answer = await buyer.tenant.api.post("/v1/codes?dry_run=true", json=buyer.tenant.code_body())
+    assert answer.json["quota_remaining"] == 1000
+
+
+async def test_what_ends_while_an_issuance_waits_no_longer_counts(buyer: Buyer, clock: FakeClock, rival: Rival) -> None:
+    """The subscriptions are read, and the clock too, after the wait for the queue."""
+    clock.freeze()
+    await set_floor(buyer, 0)
+    await buyer.buy_prepaid()
+    async with rival.holding("SELECT FROM code_entitlements FOR NO KEY UPDATE"):
+        issuing = await rival.while_waiting(buyer.tenant.api.post("/v1/codes", json=buyer.tenant.code_body()))
+        clock.advance(hours=20)
+        await rival.run("UPDATE subscriptions SET current_period_end = %s", clock.now())
+    assert (await issuing).code == "quota_exceeded"
