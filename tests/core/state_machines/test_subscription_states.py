@@ -1,0 +1,218 @@
+"""Subscriptions of an organisation, while payments, the card provider, an operator and time have their say.
+
+Source: API v1, "Subscription entitlement"; contract, section 7, what entitles.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, initialize, invariant, precondition, rule
+from support.app_machine import AppMachine, run_machine
+from support.core_client import Api
+from support.core_settings import jobs_settings
+from support.fake_clock import FakeClock
+from support.rival import Rival
+from support.subscriptions import CONTRACT_PLAN, PLUS, STUDIO, Buyer, make_plans
+from support.tenant import make_tenant
+
+from soundmark.core.context import Context
+from soundmark.core.domain.billing.card import CardSubscription
+from soundmark.core.domain.billing.checkout import Checkout
+from soundmark.core.features.billing.subscriptions.jobs import end_subscriptions, refresh_ended_entitlements
+from soundmark.core.worker import make_job_context
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.text.months import add_months
+
+pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
+WORDS = {"trialing": "trialing", "active": "active", "past_due": "past_due", "unpaid": "past_due",
+         "canceled": "cancelled", "incomplete_expired": "expired", "incomplete": None, "paused": None}  # fmt: skip
+LIVE = ("trialing", "active", "past_due")
+QUOTAS = {STUDIO: 1000, PLUS: 20000, CONTRACT_PLAN: 5000}
+MODES = {STUDIO: "codes", PLUS: "self_service", CONTRACT_PLAN: "contract"}
+
+
+@dataclass
+class Model:
+    """What must be true of one subscription."""
+
+    provider: str
+    plan_id: str
+    status: str
+    end: datetime | None
+    event_at: datetime | None = None
+    began_on: int = 1
+
+    def entitles(self, now: datetime) -> bool:
+        grace = timedelta(days=3 if self.provider == "card" else 0)
+        return self.status in LIVE and (self.end is None or now < self.end + grace)
+
+    def shown(self, now: datetime, *, is_swept: bool) -> str:
+        """Return its status; a job has expired what is over, if it has run."""
+        is_over = self.provider != "card" and self.status in LIVE and self.end is not None and self.end <= now
+        return "expired" if is_over and is_swept else self.status
+
+
+@dataclass
+class Card:
+    """A card checkout, and the provider's subscription that it led to."""
+
+    checkout: Checkout
+    state: CardSubscription
+    model: Model | None = None
+
+
+class Subscriptions(AppMachine):
+    """One organisation that buys, pays, cancels and may be closed."""
+
+    cards = Bundle("cards")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, api: Api, rival: Rival, ctx: Context) -> None:
+        super().__init__(loop, api.clock)
+        self.api, self.rival, self.ctx = api, rival, ctx
+        self.models: list[Model] = []
+        self.prepaid: dict[str, Model] = {}
+        self.contracts: dict[str, Model] = {}
+        self.is_closing = False
+
+    @initialize()
+    def begin(self) -> None:
+        tenant = self.wait(make_tenant(self.api))
+        self.buyer = Buyer(tenant, self.rival, self.ctx)
+
+    @rule(target=cards, plan_id=st.sampled_from([STUDIO, PLUS]))
+    def check_out(self, plan_id: str) -> Card:
+        checkout = self.wait(self.buyer.make_checkout("card", plan_id))
+        return Card(checkout, self.buyer.state())
+
+    @rule(
+        card=cards,
+        word=st.sampled_from(sorted(WORDS)),
+        days=st.sampled_from([-5, -1, 20, 40]),
+        ago=st.sampled_from([None, 0, 30]),
+    )
+    def hear_of_the_card(self, card: Card, word: str, days: int, ago: int | None) -> None:
+        end = self.now + timedelta(days=days)
+        event_at = None if ago is None else self.now - timedelta(hours=ago)
+        state = self.buyer.state(reference=card.state.reference, status=word, current_period_end=end)
+        self.wait(self.buyer.apply(card.checkout, state, event_at=event_at))
+        model, status = card.model, WORDS[word]
+        if model is not None and event_at is not None and model.event_at is not None and event_at < model.event_at:
+            return
+        if status is None or (self.is_closing and (model is None or status in LIVE)):
+            return
+        if model is None:
+            if status == "expired":
+                return
+            model = card.model = Model("card", card.checkout.plan_id, status, end)
+            self.models.append(model)
+        model.status, model.end = status, end
+        model.event_at = max((each for each in (event_at, model.event_at) if each is not None), default=None)
+
+    @rule(plan_id=st.sampled_from([STUDIO, PLUS]), months=st.sampled_from([1, 2]))
+    def pay_in_advance(self, plan_id: str, months: int) -> None:
+        checkout = self.wait(self.buyer.make_checkout("local", plan_id, months=months))
+        self.wait(self.buyer.pay(checkout))
+        if self.is_closing:
+            return
+        model = self.prepaid.get(plan_id)
+        if model is None or not model.entitles(self.now):
+            if model is not None:
+                model.status = "expired"
+            model = self.prepaid[plan_id] = Model("local", plan_id, "active", self.now, began_on=self.now.day)
+            self.models.append(model)
+        assert model.end is not None
+        model.end = add_months(model.end, months, anchor_day=model.began_on)
+
+    @rule(reference=st.sampled_from(["A", "B"]), days=st.sampled_from([None, 10]))
+    def grant(self, reference: str, days: int | None) -> None:
+        end = None if days is None else self.now + timedelta(days=days)
+        written = {} if end is None else {"period_end": end.isoformat()}
+        answer = self.wait(self.buyer.put_contract(self._named(reference), **written))
+        if self.is_closing:
+            assert (answer.status, answer.code) == (409, "resource_deletion_in_progress")
+            return
+        assert answer.status == 200
+        for other in self.contracts.values():
+            other.status = "cancelled" if other.status == "active" else other.status
+        model = self.contracts.get(reference)
+        if model is None:
+            model = self.contracts[reference] = Model("contract", CONTRACT_PLAN, "active", end)
+            self.models.append(model)
+        model.status, model.end = "active", end
+
+    @rule(reference=st.sampled_from(["A", "B"]))
+    def withdraw(self, reference: str) -> None:
+        answer = self.wait(self.buyer.put_contract(self._named(reference), status="cancelled"))
+        if reference not in self.contracts:
+            assert (answer.status, answer.code) == (404, "not_found")
+            return
+        assert answer.status == 200
+        self.contracts[reference].status, self.contracts[reference].end = "cancelled", None
+
+    @rule(days=st.sampled_from([1, 3, 9, 28]))
+    def wait_for_days(self, days: int) -> None:
+        self.clock.advance(days=days)
+
+    @rule()
+    def run_the_jobs(self) -> None:
+        self.wait(end_subscriptions(self.ctx))
+        self.wait(refresh_ended_entitlements(self.ctx))
+        for model in self.models:
+            model.status = model.shown(self.now, is_swept=True)
+
+    @precondition(lambda self: len(self.models) > 2 and not self.is_closing)
+    @rule()
+    def begin_closing(self) -> None:
+        self.wait(self.buyer.begin_closing())
+        self.is_closing = True
+
+    @invariant()
+    def each_has_its_status(self) -> None:
+        expected = sorted((model.provider, model.status) for model in self.models)
+        assert sorted(self.wait(self.buyer.statuses())) == expected
+
+    @invariant()
+    def the_highest_quota_counts(self) -> None:
+        usage = self.wait(self.api.get("/v1/usage", params=self.buyer.tenant.query)).json
+        quotas = [QUOTAS[each.plan_id] for each in self._entitling("codes")]
+        assert usage["codes"]["monthly_quota"] == max([100, *quotas])
+
+    @invariant()
+    def audience_has_what_entitles(self) -> None:
+        """An entitlement in Audience never lasts longer than what it follows from."""
+        for mode in ("self_service", "contract"):
+            live = list(self._entitling(mode))
+            stored = self.wait(self.buyer.entitlement(mode))
+            holds = stored is not None and (stored[1] is None or self.now < stored[1])
+            if not live:
+                assert not holds
+            elif holds and not self.is_closing:
+                assert stored is not None
+                assert stored[0] == QUOTAS[live[0].plan_id]
+
+    def _entitling(self, mode: str) -> list[Model]:
+        return [each for each in self.models if MODES[each.plan_id] == mode and each.entitles(self.now)]
+
+    def _named(self, reference: str) -> str:
+        return f"{reference}-{self.buyer.organization_id}"
+
+
+@pytest.fixture
+async def work(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]:
+    """The context of a worker."""
+    ctx = make_job_context(jobs_settings(database_url), clock=clock)
+    await ctx.db.open()
+    yield ctx
+    await ctx.audience.aclose()
+    await ctx.db.close()
+
+
+async def test_every_walk_through_the_states_of_subscriptions_is_as_specified(
+    api: Api, rival: Rival, work: Context
+) -> None:
+    await make_plans(rival)
+    await run_machine(lambda loop: Subscriptions(loop, api, rival, work), examples=15, steps=15)
