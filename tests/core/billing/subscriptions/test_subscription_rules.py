@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from soundmark.core.domain.billing.subscription import (
     CARD_EVENTS,
+    SUBSCRIPTION_PREFIX,
     LiveQuota,
     Subscription,
     SubscriptionEvent,
@@ -207,3 +208,9 @@ def test_a_month_has_at_least_28_days_and_keeps_the_day_where_it_can(begins: dat
     assert (ends.year * 12 + ends.month) - (begins.year * 12 + begins.month) == count
     assert ends.day == begins.day or (ends.day < begins.day and (ends + timedelta(days=1)).day == 1)
     assert ends - begins >= count * timedelta(days=28)
+
+
+def test_the_providers_reference_is_never_printed_and_ids_have_their_prefix() -> None:
+    """A log line or a traceback may print a record."""
+    assert "sub_of_a_provider" not in repr(subscription("card", "active", NOW, provider_reference="sub_of_a_provider"))
+    assert SUBSCRIPTION_PREFIX == "bsu_"
