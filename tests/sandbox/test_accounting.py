@@ -1,0 +1,136 @@
+"""The accounting stand-in, against what was seen of a real Dolibarr 22."""
+
+from typing import Any
+
+import httpx2
+import pytest
+from support.running_sandbox import RunningSandbox
+
+API = "/accounting/api/index.php"
+
+
+def headers(sandbox: RunningSandbox, **more: str) -> dict[str, str]:
+    return {"DOLAPIKEY": sandbox.secret("ACCOUNTING_API_KEY"), "DOLAPIENTITY": "1", **more}
+
+
+async def get(sandbox: RunningSandbox, path: str, **params: str) -> httpx2.Response:
+    return await sandbox.client.get(API + path, params=params, headers=headers(sandbox))
+
+
+async def post(sandbox: RunningSandbox, **changes: Any) -> httpx2.Response:
+    line = {"desc": "Plan", "qty": 1, "subprice": 8.86975, "tva_tx": 19, "product_type": 1}
+    body = {"socid": 1, "type": 0, "date": 1795204968, "ref_ext": "svc:1", "lines": [line], **changes}
+    kept = {name: value for name, value in body.items() if value is not None}
+    return await sandbox.client.post(f"{API}/invoices", json=kept, headers=headers(sandbox))
+
+
+async def search(sandbox: RunningSandbox, ref_ext: str, **params: str) -> Any:
+    found = await get(sandbox, "/invoices", sqlfilters=f"(t.ref_ext:=:'{ref_ext}')", **params)
+    assert found.status_code == 200
+    return found.json()
+
+
+async def test_a_new_draft_is_answered_with_a_bare_number(sandbox: RunningSandbox) -> None:
+    created = await post(sandbox)
+    assert (created.status_code, created.text) == (200, "1")
+    draft = (await get(sandbox, "/invoices/1")).json()
+    assert (draft["id"], draft["ref"], draft["status"], draft["socid"]) == ("1", "(PROV1)", "0", "1")
+    assert (draft["ref_ext"], draft["date"]) == ("svc:1", 1795204968)
+
+
+@pytest.mark.parametrize(
+    ("decimals", "without_tax", "tax", "total"),
+    [
+        (2, "8.87000000", "1.69000000", "10.56000000"),
+        (3, "8.87000000", "1.68500000", "10.55500000"),
+    ],
+)
+async def test_totals_are_texts_rounded_as_the_system_is_set_up(
+    sandbox: RunningSandbox, decimals: int, without_tax: str, tax: str, total: str
+) -> None:
+    """A payment of 10.555 dinars at 19 per cent is exact with three decimals only."""
+    await sandbox.control("/accounting/settings", decimals=decimals)
+    await post(sandbox)
+    draft = (await get(sandbox, "/invoices/1")).json()
+    assert (draft["total_ht"], draft["total_tva"], draft["total_ttc"]) == (without_tax, tax, total)
+    assert draft["lines"][0]["subprice"] == "8.86975000"
+
+
+async def test_the_same_reference_can_be_used_twice(sandbox: RunningSandbox) -> None:
+    for _ in range(2):
+        assert (await post(sandbox)).status_code == 200
+    assert [draft["id"] for draft in await search(sandbox, "svc:1", limit="2")] == ["1", "2"]
+
+
+async def test_a_search_returns_the_chosen_properties_or_nothing(sandbox: RunningSandbox) -> None:
+    assert await search(sandbox, "svc:1") == []
+    await post(sandbox)
+    found = await search(sandbox, "svc:1", properties="id,ref_ext,socid,total_ttc", limit="2")
+    assert found == [{"id": "1", "ref_ext": "svc:1", "socid": "1", "total_ttc": "10.56000000"}]
+
+
+@pytest.mark.parametrize("path", ["/invoices/ref_ext/svc:1", "/invoices/ref_ext/svc%3A1", "/invoices/ref_ext/a%22b"])
+async def test_the_firewall_refuses_a_colon_in_the_path(sandbox: RunningSandbox, path: str) -> None:
+    await post(sandbox)
+    refused = await sandbox.client.get(API + path, headers=headers(sandbox))
+    assert (refused.status_code, refused.headers["content-type"]) == (403, "text/html; charset=utf-8")
+
+
+async def test_a_reference_without_a_colon_is_found_by_its_path(sandbox: RunningSandbox) -> None:
+    await post(sandbox, ref_ext="svc-2")
+    assert (await get(sandbox, "/invoices/ref_ext/svc-2")).json()["id"] == "1"
+    missing = await get(sandbox, "/invoices/ref_ext/svc-3")
+    assert missing.json()["error"] == {"code": 404, "message": "Not Found: Invoice not found"}
+    assert set(missing.json()) == {"error", "debug"}
+
+
+async def test_a_third_party_is_described_in_texts(sandbox: RunningSandbox) -> None:
+    party = (await get(sandbox, "/thirdparties/1")).json()
+    assert (party["id"], party["status"], party["client"], party["entity"]) == ("1", "1", "1", "1")
+    assert (await get(sandbox, "/thirdparties/99")).status_code == 404
+    added = await sandbox.control("/accounting/thirdparties", name="New")
+    assert (await get(sandbox, f"/thirdparties/{added['id']}")).json()["name"] == "New"
+
+
+async def test_another_entity_sees_nothing(sandbox: RunningSandbox) -> None:
+    await post(sandbox)
+    of_two = headers(sandbox, DOLAPIENTITY="2")
+    for path in ("/thirdparties/1", "/invoices/1"):
+        assert (await sandbox.client.get(API + path, headers=of_two)).status_code == 404
+    assert (await sandbox.client.get(f"{API}/invoices", headers=of_two)).json() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [({"socid": None}, 400), ({"socid": "x"}, 400), ({"lines": "x"}, 400), ({"socid": 99}, 500)],
+)
+async def test_a_wrong_draft_is_refused(sandbox: RunningSandbox, changes: dict[str, Any], status: int) -> None:
+    refused = await post(sandbox, **changes)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (status, status)
+    assert ("foreign key" in refused.text) == (status == 500)
+
+
+async def test_a_body_that_is_no_json_and_a_filter_that_is_none_are_refused(sandbox: RunningSandbox) -> None:
+    broken = await sandbox.client.post(f"{API}/invoices", content=b"{", headers=headers(sandbox))
+    assert broken.status_code == 400
+    assert (await get(sandbox, "/invoices", sqlfilters="ref_ext = 1")).status_code == 400
+    assert (await get(sandbox, "/nothing")).status_code == 404
+
+
+async def test_a_wrong_key_is_401(sandbox: RunningSandbox) -> None:
+    refused = await sandbox.client.get(f"{API}/invoices", headers={"DOLAPIKEY": "wrong"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (401, 401)
+
+
+async def test_without_the_module_everything_is_a_page_with_200(sandbox: RunningSandbox) -> None:
+    await sandbox.control("/accounting/settings", module_on=False)
+    answer = await get(sandbox, "/thirdparties/1")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "Module <b>Api</b> must be enabled" in answer.text
+
+
+async def test_the_page_lists_drafts(sandbox: RunningSandbox) -> None:
+    await post(sandbox)
+    page = (await sandbox.client.get("/accounting")).text
+    assert "svc:1" in page
+    assert "10.56" in page
