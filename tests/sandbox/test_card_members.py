@@ -6,6 +6,7 @@ The SDK declares those of a later API version as well; the ones that basil lacks
 import sys
 import types
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
@@ -154,13 +155,11 @@ def _fits(value: Any, hint: Any) -> bool:
         return value in get_args(hint)
     if origin in {Union, types.UnionType}:
         return any(_fits(value, option) for option in get_args(hint))
-    if origin is list:
-        return isinstance(value, list)
     kind = origin or hint
-    if isinstance(kind, type) and issubclass(kind, stripe.StripeObject):
+    if not isinstance(kind, type):
+        return kind is Any
+    if issubclass(kind, stripe.StripeObject):
         return isinstance(value, dict)
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if isinstance(kind, type) and kind.__name__ == "Decimal":
+    if issubclass(kind, Decimal):
         return isinstance(value, str)  # As it travels.
-    return kind is Any or (isinstance(kind, type) and isinstance(value, kind))
+    return isinstance(value, kind) and (kind is not int or not isinstance(value, bool))

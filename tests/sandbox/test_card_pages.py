@@ -54,6 +54,7 @@ async def test_a_later_payment_completes_the_checkout_unpaid(sandbox: RunningSan
     await sandbox.client.post(session.url, data={"act": "pay-later"})
     read = await call(make_client(sandbox).v1.checkout.sessions.retrieve, session.id)
     assert (read.status, read.payment_status) == ("complete", "unpaid")
+    assert isinstance(read.subscription, str)
     assert (await read_subscription(sandbox, read.subscription)).status == "incomplete"
 
 

@@ -9,20 +9,33 @@ from soundmark import settings
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import SettingsInvalid
 from soundmark.operating_system.os_user import OsUser
-from soundmark.supervision.plan import DATABASES, Options, Plan, Ports, audience_master_key, check, read_given_settings
+from soundmark.sandbox.options import ADDRESSES, defaults_for_core
+from soundmark.supervision.plan import (
+    DATABASES,
+    Options,
+    Plan,
+    Ports,
+    SandboxPlan,
+    SettingGiven,
+    audience_master_key,
+    check,
+    read_given_settings,
+)
 
 OIDC = {
     "SOUNDMARK_OIDC_ISSUER": "https://id.example/realms/soundmark",
     "SOUNDMARK_OIDC_CLIENT_ID": "console",
 }
+SANDBOX = SandboxPlan(ADDRESSES, {"CARD_SECRET_KEY": Secret("sk_test_x")}, defaults_for_core(entity_id=1, mailbox_id=1))
 
 
-def plan(environ: dict[str, str]) -> Plan:
+def plan(environ: dict[str, str], sandbox: SandboxPlan | None = None) -> Plan:
     serving = {"core": 8080, "audience": 8081, "audio": 8082}
+    metrics = {name: port + 1000 for name, port in serving.items()}
     return Plan(
-        options=Options(Path("data"), "127.0.0.1", 8080, 1),
-        ports=Ports(serving, {name: port + 1000 for name, port in serving.items()}, 5432),  # type: ignore[arg-type]  # the names are components
-        given=read_given_settings(environ),
+        options=Options(Path("data"), "127.0.0.1", 8080, 1, sandbox),
+        ports=Ports(serving, metrics, 5432, None if sandbox is None else 8090),  # type: ignore[arg-type]  # the names are components
+        given=read_given_settings(environ, sandbox),
         credentials={"audience": Secret("a" * 43), "audio": Secret("b" * 43)},
         operator_token=Secret("xop_" + "o" * 43),
         master_key=Secret("A" * 43),
@@ -90,3 +103,50 @@ def test_everything_that_serves_or_migrates_runs_as_the_same_user() -> None:
     programs = [made.serving(component) for component in settings.COMPONENTS]
     programs += [make(component) for make in (made.working, made.migrating) for component in DATABASES]
     assert [program.user for program in programs] == [user] * 7
+
+
+def test_core_and_its_worker_use_the_sandbox_and_nobody_else_does() -> None:
+    made = plan({}, SANDBOX)
+    check(made)
+    expected = {
+        "SOUNDMARK_CARD_API_URL": "http://127.0.0.1:8090/card",
+        "SOUNDMARK_LOCAL_API_URL": "http://127.0.0.1:8090/local",
+        "SOUNDMARK_ACCOUNTING_BASE_URL": "http://127.0.0.1:8090/accounting",
+        "SOUNDMARK_SUPPORT_DESK_BASE_URL": "http://127.0.0.1:8090/desk",
+        "SOUNDMARK_CARD_SECRET_KEY": "sk_test_x",
+        "SOUNDMARK_ACCOUNTING_TVA_RATE": "19",
+    }
+    assert expected.items() <= made.serving("core").environ.items()
+    assert expected.items() <= made.working("core").environ.items()
+    assert "SOUNDMARK_ACCOUNTING_ENABLE_INVOICE_SYNC" not in made.serving("core").environ
+    for other in (made.serving("audience"), made.serving("audio"), made.working("audience"), made.migrating("core")):
+        assert not expected.keys() & other.environ.keys()
+
+
+def test_the_sandbox_sends_webhooks_to_core_on_this_machine_and_has_no_other_secret() -> None:
+    made = plan({"SOUNDMARK_BASE_URL": "https://sound.example"}, SANDBOX)
+    program = made.sandboxing()
+    assert program.argv[-4:] == ("sandbox", "--port", "8090", "--quiet")
+    assert program.environ["SOUNDMARK_BASE_URL"] == "http://127.0.0.1:8080"
+    assert program.environ["SOUNDMARK_CARD_SECRET_KEY"] == "sk_test_x"
+    secrets = ("MASTER_KEY", "OPERATOR_TOKEN", "CORE_DATABASE_URL", "AUDIENCE_CREDENTIAL")
+    assert not [name for name in secrets if f"SOUNDMARK_{name}" in program.environ]
+    assert not [argument for argument in program.argv if "sk_test_x" in argument]
+
+
+def test_without_a_sandbox_core_uses_the_real_providers() -> None:
+    assert "SOUNDMARK_CARD_API_URL" not in plan({}).settings_of("core")
+
+
+@pytest.mark.parametrize("name", ["CARD_API_URL", "SUPPORT_DESK_BASE_URL", "CARD_SECRET_KEY"])
+def test_a_setting_that_the_sandbox_decides_is_refused(name: str) -> None:
+    given = {f"SOUNDMARK_{name}": "https://provider.example"}
+    with pytest.raises(SettingGiven, match=f"SOUNDMARK_{name} cannot be set here: `up --sandbox` sets it"):
+        plan(given, SANDBOX)
+    assert plan(given).given == {name: "https://provider.example"}
+
+
+def test_what_the_sandbox_does_not_decide_is_the_callers() -> None:
+    made = plan({"SOUNDMARK_ACCOUNTING_TVA_RATE": "7"}, SANDBOX)
+    assert made.settings_of("core")["SOUNDMARK_ACCOUNTING_TVA_RATE"] == "7"
+    assert made.sandboxing().environ["SOUNDMARK_ACCOUNTING_TVA_RATE"] == "7"

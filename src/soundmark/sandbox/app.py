@@ -37,12 +37,13 @@ def create_app(
         finally:
             await systems.deliveries.aclose()
 
-    app = Starlette(lifespan=lifespan, routes=_make_routes(systems))
+    app = Starlette(lifespan=lifespan, routes=make_routes(systems))
     app.router.redirect_slashes = False
     return LocalOnly(app)
 
 
-def _make_routes(systems: Systems) -> list[Route]:
+def make_routes(systems: Systems) -> list[Route]:
+    """Return every route: the APIs, the pages and `/control`."""
     options, switches = systems.options, systems.switches
     local_api = LocalApi(
         systems.local, options.secret("LOCAL_PUBLIC_KEY"), options.secret("LOCAL_SECRET_KEY"), switches

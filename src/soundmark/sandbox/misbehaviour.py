@@ -55,6 +55,8 @@ class Switches:
 
     def __init__(self) -> None:
         self._on: list[Switch] = []
+        # The operations of each system, so that a misspelt one is refused.
+        self.operations: Final[Mapping[SystemName, set[str]]] = {system: set() for system in SYSTEMS}
 
     def add(self, switch: Switch) -> None:
         """Turn a switch on.

@@ -37,6 +37,7 @@ class Api:
 
     def route(self, method: str, path: str, name: str, handler: Handler) -> Route:
         """Return the route of one operation; `name` is what switches call it."""
+        self.switches.operations[self.system].add(name)
         return Route(self.prefix + path, _Operation(self, name, handler), methods=[method])
 
 

@@ -78,4 +78,5 @@ class Overview:
         return render("deliveries.html", deliveries=shown, held=deliveries.held, systems=SYSTEMS)
 
     async def _show_switches(self, _: Request) -> Response:
-        return render("switches.html", switches=self._systems.switches.list(), systems=SYSTEMS, kinds=KINDS)
+        switches = self._systems.switches
+        return render("switches.html", on=switches.list(), operations=switches.operations, kinds=KINDS)

@@ -13,7 +13,7 @@ from soundmark.sandbox.control.card import CardControl
 from soundmark.sandbox.control.fields import ControlRefused, Fields, read_fields
 from soundmark.sandbox.control.others import OtherControl
 from soundmark.sandbox.deliveries import Delivery
-from soundmark.sandbox.misbehaviour import EVERY, KINDS, SYSTEMS, Switch, TooManySwitches
+from soundmark.sandbox.misbehaviour import EVERY, KINDS, OPERATION_KINDS, SYSTEMS, Switch, TooManySwitches
 from soundmark.sandbox.pages import redirect
 from soundmark.sandbox.systems import Systems
 
@@ -69,10 +69,16 @@ class Control:
     async def _add_switch(self, fields: Fields, _: Mapping[str, str]) -> Any:
         fields.require_known({"system", "kind", "operation", "times", "seconds", "merge"})
         times = fields.whole("times", 1, most=_TIMES_MAX)
+        system = next(name for name in SYSTEMS if name == fields.choice("system", SYSTEMS))
+        kind = fields.choice("kind", KINDS)
+        operation = fields.text("operation", EVERY)
+        # Webhooks have types in place of operations, and those of the future are unknown.
+        if kind in OPERATION_KINDS and operation not in {EVERY, *self._systems.switches.operations[system]}:
+            raise ControlRefused(f"{system} has no operation {operation}")
         switch = Switch(
-            system=next(name for name in SYSTEMS if name == fields.choice("system", SYSTEMS)),
-            kind=fields.choice("kind", KINDS),
-            operation=fields.text("operation", EVERY),
+            system=system,
+            kind=kind,
+            operation=operation,
             times=times or None,
             seconds=fields.seconds("seconds", 2),
             merge=fields.mapping("merge"),
