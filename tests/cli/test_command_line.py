@@ -23,6 +23,7 @@ COMMANDS = [
     "api-keys",
     "members",
     "integrations",
+    "billing",
     "use",
     "archive",
     "certificate",

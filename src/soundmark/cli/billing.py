@@ -19,10 +19,12 @@ from soundmark.cli.api import (
     show_page,
     show_table,
 )
+from soundmark.cli.intents import printable
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
-_OFFER_HEADINGS: Final = ("Offer", "Plan", "Product", "A month", "Provider", "Price", "For")
+_OFFER_HEADINGS: Final = ("Offer", "Plan", "A month", "Provider", "Price", "For")
+_UNITS: Final = {"codes": "Codes", "audience": "events"}
 _SUBSCRIPTION_HEADINGS: Final = ("Subscription", "Plan", "Product", "Provider", "Status", "Until", "Ends", "Invoice")
 _MINOR_DIGITS: Final = {"TND": 3, "JPY": 0}  # ISO 4217; every other currency of our offers has two.
 _DEFAULT_DIGITS: Final = 2
@@ -55,8 +57,14 @@ def offers(
 
 @app.command()
 def checkout(
-    offer: Annotated[str, typer.Argument(metavar="OFFER", help="The offer's id.")],
+    offer: Annotated[str, typer.Argument(metavar="OFFER", help="An offer that is for sale.")],
     *,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY", help="Repeating the command with the same key within 24 hours prints the same page."
+        ),
+    ] = None,
     organization: Organization = None,
     base_url: BaseUrl = None,
     key_file: KeyFile = None,
@@ -65,11 +73,12 @@ def checkout(
 ) -> None:
     """Start buying a plan, and print the page on which a person pays. It expires after a day."""
     with open_client(base_url, key_file, data_dir, organization) as client:
-        started = client.billing.create_checkout(offer)
+        started = client.billing.create_checkout(offer, idempotency_key=idempotency_key)
     if as_json:
         show_json(started.document)
         return
-    typer.echo(f"{started.id} is {started.status}; pay at {started.checkout_url}")
+    # In one piece: a table would break the address into lines.
+    typer.echo(f"{started.id} is {started.status}; pay at {printable(started.checkout_url)}")
 
 
 @app.command()
@@ -123,15 +132,19 @@ def portal(
     if as_json:
         show_json(opened.document)
     else:
-        typer.echo(opened.portal_url)
+        typer.echo(printable(opened.portal_url))
 
 
 def _offer_row(offer: Offer) -> tuple[object, ...]:
     plan = offer.plan
-    term = f"{offer.entitlement_months} months" if offer.interval is None else offer.interval
-    if offer.entitlement_months is None and offer.interval is None:
-        term = ""
-    return (offer.id, plan.name, plan.product, plan.monthly_quota, offer.provider, _write_price(offer), term)
+    quota = f"{plan.monthly_quota} {_UNITS[plan.product]}"
+    return (offer.id, plan.name, quota, offer.provider, _write_price(offer), _write_term(offer))
+
+
+def _write_term(offer: Offer) -> str:
+    if offer.entitlement_months is not None:
+        return "1 month" if offer.entitlement_months == 1 else f"{offer.entitlement_months} months"
+    return "" if offer.interval is None else f"each {offer.interval}"
 
 
 def _write_price(offer: Offer) -> str:

@@ -23,9 +23,7 @@ OF_ORGANIZATION = {
     *("create_invitation", "create_project", "get_usage", "list_api_keys", "list_audit_entries", "list_codes"),
     *("list_invitations", "list_members", "list_projects", "rename_organization", "verify_audit_log"),
     *("delete_organization", "preview_organization_deletion"),
-    *("export_organization", "list_subscriptions"),
-    *("create_checkout", "delete_organization", "open_portal", "preview_organization_deletion"),
-    "export_organization",
+    *("create_checkout", "export_organization", "list_subscriptions", "open_portal"),
 }
 
 # Operations that need no caller. The publisher's signature authorises an event (contract, section 6).

@@ -79,7 +79,7 @@ class Issuer:
         left_over = self._find_left_over(body, is_batch=is_batch, idempotency_key=idempotency_key)
         if left_over is not None:
             return await self.resume(left_over, fetch=fetch, budget=budget)
-        key = secrets.token_urlsafe(_KEY_BYTES) if idempotency_key is None else _check_key(idempotency_key)
+        key = choose_key(idempotency_key)
         issuance = RememberedIssuance(key, self._base_url, is_batch, body, self._clock.now())
         with self._using_key(key):
             self._store.remember(issuance)
@@ -169,7 +169,13 @@ def make_issuance_call(issuance: RememberedIssuance, step: Step) -> Call:
     return Call("POST", path, body=issuance.body, headers={"Idempotency-Key": issuance.idempotency_key})
 
 
-def _check_key(key: str) -> str:
+def choose_key(key: str | None) -> str:
+    """Return an idempotency key, a new one unless it is given.
+
+    Raises: ValueError for a malformed key.
+    """
+    if key is None:
+        return secrets.token_urlsafe(_KEY_BYTES)
     if _KEY.fullmatch(key) is None:
         raise ValueError("An idempotency key is 16 to 128 of A-Z, a-z, 0-9, '.', '_', '~' and '-'.")
     return key

@@ -79,7 +79,8 @@ def _complete(record: Record, document: Mapping[str, Any], where: str) -> None:
     """
     object.__setattr__(record, "document", document)
     for field in fields(record):
-        if field.name != "document":
+        # A member that the record has a default for may be absent.
+        if field.name != "document" and field.name in document:
             _complete_value(getattr(record, field.name), document[field.name], f"{where}.{field.name}")
 
 

@@ -1,13 +1,13 @@
 # Generated from `../_async/billing.py` by `make_blocking.py`: change that file, then run this program.
 """Billing: offers, checkouts, subscriptions, and the catalogue behind them."""
 
-import secrets
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from soundmark_sdk.client._sync.group import Group
 from soundmark_sdk.client.calls import PAGE_SIZE_MAX, Call, make_call, make_get, quote_id, write_body
+from soundmark_sdk.client.issuer import choose_key
 from soundmark_sdk.client.records import (
     AccountingCustomer,
     AudienceContract,
@@ -27,8 +27,6 @@ from soundmark_sdk.client.requests import write_time
 
 R = TypeVar("R", bound=Record)
 
-_KEY_BYTES: Final = 24
-
 
 class Billing(Group):
     """Offers, and the purchases of an organisation. A server key may call none of these."""
@@ -45,9 +43,8 @@ class Billing(Group):
         Retries of one call make one checkout. To make one checkout with several calls, pass the same idempotency key.
         """
         tenant = self._sender.choose_organization(organization_id)
-        key = secrets.token_urlsafe(_KEY_BYTES) if idempotency_key is None else idempotency_key
         body = write_body({"offer_id": offer_id})
-        headers = {"Idempotency-Key": key}
+        headers = {"Idempotency-Key": choose_key(idempotency_key)}
         call = Call("POST", "/v1/billing/checkouts", tenant, body, headers, is_repeatable=True)
         return self._sender.call(StartedCheckout, call)
 
