@@ -27,6 +27,7 @@ COMMANDS = [
     "use",
     "archive",
     "certificate",
+    "sandbox",
     "serve",
     "work",
     "migrate",

@@ -44,6 +44,8 @@ def test_the_wheel_of_the_server_holds_its_data_files() -> None:
         "soundmark/audience/schema.sql",
         "soundmark/kit/postgres/jobs_schema_3_10_0.sql",
         "soundmark/core/published/reference/templates/page.html",
+        "soundmark/sandbox/templates/page.html",
+        "soundmark/sandbox/templates/style.css",
     }
     assert needed <= sources("soundmark")
 
