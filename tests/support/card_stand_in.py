@@ -67,12 +67,13 @@ class CardStandIn(OutsideServer):
         if fault in {"stored_500", "slow_500"}:
             return Reply({"error": {"type": "api_error", "message": "MARK"}}, 500)
         params = dict(parse_qsl(request.body.decode()))
+        if params.get("customer", CUSTOMER) != CUSTOMER:
+            missing = {"type": "invalid_request_error", "code": "resource_missing", "param": "customer"}
+            return Reply({"error": {**missing, "message": f"No such customer: {params['customer']}"}}, 400)
         if request.path == "/v1/checkout/sessions":
             return Reply(self._open(params, fault))
         if request.path == "/v1/billing_portal/sessions":
             self.require(params.keys() == {"customer", "return_url"}, "the portal's parameters")
-            if params["customer"] != CUSTOMER:
-                return Reply({"error": {"type": "invalid_request_error", "code": "resource_missing"}}, 400)
             url = "ftp://example.com/portal" if fault == "wrong_object" else PORTAL_URL
             return Reply({"id": "bps_1", "object": "billing_portal.session", "url": url, "livemode": False})
         session = self.sessions.get(request.path.split("/")[4])

@@ -95,6 +95,21 @@ async def test_the_page_shows_the_address_of_the_caller_until_the_customer_is_kn
     assert (second.get("customer_email"), second["customer"]) == (None, [CUSTOMER])
 
 
+async def test_a_customer_that_was_deleted_at_the_provider_is_left_out(
+    people: People, rival: Rival, card: CardStandIn
+) -> None:
+    """Otherwise the organisation could never buy anything again; the next payment makes another customer."""
+    await make_card_offer(rival)
+    tenant = await people.tenant_of("ada")
+    await rival.run("INSERT INTO card_customers VALUES (%s, 'cus_MARKdeleted', now())", tenant.organization_id)
+
+    answer = await buy(tenant)
+
+    assert (answer.status, len(card.sessions)) == (201, 1)
+    assert parse_qs(card.received[-1].body.decode())["customer_email"] == ["ada@example.org"]
+    assert card.keys == [f"{answer.json['id']}-1", f"{answer.json['id']}-2"]
+
+
 async def test_a_local_checkout_binds_the_amount_and_registers_a_secret_address(
     tenant: Tenant, rival: Rival, local: LocalStandIn
 ) -> None:

@@ -21,7 +21,7 @@ from soundmark.core.live.platform_settings import PlatformSettings
 from soundmark.core.problems import PaymentProviderUnavailable
 from soundmark.core.providers.pages import is_page_url
 from soundmark.core.providers.stripe import shapes
-from soundmark.core.providers.stripe.transport import CallFailed, Transport
+from soundmark.core.providers.stripe.transport import CUSTOMER_MISSING, CallFailed, Transport
 from soundmark.settings.registry import CardSettings
 
 API_VERSION: Final = "2025-03-31.basil"  # API v1, "Versioning", 6.
@@ -69,17 +69,21 @@ class CardProvider:
     ) -> CardSession:
         """Open a page on which the checkout is paid; the result has its `url`.
 
-        If the provider stored a failure under one idempotency key, the next one is used. The same key must come with
-        the same arguments, and then leads to the same session.
+        If the provider stored a failure under one idempotency key, the next one is used; without the customer, if it
+        was deleted at the provider. The same key must come with the same arguments, and then leads to the same session.
         """
-        params = _session_params(checkout, success_url, cancel_url, customer, customer_email)
+        buyer = _buyer(customer, customer_email)
 
         async def create(client: stripe.StripeClient) -> Any:
+            nonlocal buyer
             async for key in idempotency_keys:
+                params: Any = {**_session_params(checkout, success_url, cancel_url), **buyer}
                 try:
                     return await client.v1.checkout.sessions.create_async(params, {"idempotency_key": key})
                 except CallFailed as failed:
-                    if not failed.is_spent:
+                    if failed.reason == CUSTOMER_MISSING:
+                        buyer = _buyer(None, customer_email)
+                    elif not failed.is_spent:
                         raise
             raise CallFailed("attempts_spent")
 
@@ -206,9 +210,7 @@ class CardProvider:
             raise _fail("sdk") from None  # Its text repeats the response.
 
 
-def _session_params(
-    checkout: Checkout, success_url: str, cancel_url: str, customer: str | None, customer_email: str | None
-) -> Any:
+def _session_params(checkout: Checkout, success_url: str, cancel_url: str) -> dict[str, Any]:
     """Return the parameters of a session; they depend on nothing that changes between two attempts."""
     assert checkout.price_reference is not None, "a checkout of the card provider has a price"
     metadata = {
@@ -216,7 +218,7 @@ def _session_params(
         ORGANIZATION_KEY: checkout.organization_id,
         OFFER_KEY: checkout.offer_id,
     }
-    params = {
+    return {
         "mode": "subscription",
         "line_items": [{"price": checkout.price_reference, "quantity": 1}],
         "client_reference_id": checkout.id,
@@ -226,11 +228,13 @@ def _session_params(
         "cancel_url": cancel_url,
         "expires_at": int((checkout.expires_at - _SESSION_MARGIN).timestamp()),
     }
+
+
+def _buyer(customer: str | None, customer_email: str | None) -> dict[str, str]:
+    """Return the parameters that name who buys: a known customer, or the address to begin with."""
     if customer is not None:
-        params["customer"] = customer
-    elif customer_email is not None:
-        params["customer_email"] = customer_email
-    return params
+        return {"customer": customer}
+    return {} if customer_email is None else {"customer_email": customer_email}
 
 
 def _fail(reason: str, status: int | None = None) -> PaymentProviderUnavailable:

@@ -20,7 +20,11 @@ _OK: Final = range(200, 300)
 _FAULTS: Final = range(500, 600)
 _CONFLICT: Final = 409
 _LIMITED: Final = 429
+_INVALID: Final = 400
 _log: Final = structlog.get_logger()
+
+
+CUSTOMER_MISSING: Final = "customer_missing"  # The reason of a refusal that names the customer.
 
 
 class CallFailed(Exception):
@@ -108,8 +112,20 @@ def _require_object(response: OutboundResponse) -> bytes:
 
 def _failure(request: OutboundRequest, response: OutboundResponse) -> CallFailed:
     is_fault = response.status in _FAULTS
+    if response.status == _INVALID and _names_missing_customer(response.body):
+        return CallFailed(CUSTOMER_MISSING, response.status)
     is_spent = request.method == "POST" and is_fault and response.headers.get("stripe-should-retry") != "true"
     return CallFailed("refused", response.status, is_spent=is_spent)
+
+
+def _names_missing_customer(body: bytes) -> bool:
+    """Return whether an error says that the provider has no such customer, because somebody deleted it there."""
+    try:
+        document = parse_json(body)
+    except MalformedJson:
+        return False
+    error = document.get("error") if isinstance(document, dict) else None
+    return isinstance(error, dict) and (error.get("code"), error.get("param")) == ("resource_missing", "customer")
 
 
 def _may_repeat(request: OutboundRequest, response: OutboundResponse) -> bool:
