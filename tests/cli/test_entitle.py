@@ -62,6 +62,75 @@ async def test_an_entitled_organisation_may_measure(tenant: Tenant, rival: Rival
     assert made["mode"] == "contract"
 
 
+async def contracts(rival: Rival) -> list[tuple[object, ...]]:
+    return await rival.rows(
+        "SELECT contract_reference, audience_mode, status, monthly_quota, current_period_end FROM subscriptions"
+        " ORDER BY contract_reference"
+    )
+
+
+async def test_it_is_a_contract_like_any_other(tenant: Tenant, rival: Rival, settings: Settings) -> None:
+    await entitle(settings, tenant.organization_id, "--monthly-events", "5000", "--until", "2099-01-01T00:00:00Z")
+    await entitle(settings, tenant.organization_id, "--monthly-events", "7", mode="self_service")
+
+    assert await contracts(rival) == [
+        (f"operator-contract-{tenant.organization_id}", "contract", "active", 5000, END),
+        (f"operator-self_service-{tenant.organization_id}", "self_service", "active", 7, None),
+    ]
+    listed = (await tenant.api.get("/v1/billing/subscriptions", params=tenant.query)).json["data"]
+    assert [(each["provider"], each["plan_name"]) for each in listed] == [("contract", "Audience Contract")] * 2
+
+
+async def test_it_replaces_an_administrators_contract_and_is_replaced_by_one(
+    tenant: Tenant, rival: Rival, settings: Settings
+) -> None:
+    path = f"/v1/billing/admin/audience-contracts/{tenant.organization_id}"
+    body = {"plan_id": "plan_audience_contract", "contract_reference": "C-1", "status": "active"}
+    assert (await tenant.api.call("PUT", path, json=body)).status == 200
+
+    await entitle(settings, tenant.organization_id, "--monthly-events", "7")
+
+    assert [(row[0], row[2]) for row in await contracts(rival)] == [
+        ("C-1", "cancelled"),
+        (f"operator-contract-{tenant.organization_id}", "active"),
+    ]
+    assert (await tenant.api.call("PUT", path, json=body)).status == 200
+    assert [row[2] for row in await contracts(rival)] == ["active", "cancelled"]
+
+
+async def test_a_past_end_takes_it_away_now(tenant: Tenant, rival: Rival, settings: Settings) -> None:
+    await entitle(settings, tenant.organization_id, "--monthly-events", "7")
+    done = await entitle(settings, tenant.organization_id, "--monthly-events", "7", "--until", "2020-01-01T00:00:00Z")
+
+    assert done.status == 0
+    assert [row[2] for row in await contracts(rival)] == ["expired"]
+    ((_, _, quota, ends_at, revision),) = await stored(rival)
+    assert (quota, revision) == (7, 2)
+    assert ends_at is not None
+    answer = await tenant.api.post("/v1/audience/integrations", json=tenant.integration_body(mode="contract"))
+    assert answer.code == "entitlement_required"
+    await entitle(settings, tenant.organization_id, "--monthly-events", "9")
+    assert [(row[2], row[3]) for row in await contracts(rival)] == [("active", 9)]
+
+
+async def test_a_reference_that_another_organisation_has_is_refused(
+    tenant: Tenant, rival: Rival, settings: Settings
+) -> None:
+    other = await make_tenant(tenant.api)
+    body = {
+        "plan_id": "plan_audience_contract",
+        "contract_reference": f"operator-contract-{tenant.organization_id}",
+        "status": "active",
+    }
+    path = f"/v1/billing/admin/audience-contracts/{other.organization_id}"
+    assert (await tenant.api.call("PUT", path, json=body)).status == 200
+
+    refusal = (await entitle(settings, tenant.organization_id, "--monthly-events", "5")).refusal
+
+    assert "another organisation has the contract reference" in refusal
+    assert len(await contracts(rival)) == 1
+
+
 async def test_it_is_replaced_and_its_revision_grows(tenant: Tenant, rival: Rival, settings: Settings) -> None:
     await entitle(settings, tenant.organization_id, "--monthly-events", "5000", "--until", "2099-01-01T00:00:00Z")
     done = await entitle(settings, tenant.organization_id, "--monthly-events", "7")
