@@ -56,6 +56,19 @@ async def test_it_is_in_the_audit_log_as_the_platforms_and_in_the_process_log(bu
     )  # fmt: skip
 
 
+async def test_a_contract_without_its_audit_entry_is_not_made(buyer: Buyer, rival: Rival) -> None:
+    """The process dies exactly while it writes the entry; the administrator repeats the request."""
+    async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
+        putting = await rival.while_waiting(buyer.put_contract("C-1"))
+        await rival.kill_waiting_sessions()
+        assert (await putting).code == "database_unavailable"
+    assert await buyer.statuses() == []
+    assert await buyer.entitlement("contract") is None
+    assert await rival.rows("SELECT count(*) FROM billing_references") == [(0,)]
+
+    assert (await buyer.put_contract("C-1")).status == 200
+
+
 async def test_another_reference_cancels_the_one_before(buyer: Buyer) -> None:
     await buyer.put_contract("C-1")
     await buyer.put_contract("C-2", plan_id=PLUS)
