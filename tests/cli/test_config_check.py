@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from support.core_settings import MASTER_KEY
 from support.fake_clock import FakeClock
 from support.misbehaving_server import answer
 from support.oidc_issuer import DISCOVERY, JWKS, OidcIssuer, running_issuer
+from support.private_authority import make_authority, tls_server
 
 from .conftest import Done, run
 
@@ -20,7 +22,7 @@ async def issuer(clock: FakeClock) -> AsyncIterator[OidcIssuer]:
         yield running
 
 
-async def check(issuer_url: str, *arguments: str) -> Done:
+async def check(issuer_url: str, *arguments: str, **changes: str) -> Done:
     settings = {
         "BASE_URL": "http://core.test",
         "CORE_DATABASE_URL": "postgresql://core@127.0.0.1:1/core",
@@ -31,6 +33,7 @@ async def check(issuer_url: str, *arguments: str) -> Done:
         "AUDIENCE_CREDENTIAL": "a-credential-of-audience",
         "OIDC_ISSUER": issuer_url,
         "OIDC_CLIENT_ID": "console",
+        **changes,
     }
     return await asyncio.to_thread(run, "config", "check", "core", *arguments, settings=settings)
 
@@ -83,3 +86,19 @@ async def test_offline_there_is_no_request(issuer: OidcIssuer) -> None:
     async with issuer.down():
         assert (await check(issuer.url)).refusal.endswith("from that identity provider: it cannot be reached")
         assert await check(issuer.url, "--offline") == Done(0, "ok\n", "")
+
+
+async def test_a_private_authority_is_trusted_where_the_setting_names_it(tmp_path: Path) -> None:
+    authority = make_authority(tmp_path, "127.0.0.1")
+    async with tls_server(authority, answer(b"[]")) as server:
+        assert "it cannot be reached" in (await check(server.url)).refusal
+        trusting = await check(server.url, EXTRA_CA_FILE=str(authority.ca_file))
+    assert "its response is not a JSON object" in trusting.refusal
+
+
+async def test_a_file_of_authorities_that_cannot_be_read_is_named(issuer: OidcIssuer, tmp_path: Path) -> None:
+    done = await check(issuer.url, EXTRA_CA_FILE=str(tmp_path / "missing.pem"))
+    assert (done.status, done.err.splitlines()[0]) == (
+        1,
+        "SOUNDMARK_EXTRA_CA_FILE: cannot be read: No such file or directory",
+    )

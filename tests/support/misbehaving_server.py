@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -65,8 +66,10 @@ async def _without_end(writer: asyncio.StreamWriter, head: bytes, piece: bytes, 
 
 
 @contextlib.asynccontextmanager
-async def misbehaving_server(behave: Behaviour) -> AsyncIterator[MisbehavingServer]:
-    """Run a loopback server that does `behave` on every request."""
+async def misbehaving_server(
+    behave: Behaviour, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[MisbehavingServer]:
+    """Run a loopback server that does `behave` on every request, over TLS if there is a context for it."""
     server_side: set[asyncio.Task[None]] = set()
     told = MisbehavingServer("")
 
@@ -79,8 +82,8 @@ async def misbehaving_server(behave: Behaviour) -> AsyncIterator[MisbehavingServ
             await behave(reader, writer)
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    told.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
+    told.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield told
     finally:

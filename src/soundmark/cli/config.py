@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -46,30 +47,30 @@ def check(
     """
     chosen = settings.COMPONENTS if component is None else {component: settings.COMPONENTS[component]}
     faults: dict[str, None] = {}  # Each fault once, in order: components share settings.
-    issuer: str | None = None
+    core: settings.CoreSettings | None = None
     for model in chosen.values():
         try:
             given = settings.read(model, os.environ)
         except SettingsInvalid as invalid:
             faults.update(dict.fromkeys(invalid.faults))
         else:
-            issuer = given.oidc_issuer if isinstance(given, settings.CoreSettings) else issuer
+            core = given if isinstance(given, settings.CoreSettings) else core
     for fault in faults:
         typer.echo(fault, err=True)
     if faults:
         raise Refused(f"{len(faults)} setting{'s are' if len(faults) > 1 else ' is'} wrong or missing")
-    if issuer is not None and not offline:
-        _check_issuer(issuer)
+    if core is not None and core.oidc_issuer is not None and not offline:
+        _check_issuer(core.oidc_issuer, core.extra_ca_file)
     typer.echo("ok")
 
 
-def _check_issuer(issuer: str) -> None:
+def _check_issuer(issuer: str, extra_ca_file: Path | None) -> None:
     """Fetch the identity provider's keys.
 
     Raises: Refused, saying what is wrong with its response.
     """
     try:
-        asyncio.run(check_issuer(issuer))
+        asyncio.run(check_issuer(issuer, extra_ca_file=extra_ca_file))
     except NamesAnotherIssuer as error:
         raise Refused(
             f"SOUNDMARK_OIDC_ISSUER is {issuer}, but the discovery document there names "

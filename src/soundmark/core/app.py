@@ -208,7 +208,7 @@ async def _running(
 def _access_tokens(settings: CoreSettings, clock: Clock) -> OidcAccess | None:
     if settings.oidc_issuer is None or settings.oidc_client_id is None:
         return None
-    return OidcAccess(settings.oidc_issuer, settings.oidc_client_id, clock)
+    return OidcAccess(settings.oidc_issuer, settings.oidc_client_id, clock, extra_ca_file=settings.extra_ca_file)
 
 
 def _refusal_limit(settings: CoreSettings, clock: Clock, name: str) -> RefusalLimit:

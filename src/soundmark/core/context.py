@@ -1,6 +1,7 @@
 """The parts of a process that commands may use."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from soundmark.core.channel.audience import AudienceChannel
@@ -26,12 +27,13 @@ class Context:
     """The parts that every command may use, whether called by a route, a job or the command line. Made by `wiring`.
 
     `console_url` is where people come back to from a provider's page. `accounting_currency` is the only one in which
-    the accounting system makes invoices.
+    the accounting system makes invoices. `extra_ca_file` holds authorities that mail servers may be certified by.
     """
 
     base_url: str
     console_url: str
     accounting_currency: str
+    extra_ca_file: Path | None
     db: Database
     clock: Clock
     entropy: Entropy

@@ -108,6 +108,7 @@ def _parts(
     platform_settings: Any = _NotWired("platform_settings")
     card: Any = _NotWired("card")
     local: Any = _NotWired("local")
+    extra_ca_file: Any = _NotWired("extra_ca_file")
     if isinstance(settings, CoreSettings | CoreJobsSettings):
         base_url = settings.base_url
         console_url = settings.console_url or settings.base_url
@@ -115,10 +116,12 @@ def _parts(
         platform_settings = PlatformSettings(db, sealer, settings)
         card = CardProvider(settings.card_api_url, platform_settings)
         local = LocalProvider(settings.local_api_url, platform_settings)
+        extra_ca_file = settings.extra_ca_file
     return {
         "base_url": base_url,
         "console_url": console_url,
         "accounting_currency": accounting_currency,
+        "extra_ca_file": extra_ca_file,
         "db": db,
         "clock": clock,
         "entropy": entropy,

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from soundmark.kit.settings import Settings
 from soundmark.settings.databases import require_separate_databases
 from soundmark.settings.fields import (
+    AuthoritiesFile,
     Credentials,
     Currency,
     DatabaseUrl,
@@ -20,7 +21,13 @@ from soundmark.settings.process import PoolSettings, ProcessSettings, RefusalLim
 from soundmark.settings.registry import PlatformFallbacks, ServiceUrl
 
 
-class PrivateSettings(Settings):
+class OutgoingSettings(Settings):
+    """Settings of every process that connects to servers other than its database."""
+
+    extra_ca_file: AuthoritiesFile | None = None
+
+
+class PrivateSettings(OutgoingSettings):
     """Settings of every process that calls a private component."""
 
     private_timeout_s: Annotated[float, Field(ge=1, le=60)] = 5

@@ -1,8 +1,10 @@
 """The types of single settings, each with its check."""
 
 import re
+import ssl
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -87,6 +89,19 @@ def _master_key(text: str) -> Secret:
     return Secret(text.strip())
 
 
+def _authorities_file(file: Path) -> Path:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(cafile=file)
+    except ssl.SSLError:
+        pass  # Not PEM, or without a certificate.
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None
+    if context.cert_store_stats()["x509"] == 0:
+        raise ValueError("must be a PEM file with at least one certificate")
+    return file
+
+
 HttpUrl = Annotated[str, AfterValidator(_http_url), Allowed("`http://…` or `https://…`")]
 DatabaseUrl = Annotated[Secret, BeforeValidator(_database_url), Allowed("`postgresql://…` with the name of a database")]
 RateLimitUrl = Annotated[Secret, BeforeValidator(_rate_limit_url), Allowed("`redis://…` or `rediss://…`")]
@@ -106,4 +121,5 @@ ApiKey = Annotated[Secret, BeforeValidator(_api_key), Allowed("a server key or a
 OidcIssuer = Annotated[str, AfterValidator(_oidc_issuer), Allowed("`https://…`, or `http://…` on a loopback address")]
 OidcClientId = Annotated[str, Field(max_length=255), Allowed("1 to 255 characters; set together with the issuer")]
 MasterKey = Annotated[Secret, BeforeValidator(_master_key), Allowed("32 bytes in base64url: 43 characters")]
+AuthoritiesFile = Annotated[Path, AfterValidator(_authorities_file), Allowed("a PEM file with certificates")]
 Currency = Annotated[str, Field(pattern="^[A-Z]{3}$"), Allowed("a currency code of ISO 4217, such as `TND`")]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import jwt
@@ -48,11 +49,13 @@ class IssuerKeys:
     only callers whose key is unknown wait for the next attempt.
     """
 
-    def __init__(self, issuer: str, clock: Clock, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, issuer: str, clock: Clock, *, timeout_s: float = TIMEOUT_S, extra_ca_file: Path | None = None
+    ) -> None:
         self._issuer: Final = issuer
         self._clock: Final = clock
         self._timeout_s: Final = timeout_s
-        self._fetcher: Final = Fetcher(timeout_s=timeout_s, bytes_max=_DOCUMENT_MAX_BYTES)
+        self._fetcher: Final = Fetcher(timeout_s=timeout_s, bytes_max=_DOCUMENT_MAX_BYTES, extra_ca_file=extra_ca_file)
         self._keys: Keys = {}
         self._read_at_s = float("-inf")
         self._tried_at_s = float("-inf")
@@ -144,12 +147,12 @@ class IssuerKeys:
         _log.warning("issuer_keys_not_read", reason=reason, **details)
 
 
-async def check_issuer(issuer: str) -> None:
+async def check_issuer(issuer: str, *, extra_ca_file: Path | None = None) -> None:
     """Fetch an issuer's keys once, as Core does.
 
     Raises: FetchFailed; NamesAnotherIssuer.
     """
-    fetcher = Fetcher(timeout_s=TIMEOUT_S, bytes_max=_DOCUMENT_MAX_BYTES)
+    fetcher = Fetcher(timeout_s=TIMEOUT_S, bytes_max=_DOCUMENT_MAX_BYTES, extra_ca_file=extra_ca_file)
     try:
         async with asyncio.timeout(TIMEOUT_S):
             await fetch_keys(fetcher, issuer)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import jwt
@@ -37,11 +38,19 @@ class OidcAccess:
     A rejection never states the reason: the holder of a genuine token can read it.
     """
 
-    def __init__(self, issuer: str, client_id: str, clock: Clock, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        issuer: str,
+        client_id: str,
+        clock: Clock,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        extra_ca_file: Path | None = None,
+    ) -> None:
         self._issuer: Final = issuer
         self._client_id: Final = client_id
         self._clock: Final = clock
-        self._keys: Final = IssuerKeys(issuer, clock, timeout_s=timeout_s)
+        self._keys: Final = IssuerKeys(issuer, clock, timeout_s=timeout_s, extra_ca_file=extra_ca_file)
 
     def start(self) -> None:
         """Begin to read the issuer's keys in the background; the log reports what is wrong with the issuer."""

@@ -1,5 +1,6 @@
 """Opening channels to the private components from the settings of a process."""
 
+from pathlib import Path
 from typing import Protocol
 
 from soundmark.core.channel.audience import AudienceChannel
@@ -17,6 +18,9 @@ class CallSettings(Protocol):
 
     @property
     def private_response_bytes_max(self) -> int: ...
+
+    @property
+    def extra_ca_file(self) -> Path | None: ...
 
 
 class AudienceCallSettings(CallSettings, Protocol):
@@ -54,5 +58,9 @@ def open_audio_channel(settings: AudioCallSettings, *, caller: str) -> AudioChan
 
 def _open(settings: CallSettings, component: PrivateComponent, caller: str) -> PrivateChannel:
     return PrivateChannel(
-        component, caller=caller, timeout_s=settings.private_timeout_s, bytes_max=settings.private_response_bytes_max
+        component,
+        caller=caller,
+        timeout_s=settings.private_timeout_s,
+        bytes_max=settings.private_response_bytes_max,
+        extra_ca_file=settings.extra_ca_file,
     )

@@ -5,11 +5,13 @@ import ssl
 from asyncio import timeout
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Final
 
 import aiosmtplib
 
 from soundmark.core.providers.smtp_settings import SmtpServer
+from soundmark.kit.http.tls import make_tls_context
 from soundmark.kit.postgres.database import assert_no_transaction
 from soundmark.kit.text.validation import is_loopback_host
 
@@ -46,7 +48,7 @@ class MailNotSent(Exception):
         self.reason: Final = reason
 
 
-async def send(server: SmtpServer, mail: Mail, *, deadline: timedelta) -> None:
+async def send(server: SmtpServer, mail: Mail, *, deadline: timedelta, extra_ca_file: Path | None = None) -> None:
     """Hand the mail to the server.
 
     The connection uses TLS from the start if that is configured. Otherwise it uses STARTTLS, which a server on another
@@ -58,7 +60,7 @@ async def send(server: SmtpServer, mail: Mail, *, deadline: timedelta) -> None:
     assert_no_transaction("mail")
     try:
         async with timeout(deadline.total_seconds()):
-            await _send(server, mail)
+            await _send(_client(server, extra_ca_file), server, mail)
     except aiosmtplib.SMTPRecipientsRefused as refused:
         raise _reply_error(refused.recipients[0].code) from None
     except aiosmtplib.SMTPResponseException as refused:
@@ -67,8 +69,7 @@ async def send(server: SmtpServer, mail: Mail, *, deadline: timedelta) -> None:
         raise MailNotSent(type(error).__name__) from None
 
 
-async def _send(server: SmtpServer, mail: Mail) -> None:
-    client = _client(server)
+async def _send(client: aiosmtplib.SMTP, server: SmtpServer, mail: Mail) -> None:
     try:
         await client.connect()
         if server.username is not None:
@@ -84,9 +85,9 @@ async def _send(server: SmtpServer, mail: Mail) -> None:
         client.close()
 
 
-def _client(server: SmtpServer) -> aiosmtplib.SMTP:
+def _client(server: SmtpServer, extra_ca_file: Path | None) -> aiosmtplib.SMTP:
     is_local = is_loopback_host(server.host)
-    context = ssl.create_default_context()
+    context = make_tls_context(extra_ca_file)
     if is_local:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -1,11 +1,13 @@
 """Fetching JSON from somebody else's server: a limit on bytes, no redirects, no retries."""
 
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 
 import httpx2
 
 from soundmark.kit.http.strict_json import MalformedJson, parse_json
+from soundmark.kit.http.tls import make_tls_context
 from soundmark.kit.postgres.database import assert_no_transaction
 
 
@@ -20,17 +22,17 @@ class FetchFailed(Exception):
 class Fetcher:
     """A client for other people's JSON documents.
 
-    `timeout_s` bounds each single wait, `bytes_max` a document while it streams. Certificates are checked against the
-    authorities that the operating system trusts, or against `SSL_CERT_FILE` if that is set.
+    `timeout_s` bounds each single wait, `bytes_max` a document while it streams. `kit.http.tls` says whose certificates
+    are believed.
     """
 
-    def __init__(self, *, timeout_s: float, bytes_max: int) -> None:
+    def __init__(self, *, timeout_s: float, bytes_max: int, extra_ca_file: Path | None = None) -> None:
         self._bytes_max: Final = bytes_max
         self._client: Final = httpx2.AsyncClient(
             # Uncompressed, so that the limit on received bytes is also one on memory.
             headers={"accept": "application/json", "accept-encoding": "identity"},
             timeout=httpx2.Timeout(timeout_s),
-            verify=httpx2.create_ssl_context(),
+            verify=make_tls_context(extra_ca_file),
             trust_env=False,
             follow_redirects=False,
         )

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import httpx2
@@ -15,6 +16,7 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.private_endpoint import JSON_TYPE, PrivateEndpoint
 from soundmark.kit.http.private_headers import CALLER_HEADER, OPERATION_HEADER, TIMEOUT_HEADER, write_timeout
 from soundmark.kit.http.problems import ERRORS_MAX, FieldError, Location, Problem, Unauthenticated
+from soundmark.kit.http.tls import make_tls_context
 from soundmark.kit.postgres.database import assert_no_transaction
 
 PROBLEM_TYPE: Final = "application/problem+json"
@@ -98,7 +100,15 @@ class PrivateChannel:
     reason in our own words and raised as the component's `unavailable` problem. The component may have acted anyway.
     """
 
-    def __init__(self, component: PrivateComponent, *, caller: str, timeout_s: float, bytes_max: int) -> None:
+    def __init__(
+        self,
+        component: PrivateComponent,
+        *,
+        caller: str,
+        timeout_s: float,
+        bytes_max: int,
+        extra_ca_file: Path | None = None,
+    ) -> None:
         self._component: Final = component
         self._caller: Final = caller
         self._timeout_s: Final = timeout_s
@@ -109,6 +119,7 @@ class PrivateChannel:
             headers={"accept-encoding": "identity"},
             timeout=httpx2.Timeout(timeout_s),
             limits=httpx2.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=_IDLE_S),
+            verify=make_tls_context(extra_ca_file),
             trust_env=False,
             follow_redirects=False,
         )

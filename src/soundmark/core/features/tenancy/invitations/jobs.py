@@ -123,7 +123,7 @@ async def _send(ctx: Context, attempt: _Attempt) -> None:
         raise MailNotSent("smtp_not_configured")
     token: Secret = unseal_secret(ctx.sealer, attempt.sealed_secret, attempt.delivery.invitation_id)
     mail = write_invitation_email(attempt.delivery, token, base_url=ctx.base_url, server=server)
-    await send(server, mail, deadline=SENDING_MAX)
+    await send(server, mail, deadline=SENDING_MAX, extra_ca_file=ctx.extra_ca_file)
 
 
 async def _note(ctx: Context, attempt: _Attempt, status: str) -> datetime | None:
