@@ -298,6 +298,10 @@ async def configure_card(world: World) -> None:
     assert (await put_setting(administrator, "card_secret_key", CARD_SECRET)).status == 200
 
 
+async def fill_accounting_customer(world: World) -> Call:
+    return Call(path={"organization_id": world.tenant.organization_id}, json={"thirdparty_id": 17})
+
+
 async def _count(world: World, table: str) -> int:
     """Count the rows of a table, from which each call makes a name that is not taken yet."""
     ((count,),) = await world.rival.rows(f"SELECT count(*) FROM {table}")
@@ -386,6 +390,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "put_payment_provider": Row(plain(path={"provider": "card"}, json={"enabled": False})),
     "put_plan": Row(fill_plan),
     "put_audience_contract": Row(fill_contract),
+    "put_accounting_customer": Row(fill_accounting_customer),
     # Null changes nothing: every test shares the Core under test.
     "put_platform_configuration": Row(plain(path={"name": "smtp_host"}, json={"value": None})),
     "put_platform_secret": Row(plain(path={"name": "smtp_password"}, json={"value": "a secret of the sweep"})),

@@ -43,9 +43,10 @@ def running_core(
 
 
 @contextlib.contextmanager
-def running_worker(database_url: Secret, audience_url: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run Core's worker on this database."""
-    with _running([*SOUNDMARK, "work", "core"], _environ(database_url, audience_url)) as process:
+def running_worker(database_url: Secret, audience_url: str, **changes: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run Core's worker on this database; `changes` go by the setting's name without its prefix."""
+    environ = _environ(database_url, audience_url) | {f"SOUNDMARK_{name}": value for name, value in changes.items()}
+    with _running([*SOUNDMARK, "work", "core"], environ) as process:
         yield process
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from soundmark.audience.store.sealed_values import SEALED_COLUMNS as AUDIENCE_SEALED
+from soundmark.cli import accounting
 from soundmark.cli.catalog import catalog
 from soundmark.cli.databases import WithDatabase, run_on_audience, run_on_core
 from soundmark.cli.deployment import DataDir, deployment_environ, read_settings
@@ -30,11 +31,12 @@ T = TypeVar("T")
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 app.command()(catalog)
 app.command()(entitle)
+app.add_typer(accounting.app, name="accounting")
 
 
 @app.callback()
 def platform() -> None:
-    """Show the catalogue, grant entitlements to organisations, and change the master key."""
+    """Show the catalogue, grant entitlements, retry draft invoices, and change the master key."""
 
 
 @app.command()

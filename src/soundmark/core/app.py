@@ -21,6 +21,7 @@ from soundmark.core.edge.refusals import refine_problem
 from soundmark.core.features.audience.events import routes as events
 from soundmark.core.features.audience.integrations import routes as audience_control
 from soundmark.core.features.audience.reports import routes as audience_reports
+from soundmark.core.features.billing.accounting import routes as accounting
 from soundmark.core.features.billing.catalog import routes as billing_catalog
 from soundmark.core.features.billing.checkouts import routes as checkouts
 from soundmark.core.features.billing.contracts import routes as contracts
@@ -156,6 +157,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         contracts,
         checkouts,
         portal,
+        accounting,
         platform,
         resolution,
     ):
@@ -199,6 +201,7 @@ async def _running(
         stack.push_async_callback(ctx.audience.aclose)
         stack.push_async_callback(ctx.card.aclose)
         stack.push_async_callback(ctx.local.aclose)
+        stack.push_async_callback(ctx.accounting.aclose)
         for limit in limits:
             stack.push_async_callback(limit.aclose)
         _log.info("core_started", base_url=ctx.base_url)

@@ -10,6 +10,7 @@ from soundmark.core.domain.tenancy.scope import Role
 from soundmark.core.live.audit_chain import AuditChain
 from soundmark.core.live.keyring import LiveKeyring
 from soundmark.core.live.platform_settings import PlatformSettings
+from soundmark.core.providers.dolibarr.client import AccountingClient
 from soundmark.core.providers.flouci.client import LocalProvider
 from soundmark.core.providers.stripe.client import CardProvider
 from soundmark.kit.clock import Clock
@@ -42,6 +43,7 @@ class Context:
     audience: AudienceChannel
     card: CardProvider
     local: LocalProvider
+    accounting: AccountingClient
     queue: Queue
 
 

@@ -24,5 +24,6 @@ async def open_context(settings: WiredSettings, name: str) -> AsyncIterator[Cont
         await ctx.db.open()
         stack.push_async_callback(ctx.db.close)
         stack.push_async_callback(ctx.audience.aclose)
+        stack.push_async_callback(ctx.accounting.aclose)
         await require_current(ctx.db, "soundmark.core")
         yield ctx

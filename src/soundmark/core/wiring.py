@@ -10,6 +10,7 @@ from soundmark.core.features.codes.issuance.issue_group import Issued, QueuedReq
 from soundmark.core.live.audit_chain import AuditChain
 from soundmark.core.live.keyring import LiveKeyring
 from soundmark.core.live.platform_settings import PlatformSettings
+from soundmark.core.providers.dolibarr.client import AccountingClient
 from soundmark.core.providers.flouci.client import LocalProvider
 from soundmark.core.providers.stripe.client import CardProvider
 from soundmark.core.store.tenancy import members
@@ -108,6 +109,7 @@ def _parts(
     platform_settings: Any = _NotWired("platform_settings")
     card: Any = _NotWired("card")
     local: Any = _NotWired("local")
+    accounting: Any = _NotWired("accounting")
     extra_ca_file: Any = _NotWired("extra_ca_file")
     if isinstance(settings, CoreSettings | CoreJobsSettings):
         base_url = settings.base_url
@@ -117,6 +119,7 @@ def _parts(
         card = CardProvider(settings.card_api_url, platform_settings)
         local = LocalProvider(settings.local_api_url, platform_settings)
         extra_ca_file = settings.extra_ca_file
+        accounting = AccountingClient(extra_ca_file=extra_ca_file)
     return {
         "base_url": base_url,
         "console_url": console_url,
@@ -130,5 +133,6 @@ def _parts(
         "audience": audience,
         "card": card,
         "local": local,
+        "accounting": accounting,
         "queue": Queue(),
     }

@@ -7,6 +7,7 @@ from typing import Final
 
 from soundmark.core.context import Context
 from soundmark.core.features.audience.integrations import jobs as audience_control
+from soundmark.core.features.billing.accounting import jobs as accounting
 from soundmark.core.features.billing.catalog import jobs as billing_catalog
 from soundmark.core.features.billing.checkouts import jobs as checkouts
 from soundmark.core.features.billing.subscriptions import jobs as subscriptions
@@ -34,6 +35,7 @@ async def run(settings: CoreJobsSettings) -> None:
     ctx = make_job_context(settings)
     app = jobs_app(settings.core_database_url, application_name=_NAME)
     for feature in (
+        accounting,
         audience_control,
         billing_catalog,
         checkouts,
@@ -56,6 +58,7 @@ async def run(settings: CoreJobsSettings) -> None:
         await ctx.audience.aclose()
         await ctx.card.aclose()
         await ctx.local.aclose()
+        await ctx.accounting.aclose()
         await ctx.db.close()
 
 

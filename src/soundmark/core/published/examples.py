@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from soundmark.core.domain.audience.integration import IntegrationSecret
+from soundmark.core.domain.billing.catalog import AccountingCustomer
 from soundmark.core.domain.codes.campaign import Campaign, Stopped, Summary
 from soundmark.core.domain.codes.code import Code, Facts, ListedCode, sign_code
 from soundmark.core.domain.codes.quota import Quota
@@ -53,6 +54,7 @@ from soundmark.core.published.example_checkouts import example_checkouts
 from soundmark.core.published.example_reports import example_legacy_report, example_report
 from soundmark.core.published.example_subscriptions import example_subscriptions
 from soundmark.core.store.tenancy.deletions import TenantCounts
+from soundmark.core.views.accounting_customers import accounting_customer_view
 from soundmark.core.views.campaigns import campaign_view
 from soundmark.core.views.codes import detail_view, issued_view, summary_view
 from soundmark.core.views.integrations import integration_view
@@ -358,6 +360,11 @@ def examples() -> dict[str, Any]:
         "get_platform_settings": settings_view(_platform()),
         "put_platform_configuration": setting_view(_MAIL_HOST),
         **example_subscriptions(_ORGANIZATION.id),
+        "put_accounting_customer": accounting_customer_view(
+            AccountingCustomer(
+                _ORGANIZATION.id, _ORGANIZATION.name, thirdparty_id=17, updated_at=_ORGANIZATION.created_at
+            )
+        ),
         "list_keys": example_keys(),
         "list_key_history": _key_history(),
         **example_catalog(_ORGANIZATION.id, _ORGANIZATION.name),

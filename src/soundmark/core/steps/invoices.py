@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from soundmark.core.context import Context
-from soundmark.core.domain.billing.accounting import OUTBOX_PREFIX, TRIED_FOR, DraftInvoice, describe_period
+from soundmark.core.domain.billing.accounting import DRAFT_PREFIX, TRIED_FOR, DraftInvoice, describe_period
 from soundmark.core.domain.billing.payment import VerifiedPayment
 from soundmark.core.domain.billing.subscription import Subscription
 from soundmark.core.store.billing import accounting_customers, outbox
@@ -37,25 +37,32 @@ async def schedule_invoice(
     organization_id = subscription.organization_id
     if await accounting_customers.find_thirdparty_id(tx, organization_id) is None:
         return
-    outbox_id = mint(ctx.entropy, OUTBOX_PREFIX)
-    draft = DraftInvoice(
+    draft = _make_draft(mint(ctx.entropy, DRAFT_PREFIX), subscription, payment, now)
+    is_new = await outbox.insert_if_new(tx, draft, payment_digest=hashlib.sha256(payment.key.encode()).digest())
+    if is_new:
+        await defer_draft(ctx, tx, organization_id=organization_id, outbox_id=draft.id)
+        _log.info("draft_invoice_scheduled", outbox_id=draft.id)
+
+
+async def defer_draft(ctx: Context, tx: Tx, *, organization_id: str, outbox_id: str) -> None:
+    """Make the draft invoice in a job, once the transaction has committed."""
+    await ctx.queue.defer(tx, MAKE_DRAFT, lock=outbox_id, organization_id=organization_id, outbox_id=outbox_id)
+
+
+def _make_draft(outbox_id: str, subscription: Subscription, payment: VerifiedPayment, now: datetime) -> DraftInvoice:
+    return DraftInvoice(
+        organization_id=subscription.organization_id,
+        id=outbox_id,
+        subscription_id=subscription.id,
+        checkout_id=payment.checkout_id,
         description=describe_period(payment.plan_name, payment.period_start, payment.period_end),
         amount_minor=payment.amount_minor,
         currency=payment.currency,
         period_start=payment.period_start,
         period_end=payment.period_end,
-    )
-    is_new = await outbox.insert_if_new(
-        tx,
-        organization_id,
-        outbox_id,
-        draft,
-        subscription_id=subscription.id,
-        checkout_id=payment.checkout_id,
-        payment_digest=hashlib.sha256(payment.key.encode()).digest(),
+        status="pending",
+        attempts=0,
+        due_at=now,
         give_up_at=now + TRIED_FOR,
-        now=now,
+        created_at=now,
     )
-    if is_new:
-        await ctx.queue.defer(tx, MAKE_DRAFT, lock=outbox_id, organization_id=organization_id, outbox_id=outbox_id)
-        _log.info("draft_invoice_scheduled", outbox_id=outbox_id)

@@ -18,6 +18,7 @@ AuditAction = Literal[
     "audience.integration_secret_rotation",
     "billing.audience_contract_changed",
     "billing.checkout_created",
+    "billing.accounting_customer_changed",
     "billing.entitlement_changed",
     "campaign.archived",
     "campaign.created",

@@ -4,29 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from soundmark.core.domain.billing.accounting import AccountingState, DraftInvoice, OutboxStatus
+from soundmark.core.domain.billing.accounting import AccountingState, DraftInvoice, DraftStatus
 from soundmark.kit.postgres.transaction import Tx
 
 
 @dataclass(frozen=True, slots=True)
 class _NewestRow:
     subscription_id: str
-    status: OutboxStatus
+    status: DraftStatus
     invoice_id: int | None
 
 
-async def insert_if_new(
-    tx: Tx,
-    organization_id: str,
-    outbox_id: str,
-    draft: DraftInvoice,
-    *,
-    subscription_id: str,
-    checkout_id: str,
-    payment_digest: bytes,
-    give_up_at: datetime,
-    now: datetime,
-) -> bool:
+async def insert_if_new(tx: Tx, draft: DraftInvoice, *, payment_digest: bytes) -> bool:
     """Insert a pending draft invoice, unless the payment has one; return whether it had none.
 
     Of two transactions with the same payment, the second waits for the first.
@@ -37,24 +26,24 @@ async def insert_if_new(
             INSERT INTO accounting_outbox
                    (organization_id, id, subscription_id, checkout_id, payment_digest, description, amount_minor,
                     currency, period_start, period_end, status, due_at, give_up_at, created_at, updated_at)
-            VALUES (%(organization_id)s, %(outbox_id)s, %(subscription_id)s, %(checkout_id)s, %(payment_digest)s,
+            VALUES (%(organization_id)s, %(id)s, %(subscription_id)s, %(checkout_id)s, %(payment_digest)s,
                     %(description)s, %(amount_minor)s, %(currency)s, %(period_start)s, %(period_end)s, 'pending',
-                    %(now)s, %(give_up_at)s, %(now)s, %(now)s)
+                    %(created_at)s, %(give_up_at)s, %(created_at)s, %(created_at)s)
                 ON CONFLICT (organization_id, payment_digest) DO NOTHING
             """,
             {
-                "organization_id": organization_id,
-                "outbox_id": outbox_id,
-                "subscription_id": subscription_id,
-                "checkout_id": checkout_id,
+                "organization_id": draft.organization_id,
+                "id": draft.id,
+                "subscription_id": draft.subscription_id,
+                "checkout_id": draft.checkout_id,
                 "payment_digest": payment_digest,
                 "description": draft.description,
                 "amount_minor": draft.amount_minor,
                 "currency": draft.currency,
                 "period_start": draft.period_start,
                 "period_end": draft.period_end,
-                "give_up_at": give_up_at,
-                "now": now,
+                "give_up_at": draft.give_up_at,
+                "created_at": draft.created_at,
             },
         )
     )
@@ -76,3 +65,110 @@ async def find_newest_outbox(
         {"organization_id": organization_id, "subscription_ids": list(subscription_ids)},
     )
     return {row.subscription_id: AccountingState(row.status, row.invoice_id) for row in rows}
+
+
+async def find_organization_id(tx: Tx, outbox_id: str) -> str | None:
+    """Return the organisation of a draft invoice; None if there is no such draft."""
+    organization_id: str | None = await tx.value(
+        "SELECT organization_id FROM accounting_outbox WHERE id = %(outbox_id)s", {"outbox_id": outbox_id}
+    )
+    return organization_id
+
+
+async def lock(tx: Tx, organization_id: str, outbox_id: str) -> DraftInvoice | None:
+    """Return a draft invoice of the organisation, and keep it from changing until the transaction ends.
+
+    Lock order: docs/locks.md.
+    """
+    return await tx.one_or_none(
+        DraftInvoice,
+        """
+        SELECT organization_id, id, subscription_id, checkout_id, description, amount_minor, currency, period_start,
+               period_end, status, attempts, due_at, give_up_at, created_at
+          FROM accounting_outbox
+         WHERE organization_id = %(organization_id)s
+           AND id = %(outbox_id)s
+           FOR NO KEY UPDATE
+        """,
+        {"organization_id": organization_id, "outbox_id": outbox_id},
+    )
+
+
+async def update_processing(tx: Tx, draft: DraftInvoice, *, now: datetime) -> None:
+    """Begin the attempt of `draft`, whose `due_at` is the end of its lease, in the locked row."""
+    await tx.run(
+        """
+        UPDATE accounting_outbox
+           SET status = 'processing',
+               attempts = %(attempts)s,
+               due_at = %(due_at)s,
+               updated_at = %(now)s
+         WHERE organization_id = %(organization_id)s
+           AND id = %(id)s
+        """,
+        {
+            "organization_id": draft.organization_id,
+            "id": draft.id,
+            "attempts": draft.attempts,
+            "due_at": draft.due_at,
+            "now": now,
+        },
+    )
+
+
+async def update_ended(
+    tx: Tx,
+    draft: DraftInvoice,
+    *,
+    status: DraftStatus,
+    invoice_id: int | None = None,
+    due_at: datetime | None = None,
+    now: datetime,
+) -> bool:
+    """Store the result of the attempt of `draft`; return whether the row still waited for it.
+
+    It does not if another attempt has begun since the end of the lease, or if the organisation was deleted.
+    """
+    return bool(
+        await tx.run(
+            """
+            UPDATE accounting_outbox
+               SET status = %(status)s,
+                   invoice_id = %(invoice_id)s,
+                   due_at = %(new_due_at)s,
+                   updated_at = %(now)s
+             WHERE organization_id = %(organization_id)s
+               AND id = %(id)s
+               AND status = 'processing'
+               AND attempts = %(attempts)s
+               AND due_at = %(lease_ends_at)s
+            """,
+            {
+                "organization_id": draft.organization_id,
+                "id": draft.id,
+                "attempts": draft.attempts,
+                "lease_ends_at": draft.due_at,
+                "status": status,
+                "invoice_id": invoice_id,
+                "new_due_at": due_at,
+                "now": now,
+            },
+        )
+    )
+
+
+async def update_retried(tx: Tx, draft: DraftInvoice, *, give_up_at: datetime, now: datetime) -> None:
+    """Make a locked, failed draft invoice pending again, as if it had never been tried."""
+    await tx.run(
+        """
+        UPDATE accounting_outbox
+           SET status = 'pending',
+               attempts = 0,
+               due_at = %(now)s,
+               give_up_at = %(give_up_at)s,
+               updated_at = %(now)s
+         WHERE organization_id = %(organization_id)s
+           AND id = %(id)s
+        """,
+        {"organization_id": draft.organization_id, "id": draft.id, "give_up_at": give_up_at, "now": now},
+    )

@@ -2,13 +2,16 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from soundmark.kit.http.problems import DatabaseUnavailable
 from soundmark.kit.postgres.transaction import Tx
 
 ReferenceKind: TypeAlias = Literal[
     "card_customer", "card_subscription", "contract", "local_payment", "local_secret", "thirdparty"
 ]
+
+_ATTEMPTS: Final = 3  # More would mean that somebody takes and gives up the same reference all the time.
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +36,11 @@ async def find(tx: Tx, kind: ReferenceKind, reference: str) -> ReferenceOwner | 
     )
 
 
-async def insert_or_find(
+async def insert_if_new(
     tx: Tx, kind: ReferenceKind, reference: str, *, organization_id: str, subject_id: str
-) -> ReferenceOwner:
-    """Make the organisation the owner of a reference, unless it has one already; return the owner.
-
-    Of two transactions with the same new reference, the second waits for the first.
-    """
-    owner = await tx.one_or_none(
+) -> ReferenceOwner | None:
+    """Make the organisation the owner of a reference; return None if it has an owner already."""
+    return await tx.one_or_none(
         ReferenceOwner,
         """
         INSERT INTO billing_references (kind, digest, organization_id, subject_id)
@@ -55,9 +55,25 @@ async def insert_or_find(
             "subject_id": subject_id,
         },
     )
-    owner = owner or await find(tx, kind, reference)
-    assert owner is not None, "what is in conflict is committed, and stays until its organisation is deleted"
-    return owner
+
+
+async def insert_or_find(
+    tx: Tx, kind: ReferenceKind, reference: str, *, organization_id: str, subject_id: str
+) -> ReferenceOwner:
+    """Make the organisation the owner of a reference, unless it has one already; return the owner.
+
+    Of two transactions with the same new reference, the second waits for the first.
+
+    Raises: DatabaseUnavailable if it changes hands each time that we look.
+    """
+    for _ in range(_ATTEMPTS):
+        owner = await insert_if_new(
+            tx, kind, reference, organization_id=organization_id, subject_id=subject_id
+        ) or await find(tx, kind, reference)
+        # None if its owner gave it up between the two statements.
+        if owner is not None:
+            return owner
+    raise DatabaseUnavailable("The reference keeps changing hands.")
 
 
 async def delete(tx: Tx, kind: ReferenceKind, reference: str, *, organization_id: str) -> None:

@@ -1,0 +1,40 @@
+"""The route of the accounting system's customers."""
+
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import CallingUser, Ctx, OrganizationPath
+from soundmark.core.edge.refusals import invalid
+from soundmark.core.features.billing.accounting import service
+from soundmark.core.features.billing.accounting.wire import PutAccountingCustomer
+from soundmark.core.problems import (
+    AccountingUnavailable,
+    OrganizationNotFound,
+    ResourceDeletionInProgress,
+    ThirdpartyConflict,
+)
+from soundmark.core.views.accounting_customers import AccountingCustomerView, accounting_customer_view
+from soundmark.kit.text.ids import parse_id
+
+operations = Operations("Billing catalogue")
+
+
+@operations.add(
+    "PUT",
+    "/v1/billing/admin/dolibarr/customers/{organization_id}",
+    Operation(
+        "billing.administer",
+        tenant="none",
+        problems=(OrganizationNotFound, ThirdpartyConflict, ResourceDeletionInProgress, AccountingUnavailable),
+    ),
+)
+async def put_accounting_customer(
+    ctx: Ctx, user: CallingUser, organization_id: OrganizationPath, body: PutAccountingCustomer
+) -> AccountingCustomerView:
+    """Set the third party in the accounting system that an organisation's draft invoices go to.
+
+    If the accounting system is configured, it must have the third party already (else 422), and be reachable.
+    """
+    try:
+        customer = await service.put_customer(ctx, user, parse_id(organization_id), thirdparty_id=body.thirdparty_id)
+    except service.UnknownThirdparty:
+        raise invalid("body", "thirdparty_id", "must be a third party that the accounting system has") from None
+    return accounting_customer_view(customer)

@@ -1,0 +1,1 @@
+"""The accounting system, whose HTTP API is that of Dolibarr 22."""

@@ -1,0 +1,163 @@
+"""A worker that makes draft invoices in an accounting system of the tests."""
+
+import contextlib
+import datetime as dt
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+from support.accounting_stand_in import KEY, AccountingStandIn, running_accounting_stand_in
+from support.core_settings import jobs_settings
+from support.fake_clock import FakeClock
+from support.rival import Rival
+from support.secret_leaks import remember_secret
+from support.tenant import Tenant
+
+from soundmark.core.context import Context
+from soundmark.core.domain.billing.payment import VerifiedPayment
+from soundmark.core.domain.billing.subscription import Subscription
+from soundmark.core.features.billing.accounting import jobs
+from soundmark.core.steps.invoices import schedule_invoice
+from soundmark.core.worker import make_job_context
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres.jobs import Later
+
+THIRDPARTY_ID: Final = 7
+SUBSCRIPTION_ID: Final = "bsu_" + "s" * 22
+PAYMENT_KEY: Final = "in_the-reference-of-a-payment"
+
+
+@pytest.fixture
+async def stand_in() -> AsyncIterator[AccountingStandIn]:
+    async with running_accounting_stand_in() as running:
+        yield running
+
+
+def environ_of(stand_in: AccountingStandIn) -> dict[str, str]:
+    """Return the settings of a process that uses this accounting system, without their prefix."""
+    remember_secret(KEY)
+    return {
+        "ACCOUNTING_BASE_URL": stand_in.url,
+        "ACCOUNTING_API_KEY": KEY,
+        "ACCOUNTING_ENTITY_ID": "3",
+        "ACCOUNTING_TVA_RATE": "19",
+        "ACCOUNTING_ENABLE_INVOICE_SYNC": "true",
+    }
+
+
+@contextlib.asynccontextmanager
+async def make_worker(database_url: Secret, clock: FakeClock, **changes: str) -> AsyncIterator[Context]:
+    ctx = make_job_context(jobs_settings(database_url, **changes), clock=clock)
+    await ctx.db.open()
+    try:
+        yield ctx
+    finally:
+        await ctx.accounting.aclose()
+        await ctx.audience.aclose()
+        await ctx.db.close()
+
+
+@pytest.fixture
+async def ctx(database_url: Secret, clock: FakeClock, stand_in: AccountingStandIn) -> AsyncIterator[Context]:
+    async with make_worker(database_url, clock, **environ_of(stand_in)) as made:
+        yield made
+
+
+class RolledBack(Exception):
+    """What made a transaction of the tests roll back."""
+
+
+@dataclass(frozen=True)
+class Customer:
+    """An organisation with a third party and a subscription, whose payments are verified."""
+
+    tenant: Tenant
+    rival: Rival
+
+    @property
+    def subscription(self) -> Subscription:
+        now = self.tenant.api.clock.now()
+        return Subscription(
+            organization_id=self.tenant.organization_id,
+            id=SUBSCRIPTION_ID,
+            plan_id="plan_codes_starter",
+            product="codes",
+            audience_mode=None,
+            provider="local",
+            status="active",
+            current_period_end=now + dt.timedelta(days=30),
+            cancel_at_period_end=False,
+            monthly_quota=None,
+            checkout_id="bco_" + "c" * 22,
+            provider_reference=None,
+            contract_reference=None,
+            last_event_at=None,
+            created_at=now,
+            updated_at=now,
+        )
+
+    async def pay(self, ctx: Context, *, is_rolled_back: bool = False, **changes: Any) -> str | None:
+        """Schedule the draft of a payment of 10.555 dinars; return the draft's id, None if there is none."""
+        now = ctx.clock.now()
+        given: dict[str, Any] = {
+            "checkout_id": "bco_" + "c" * 22,
+            "key": PAYMENT_KEY,
+            "amount_minor": 10_555,
+            "currency": "TND",
+            "plan_name": "Codes Studio",
+            "period_start": dt.datetime(2026, 11, 20, tzinfo=dt.UTC),
+            "period_end": dt.datetime(2026, 12, 20, tzinfo=dt.UTC),
+        }
+        async with ctx.db.transaction(tenant=self.tenant.organization_id) as tx:
+            await schedule_invoice(ctx, tx, self.subscription, VerifiedPayment(**given | changes), now=now)
+            if is_rolled_back:
+                raise RolledBack
+        rows = await self.rival.rows("SELECT id FROM accounting_outbox ORDER BY created_at DESC, id DESC LIMIT 1")
+        return rows[0][0] if rows else None
+
+    async def draft(self, ctx: Context, **changes: Any) -> str:
+        """Do the same for a payment that has a draft."""
+        outbox_id = await self.pay(ctx, **changes)
+        assert outbox_id is not None, "a draft is scheduled"
+        return outbox_id
+
+    async def work(self, ctx: Context, outbox_id: str) -> dt.datetime | None:
+        """Run the job and return when it must run again, or None."""
+        try:
+            await jobs.make_draft(ctx, organization_id=self.tenant.organization_id, outbox_id=outbox_id)
+        except Later as later:
+            return later.at
+        return None
+
+    async def read(self, outbox_id: str) -> tuple[str, int, int | None]:
+        """Return the draft's status, attempts and invoice id."""
+        rows = await self.rival.rows(
+            "SELECT status, attempts, invoice_id FROM accounting_outbox WHERE id = %s", outbox_id
+        )
+        found: tuple[str, int, int | None] = rows[0]
+        return found
+
+
+@pytest.fixture
+async def customer(tenant: Tenant, rival: Rival) -> Customer:
+    """An organisation with the third party 7 and a subscription."""
+    now = tenant.api.clock.now()
+    await rival.run("DELETE FROM procrastinate_jobs")
+    await rival.run(
+        "INSERT INTO accounting_customers (organization_id, thirdparty_id, updated_at) VALUES (%s, %s, %s)",
+        tenant.organization_id,
+        THIRDPARTY_ID,
+        now,
+    )
+    await rival.run(
+        "INSERT INTO subscriptions (organization_id, id, plan_id, product, provider, status, current_period_end,"
+        " cancel_at_period_end, created_at, updated_at)"
+        " VALUES (%s, %s, 'plan_codes_starter', 'codes', 'local', 'active', %s, false, %s, %s)",
+        tenant.organization_id,
+        SUBSCRIPTION_ID,
+        now + dt.timedelta(days=30),
+        now,
+        now,
+    )
+    return Customer(tenant, rival)

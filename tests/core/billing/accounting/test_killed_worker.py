@@ -1,0 +1,115 @@
+"""Workers that are killed in each phase of a draft invoice; there is never a second invoice.
+
+A worker is killed while it waits for an answer of the accounting system, or for a lock of the test's own.
+"""
+
+import asyncio
+import re
+
+import pytest
+from support.accounting_stand_in import AccountingStandIn, Operation
+from support.fake_clock import FakeClock
+from support.killable import running_worker
+from support.rival import Rival
+
+from soundmark.core.context import Context
+from soundmark.core.domain.billing.accounting import LEASE
+from soundmark.core.features.billing.accounting import jobs
+from soundmark.kit.crypto.secret import Secret
+
+from .conftest import Customer, environ_of
+
+# How many invoices there are when the worker is killed after a phase.
+INVOICES_AFTER = {"1": 0, "2": 0, "3": 1, "4": 1, "5": 1}
+
+
+def test_every_phase_has_a_case() -> None:
+    assert re.findall(r"^    (\d)\. ", jobs.make_draft.__doc__ or "", re.MULTILINE) == sorted(INVOICES_AFTER)
+
+
+@pytest.mark.parametrize("phase", ["1", "2", "3"])
+async def test_a_worker_that_is_killed_while_the_accounting_system_answers(
+    customer: Customer,
+    ctx: Context,
+    stand_in: AccountingStandIn,
+    clock: FakeClock,
+    database_url: Secret,
+    measuring_url: str,
+    phase: str,
+) -> None:
+    outbox_id = await customer.draft(ctx)
+    operation: Operation = "search" if phase == "1" else "post"
+    stand_in.hold(operation)
+    if phase == "2":
+        stand_in.faults["post"] = ["dropped"]  # It never arrived.
+    with running_worker(database_url, measuring_url, **environ_of(stand_in)) as worker:
+        await stand_in.until_called(operation)
+        worker.kill()
+    stand_in.release()
+    assert len(stand_in.invoices) == INVOICES_AFTER[phase]
+    assert await customer.read(outbox_id) == ("processing", 1, None)
+    await require_one_invoice(customer, ctx, stand_in, clock, outbox_id)
+
+
+async def test_a_worker_that_is_killed_before_the_result_is_stored(
+    customer: Customer,
+    ctx: Context,
+    stand_in: AccountingStandIn,
+    rival: Rival,
+    clock: FakeClock,
+    database_url: Secret,
+    measuring_url: str,
+) -> None:
+    """Phase 4 found the draft, and only the worker knew."""
+    outbox_id = await customer.draft(ctx)
+    stand_in.hold("post")
+    with running_worker(database_url, measuring_url, **environ_of(stand_in)) as worker:
+        await stand_in.until_called("post")
+        async with rival.holding("SELECT 1 FROM accounting_outbox FOR UPDATE"):
+            stand_in.release()
+            await rival.until_someone_waits()
+            worker.kill()
+    await until_alone(rival)
+    assert await customer.read(outbox_id) == ("processing", 1, None)
+    await require_one_invoice(customer, ctx, stand_in, clock, outbox_id)
+
+
+async def test_a_worker_that_is_killed_after_the_result_is_stored(
+    customer: Customer,
+    ctx: Context,
+    stand_in: AccountingStandIn,
+    rival: Rival,
+    clock: FakeClock,
+    database_url: Secret,
+    measuring_url: str,
+) -> None:
+    """The job is repeated, and finds nothing to do."""
+    outbox_id = await customer.draft(ctx)
+    with running_worker(database_url, measuring_url, **environ_of(stand_in)) as worker:
+        async with asyncio.timeout(60):
+            while (await customer.read(outbox_id))[0] != "completed":  # noqa: ASYNC110 - in another process
+                await asyncio.sleep(0.01)
+        worker.kill()
+    assert await rival.rows("SELECT invoice_id FROM accounting_outbox") == [(1,)]
+    await require_one_invoice(customer, ctx, stand_in, clock, outbox_id)
+
+
+async def require_one_invoice(
+    customer: Customer, ctx: Context, stand_in: AccountingStandIn, clock: FakeClock, outbox_id: str
+) -> None:
+    """Repeat the job as the next worker does: while the lease runs it waits, and then there is one invoice."""
+    if (await customer.read(outbox_id))[0] == "processing":
+        assert await customer.work(ctx, outbox_id) is not None, "another worker may be at it"
+    clock.advance(seconds=LEASE.total_seconds())
+    assert await customer.work(ctx, outbox_id) is None
+    status, _, invoice_id = await customer.read(outbox_id)
+    assert (status, invoice_id, len(stand_in.invoices)) == ("completed", 1, 1)
+
+
+async def until_alone(rival: Rival) -> None:
+    """Wait until PostgreSQL has noticed that a killed process is gone, and undone its last transaction."""
+    async with asyncio.timeout(60):
+        while await rival.rows(  # noqa: ASYNC110 - the event happens in PostgreSQL
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        ):
+            await asyncio.sleep(0.01)
