@@ -116,8 +116,8 @@ def _parts(
         console_url = settings.console_url or settings.base_url
         accounting_currency = settings.accounting_currency
         platform_settings = PlatformSettings(db, sealer, settings)
-        card = CardProvider(settings.card_api_url, platform_settings)
-        local = LocalProvider(settings.local_api_url, platform_settings)
+        card = CardProvider(settings.card_api_url, platform_settings, extra_ca_file=settings.extra_ca_file)
+        local = LocalProvider(settings.local_api_url, platform_settings, extra_ca_file=settings.extra_ca_file)
         extra_ca_file = settings.extra_ca_file
         accounting = AccountingClient(extra_ca_file=extra_ca_file)
     return {

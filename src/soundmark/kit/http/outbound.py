@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import httpx2
 
+from soundmark.kit.http.tls import make_tls_context
 from soundmark.kit.postgres.database import assert_no_transaction
 
 OVERSIZED: Final = "oversized"  # The reason of a response with too many bytes, which a repetition would have too.
@@ -41,20 +43,17 @@ class OutboundResponse:
 
 
 class OutboundClient:
-    """A client of one server that is not ours.
+    """A client of one server that is not ours. `kit.http.tls` says whose certificates it believes."""
 
-    Certificates are checked against the authorities that the operating system trusts, or against `SSL_CERT_FILE` if
-    that is set.
-    """
-
-    def __init__(self, *, bytes_max: int) -> None:
+    def __init__(self, *, bytes_max: int, extra_ca_file: Path | None) -> None:
+        """Raises: OSError if the file cannot be read or holds no certificate."""
         self._bytes_max: Final = bytes_max
         self._client: Final = httpx2.AsyncClient(
             # Uncompressed, so that the limit on received bytes is also one on memory.
             headers={"accept": "application/json", "accept-encoding": "identity"},
             timeout=None,  # `send` bounds the whole exchange.
             limits=httpx2.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=5.0),
-            verify=httpx2.create_ssl_context(),
+            verify=make_tls_context(extra_ca_file),
             trust_env=False,
             follow_redirects=False,
         )

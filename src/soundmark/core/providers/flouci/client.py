@@ -5,6 +5,7 @@ Source: the provider's documents of `generate_payment` and `verify_payment`.
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -87,11 +88,18 @@ class LocalProvider:
     ten seconds, or does not answer as documented. No error and no log line repeats a key, a payment or a URL.
     """
 
-    def __init__(self, api_url: str, settings: PlatformSettings, *, timeout_s: float = CALL_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        api_url: str,
+        settings: PlatformSettings,
+        *,
+        timeout_s: float = CALL_TIMEOUT_S,
+        extra_ca_file: Path | None = None,
+    ) -> None:
         self._api_url: Final = api_url
         self._settings: Final = settings
         self._timeout_s: Final = timeout_s
-        self._client: Final = OutboundClient(bytes_max=_BYTES_MAX)
+        self._client: Final = OutboundClient(bytes_max=_BYTES_MAX, extra_ca_file=extra_ca_file)
 
     async def is_configured(self) -> bool:
         """Return whether both keys are set."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import stripe
@@ -47,11 +48,18 @@ class CardProvider:
     no log line repeats a secret, a reference or a URL.
     """
 
-    def __init__(self, api_url: str, settings: PlatformSettings, *, timeout_s: float = CALL_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        api_url: str,
+        settings: PlatformSettings,
+        *,
+        timeout_s: float = CALL_TIMEOUT_S,
+        extra_ca_file: Path | None = None,
+    ) -> None:
         self._api_url: Final = api_url
         self._settings: Final = settings
         self._timeout_s: Final = timeout_s
-        self._transport: Final = Transport()
+        self._transport: Final = Transport(extra_ca_file)
 
     async def is_configured(self) -> bool:
         """Return whether the secret key is set."""

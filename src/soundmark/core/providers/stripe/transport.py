@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import stripe
@@ -50,10 +51,10 @@ class Transport(stripe.HTTPClient):
 
     name = "soundmark"
 
-    def __init__(self) -> None:
+    def __init__(self, extra_ca_file: Path | None) -> None:
         super().__init__()
         silence_sdk()
-        self._client: Final = OutboundClient(bytes_max=_BYTES_MAX)
+        self._client: Final = OutboundClient(bytes_max=_BYTES_MAX, extra_ca_file=extra_ca_file)
 
     async def request_async(
         self, method: str, url: str, headers: Mapping[str, str], post_data: Any = None
