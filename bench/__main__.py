@@ -32,6 +32,7 @@ from bench.retention import retention_cuts
 from bench.server import CONSTANT
 from bench.service import OPERATOR_TOKEN, PROOF, Seeded, Service, audio, core, seeded
 from bench.soak import soak
+from bench.webhooks import webhooks
 from bench.wrk import Demand, Load, against
 from soundmark.audio.render import Renderer
 from soundmark.embedded.postgres import RunningCluster
@@ -270,6 +271,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "reports": reports,
     "retention": retention_cuts,
     "leaving": leaving,
+    "webhooks": webhooks,
     "soak": soak,
     "up": up,
 }

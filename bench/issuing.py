@@ -73,6 +73,11 @@ def issuing(cluster: RunningCluster) -> list[Figure]:
     ]
 
 
+def issuance_demand() -> Demand:
+    """Return single issuances of one organisation, on as many connections as in `issuing`."""
+    return Demand(["/v1/codes"], _ORGANIZATIONS, _AUTHORIZATION, [_wanted(seed.ORGANIZATION_ID)])
+
+
 def stopping(cluster: RunningCluster) -> list[Figure]:
     """Measure the stop of a campaign with 100,000 active Codes while another organisation issues."""
     database = seeded(cluster, _STOPPED)

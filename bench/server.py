@@ -1,4 +1,5 @@
-"""Core in one process, with two references beside it on the same server: a constant answer and the naive route.
+"""Core in one process, with references beside it on the same server: a constant answer, the naive route, and what a
+card webhook cannot do without.
 
 Run as `python -m bench.server PORT`, configured by the environment like Core itself. `/constant/N` answers N bytes.
 With `BENCH_OPEN` in the environment every caller is the server key of the seeded project, and credentials are not
@@ -11,13 +12,14 @@ from typing import Any, Final
 
 import uvicorn
 
-from bench import seed, unchained
+from bench import seed, unchained, webhook_reference
 from bench.naive import naive_app
 from soundmark import settings as declared
 from soundmark.core import app as core_app
 from soundmark.core.app import create_app
 from soundmark.core.domain.tenancy.scope import ServerKey
 from soundmark.kit import log
+from soundmark.kit.http.asgi import AsgiApp
 from soundmark.kit.http.serve import Listen, run
 
 CONSTANT: Final = "/constant/"
@@ -43,7 +45,16 @@ def main() -> None:
     log.configure(level="warning", log_format="text", component="bench")
     if os.environ.get(unchained.SETTING):
         unchained.install()
-    core, naive = create_app(settings), naive_app(settings)
+    app = _app(settings)
+    if sys.argv[2:] == ["plain"]:
+        uvicorn.run(app, port=int(sys.argv[1]), loop="uvloop", http="httptools", log_config=None, access_log=False)
+    else:
+        run(app, Listen("127.0.0.1", int(sys.argv[1])))
+
+
+def _app(settings: declared.CoreSettings) -> AsgiApp:
+    """Return Core with the references beside it."""
+    core, naive, reference = create_app(settings), naive_app(settings), webhook_reference.WebhookReference(settings)
     made: dict[str, Any] = {}
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -54,15 +65,14 @@ def main() -> None:
                 made[scope["path"]] = constant(int(scope["path"].removeprefix(CONSTANT)))
             for message in made[scope["path"]]:
                 await send(message)
+        elif scope["path"] == webhook_reference.PATH:
+            await reference(scope, receive, send)
         elif scope["path"].startswith("/naive/"):
             await naive(scope, receive, send)
         else:
             await core(scope, receive, send)
 
-    if sys.argv[2:] == ["plain"]:
-        uvicorn.run(app, port=int(sys.argv[1]), loop="uvloop", http="httptools", log_config=None, access_log=False)
-    else:
-        run(app, Listen("127.0.0.1", int(sys.argv[1])))
+    return app
 
 
 def constant(size: int) -> list[dict[str, Any]]:

@@ -2,15 +2,19 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 import httpx2
 
 from soundmark.core.domain.tenancy.audit import AuditAction
+from support.card_purchase import WEBHOOK_SECRET
+from support.card_purchase import sign as sign_card_body
 from support.card_stand_in import CARD_SECRET, CUSTOMER
 from support.core_client import Answer, Api
 from support.event_delivery import make_event, sign_body
+from support.local_purchase import insert_local_checkout
 from support.offers import make_card_offer
 from support.operations import Operation, list_operations
 from support.people import People
@@ -66,6 +70,7 @@ class Call:
         return Call(swap(self.path), swap(self.params), swap(self.json), swap(self.headers))
 
 
+_LONG_AGO: Final = datetime(2026, 1, 1, tzinfo=UTC)
 Prepare = Callable[[World], Awaitable[Call]]
 
 
@@ -296,6 +301,28 @@ async def find_portal(world: World) -> Call:
 async def configure_card(world: World) -> None:
     administrator = world.people.person("platform-admin", realm_access={"roles": ["svc_platform_admin"]})
     assert (await put_setting(administrator, "card_secret_key", CARD_SECRET)).status == 200
+    assert (await put_setting(administrator, "card_webhook_secret", WEBHOOK_SECRET)).status == 200
+
+
+async def sign_card_event(world: World) -> Call:
+    """Prepare an event that the card provider signed, of a type that leads to nothing."""
+    await configure_card(world)
+    event = {"id": "evt_of_the_sweep", "object": "event", "type": "ping", "created": 1, "data": {"object": {}}}
+    body = httpx2.Request("POST", "http://core.test", json=event).content
+    signature = sign_card_body(body, at_s=world.tenant.api.clock.unix_s())
+    return Call(json=event, headers={"Stripe-Signature": signature})
+
+
+async def notify_of_payment(world: World) -> Call:
+    """Prepare a notification of a payment that was counted before, so that nobody is asked."""
+    purchase = await insert_local_checkout(world.tenant, world.rival, status="completed", completed_at=_LONG_AGO)
+    return Call(params={"payment_id": purchase.payment_id})
+
+
+async def notify_of_checkout(world: World) -> Call:
+    """Prepare the same at the address that was given to the provider."""
+    purchase = await insert_local_checkout(world.tenant, world.rival, status="completed", completed_at=_LONG_AGO)
+    return Call(path={"secret": purchase.secret}, params={"payment_id": purchase.payment_id})
 
 
 async def fill_accounting_customer(world: World) -> Call:
@@ -396,6 +423,11 @@ ROWS: Final[Mapping[str, Row]] = {
     "put_platform_secret": Row(plain(path={"name": "smtp_password"}, json={"value": "a secret of the sweep"})),
     "read_audience_report": Row(make_integration, roles=READERS, foreign="integration_not_found"),
     "read_legacy_report": Row(name_project, roles=READERS, foreign="project_not_found"),
+    "receive_card_event": Row(sign_card_event),
+    "receive_checkout_notification": Row(notify_of_checkout),
+    "receive_checkout_query": Row(notify_of_checkout),
+    "receive_local_notification": Row(notify_of_payment),
+    "receive_local_query": Row(notify_of_payment),
     "recover_code": Row(issue_one_before, roles=ADMINS, foreign="code_issue_not_found"),
     "recover_codes": Row(issue_two_before, roles=ADMINS, foreign="code_issue_not_found"),
     # Everybody may leave: test_remove_member.py.

@@ -46,6 +46,8 @@ def running_core(
 def running_worker(database_url: Secret, audience_url: str, **changes: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run Core's worker on this database; `changes` go by the setting's name without its prefix."""
     environ = _environ(database_url, audience_url) | {f"SOUNDMARK_{name}": value for name, value in changes.items()}
+    """Run Core's worker on this database. `changes` are settings by field name."""
+    environ = _environ(database_url, audience_url) | {f"SOUNDMARK_{name.upper()}": changes[name] for name in changes}
     with _running([*SOUNDMARK, "work", "core"], environ) as process:
         yield process
 

@@ -28,6 +28,7 @@ from soundmark.core.features.billing.contracts import routes as contracts
 from soundmark.core.features.billing.offers import routes as offers
 from soundmark.core.features.billing.portal import routes as portal
 from soundmark.core.features.billing.subscriptions import routes as subscriptions
+from soundmark.core.features.billing.webhooks import routes as payment_webhooks
 from soundmark.core.features.codes.campaigns import routes as campaigns
 from soundmark.core.features.codes.code_audio import routes as code_audio
 from soundmark.core.features.codes.codes import routes as codes
@@ -158,6 +159,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         checkouts,
         portal,
         accounting,
+        payment_webhooks,
         platform,
         resolution,
     ):

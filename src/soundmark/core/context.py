@@ -29,12 +29,14 @@ class Context:
 
     `console_url` is where people come back to from a provider's page. `accounting_currency` is the only one in which
     the accounting system makes invoices. `extra_ca_file` holds authorities that mail servers may be certified by.
+    `local_verifications_per_minute` is how often all processes together may ask the local provider about payments.
     """
 
     base_url: str
     console_url: str
     accounting_currency: str
     extra_ca_file: Path | None
+    local_verifications_per_minute: int
     db: Database
     clock: Clock
     entropy: Entropy

@@ -691,6 +691,22 @@ CREATE TABLE payment_receipts (
 CREATE INDEX payment_receipts_of_organization ON payment_receipts (organization_id) WHERE organization_id IS NOT NULL;
 CREATE INDEX payment_receipts_to_reread ON payment_receipts (reread_at) WHERE reread_at IS NOT NULL;
 
+-- The calls that verified payments with the local provider, one row for each minute: its limit is counted for all
+-- processes together.
+CREATE TABLE local_verifications (
+    minute             timestamptz NOT NULL,
+    verification_count integer     NOT NULL,
+    CONSTRAINT local_verifications_pkey PRIMARY KEY (minute)
+);
+
+-- Until when the provider's list of events was read, for those of which no notification arrived.
+CREATE TABLE payment_event_polls (
+    provider     text        NOT NULL,
+    polled_until timestamptz NOT NULL,
+    CONSTRAINT payment_event_polls_pkey PRIMARY KEY (provider),
+    CONSTRAINT payment_event_polls_provider_check CHECK (provider = 'card')
+);
+
 -- What an organisation has bought or been granted. `monthly_quota` is an operator's, in place of the plan's.
 -- `audience_mode` is the mode of integrations that it enables. `checkout_id` is the checkout that began it.
 -- `last_event_at` is the time of the newest card event that it went by.

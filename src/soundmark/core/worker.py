@@ -11,6 +11,7 @@ from soundmark.core.features.billing.accounting import jobs as accounting
 from soundmark.core.features.billing.catalog import jobs as billing_catalog
 from soundmark.core.features.billing.checkouts import jobs as checkouts
 from soundmark.core.features.billing.subscriptions import jobs as subscriptions
+from soundmark.core.features.billing.webhooks import jobs as payment_webhooks
 from soundmark.core.features.codes.issuance import jobs as issuance
 from soundmark.core.features.codes.signing_keys import jobs as signing_keys
 from soundmark.core.features.tenancy.closure import jobs as closure
@@ -42,6 +43,7 @@ async def run(settings: CoreJobsSettings) -> None:
         closure,
         invitations,
         issuance,
+        payment_webhooks,
         signing_keys,
         subscriptions,
     ):

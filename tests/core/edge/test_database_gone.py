@@ -27,13 +27,16 @@ def superuser(cluster: RunningCluster) -> Rival:
 KNOWN = {
     "api_key_not_found",
     "campaign_not_found",
+    "checkout_not_found",
     "code_issue_not_found",
     "confirmation_mismatch",
+    "customer_unavailable",
     "deletion_certificate_not_found",
     "integration_not_found",
     "invitation_invalid",
     "invitation_not_found",
     "member_not_found",
+    "offer_not_found",
     "project_name_conflict",
 }
 UNSIGNED = (401, "unauthenticated")
@@ -87,6 +90,9 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
         "provider": "card",
         "offer_id": "offer_of_the_outage",
         "plan_id": "plan_codes_starter",
+        "checkout_id": "bco_" + "A" * 22,
+        "payment_id": "a-payment-of-nobody",
+        "secret": "a-secret-of-nobody",
     }
     names = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
     options: dict[str, Any] = {"params": {name: known[name] for name in sorted(names & known.keys())}}
@@ -96,7 +102,7 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
         schemas = (await tenant.api.published()).document["components"]["schemas"]
         # An event has no example: it needs a proof signed by Core, and a signature over its bytes.
-        example = schemas[schema["$ref"].rpartition("/")[2]].get("examples", [{}])[0]
+        example = schemas.get(schema.get("$ref", "").rpartition("/")[2], {}).get("examples", [{}])[0]
         options["json"] = {name: known.get(name, value) for name, value in example.items()}
     filled = re.sub(r"\{(\w+)\}", lambda name: known[name[1]], path)
     return await tenant.api.call(method.upper(), filled, **options)

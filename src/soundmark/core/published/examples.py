@@ -26,6 +26,7 @@ from soundmark.core.features.audience.integrations.wire import (
     retention_view,
     with_secret_view,
 )
+from soundmark.core.features.billing.webhooks.wire import WebhookAnswer
 from soundmark.core.features.codes.campaigns.wire import CampaignPage, stopped_view
 from soundmark.core.features.codes.campaigns.wire import summary_view as campaign_summary_view
 from soundmark.core.features.codes.codes.wire import CodePage, RevokedCodes
@@ -160,6 +161,10 @@ _RETENTION: Final = RetentionResponse(
     deleted_integrity_days=60,
 )
 _HMAC_SECRET: Final = Secret("xhm_" + "ZXhhbXBsZS1vZi1hLXNlY3JldC10aGF0LXNpZ25zLWV")
+_WEBHOOKS: Final = (
+    *("receive_card_event", "receive_checkout_notification", "receive_checkout_query"),
+    *("receive_local_notification", "receive_local_query"),
+)
 _EVENT_ID: Final = "evt_b25lLXNvdW5kLWhlYXJkLW"
 _INVITATION: Final = Invitation(
     id="inv_YWRhLWlzLWludml0ZWQtZX",
@@ -344,6 +349,7 @@ def examples() -> dict[str, Any]:
         "read_legacy_report": example_legacy_report(_ORGANIZATION.id, _PROJECT.id, _MIDNIGHT),
         "deliver_event": EventAnswer(event_id=_EVENT_ID, status="recorded"),
         "deliver_event 200": EventAnswer(event_id=_EVENT_ID, status="duplicate"),
+        **dict.fromkeys(_WEBHOOKS, WebhookAnswer(status="processed")),
         "get_usage": usage_view(
             _ORGANIZATION.id, Usage(Quota(100, 12, ISSUED_AT), [Measured("contract", 41_203, 1, 50_000)])
         ),

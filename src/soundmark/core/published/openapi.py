@@ -63,6 +63,7 @@ _TAGS: Final = [
         "name": "Billing catalogue",
         "description": "What is for sale, and what operators have granted. For platform administrators.",
     },
+    {"name": "Payment webhooks", "description": "Notifications of the payment providers."},
     {"name": "Platform", "description": "Settings that platform administrators can change without a restart."},
 ]
 _PROBLEM_SCHEMA: Final[dict[str, Any]] = {

@@ -34,6 +34,8 @@ SMALL_BODY: Final = BodyLimits(64 * 1024, 12 * 1024)
 # For issuance and recovery, whose intent may be written with escapes: it has 16 KiB in canonical form, and the rest has
 # 4 KiB.
 LARGE_BODY: Final = BodyLimits(1024 * 1024, 20 * 1024)
+# For what other systems send, which is open and signed. The largest object of a provider has some thousand values.
+SIGNED_BODY: Final = BodyLimits(1024 * 1024, 128 * 1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,16 @@ async def read_json_body(request: Request, limits: BodyLimits, names: Sequence[s
 
     Raises: UnsupportedMediaType; PayloadTooLarge, before anything is parsed; MalformedBody.
     """
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
+    if media_type_of(request) != "application/json":
         raise UnsupportedMediaType
-    data = await read_body(request, limits.bytes_max)
+    return await parse_body(await read_body(request, limits.bytes_max), limits, names)
+
+
+async def parse_body(data: bytes, limits: BodyLimits, names: Sequence[str]) -> JsonBody:
+    """Read JSON that arrived as a body, without keeping other requests waiting; `names` as in `read_json_body`.
+
+    Raises: MalformedBody.
+    """
     try:
         if len(data) <= _AT_ONCE_BYTES_MAX:
             return _parse(data, limits, names)
@@ -74,6 +82,11 @@ async def read_json_body(request: Request, limits: BodyLimits, names: Sequence[s
             return body
     except MalformedJson as error:
         raise MalformedBody(f"The body is not well-formed JSON: {error}.") from None
+
+
+def media_type_of(request: Request) -> str:
+    """Return the media type of the body without its parameters, in lower case; empty if it is not stated."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _turn_of_large_bodies() -> asyncio.Lock:

@@ -30,8 +30,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 }
 # Raised before any operation is chosen, so no operation lists them.
 OF_NO_OPERATION = {"method_not_allowed"}
-# The publisher signs these, so they need no credential, but a missing signature is refused with the same problem.
-SIGNED = {"POST /v1/events"}
+# The sender signs these, so they need no credential, but a missing signature is refused with the same problem.
+SIGNED = {"POST /v1/events": "X-Svc-Signature", "POST /v1/billing/webhooks/card": "Stripe-Signature"}
 # The deadline belongs to the guard of the private components; Core has none.
 PRIVATE_COMPONENTS = ("soundmark.audio", "soundmark.audience", "soundmark.kit.deadline")
 
@@ -151,12 +151,12 @@ def test_an_operation_requires_a_credential_unless_it_is_public() -> None:
 
 @pytest.mark.parametrize("name", sorted(SIGNED))
 def test_a_signed_operation_documents_its_signature(name: str) -> None:
-    """Contract, section 6: the publisher's signature replaces a credential."""
+    """Contract, sections 6 and 7: the sender's signature replaces a credential."""
     (signature,) = (each for each in OPERATIONS[name]["parameters"] if each["in"] == "header")
-    assert (signature["name"], signature["required"]) == ("X-Svc-Signature", True)
+    assert (signature["name"], signature["required"]) == (SIGNED[name], True)
     access = OPERATIONS[name]["x-svc-access"]
     assert access["public"]
-    assert "X-Svc-Signature" in access["note"]
+    assert SIGNED[name] in access["note"]
 
 
 def test_every_operation_declares_every_part_of_its_access() -> None:
@@ -270,7 +270,13 @@ def test_every_body_documents_its_maximum_size(name: str) -> None:
     """Contract, section 1."""
     path = name.split()[1]
     is_issuance = path in {"/v1/codes", "/v1/codes/batch", "/v1/codes/recover", "/v1/codes/batch/recover"}
-    largest = "1,024 KiB" if is_issuance else "16 KiB" if path == "/v1/events" else "64 KiB"
+    largest = (
+        "1,024 KiB"
+        if is_issuance or path.startswith("/v1/billing/webhooks/")
+        else "16 KiB"
+        if path == "/v1/events"
+        else "64 KiB"
+    )
     assert OPERATIONS[name]["requestBody"]["description"] == f"At most {largest}."
 
 

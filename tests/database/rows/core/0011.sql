@@ -41,3 +41,7 @@ INSERT INTO accounting_outbox
 VALUES ('org_b3RoZXItcmFkaW8tZXhhbQ', 'acc_b3RoZXItcmFkaW8tZXhhbQ', 'bsu_b3RoZXItcmFkaW8tZXhhbQ',
         'bco_b3RoZXItcmFkaW8tZXhhbQ', '\x05', 'Audience Contract', 10555, 'TND', %(now)s, %(now)s, 'pending', %(now)s,
         %(now)s, %(now)s, %(now)s);
+
+INSERT INTO local_verifications (minute, verification_count) VALUES (%(now)s, 1);
+
+INSERT INTO payment_event_polls (provider, polled_until) VALUES ('card', %(now)s);

@@ -19,7 +19,7 @@ class CardInvoice:
     """An invoice. `subscription` is the reference of the subscription that it bills, if any.
 
     `metadata` is that of the subscription when the invoice was made. `amount_paid_minor` is in the currency's minor
-    unit, and `currency` in upper case.
+    unit, and `currency` in upper case. The period is that of its last line, None if the provider left it out.
     """
 
     reference: str = field(repr=False)
@@ -29,14 +29,16 @@ class CardInvoice:
     amount_paid_minor: int
     currency: str
     metadata: Mapping[str, str]
+    period_start: datetime | None = None
+    period_end: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CardSubscription:
     """A subscription as the provider has it; `status` is the provider's own word.
 
-    `prices` are the references of its items' prices. `current_period_end` is the latest of its items. `latest_invoice`
-    is None if the provider did not include it.
+    `prices` are the references of its items' prices. `current_period_end` is the latest of its items, and
+    `current_period_start` the earliest. `latest_invoice` is None if the provider did not include it.
     """
 
     reference: str = field(repr=False)
@@ -47,6 +49,7 @@ class CardSubscription:
     cancel_at_period_end: bool
     metadata: Mapping[str, str]
     latest_invoice: CardInvoice | None
+    current_period_start: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

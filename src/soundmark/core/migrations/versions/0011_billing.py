@@ -150,6 +150,19 @@ CREATE TABLE payment_receipts (
 
 CREATE INDEX payment_receipts_of_organization ON payment_receipts (organization_id) WHERE organization_id IS NOT NULL;
 CREATE INDEX payment_receipts_to_reread ON payment_receipts (reread_at) WHERE reread_at IS NOT NULL;
+
+CREATE TABLE local_verifications (
+    minute             timestamptz NOT NULL,
+    verification_count integer     NOT NULL,
+    CONSTRAINT local_verifications_pkey PRIMARY KEY (minute)
+);
+
+CREATE TABLE payment_event_polls (
+    provider     text        NOT NULL,
+    polled_until timestamptz NOT NULL,
+    CONSTRAINT payment_event_polls_pkey PRIMARY KEY (provider),
+    CONSTRAINT payment_event_polls_provider_check CHECK (provider = 'card')
+);
 """
 
 _SUBSCRIPTIONS: Final = """

@@ -66,7 +66,7 @@ class NewDraft:
     period_end: datetime
 
 
-class _Invoice(msgspec.Struct, frozen=True):
+class _InvoiceAnswer(msgspec.Struct, frozen=True):
     id: int
     ref_ext: str
     socid: int
@@ -115,7 +115,7 @@ class AccountingClient:
             "limit": str(_MATCHES_MAX),
         }
         status, body = await self._call(server, "GET", "/invoices", query=query)
-        invoices = _read(_require_ok(status, body), list[_Invoice])
+        invoices = _read(_require_ok(status, body), list[_InvoiceAnswer])
         if any(invoice.ref_ext != reference for invoice in invoices):
             raise AccountingCallFailed("filter_ignored")
         return [_found(invoice) for invoice in invoices]
@@ -193,7 +193,7 @@ def _read(body: bytes, shape: type[T]) -> T:
         raise AccountingCallFailed("malformed") from None
 
 
-def _found(invoice: _Invoice) -> FoundInvoice:
+def _found(invoice: _InvoiceAnswer) -> FoundInvoice:
     if not invoice.total_ttc.is_finite() or abs(invoice.total_ttc) >= _TOTAL_MAX:
         raise AccountingCallFailed("malformed")
     return FoundInvoice(_require_id(invoice.id), invoice.socid, invoice.total_ttc)

@@ -59,6 +59,19 @@ class _Parent(msgspec.Struct):
     subscription_details: _SubscriptionDetails | None = None
 
 
+class _Period(msgspec.Struct):
+    start: _Unix
+    end: _Unix
+
+
+class _Line(msgspec.Struct):
+    period: _Period | None = None
+
+
+class _Lines(msgspec.Struct):
+    data: list[_Line] = []
+
+
 class _Invoice(msgspec.Struct):
     object: Literal["invoice"]
     id: Reference
@@ -67,6 +80,7 @@ class _Invoice(msgspec.Struct):
     status: _Word | None = None
     customer: _Link = None
     parent: _Parent | None = None
+    lines: _Lines | None = None
     # Before basil:
     subscription: _Link = None
     subscription_details: _SubscriptionDetails | None = None
@@ -78,6 +92,7 @@ class _ItemPrice(msgspec.Struct):
 
 class _Item(msgspec.Struct):
     price: _ItemPrice
+    current_period_start: _Unix | None = None
     current_period_end: _Unix | None = None
 
 
@@ -94,7 +109,9 @@ class _Subscription(msgspec.Struct):
     customer: _Link = None
     metadata: Metadata | None = None
     latest_invoice: Reference | dict[str, Any] | None = None
-    current_period_end: _Unix | None = None  # Before basil.
+    # Before basil:
+    current_period_start: _Unix | None = None
+    current_period_end: _Unix | None = None
 
 
 class _Recurring(msgspec.Struct):
@@ -163,15 +180,17 @@ def read_subscription(found: Mapping[str, Any]) -> CardSubscription:
     Raises: ShapeInvalid.
     """
     subscription = _read(_Subscription, found)
-    ends = [item.current_period_end for item in subscription.items.data if item.current_period_end is not None]
-    end = max(ends, default=subscription.current_period_end)
+    items = subscription.items.data
+    ends = [item.current_period_end for item in items if item.current_period_end is not None]
+    starts = [item.current_period_start for item in items if item.current_period_start is not None]
     invoice = subscription.latest_invoice
     return CardSubscription(
         reference=subscription.id,
         status=subscription.status,
         customer=_reference(subscription.customer),
         prices=tuple(item.price.id for item in subscription.items.data),
-        current_period_end=None if end is None else datetime.fromtimestamp(end, UTC),
+        current_period_start=_time(min(starts, default=subscription.current_period_start)),
+        current_period_end=_time(max(ends, default=subscription.current_period_end)),
         cancel_at_period_end=subscription.cancel_at_period_end,
         metadata=subscription.metadata or {},
         latest_invoice=read_invoice(invoice) if isinstance(invoice, Mapping) else None,
@@ -186,6 +205,9 @@ def read_invoice(found: Mapping[str, Any]) -> CardInvoice:
     invoice = _read(_Invoice, found)
     details = invoice.parent.subscription_details if invoice.parent is not None else None
     details = details or invoice.subscription_details or _SubscriptionDetails()
+    # A change of plan has lines for the rest of the old period too; the last line is the new one.
+    lines = invoice.lines.data if invoice.lines is not None else []
+    period = lines[-1].period if lines else None
     return CardInvoice(
         reference=invoice.id,
         status=invoice.status,
@@ -194,6 +216,8 @@ def read_invoice(found: Mapping[str, Any]) -> CardInvoice:
         amount_paid_minor=invoice.amount_paid,
         currency=invoice.currency.upper(),
         metadata=details.metadata or {},
+        period_start=None if period is None else _time(period.start),
+        period_end=None if period is None else _time(period.end),
     )
 
 
@@ -235,6 +259,10 @@ def _read(shape: type[S], found: Mapping[str, Any]) -> S:
         return msgspec.convert(found, type=shape)
     except (msgspec.ValidationError, RecursionError):
         raise ShapeInvalid("the object is not of the documented shape") from None
+
+
+def _time(unix_s: int | None) -> datetime | None:
+    return None if unix_s is None else datetime.fromtimestamp(unix_s, UTC)
 
 
 def _reference(link: _Link) -> str | None:

@@ -1,0 +1,1 @@
+"""Notifications of the payment providers, and asking the providers again."""

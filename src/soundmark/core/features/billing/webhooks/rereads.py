@@ -1,0 +1,160 @@
+"""Asking the providers about checkouts and events that stay pending, at growing intervals, without a notification."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from soundmark.core.context import Context
+from soundmark.core.domain.billing.catalog import ProviderName
+from soundmark.core.domain.billing.payment_receipt import next_reread_at
+from soundmark.core.features.billing.webhooks import card_reconciliation, local_reconciliation
+from soundmark.core.features.billing.webhooks.card_reconciliation import CardRead
+from soundmark.core.problems import PaymentNotVerified, PaymentProviderUnavailable
+from soundmark.core.store.billing import checkout_reads, checkouts, local_verifications, receipts
+from soundmark.kit.postgres.database import EVERY_TENANT
+from soundmark.kit.postgres.transaction import Tx
+
+_AT_ONCE: Final = 50
+_FAILED_IN_A_ROW_MAX: Final = 3  # Each failure may take the whole deadline of a call.
+_COUNTS_KEPT: Final = timedelta(hours=1)
+
+_log: Final = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A checkout to ask about: for its own sake, or for that of the receipt of an event."""
+
+    organization_id: str
+    checkout_id: str
+    rereads: int
+    since: datetime
+    event_id: str | None = None
+
+    def next_at(self, now: datetime) -> datetime | None:
+        """Return when to ask once more after now."""
+        return next_reread_at(since=self.since, rereads=self.rereads + 1, now=now)
+
+
+class _LimitReached(Exception):
+    """No payment may be verified in this minute any longer."""
+
+
+async def reread_card(ctx: Context) -> int:
+    """Ask the card provider about what is due; return how much of it is settled now.
+
+    Stops if the provider fails several times in a row. Safe at any time and concurrently: of two workers, one asks.
+
+    Raises: DatabaseUnavailable.
+    """
+    if not await ctx.card.is_configured():
+        return 0
+    settled_count = failed_count = 0
+    for due in await _list_due(ctx, "card"):
+        try:
+            settled_count += await _reread_card(ctx, due)
+        except PaymentProviderUnavailable:
+            failed_count += 1
+            if failed_count == _FAILED_IN_A_ROW_MAX:
+                break
+        else:
+            failed_count = 0
+    return settled_count
+
+
+async def reread_local(ctx: Context) -> int:
+    """Ask the local provider about what is due, within its limit; return how much of it is settled now.
+
+    Stops at the limit, and at the first failure: the provider bans callers that insist. Safe as `reread_card` is.
+
+    Raises: DatabaseUnavailable.
+    """
+    async with ctx.db.transaction() as tx:
+        await local_verifications.delete_before(tx, minute=ctx.clock.now() - _COUNTS_KEPT)
+    if not await ctx.local.is_configured():
+        return 0
+    settled_count = 0
+    for due in _once_each(await _list_due(ctx, "local")):
+        try:
+            settled_count += await _reread_local(ctx, due)
+        except PaymentNotVerified:
+            continue  # It was logged for a person.
+        except (PaymentProviderUnavailable, _LimitReached):
+            break
+    return settled_count
+
+
+async def _list_due(ctx: Context, provider: ProviderName) -> list[_Due]:
+    now = ctx.clock.now()
+    async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
+        checkouts_due = await checkout_reads.list_due(tx, provider, now=now, limit=_AT_ONCE)
+        receipts_due = await receipts.list_due(tx, provider, now=now, limit=_AT_ONCE)
+    listed = [_Due(each.organization_id, each.id, each.rereads, each.created_at) for each in checkouts_due]
+    for receipt in receipts_due:
+        if receipt.organization_id is not None and receipt.checkout_id is not None:
+            place = (receipt.organization_id, receipt.checkout_id)
+            listed.append(_Due(*place, receipt.rereads, receipt.received_at, receipt.event_id))
+    return listed
+
+
+def _once_each(listed: Sequence[_Due]) -> list[_Due]:
+    """Return the first of several that are due for one checkout: they are about one payment."""
+    return list({(due.organization_id, due.checkout_id): due for due in reversed(listed)}.values())[::-1]
+
+
+async def _reread_card(ctx: Context, due: _Due) -> bool:
+    """Ask about one checkout; return whether that settled it, or the event.
+
+    Raises: PaymentProviderUnavailable.
+    """
+    async with ctx.db.transaction(tenant=due.organization_id) as tx:
+        number = await checkouts.update_reads_begun(tx, due.organization_id, due.checkout_id)
+        checkout = await checkouts.find(tx, due.organization_id, due.checkout_id)
+        is_ours = await _put_off(ctx, tx, "card", due)
+    if checkout is None or number is None or not is_ours:
+        return False
+    is_bound = checkout.subscription_reference is not None
+    status = await card_reconciliation.reconcile(ctx, CardRead(checkout, number, None, is_bound=is_bound))
+    if status == "pending":
+        return False
+    if due.event_id is not None:
+        async with ctx.db.transaction(tenant=due.organization_id) as tx:
+            await receipts.update_outcome(tx, "card", due.event_id, status=status, now=ctx.clock.now())
+    _log.info("checkout_reread", checkout_id=due.checkout_id, status=status)
+    return True
+
+
+async def _reread_local(ctx: Context, due: _Due) -> bool:
+    """Ask about the payment of one checkout; return whether that settled it.
+
+    Raises: PaymentProviderUnavailable; PaymentNotVerified; _LimitReached, whereupon it is still due.
+    """
+    async with ctx.db.transaction(tenant=due.organization_id) as tx:
+        is_ours = await _put_off(ctx, tx, "local", due)
+        checkout = await checkouts.find(tx, due.organization_id, due.checkout_id)
+        if not is_ours or checkout is None or checkout.provider_reference is None:
+            return False
+        if due.event_id is None:
+            # The notification of the same payment, if one came, is then due no more.
+            await _put_off(ctx, tx, "local", replace(due, event_id=checkout.provider_reference))
+        if not await local_reconciliation.count_verification(ctx, tx, now=ctx.clock.now()):
+            raise _LimitReached
+    status = await local_reconciliation.reconcile(ctx, checkout, checkout.provider_reference)
+    if status != "pending":
+        _log.info("checkout_reread", checkout_id=due.checkout_id, status=status)
+    return status != "pending"
+
+
+async def _put_off(ctx: Context, tx: Tx, provider: ProviderName, due: _Due) -> bool:
+    """Set when to ask the next time, before asking: a worker that dies leaves it due then. False if another is on it.
+
+    Lock order: docs/locks.md.
+    """
+    now = ctx.clock.now()
+    reread_at = due.next_at(now)
+    if due.event_id is not None:
+        return await receipts.update_reread(tx, provider, due.event_id, reread_at=reread_at, now=now)
+    return await checkout_reads.update_reread(tx, due.organization_id, due.checkout_id, reread_at=reread_at, now=now)

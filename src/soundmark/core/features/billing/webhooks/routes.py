@@ -1,0 +1,178 @@
+"""The webhooks of the payment providers."""
+
+import hashlib
+from typing import Annotated, Any, Final
+
+from fastapi import Path
+from starlette.requests import Request
+
+from soundmark.core.context import RequestContext
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx
+from soundmark.core.features.billing.webhooks.card_events import receive_event
+from soundmark.core.features.billing.webhooks.local_notification import MEMBERS, find_payment_ids
+from soundmark.core.features.billing.webhooks.local_notifications import receive_notification
+from soundmark.core.features.billing.webhooks.outcomes import count_notification
+from soundmark.core.features.billing.webhooks.wire import WebhookAnswer
+from soundmark.core.problems import CheckoutNotFound, PaymentNotVerified, PaymentProviderUnavailable
+from soundmark.core.providers.stripe.webhooks import SIGNATURE_HEADER, is_signed, read_event, split_secrets
+from soundmark.kit.http.bodies import LARGE_BODY, SIGNED_BODY, media_type_of, parse_body, read_body
+from soundmark.kit.http.problems import MalformedBody, RateLimited, Unauthenticated, UnsupportedMediaType
+from soundmark.settings.registry import CardSettings
+
+operations = Operations("Payment webhooks")
+
+_JSON: Final = "application/json"
+_FORM: Final = "application/x-www-form-urlencoded"
+_CARD: Final[dict[str, Any]] = {
+    "parameters": [
+        {
+            "name": SIGNATURE_HEADER,
+            "in": "header",
+            "required": True,
+            "description": "The provider's signature of the raw body: `t=…,v1=…`.",
+            "schema": {"type": "string"},
+        }
+    ],
+    "requestBody": {
+        "required": True,
+        "description": "At most 1,024 KiB.",
+        "content": {_JSON: {"schema": {"type": "object", "description": "The provider's event."}}},
+    },
+}
+_PAYMENT: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"payment_id": {"type": "string", "pattern": "^[A-Za-z0-9_-]{6,100}$"}},
+}
+_IN_QUERY: Final[dict[str, Any]] = {
+    "name": "payment_id",
+    "in": "query",
+    "required": False,
+    "description": "The payment's id, which may be in the body instead.",
+    "schema": {"type": "string"},
+}
+_LOCAL_QUERY: Final[dict[str, Any]] = {"parameters": [_IN_QUERY]}
+_LOCAL: Final[dict[str, Any]] = {
+    **_LOCAL_QUERY,
+    "requestBody": {
+        "required": False,
+        "description": "At most 1,024 KiB.",
+        "content": {_FORM: {"schema": _PAYMENT}, _JSON: {"schema": _PAYMENT}},
+    },
+}
+_CARD_OPERATION: Final = Operation(
+    None,
+    problems=(Unauthenticated, PaymentProviderUnavailable),
+    note=f"the card provider signs the body under the webhook secret (`{SIGNATURE_HEADER}`)",
+    has_open_query=True,
+)
+_LOCAL_OPERATION: Final = Operation(
+    None,
+    problems=(CheckoutNotFound, RateLimited, PaymentNotVerified, PaymentProviderUnavailable),
+    note="the payment is verified with the local provider",
+    has_open_query=True,
+)
+
+WebhookSecret = Annotated[str, Path(description="The secret of one checkout, which only the provider is given.")]
+
+
+@operations.add("POST", "/v1/billing/webhooks/card", _CARD_OPERATION, openapi_extra=_CARD)
+async def receive_card_event(request: Request, ctx: Ctx) -> WebhookAnswer:
+    """Receive an event of the card provider.
+
+    It is a trigger: what is granted is what the provider says when it is asked. An event that was processed is answered
+    without asking.
+    """
+    body = await _read_signed_body(request, ctx)
+    if media_type_of(request) != _JSON:
+        raise UnsupportedMediaType
+    event = read_event((await parse_body(body, SIGNED_BODY, ())).value)
+    if event is None:
+        count_notification("card", "ignored")
+        return WebhookAnswer(status="ignored")
+    try:
+        outcome = await receive_event(ctx, event, body_digest=hashlib.sha256(body).digest())
+    except PaymentProviderUnavailable:
+        count_notification("card", "unavailable")
+        raise
+    count_notification("card", outcome)
+    return WebhookAnswer(status="processed" if outcome == "repeated" else outcome)
+
+
+@operations.add("POST", "/v1/billing/webhooks/local", _LOCAL_OPERATION, openapi_extra=_LOCAL)
+async def receive_local_notification(request: Request, ctx: Ctx) -> WebhookAnswer:
+    """Receive a notification of the local provider.
+
+    Only a payment's id is taken from it. The payment is verified with the provider before anything is granted, unless
+    that was done before.
+    """
+    return await _receive_local(request, ctx, None)
+
+
+@operations.add("GET", "/v1/billing/webhooks/local", _LOCAL_OPERATION, openapi_extra=_LOCAL_QUERY)
+async def receive_local_query(request: Request, ctx: Ctx) -> WebhookAnswer:
+    """Receive a notification of the local provider in a query, the way in which it really sends them."""
+    return await _receive_local(request, ctx, None)
+
+
+@operations.add("POST", "/v1/billing/webhooks/local/{secret}", _LOCAL_OPERATION, openapi_extra=_LOCAL)
+async def receive_checkout_notification(request: Request, ctx: Ctx, secret: WebhookSecret) -> WebhookAnswer:
+    """Receive a notification of the local provider at the address that it was given for one checkout."""
+    return await _receive_local(request, ctx, secret)
+
+
+@operations.add("GET", "/v1/billing/webhooks/local/{secret}", _LOCAL_OPERATION, openapi_extra=_LOCAL_QUERY)
+async def receive_checkout_query(request: Request, ctx: Ctx, secret: WebhookSecret) -> WebhookAnswer:
+    """Receive a notification in a query at the address that the local provider was given for one checkout."""
+    return await _receive_local(request, ctx, secret)
+
+
+async def _read_signed_body(request: Request, ctx: RequestContext) -> bytes:
+    """Return the body if the card provider signed it.
+
+    Raises: Unauthenticated; PayloadTooLarge.
+    """
+    headers = request.headers.getlist(SIGNATURE_HEADER)
+    configured = (await ctx.platform_settings.read(CardSettings)).card_webhook_secret
+    # Several signature headers count as none.
+    if len(headers) == 1 and configured is not None:
+        body = await read_body(request, SIGNED_BODY.bytes_max)
+        if is_signed(body, headers[0], split_secrets(configured), now_s=ctx.clock.unix_s()):
+            return body
+    count_notification("card", "unauthenticated")
+    raise Unauthenticated
+
+
+async def _receive_local(request: Request, ctx: RequestContext, secret: str | None) -> WebhookAnswer:
+    body = b"" if request.method == "GET" else await read_body(request, LARGE_BODY.bytes_max)
+    payment_ids = await _find_payment_ids(request, body)
+    try:
+        digest = hashlib.sha256(body).digest()
+        outcome = await receive_notification(ctx, payment_ids, secret=secret, body_digest=digest)
+    except CheckoutNotFound:
+        count_notification("local", "unknown")
+        raise
+    except RateLimited:
+        count_notification("local", "limited")
+        raise
+    except PaymentNotVerified:
+        count_notification("local", "not_verified")
+        raise
+    except PaymentProviderUnavailable:
+        count_notification("local", "unavailable")
+        raise
+    count_notification("local", outcome)
+    return WebhookAnswer(status="processed" if outcome == "repeated" else outcome)
+
+
+async def _find_payment_ids(request: Request, body: bytes) -> list[str]:
+    """Return the ids that a notification may mean. One that cannot be read has none."""
+    media_type = media_type_of(request)
+    json: Any = None
+    if media_type == _JSON:
+        try:
+            json = (await parse_body(body, LARGE_BODY, MEMBERS)).value
+        except MalformedBody:
+            json = None
+    form = body if media_type == _FORM else b""
+    return find_payment_ids(request.scope["query_string"], form, json)

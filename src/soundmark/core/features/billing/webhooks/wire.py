@@ -1,0 +1,11 @@
+"""What the providers are answered."""
+
+from typing import Literal
+
+from soundmark.wire.shape import Wire
+
+
+class WebhookAnswer(Wire):
+    """What became of a notification. `pending`: it is judged again, by the next one or by ourselves."""
+
+    status: Literal["processed", "pending", "ignored"]

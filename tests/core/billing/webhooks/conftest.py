@@ -1,0 +1,37 @@
+"""What the tests of the payment webhooks share."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from support.card_purchase import WEBHOOK_SECRET
+from support.card_stand_in import CardStandIn
+from support.core_client import Api
+from support.core_settings import jobs_settings
+from support.fake_clock import FakeClock
+from support.local_stand_in import LocalStandIn
+from support.platform_settings import put_setting
+
+from soundmark.core.context import Context
+from soundmark.core.worker import make_job_context
+from soundmark.kit.crypto.secret import Secret
+
+
+@pytest.fixture
+async def card(card: CardStandIn, api: Api) -> CardStandIn:
+    """The card provider, whose webhook secret Core knows too."""
+    assert (await put_setting(api, "card_webhook_secret", WEBHOOK_SECRET)).status == 200
+    return card
+
+
+@pytest.fixture
+async def work(
+    database_url: Secret, card: CardStandIn, local: LocalStandIn, clock: FakeClock
+) -> AsyncIterator[Context]:
+    """The context of Core's worker."""
+    ctx = make_job_context(jobs_settings(database_url, CARD_API_URL=card.url, LOCAL_API_URL=local.url), clock=clock)
+    await ctx.db.open()
+    yield ctx
+    await ctx.audience.aclose()
+    await ctx.card.aclose()
+    await ctx.local.aclose()
+    await ctx.db.close()

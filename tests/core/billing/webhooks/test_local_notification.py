@@ -1,0 +1,208 @@
+"""`/v1/billing/webhooks/local`: how a notification is read, and the order in which it is judged."""
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from support.core_client import Api
+from support.fake_clock import FakeClock
+from support.local_purchase import (
+    PATH,
+    LocalPurchase,
+    begin_local_purchase,
+    insert_local_checkout,
+    notify,
+    notify_of,
+)
+from support.local_stand_in import LocalStandIn
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+JSON = {"Content-Type": "application/json; charset=utf-8"}
+
+
+@pytest.fixture
+async def purchase(tenant: Tenant, rival: Rival, local: LocalStandIn) -> LocalPurchase:
+    return await begin_local_purchase(tenant, rival, local)
+
+
+def requests_for(identity: str) -> dict[str, dict[str, Any]]:
+    """Return every way in which a notification may name its payment."""
+    in_json: dict[str, Any] = {
+        "payment_id": {"payment_id": identity},
+        "id": {"id": identity, "event": "payment"},
+        "data": {"data": {"payment_id": identity, "n": 1.5}},
+        "result": {"result": {"payment_id": identity}, "data": "none"},
+    }
+    return {
+        "GET query": {"method": "GET", "params": {"payment_id": identity, "success": "True"}},
+        "GET query, id": {"method": "GET", "params": {"id": identity}},
+        "POST query": {"method": "POST", "params": {"payment_id": identity}},
+        "POST form": {"method": "POST", "content": urlencode({"payment_id": identity}).encode(), "headers": FORM},
+        "POST form, nested": {
+            "method": "POST",
+            "content": urlencode({"data[payment_id]": identity}).encode(),
+            "headers": FORM,
+        },
+        **{
+            f"POST JSON, {name}": {"method": "POST", "content": json.dumps(body).encode(), "headers": JSON}
+            for name, body in in_json.items()
+        },
+    }
+
+
+@pytest.mark.parametrize("form", requests_for("x"))
+@pytest.mark.parametrize("has_secret", [True, False])
+async def test_a_payment_is_verified_however_its_notification_names_it(
+    api: Api, rival: Rival, purchase: LocalPurchase, form: str, *, has_secret: bool
+) -> None:
+    path = purchase.path if has_secret else PATH
+    answer = await notify(api, path, **requests_for(purchase.payment_id)[form])
+
+    assert (answer.status, answer.json) == (200, {"status": "processed"})
+    assert await rival.rows("SELECT status FROM checkouts") == [("completed",)]
+
+
+async def test_of_several_ids_the_first_that_is_ours_counts(api: Api, purchase: LocalPurchase) -> None:
+    """An `id` may be that of the notification."""
+    body = json.dumps({"id": "notification-0001", "result": {"payment_id": purchase.payment_id}}).encode()
+    answer = await notify(api, PATH, method="POST", content=body, headers=JSON, params={"payment_id": "unknown-0001"})
+    assert answer.json == {"status": "processed"}
+
+
+UNREADABLE: dict[str, dict[str, Any]] = {
+    "nothing": {"method": "GET"},
+    "an empty body": {"method": "POST"},
+    "broken JSON": {"method": "POST", "content": b"{", "headers": JSON},
+    "a list": {"method": "POST", "content": b"[]", "headers": JSON},
+    "an object as an id": {"method": "POST", "content": b'{"payment_id": {"id": 1}}', "headers": JSON},
+    "true": {"method": "POST", "content": b'{"payment_id": true}', "headers": JSON},
+    "short": {"method": "GET", "params": {"payment_id": "abcde"}},
+    "long": {"method": "GET", "params": {"payment_id": "a" * 101}},
+    "a path": {"method": "GET", "params": {"payment_id": "../../generate_payment"}},
+    "a line end": {"method": "GET", "params": {"payment_id": "abcdefgh\n"}},
+    "a zero": {"method": "GET", "params": {"payment_id": "abcdefgh\0"}},
+    "not ASCII": {"method": "GET", "params": {"payment_id": "abcdefghé"}},
+    "many parameters": {"method": "POST", "content": b"&".join([b"a=1"] * 5000), "headers": FORM},
+    "another media type": {"method": "POST", "content": b"payment_id=abcdefgh", "headers": {"Content-Type": "text/x"}},
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+async def test_without_a_well_formed_id_no_checkout_is_found(
+    api: Api, rival: Rival, local: LocalStandIn, purchase: LocalPurchase, name: str
+) -> None:
+    for path in (PATH, purchase.path):
+        answer = await notify(api, path, **UNREADABLE[name])
+        assert (answer.status, answer.code) == (404, "checkout_not_found")
+    assert local.received == []
+    assert await rival.rows("SELECT 1 FROM payment_receipts") == []
+
+
+async def test_what_is_not_ours_is_not_found_and_nobody_is_asked(
+    api: Api, rival: Rival, local: LocalStandIn, purchase: LocalPurchase, tenant: Tenant, people: People
+) -> None:
+    other = await begin_local_purchase(await people.tenant_of("ada"), rival, local)
+    second = await begin_local_purchase(tenant, rival, local)
+    wrong = [
+        (PATH, "unknown-payment-0001"),
+        (purchase.path, "unknown-payment-0001"),
+        (f"{PATH}/unknown-secret", purchase.payment_id),
+        (f"{PATH}/{purchase.payment_id}", purchase.payment_id),
+        (other.path, purchase.payment_id),
+        (second.path, purchase.payment_id),
+        (PATH, purchase.checkout_id),
+        (PATH, purchase.secret),
+    ]
+    for path, payment_id in wrong:
+        answer = await notify(api, path, params={"payment_id": payment_id})
+        assert (answer.status, answer.code) == (404, "checkout_not_found"), path
+    assert local.received == []
+    assert await rival.rows("SELECT 1 FROM payment_receipts") == []
+
+
+async def test_a_notification_before_our_commit_is_not_found_and_counts_later(
+    api: Api, rival: Rival, local: LocalStandIn, purchase: LocalPurchase
+) -> None:
+    """The payment's id is stored with the page; until then nobody can have paid."""
+    kept = await rival.rows("SELECT kind, digest, organization_id, subject_id FROM billing_references")
+    await rival.run("DELETE FROM billing_references WHERE kind = 'local_payment'")
+    assert (await notify_of(api, purchase)).code == "checkout_not_found"
+    assert local.received == []
+    for row in kept:
+        await rival.run("INSERT INTO billing_references VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING", *row)
+    assert (await notify_of(api, purchase)).json == {"status": "processed"}
+
+
+async def test_a_processed_payment_is_answered_without_asking(
+    api: Api, rival: Rival, local: LocalStandIn, purchase: LocalPurchase
+) -> None:
+    """Not even the limit is touched."""
+    await notify_of(api, purchase)
+    before = await rival.rows("SELECT verification_count FROM local_verifications")
+
+    for _ in range(3):
+        assert (await notify_of(api, purchase)).json == {"status": "processed"}
+
+    assert len(local.received) == 1
+    assert await rival.rows("SELECT verification_count FROM local_verifications") == before
+    assert await rival.rows("SELECT count(*) FROM subscriptions") == [(1,)]
+
+
+async def test_a_payment_that_a_job_has_counted_is_answered_without_asking(
+    api: Api, tenant: Tenant, rival: Rival, local: LocalStandIn, clock: FakeClock
+) -> None:
+    purchase = await insert_local_checkout(tenant, rival, status="completed", completed_at=clock.now())
+
+    assert (await notify_of(api, purchase)).json == {"status": "processed"}
+    assert local.received == []
+    assert await rival.rows("SELECT event_id, status FROM payment_receipts") == [(purchase.payment_id, "processed")]
+
+
+async def test_beyond_the_limit_of_a_minute_nobody_is_asked(
+    api: Api, tenant: Tenant, rival: Rival, local: LocalStandIn, clock: FakeClock
+) -> None:
+    """A processed payment is answered all the same, and a job asks about the others later."""
+    now = clock.freeze()
+    first, second = [await begin_local_purchase(tenant, rival, local) for _ in range(2)]
+    assert (await notify_of(api, first)).json == {"status": "processed"}
+    await rival.run("UPDATE local_verifications SET verification_count = 30")
+
+    limited = await notify_of(api, second)
+
+    assert (limited.status, limited.code) == (429, "rate_limited")
+    assert limited.headers["retry-after"] == str(60 - now.second)
+    assert (await notify_of(api, first)).json == {"status": "processed"}
+    assert len(local.received) == 1
+    assert await rival.rows("SELECT status, reread_at IS NOT NULL FROM payment_receipts WHERE status = 'pending'") == [
+        ("pending", True)
+    ]
+    clock.advance(seconds=60 - now.second)
+    assert (await notify_of(api, second)).json == {"status": "processed"}
+
+
+async def test_the_limit_is_one_for_all_processes(
+    api: Api, people: People, tenant: Tenant, rival: Rival, local: LocalStandIn, clock: FakeClock
+) -> None:
+    """The two Cores of this test are as two processes: they share nothing but the database."""
+    clock.freeze()
+    purchases = [await begin_local_purchase(tenant, rival, local, status="PENDING") for _ in range(4)]
+    await notify_of(api, purchases[0])
+    await rival.run("UPDATE local_verifications SET verification_count = 28")
+
+    statuses = [
+        (await notify_of(asked, purchase)).status
+        for purchase, asked in zip(purchases[1:], (api, people.api, api), strict=True)
+    ]
+
+    assert statuses == [200, 200, 429]
+    assert (await notify_of(people.api, purchases[0])).status == 429
+
+
+async def test_a_body_of_more_than_a_mebibyte_is_refused(api: Api, purchase: LocalPurchase) -> None:
+    body = urlencode({"payment_id": purchase.payment_id, "padding": "x" * 1024 * 1024}).encode()
+    answer = await notify(api, PATH, method="POST", content=body, headers=FORM)
+    assert answer.code == "payload_too_large"

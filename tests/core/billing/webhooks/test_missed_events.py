@@ -1,0 +1,115 @@
+"""The job that reads the card provider's own list of events."""
+
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from support.card_purchase import SEVEN_EVENTS, CardPurchase, begin_purchase, status_of
+from support.card_stand_in import CardStandIn
+from support.fake_clock import FakeClock
+from support.rival import Rival
+from support.tenant import Tenant
+
+from soundmark.core.context import Context
+from soundmark.core.features.billing.webhooks.missed_events import poll_card_events
+
+
+@pytest.fixture
+async def purchase(tenant: Tenant, rival: Rival, card: CardStandIn) -> CardPurchase:
+    return await begin_purchase(tenant, rival, card)
+
+
+def list_events(card: CardStandIn, *events: Any) -> None:
+    """Let the provider list these events, of which the last is the newest."""
+    card.objects["/v1/events"] = {"object": "list", "data": list(reversed(events)), "has_more": False}
+
+
+def asked_since(card: CardStandIn) -> list[int]:
+    """Return since when each list was requested."""
+    return [int(parse_qs(each.query)["created[gte]"][0]) for each in card.received if each.path == "/v1/events"]
+
+
+async def test_a_missed_event_is_reconciled_once(
+    purchase: CardPurchase, work: Context, tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    event = purchase.event("invoice.paid")
+    list_events(card, event)
+
+    assert await poll_card_events(work) == 1
+    assert await poll_card_events(work) == 0
+
+    assert await rival.rows("SELECT event_id, status FROM payment_receipts") == [(event["id"], "processed")]
+    assert await rival.rows("SELECT status FROM subscriptions") == [("active",)]
+    assert await status_of(tenant.api, event) == "processed"
+
+
+async def test_events_that_were_delivered_lead_to_nothing(
+    purchase: CardPurchase, work: Context, tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    events = [purchase.event(kind) for kind in SEVEN_EVENTS]
+    for event in events:
+        await status_of(tenant.api, event)
+    before = await rival.rows("SELECT * FROM payment_receipts ORDER BY event_id")
+    list_events(card, *events)
+    card.received.clear()
+
+    assert await poll_card_events(work) == 0
+
+    assert [each.path for each in card.received] == ["/v1/events"]
+    assert await rival.rows("SELECT * FROM payment_receipts ORDER BY event_id") == before
+
+
+async def test_a_poll_begins_before_the_end_of_the_last_one(
+    work: Context, rival: Rival, card: CardStandIn, clock: FakeClock
+) -> None:
+    first = clock.freeze()
+    list_events(card)
+    for later in (timedelta(), timedelta(minutes=15), timedelta(days=60)):
+        clock.shift = later
+        await poll_card_events(work)
+
+    overlap = timedelta(minutes=15)
+    expected = [first - overlap, first - overlap, first + timedelta(days=60 - 25)]
+    assert asked_since(card) == [int(moment.timestamp()) for moment in expected]
+    assert await rival.rows("SELECT polled_until FROM payment_event_polls") == [(first + timedelta(days=60),)]
+
+
+async def test_a_provider_that_fails_is_asked_again_from_the_same_time(
+    purchase: CardPurchase, work: Context, rival: Rival, card: CardStandIn, clock: FakeClock
+) -> None:
+    clock.freeze()
+    list_events(card)
+    await poll_card_events(work)
+    list_events(card, purchase.event("invoice.paid"))
+    clock.advance(minutes=15)
+    card.faults.append("limited")
+    assert await poll_card_events(work) == 0
+    kept = card.objects.pop(purchase.subscription_id)  # The list is there, and what it is about is not.
+    assert await poll_card_events(work) == 0
+    card.objects[purchase.subscription_id] = kept
+
+    assert await poll_card_events(work) == 1
+
+    since = asked_since(card)
+    assert since[1] == since[2] == since[3]
+    assert await rival.rows("SELECT status FROM subscriptions") == [("active",)]
+
+
+async def test_a_provider_without_a_list_of_events_is_no_fault(work: Context, rival: Rival, card: CardStandIn) -> None:
+    assert card.objects == {}
+    assert await poll_card_events(work) == 0
+    assert await rival.rows("SELECT count(*) FROM payment_event_polls") == [(1,)]
+
+
+async def test_what_is_no_event_in_the_list_is_passed_over(
+    purchase: CardPurchase, work: Context, card: CardStandIn
+) -> None:
+    list_events(card, {"id": "evt_odd", "object": "charge"}, purchase.event("invoice.paid"))
+    assert await poll_card_events(work) == 1
+
+
+async def test_without_credentials_nothing_is_asked(work: Context, rival: Rival, card: CardStandIn) -> None:
+    await rival.run("DELETE FROM platform_secrets")
+    assert (await poll_card_events(work), card.received) == (0, [])
+    assert await rival.rows("SELECT 1 FROM payment_event_polls") == []

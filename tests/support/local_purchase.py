@@ -1,0 +1,100 @@
+"""A purchase through the local provider: its checkout's row, its payment, and the notifications of it."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+from support.core_client import Answer, Api
+from support.local_stand_in import LocalStandIn
+from support.offers import AMOUNT_MINOR, LOCAL_OFFER, make_local_offer
+from support.rival import Rival
+from support.tenant import Tenant
+
+PATH = "/v1/billing/webhooks/local"
+_numbers: Iterator[int] = count(1)
+
+
+@dataclass(frozen=True)
+class LocalPurchase:
+    """A checkout of ours, the id of its payment, and the secret in the address of its notifications."""
+
+    organization_id: str
+    checkout_id: str
+    payment_id: str
+    secret: str
+    began_at: datetime
+
+    @property
+    def path(self) -> str:
+        return f"{PATH}/{self.secret}"
+
+
+async def begin_local_purchase(
+    tenant: Tenant, rival: Rival, local: LocalStandIn, *, status: str = "SUCCESS", **changes: Any
+) -> LocalPurchase:
+    """Begin a checkout as `POST /v1/billing/checkouts` would; the provider has its payment with this status."""
+    purchase = await insert_local_checkout(tenant, rival)
+    local.payments[purchase.payment_id] = {
+        "type": "card",
+        "amount": AMOUNT_MINOR,
+        "status": status,
+        "developer_tracking_id": purchase.checkout_id,
+        "details": {"name": "MARK Payer", "email": "mark.payer@example.org", "pan": "4242********MARK"},
+        **changes,
+    }
+    return purchase
+
+
+async def insert_local_checkout(tenant: Tenant, rival: Rival, **changes: Any) -> LocalPurchase:
+    """Write the rows of a checkout that is pending and has its page."""
+    await make_local_offer(rival)
+    number = next(_numbers)
+    began_at = tenant.api.clock.now().replace(microsecond=0)
+    purchase = LocalPurchase(
+        tenant.organization_id,
+        f"bco_locally{number:015}",
+        f"MARKpaid{number:014}",
+        f"MARKsecret{number:033}",
+        began_at,
+    )
+    row = {
+        "organization_id": tenant.organization_id,
+        "id": purchase.checkout_id,
+        "offer_id": LOCAL_OFFER,
+        "plan_id": "plan_codes_studio",
+        "product": "codes",
+        "provider": "local",
+        "status": "pending",
+        "amount_minor": AMOUNT_MINOR,
+        "currency": "TND",
+        "entitlement_months": 12,
+        "provider_reference": purchase.payment_id,
+        "reread_at": began_at + timedelta(minutes=2),
+        "created_at": began_at,
+        "expires_at": began_at + timedelta(hours=24),
+        **changes,
+    }
+    await rival.run(f"INSERT INTO checkouts ({', '.join(row)}) VALUES ({', '.join(['%s'] * len(row))})", *row.values())
+    for kind, text in (("local_payment", purchase.payment_id), ("local_secret", purchase.secret)):
+        digest = hashlib.sha256(text.encode()).digest()
+        await rival.run(
+            "INSERT INTO billing_references VALUES (%s, %s, %s, %s)",
+            kind,
+            digest,
+            tenant.organization_id,
+            purchase.checkout_id,
+        )
+    return purchase
+
+
+async def notify(api: Api, path: str, *, method: str = "GET", **options: Any) -> Answer:
+    """Notify as the provider does, or as somebody who wants to be taken for it."""
+    return await api.other(token=None, peer="203.0.113.8").call(method, path, **options)
+
+
+async def notify_of(api: Api, purchase: LocalPurchase) -> Answer:
+    """Notify of the purchase in the way that was observed of the provider."""
+    return await notify(api, purchase.path, params={"payment_id": purchase.payment_id, "success": "True"})
