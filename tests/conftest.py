@@ -5,7 +5,6 @@ import signal
 from collections.abc import AsyncIterator, Generator, Iterator
 from typing import Any
 
-import psycopg
 import pytest
 import structlog
 from fastapi import FastAPI
@@ -13,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from starlette.routing import Route
 from support.audience_client import audience_settings
 from support.card_stand_in import CARD_SECRET, CardStandIn, running_card
+from support.connections import borrow, close_connections
 from support.core_client import Api
 from support.core_database import empty_core, read_signing_keys, restore_core
 from support.core_settings import core_settings
@@ -89,6 +89,7 @@ def published_once() -> Iterator[None]:
 def cluster() -> Iterator[RunningCluster]:
     with throwaway_cluster() as running:
         yield running
+        close_connections()
 
 
 @pytest.fixture(scope="session")
@@ -185,7 +186,7 @@ async def database_url(cluster: RunningCluster, migrated_url: Secret, session_ke
 @pytest.fixture
 def spare_database_url(cluster: RunningCluster, spare_migrated_url: Secret) -> Secret:
     """A migrated, empty database for a test that starts its own Core with its own keys."""
-    with psycopg.connect(cluster.superuser_url_of(_SPARE).reveal(), autocommit=True) as connection:
+    with borrow(cluster.superuser_url_of(_SPARE)) as connection:
         empty_core(connection, kept={"alembic_version"})
     return spare_migrated_url
 
@@ -267,7 +268,5 @@ def people(session_people: People, api: Api) -> People:
 
 
 def _empty_audience(url: Secret) -> None:
-    with psycopg.connect(url.reveal(), autocommit=True) as connection:
-        filled = "SELECT 1 FROM operations UNION ALL SELECT 1 FROM entitlements UNION ALL SELECT 1 FROM purges LIMIT 1"
-        if connection.execute(filled).fetchone():
-            empty_tables(connection, kept=_KEPT_BY_AUDIENCE)
+    with borrow(url) as connection:
+        empty_tables(connection, kept=_KEPT_BY_AUDIENCE)

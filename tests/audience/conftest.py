@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 
-import psycopg
 import pytest
 from support.audience_client import AudienceApi, audience_settings, running_audience
+from support.connections import borrow
 from support.empty_tables import empty_tables
 from support.fake_clock import FakeClock
 from support.rival import Rival
@@ -60,5 +60,5 @@ def audience_rival(audience_url: Secret, cluster: RunningCluster) -> Rival:
 
 
 def _empty(url: Secret) -> None:
-    with psycopg.connect(url.reveal(), autocommit=True) as connection:
+    with borrow(url) as connection:
         empty_tables(connection, kept=_KEPT)

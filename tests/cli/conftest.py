@@ -14,6 +14,7 @@ import httpx2
 import psycopg
 import pytest
 from support.command_server import run_command, running_command_server
+from support.connections import borrow
 from support.core_database import read_signing_keys, restore_core
 from support.core_settings import OPERATOR_TOKEN, core_settings
 from support.running_apps import served_in_thread
@@ -163,7 +164,7 @@ def past_policies(cluster: RunningCluster, service: Service) -> Callable[..., No
     assert service is not None, "the database is empty"
 
     def run_statement(statement: str, *params: Any) -> None:
-        with psycopg.connect(cluster.superuser_url_of(DATABASE).reveal(), autocommit=True) as connection:
+        with borrow(cluster.superuser_url_of(DATABASE)) as connection:
             connection.execute(statement.encode(), params)
 
     return run_statement

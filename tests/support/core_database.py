@@ -5,6 +5,7 @@ from typing import Any, Final
 import psycopg
 
 from soundmark.kit.crypto.secret import Secret
+from support.connections import borrow
 from support.empty_tables import empty_tables
 
 # A running Core finds these again as they were, so they are not emptied.
@@ -28,7 +29,7 @@ def read_signing_keys(url: Secret) -> list[Any]:
 
 def restore_core(url: Secret, signing_keys: list[Any]) -> None:
     """Empty the database of a running Core, except for these keys; `url` is of a superuser."""
-    with psycopg.connect(url.reveal(), autocommit=True) as connection:
+    with borrow(url) as connection:
         empty_core(connection, kept=_KEPT)
         if connection.execute("SELECT * FROM signing_keys").fetchall() != signing_keys:
             connection.execute("DELETE FROM signing_keys")

@@ -6,9 +6,8 @@ import json
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Final, TypeVar
 
-import psycopg
-
 from soundmark.kit.crypto.secret import Secret
+from support.connections import borrow_async
 
 T = TypeVar("T")
 
@@ -26,30 +25,28 @@ class Rival:
 
     async def run(self, statement: str, *params: Any) -> int:
         """Run one statement and return the number of rows that it touched."""
-        async with await psycopg.AsyncConnection.connect(self._url.reveal(), autocommit=True) as connection:
+        async with borrow_async(self._url) as connection:
             cursor = await connection.execute(statement.encode(), params)
             return cursor.rowcount
 
     async def rows(self, statement: str, *params: Any) -> list[Any]:
-        async with await psycopg.AsyncConnection.connect(self._url.reveal(), autocommit=True) as connection:
+        async with borrow_async(self._url) as connection:
             cursor = await connection.execute(statement.encode(), params)
             return await cursor.fetchall()
 
     @contextlib.asynccontextmanager
     async def holding(self, statement: str, *params: Any) -> AsyncIterator[None]:
         """Hold the locks that one statement takes until the block ends."""
-        async with await psycopg.AsyncConnection.connect(self._url.reveal()) as connection:
+        async with borrow_async(self._url) as connection, connection.transaction(force_rollback=True):
             await connection.execute(statement.encode(), params)
             yield
-            await connection.rollback()
 
     @contextlib.asynccontextmanager
     async def committing(self, statement: str, *params: Any) -> AsyncIterator[None]:
         """Run one statement and commit it when the block ends."""
-        async with await psycopg.AsyncConnection.connect(self._url.reveal()) as connection:
+        async with borrow_async(self._url) as connection, connection.transaction():
             await connection.execute(statement.encode(), params)
             yield
-            await connection.commit()
 
     async def kill_waiting_sessions(self) -> int:
         """Cut the connections that wait for a lock, as if their processes had died; return how many, one at least.

@@ -1,0 +1,63 @@
+"""Connections to PostgreSQL that tests borrow: opening one takes longer than most of what a test does with it."""
+
+import contextlib
+import select
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Final, TypeVar
+
+import psycopg
+
+from soundmark.kit.crypto.secret import Secret
+
+C = TypeVar("C", psycopg.Connection[Any], psycopg.AsyncConnection[Any])
+
+_IDLE: Final[dict[str, list[psycopg.Connection[Any]]]] = {}
+_IDLE_ASYNC: Final[dict[str, list[psycopg.AsyncConnection[Any]]]] = {}
+
+
+@contextlib.contextmanager
+def borrow(url: Secret) -> Iterator[psycopg.Connection[Any]]:
+    """Lend a connection in autocommit mode. The block leaves no setting behind, or fails and ends the connection."""
+    idle = _IDLE.setdefault(url.reveal(), [])
+    connection = _take(idle) or psycopg.connect(url.reveal(), autocommit=True, prepare_threshold=None)
+    try:
+        yield connection
+    except BaseException:
+        connection.close()
+        raise
+    idle.append(connection)
+
+
+@contextlib.asynccontextmanager
+async def borrow_async(url: Secret) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    """Lend a connection as `borrow` does."""
+    idle = _IDLE_ASYNC.setdefault(url.reveal(), [])
+    connection = _take(idle)
+    if connection is None:
+        # A prepared statement would rest on the tables as they were, which tests change.
+        connection = await psycopg.AsyncConnection.connect(url.reveal(), autocommit=True, prepare_threshold=None)
+    try:
+        yield connection
+    except BaseException:
+        await connection.close()
+        raise
+    idle.append(connection)
+
+
+def close_connections() -> None:
+    """Close every connection that nobody borrows."""
+    for shelf in (_IDLE, _IDLE_ASYNC):
+        for idle in shelf.values():
+            for connection in idle:
+                connection.pgconn.finish()
+        shelf.clear()
+
+
+def _take(idle: list[C]) -> C | None:
+    while idle:
+        connection = idle.pop()
+        # A server speaks first only to say farewell.
+        if not connection.closed and not select.select([connection.fileno()], [], [], 0)[0]:
+            return connection
+        connection.pgconn.finish()
+    return None
