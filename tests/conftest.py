@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 import structlog
-from fastapi import FastAPI
 from hypothesis import HealthCheck, settings
-from starlette.routing import Route
 from support.audience_client import audience_settings
 from support.card_stand_in import CARD_SECRET, CardStandIn, running_card
 from support.connections import borrow, close_connections
@@ -28,7 +26,6 @@ from support.secret_leaks import find_leaks
 from support.tenant import Tenant, make_tenant
 
 from soundmark.audience.app import create_app as create_audience_app
-from soundmark.core import app as core_app
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.embedded.throwaway import throwaway_cluster
 from soundmark.kit.crypto.secret import Secret
@@ -67,22 +64,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} left secrets in the log: {', '.join(secret[:8] for secret in found)}…"
     return report
-
-
-@pytest.fixture(scope="session", autouse=True)
-def published_once() -> Iterator[None]:
-    """Render the published documents of each base URL once: it takes most of the time that making an app takes."""
-    render = core_app.publication_routes
-    rendered: dict[str, list[Route]] = {}
-
-    def routes(app: FastAPI, base_url: str) -> list[Route]:
-        if base_url not in rendered:
-            rendered[base_url] = render(app, base_url)
-        return rendered[base_url]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(core_app, "publication_routes", routes)
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,15 @@
 """Documents: one text, its compressed form and its entity tag, chosen by the request's headers."""
 
+import asyncio
 import gzip
+import threading
 
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from soundmark.kit.http.document import Document
+from soundmark.kit.http.document import Document, DocumentSet
+from soundmark.kit.http.problems import NotFound
 
 TEXT = "Grüße! " * 200
 DOCUMENT = Document(TEXT, "text/plain", {"cache-control": "public, max-age=300"})
@@ -87,3 +90,38 @@ def test_the_tag_depends_on_the_text_alone() -> None:
     same, other = (ask(Document(text, "text/plain", {})).headers["etag"] for text in (TEXT, TEXT + "!"))
     assert same == TAG != other
     assert TAG.startswith('W/"')
+
+
+async def test_documents_are_rendered_once_and_only_when_one_is_requested() -> None:
+    rendered = 0
+
+    def render() -> dict[str, Document]:
+        nonlocal rendered
+        rendered += 1
+        return {"greeting": DOCUMENT}
+
+    documents = DocumentSet(render)
+    assert rendered == 0
+    for _ in range(2):
+        assert await documents.get("greeting") is DOCUMENT
+    with pytest.raises(NotFound):
+        await documents.get("farewell")
+    assert rendered == 1
+
+
+async def test_a_process_answers_others_while_documents_are_rendered() -> None:
+    """Otherwise the first reader of the documents would delay every resolution."""
+    going_on = threading.Event()
+
+    def render() -> dict[str, Document]:
+        assert going_on.wait(30)
+        return {"greeting": DOCUMENT}
+
+    documents = DocumentSet(render)
+    readers = [asyncio.create_task(documents.get("greeting")) for _ in range(3)]
+    await asyncio.sleep(0)
+    readers[0].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await readers[0]
+    going_on.set()
+    assert await asyncio.gather(*readers[1:]) == [DOCUMENT, DOCUMENT]

@@ -1,7 +1,7 @@
 """The routes of public documents: the contract, the API reference, and the page of each problem."""
 
 import json
-from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -14,8 +14,7 @@ from soundmark.core.published.catalogue import CATALOGUE
 from soundmark.core.published.openapi import build_openapi
 from soundmark.core.published.reference import render_problem, render_reference
 from soundmark.core.published.schemas import build_schemas
-from soundmark.kit.http.document import Document
-from soundmark.kit.http.problems import NotFound, Problem
+from soundmark.kit.http.document import Document, DocumentSet
 
 _CACHED: Final = {"cache-control": "public, max-age=300"}
 _PAGE: Final = {
@@ -27,26 +26,22 @@ _PAGE: Final = {
 
 
 def publication_routes(app: FastAPI, base_url: str) -> list[Route]:
-    """Return the routes of all published documents, each rendered and compressed once."""
-    openapi_text = openapi_document(app, base_url)
-    openapi = Document(openapi_text, "application/json", _CACHED)
-    reference = _page(render_reference(json.loads(openapi_text)))
-    schemas = {
-        name: Document(text, "application/schema+json", _CACHED) for name, text in schema_documents(base_url).items()
-    }
-    explained = {code: _explanation(problem) for code, problem in CATALOGUE.items()}
+    """Return the routes of all published documents."""
+    contract = DocumentSet(partial(_render_contract, app, base_url))
+    schemas = DocumentSet(partial(_render_schemas, base_url))
+    problems = DocumentSet(_render_problems)
 
     async def read_openapi(request: Request) -> Response:
-        return openapi.answer(request)
+        return (await contract.get("openapi")).answer(request)
 
     async def read_schema(request: Request) -> Response:
-        return _get_document(schemas, request.path_params["name"].removesuffix(".json")).answer(request)
+        return (await schemas.get(request.path_params["name"].removesuffix(".json"))).answer(request)
 
     async def read_docs(request: Request) -> Response:
-        return reference.answer(request)
+        return (await contract.get("reference")).answer(request)
 
     async def read_problem(request: Request) -> Response:
-        return _get_document(explained, request.path_params["code"]).answer(request)
+        return (await problems.get(request.path_params["code"])).answer(request)
 
     async def go_to_docs(_: Request) -> Response:
         return RedirectResponse("/docs", HTTPStatus.TEMPORARY_REDIRECT)
@@ -60,19 +55,29 @@ def publication_routes(app: FastAPI, base_url: str) -> list[Route]:
     ]
 
 
-def _explanation(problem: type[Problem]) -> Document:
-    text = problem.__doc__ or problem.title
-    return _page(render_problem(problem.code, problem.title, int(problem.kind), text))
+def _render_contract(app: FastAPI, base_url: str) -> dict[str, Document]:
+    text = openapi_document(app, base_url)
+    return {
+        "openapi": Document(text, "application/json", _CACHED),
+        "reference": _page(render_reference(json.loads(text))),
+    }
+
+
+def _render_schemas(base_url: str) -> dict[str, Document]:
+    return {
+        name: Document(text, "application/schema+json", _CACHED) for name, text in schema_documents(base_url).items()
+    }
+
+
+def _render_problems() -> dict[str, Document]:
+    return {
+        code: _page(render_problem(code, problem.title, int(problem.kind), problem.__doc__ or problem.title))
+        for code, problem in CATALOGUE.items()
+    }
 
 
 def _page(html: str) -> Document:
     return Document(html, "text/html; charset=utf-8", _PAGE)
-
-
-def _get_document(documents: Mapping[str, Document], name: str) -> Document:
-    if name not in documents:
-        raise NotFound
-    return documents[name]
 
 
 def openapi_document(app: FastAPI, base_url: str) -> str:

@@ -1,14 +1,17 @@
 """Documents that never change while the process runs: rendered, compressed and tagged once."""
 
+import asyncio
 import gzip
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
+
+from soundmark.kit.http.problems import NotFound
 
 _CODING: Final = re.compile(r"\s*(gzip|x-gzip|\*)\s*(?:;\s*q=([01](?:\.\d{0,3})?)\s*)?", re.ASCII | re.IGNORECASE)
 _TAG_CHARS: Final = 22  # 88 bits of SHA-256 are enough to tell versions of one document apart.
@@ -41,6 +44,31 @@ class Document:
         """Return whether one of the tags is ours, compared weakly (RFC 9110, section 13.1.2)."""
         tags = [tag.strip() for condition in conditions for tag in condition.split(",")]
         return "*" in tags or self._tag in {tag.removeprefix("W/") for tag in tags}
+
+
+class DocumentSet:
+    """Documents that are rendered together when the first of them is requested, by name.
+
+    Most processes are never asked for them, and rendering would be a third of what their start takes. It happens in a
+    thread, so other requests are answered meanwhile.
+    """
+
+    def __init__(self, render: Callable[[], Mapping[str, Document]]) -> None:
+        self._render: Final = render
+        self._rendering: asyncio.Task[Mapping[str, Document]] | None = None
+
+    async def get(self, name: str) -> Document:
+        """Return one document.
+
+        Raises: NotFound.
+        """
+        if self._rendering is None:
+            self._rendering = asyncio.create_task(asyncio.to_thread(self._render))
+        # A caller that hangs up does not cancel what others wait for.
+        documents = await asyncio.shield(self._rendering)
+        if name not in documents:
+            raise NotFound
+        return documents[name]
 
 
 def _takes_gzip(accepted: list[str]) -> bool:
