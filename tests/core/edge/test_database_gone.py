@@ -89,7 +89,7 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
         "certificate_id": "dct_" + "A" * 22,
         "provider": "card",
         "offer_id": "offer_of_the_outage",
-        "plan_id": "plan_codes_starter",
+        "plan_id": "plan_audience_contract",
         "checkout_id": "bco_" + "A" * 22,
         "payment_id": "a-payment-of-nobody",
         "secret": "a-secret-of-nobody",
@@ -104,7 +104,9 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
         # An event has no example: it needs a proof signed by Core, and a signature over its bytes.
         example = schemas.get(schema.get("$ref", "").rpartition("/")[2], {}).get("examples", [{}])[0]
         options["json"] = {name: known.get(name, value) for name, value in example.items()}
-    filled = re.sub(r"\{(\w+)\}", lambda name: known[name[1]], path)
+    # The example of a plan is one of Codes, and its product never changes.
+    in_path = {**known, "plan_id": "plan_codes_starter"}
+    filled = re.sub(r"\{(\w+)\}", lambda name: in_path[name[1]], path)
     return await tenant.api.call(method.upper(), filled, **options)
 
 
