@@ -37,6 +37,7 @@ KNOWN = {
     "invitation_not_found",
     "member_not_found",
     "offer_not_found",
+    "payment_provider_unavailable",  # Nobody has configured one here.
     "project_name_conflict",
 }
 UNSIGNED = (401, "unauthenticated")
