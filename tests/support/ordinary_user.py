@@ -17,7 +17,7 @@ import soundmark_sdk
 import soundmark
 from soundmark.operating_system.os_user import OsUser, can_run
 
-_LEFT_OUT = shutil.ignore_patterns("__pycache__", "test", "tests", "idlelib", "site-packages", "config-3.*", "*.a")
+_LEFT_OUT = shutil.ignore_patterns("test", "tests", "idlelib", "site-packages", "config-3.*", "*.a")
 
 
 @dataclass(frozen=True, slots=True)
