@@ -1,24 +1,19 @@
 """docs/guides/leaving.md: every block on the page runs as printed, in order, on a whole deployment."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
-from typing import Final, get_args
+from typing import get_args
 
 import pytest
 from soundmark_sdk import ArchiveFailure, CertificateFailure
-from support.up_process import Up, clean_environ
+from support.guide_blocks import assert_prints, read_guide, run_block
+from support.up_process import Up
 
 from soundmark.cli.leaving import ADVICE
 
 pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
 
-PAGE: Final = (Path(__file__).parents[2] / "docs" / "guides" / "leaving.md").read_text(encoding="utf-8")
-SERVICE: Final = "http://127.0.0.1:8080"
-# The language, a block, and the block below it with its output.
-BLOCKS: Final = re.findall(r"^```(python|sh)\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+PAGE, BLOCKS = read_guide("leaving.md")
 
 
 @pytest.fixture(scope="module")
@@ -29,30 +24,10 @@ def checkout(up: Up, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(language: str, block: str, checkout: Path, url: str) -> str:
-    """Return the output of a block, which must succeed without warnings."""
-    program = block.replace(SERVICE, url)
-    command = [sys.executable, "-W", "error", "-c", program] if language == "python" else ["sh", "-eu", "-c", program]
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    done = subprocess.run(
-        command,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        cwd=checkout,
-        env=clean_environ({"XDG_CONFIG_HOME": str(checkout / "config"), "PATH": path}),
-    )
-    assert (done.returncode, done.stderr) == (0, ""), done
-    return done.stdout
-
-
 def test_every_block_prints_the_output_on_the_page(up: Up, checkout: Path) -> None:
     url = up.where["base_url"]
     for language, block, printed in BLOCKS:
-        pattern = re.escape(printed.replace(SERVICE, url)).replace("…", ".+")
-        out = run(language, block, checkout, url)
-        assert re.fullmatch(pattern, out), (block, out)
+        assert_prints(printed, run_block(language, block, checkout, url), url)
 
 
 def test_no_block_is_left_out() -> None:
