@@ -363,9 +363,9 @@ def main() -> None:
     """Measure the named parts, or all of them."""
     parser = argparse.ArgumentParser(prog="python -m bench")
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="which parts to measure; all unless named")
-    wanted = parser.parse_args().parts or list(PARTS)
+    chosen = parser.parse_args().parts or list(PARTS)
     with throwaway_cluster(is_durable=True) as cluster:
-        for part in wanted:
+        for part in chosen:
             _say(f"measuring {part} ...")
             figures = PARTS[part](cluster)
             show(figures)

@@ -84,9 +84,9 @@ def _stored(sound: Sound) -> bytes:
 
 def measure_all(count: int) -> list[Score]:
     """Return the scores of every condition and protocol, measured on every core."""
-    asked = [(condition, protocol, count) for condition in CONDITIONS for protocol in PROTOCOLS]
+    cases = [(condition, protocol, count) for condition in CONDITIONS for protocol in PROTOCOLS]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        running = [pool.submit(measure, *task) for task in asked]
+        running = [pool.submit(measure, *task) for task in cases]
         return [task.result() for task in track(running, description="Listening")]
 
 

@@ -143,9 +143,9 @@ def _add(sound: Mono, at: int, part: Mono) -> None:
 
 
 def _levelled(sound: NDArray[np.float64]) -> NDArray[np.float64]:
-    wanted = 10 ** (PROGRAMME_RMS_DBFS / 20)
+    target_rms = 10 ** (PROGRAMME_RMS_DBFS / 20)
     # A limiter takes some of the loudness away, which the next round gives back.
     for _ in range(8):
-        sound = _PEAK * np.tanh(sound * (wanted / np.sqrt(np.mean(sound**2))) / _PEAK)
-    levelled: NDArray[np.float64] = sound * min(wanted / np.sqrt(np.mean(sound**2)), _PEAK / np.abs(sound).max())
+        sound = _PEAK * np.tanh(sound * (target_rms / np.sqrt(np.mean(sound**2))) / _PEAK)
+    levelled: NDArray[np.float64] = sound * min(target_rms / np.sqrt(np.mean(sound**2)), _PEAK / np.abs(sound).max())
     return levelled

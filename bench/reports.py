@@ -65,10 +65,10 @@ def _report_s(service: Service, count: int) -> float:
         f"{service.base_url}/v1/reports/{INTEGRATION_ID}", params=_TENANT, headers=_HEADERS, timeout=120
     )
     taken_s = time.perf_counter() - began_s
-    said = answer.raise_for_status().json()
-    assert said["events"] == count, said["events"]
-    assert len(said["by_day"]) == DAYS_COUNT
-    assert len(said["by_xr_code"]) == CODES_COUNT
+    report = answer.raise_for_status().json()
+    assert report["events"] == count, report["events"]
+    assert len(report["by_day"]) == DAYS_COUNT
+    assert len(report["by_xr_code"]) == CODES_COUNT
     return taken_s
 
 

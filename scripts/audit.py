@@ -147,14 +147,14 @@ def read_index_address() -> str:
 
     Raises: NoAdvisories.
     """
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--help"],
         check=False,
         capture_output=True,
         text=True,
         env={**os.environ, "COLUMNS": "1000"},
     )
-    match = _INDEX.search(said.stdout)
+    match = _INDEX.search(result.stdout)
     if match is None:
         raise NoAdvisories("pip is configured with no index that could have advisories")
     return match[1]

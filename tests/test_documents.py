@@ -100,17 +100,17 @@ def test_the_guide_names_every_503() -> None:
 
 def dependencies() -> set[str]:
     """Return every package that we name as a requirement: at run time, in tests, and to build."""
-    wanted: list[str] = []
+    expected: list[str] = []
     for file in (ROOT / "pyproject.toml", ROOT / "sdk" / "python" / "pyproject.toml"):
         declared = tomllib.loads(file.read_text(encoding="utf-8"))
-        wanted += declared["build-system"]["requires"] + declared["project"]["dependencies"]
+        expected += declared["build-system"]["requires"] + declared["project"]["dependencies"]
         for extra in declared["project"].get("optional-dependencies", {}).values():
-            wanted += extra
+            expected += extra
     for file in (ROOT / "requirements").glob("*.in"):
-        wanted += [line for line in file.read_text(encoding="utf-8").splitlines() if re.match(r"[a-z]", line)]
+        expected += [line for line in file.read_text(encoding="utf-8").splitlines() if re.match(r"[a-z]", line)]
     for file in (ROOT / "tests").glob("*/package.json"):
-        wanted += json.loads(file.read_text(encoding="utf-8"))["dependencies"]
-    return {re.split(r"[\[<>=~!; ]", one)[0] for one in wanted} - {"soundmark-sdk"}
+        expected += json.loads(file.read_text(encoding="utf-8"))["dependencies"]
+    return {re.split(r"[\[<>=~!; ]", one)[0] for one in expected} - {"soundmark-sdk"}
 
 
 def test_every_dependency_has_its_reason() -> None:

@@ -45,9 +45,9 @@ NODE_LOCKS = sorted((ROOT / "tests").glob("*/package-lock.json"))
 @pytest.mark.parametrize("lock", NODE_LOCKS, ids=lambda path: path.parent.name)
 def test_an_npm_lock_file_holds_only_versions_and_hashes(lock: Path) -> None:
     own, *packages = json.loads(lock.read_text())["packages"].values()
-    wanted = json.loads((lock.parent / "package.json").read_text())["dependencies"]
-    assert own["dependencies"] == wanted
-    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in wanted.values())
+    expected = json.loads((lock.parent / "package.json").read_text())["dependencies"]
+    assert own["dependencies"] == expected
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in expected.values())
     assert all(package["version"] and package["integrity"].startswith("sha512-") for package in packages)
     assert "://" not in lock.read_text(), "neither the address of a registry nor that of a sponsor (npm's `funding`)"
 

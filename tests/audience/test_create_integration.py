@@ -239,12 +239,12 @@ async def test_an_operation_id_serves_one_operation(audience: AudienceApi, audie
     operation_id = new_operation_id()
     given = await audience.make_integration(operation_id=operation_id)
 
-    for asked in (
+    for request in (
         audience.create(operation_id=operation_id, project_id="prj_of_somebody_else"),
         audience.create(operation_id=operation_id, organization_id="org_of_somebody_else"),
         given.change("revoke", operation_id=operation_id),
     ):
-        answer = await asked
+        answer = await request
         assert (answer.status, answer.json["code"]) == (409, "operation_conflict")
     assert await audience_rival.rows("SELECT id, revoked_at FROM integrations") == [(given.id, None)]
 

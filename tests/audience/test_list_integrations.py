@@ -83,8 +83,8 @@ async def test_an_unknown_one_is_not_found(audience: AudienceApi, identity: str)
     ],
 )
 async def test_a_malformed_query_is_refused(audience: AudienceApi, changes: dict[str, str | None]) -> None:
-    asked = {**QUERY, "limit": "10", **changes}
-    params = {name: value for name, value in asked.items() if value is not None}
+    parameters = {**QUERY, "limit": "10", **changes}
+    params = {name: value for name, value in parameters.items() if value is not None}
 
     answer = await audience.call("GET", "/v1/integrations", params=params)
 
@@ -140,8 +140,8 @@ async def test_the_inventory_of_another_organisation_is_empty(audience: Audience
 async def test_a_malformed_query_of_the_inventory_is_refused(
     audience: AudienceApi, changes: dict[str, str | None]
 ) -> None:
-    asked = {"limit": "9", "after_at": "0001-01-01T00:00:00.000Z", "after_id": "", **changes}
-    params = {name: value for name, value in asked.items() if value is not None}
+    parameters = {"limit": "9", "after_at": "0001-01-01T00:00:00.000Z", "after_id": "", **changes}
+    params = {name: value for name, value in parameters.items() if value is not None}
 
     answer = await audience.call("GET", f"/v1/organizations/{ORGANIZATION}/integrations", params=params)
 

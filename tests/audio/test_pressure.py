@@ -23,12 +23,12 @@ class GatedRenderer(Renderer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.started = threading.Event()
         self.gate = threading.Event()
 
     def render(self, frame: str, protocol: Protocol) -> bytes:
-        self.asked.append(frame)
+        self.requested.append(frame)
         self.started.set()
         assert self.gate.wait(30)
         return super().render(frame, protocol)
@@ -97,7 +97,7 @@ async def test_a_caller_that_hung_up_is_not_rendered(served: tuple[httpx2.AsyncC
 
     assert (await first).status_code == 200
     assert (await client.post("/render", json=frame(3))).status_code == 200
-    assert renderer.asked == [frame(1)["frame"], frame(3)["frame"]]
+    assert renderer.requested == [frame(1)["frame"], frame(3)["frame"]]
 
 
 async def test_a_caller_whose_deadline_passed_is_not_rendered(
@@ -113,7 +113,7 @@ async def test_a_caller_whose_deadline_passed_is_not_rendered(
     assert (late.status_code, late.json()["code"]) == (503, "deadline_passed")
     assert (await first).status_code == 200
     assert (await client.post("/render", json=frame(3))).status_code == 200
-    assert renderer.asked == [frame(1)["frame"], frame(3)["frame"]]
+    assert renderer.requested == [frame(1)["frame"], frame(3)["frame"]]
 
 
 async def test_a_failed_rendering_is_reported_without_details(

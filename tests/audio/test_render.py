@@ -76,12 +76,12 @@ class BlockedRenderer(Renderer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.started = threading.Event()
         self.may_go_on = threading.Event()
 
     def render(self, frame: str, protocol: Protocol) -> bytes:
-        self.asked.append(f"{frame} {protocol}")
+        self.requested.append(f"{frame} {protocol}")
         self.started.set()
         assert self.may_go_on.wait(30)
         return b"RIFF"
@@ -116,5 +116,5 @@ async def test_a_caller_who_gave_up_while_waiting_is_not_rendered() -> None:
     blocked.may_go_on.set()
 
     assert await asyncio.gather(first, patient) == [b"RIFF", b"RIFF"]
-    assert blocked.asked == ["first 4", "patient 4"]
+    assert blocked.requested == ["first 4", "patient 4"]
     await queue.aclose()

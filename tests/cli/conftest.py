@@ -96,7 +96,7 @@ class Service:
     def make_code(self, **changes: Any) -> dict[str, Any]:
         organization_id = self._post("/v1/organizations", {"name": "Radio Nordlicht"})["id"]
         project = {"organization_id": organization_id, "name": "Morning show"}
-        wanted = {
+        request = {
             "organization_id": organization_id,
             "project_id": self._post("/v1/projects", project)["id"],
             "issuer": "Radio Nordlicht",
@@ -104,7 +104,7 @@ class Service:
             "intent": INTENT,
             **changes,
         }
-        return self._post("/v1/codes", wanted)
+        return self._post("/v1/codes", request)
 
     def sound_of(self, code: dict[str, Any]) -> bytes:
         query = {"organization_id": code["organization_id"]}
@@ -205,7 +205,7 @@ class Tenant:
 
     def make_codes(self, count: int, **changes: Any) -> list[dict[str, Any]]:
         expires_at = format_timestamp(datetime.now(UTC) + timedelta(hours=1))
-        wanted = {
+        request = {
             "organization_id": self.organization_id,
             "project_id": self.project_id,
             "issuer": "Radio Nordlicht",
@@ -214,20 +214,20 @@ class Tenant:
             "count": count,
             **changes,
         }
-        codes: list[dict[str, Any]] = self.service._post("/v1/codes/batch", wanted)["data"]
+        codes: list[dict[str, Any]] = self.service._post("/v1/codes/batch", request)["data"]
         return codes
 
     def make_campaign(self, name: str = "Summer", **changes: Any) -> dict[str, Any]:
-        wanted = {"organization_id": self.organization_id, "project_id": self.project_id, "name": name, **changes}
-        return self.service._post("/v1/campaigns", wanted)
+        request = {"organization_id": self.organization_id, "project_id": self.project_id, "name": name, **changes}
+        return self.service._post("/v1/campaigns", request)
 
 
 @pytest.fixture
 def tenant(service: Service) -> Tenant:
     organization_id = service._post("/v1/organizations", {"name": "Radio Nordlicht"})["id"]
     project = service._post("/v1/projects", {"organization_id": organization_id, "name": "Morning show"})
-    wanted = {"organization_id": organization_id, "project_id": project["id"], "scopes": ["codes:read", "codes:write"]}
-    return Tenant(service, organization_id, project["id"], service._post("/v1/api-keys", wanted)["secret"])
+    request = {"organization_id": organization_id, "project_id": project["id"], "scopes": ["codes:read", "codes:write"]}
+    return Tenant(service, organization_id, project["id"], service._post("/v1/api-keys", request)["secret"])
 
 
 def answered(done: Done) -> Any:

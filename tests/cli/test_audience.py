@@ -249,8 +249,8 @@ def test_a_day_without_events_is_drawn_as_zero() -> None:
 def test_without_events_the_picture_says_so_and_has_no_scale() -> None:
     by_day, frequencies, integrity = report_figure(of_days(3)).axes
 
-    said = [[text.get_text() for text in axes.texts] for axes in (by_day, frequencies, integrity)]
-    assert said == [["no events in this period"], ["no events in this period"], ["no replays in this period"]]
+    labels = [[text.get_text() for text in axes.texts] for axes in (by_day, frequencies, integrity)]
+    assert labels == [["no events in this period"], ["no events in this period"], ["no replays in this period"]]
     assert [list(axes.get_yticks()) for axes in (by_day, frequencies, integrity)] == [[], [], []]
 
 
@@ -289,18 +289,18 @@ def test_legacy_days_are_imported_and_replaced(measured: Measured, tmp_path: Pat
     assert (first.status, first.out) == (0, "3 days, 800 events\n")
     assert (again.status, again.out) == (0, "1 day, 7 events\n")
     assert (another.status, another.out) == (0, "1 day, 1 event\n")
-    said = measured.legacy()
-    assert {row["day"]: row["events"] for row in said["by_day"]} == {
+    labels = measured.legacy()
+    assert {row["day"]: row["events"] for row in labels["by_day"]} == {
         "2026-01-30": 412,
         "2026-01-31": 7,
         "2026-02-01": 388,
         "2026-02-02": 1,
     }
-    assert said["label"] == "legacy_unverified_aggregate"
+    assert labels["label"] == "legacy_unverified_aggregate"
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "labels"),
     [
         (["2026-01-30,1", "2026-01-30,2"], "line 3: 2026-01-30 appears twice"),
         (["2026-02-30,1"], "line 2: 2026-02-30 is not a date"),
@@ -316,11 +316,11 @@ def test_legacy_days_are_imported_and_replaced(measured: Measured, tmp_path: Pat
     ],
 )
 def test_a_wrong_line_is_named_and_nothing_imported(
-    measured: Measured, tmp_path: Path, lines: list[str], said: str
+    measured: Measured, tmp_path: Path, lines: list[str], labels: str
 ) -> None:
     done = measured.import_legacy(make_file(tmp_path, *lines))
 
-    assert said in done.refusal
+    assert labels in done.refusal
     assert measured.legacy()["by_day"] == []
 
 

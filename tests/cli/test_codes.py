@@ -76,8 +76,8 @@ def test_one_code_is_revoked_and_revoked_again(tenant: Tenant) -> None:
 
 def test_a_code_outside_the_named_project_is_left_alone(tenant: Tenant, tmp_path: Path) -> None:
     (code,) = tenant.make_codes(1)
-    wanted = {"organization_id": tenant.organization_id, "name": "Evening show"}
-    answer = tenant.service.client.post("/v1/projects", json=wanted)
+    body = {"organization_id": tenant.organization_id, "name": "Evening show"}
+    answer = tenant.service.client.post("/v1/projects", json=body)
     other = ["--project", answer.raise_for_status().json()["id"]]
     out = tmp_path / "jingle.wav"
     for command in (("revoke",), ("wav", "--out", str(out))):

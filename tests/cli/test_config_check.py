@@ -40,7 +40,7 @@ async def check(issuer_url: str, *arguments: str, **changes: str) -> Done:
 
 async def test_an_issuer_that_answers_as_configured_is_ok(issuer: OidcIssuer) -> None:
     assert await check(issuer.url) == Done(0, "ok\n", "")
-    assert issuer.asked == [DISCOVERY, JWKS]
+    assert issuer.requested == [DISCOVERY, JWKS]
 
 
 @pytest.mark.parametrize("named", ["https://other.example/realms/x", None])

@@ -69,8 +69,8 @@ def failures(tenant: Tenant, tmp_path: Path) -> Iterator[tuple[Done, str]]:
 
 
 def test_every_failure_to_call_is_one_line_without_the_key(tenant: Tenant, tmp_path: Path) -> None:
-    for done, said in failures(tenant, tmp_path):
-        assert done.refusal.endswith(said)
+    for done, message in failures(tenant, tmp_path):
+        assert done.refusal.endswith(message)
         assert tenant.key not in done.err
         assert "two words" not in done.err
 

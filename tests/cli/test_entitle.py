@@ -50,14 +50,14 @@ async def test_an_entitled_organisation_may_measure(tenant: Tenant, rival: Rival
     sentence = f"{tenant.organization_id} may measure 5000 events a month as contract, until 2099-01-01T00:00:00.000Z\n"
     assert (done.status, done.out) == (0, sentence)
     assert await stored(rival) == [(tenant.organization_id, "contract", 5000, END, 1)]
-    told = {
+    metadata = {
         "product": "audience",
         "mode": "contract",
         "monthly_event_quota": 5000,
         "ends_at": "2099-01-01T00:00:00.000Z",
         "revision": 1,
     }
-    assert await rival.audited("billing.entitlement_changed") == [("platform operator", None, told)]
+    assert await rival.audited("billing.entitlement_changed") == [("platform operator", None, metadata)]
     made = await tenant.make_integration(mode="contract", retention_days=730)
     assert made["mode"] == "contract"
 

@@ -195,10 +195,10 @@ def test_every_integration_gets_the_key(settings: Settings, cluster: RunningClus
         try:
             arguments = (*command, staged) if command == ("activate",) else command
             assert run("keys", *arguments, settings=settings).status == 0
-            told = audience.execute("SELECT core_key_id, previous_key_id FROM integrations").fetchall()
+            stored = audience.execute("SELECT core_key_id, previous_key_id FROM integrations").fetchall()
         finally:
             audience.execute("DELETE FROM integrations WHERE id = 'int_of_the_command_line'")
-    assert (staged, old) in told
+    assert (staged, old) in stored
 
 
 def test_without_audience_no_key_is_activated_but_in_an_emergency(settings: Settings) -> None:

@@ -189,7 +189,7 @@ def test_a_certificate_that_is_not_genuine_is_no_proof(leaving: LeavingService) 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("projects", "preflight", "--organization", ORGANIZATION), "give --project"),
         (("organizations", "delete"), "give --organization"),
@@ -197,7 +197,7 @@ def test_a_certificate_that_is_not_genuine_is_no_proof(leaving: LeavingService) 
     ],
     ids=["no project", "no organisation", "foreign"],
 )
-def test_it_must_be_clear_what_is_meant(leaving: LeavingService, arguments: tuple[Any, ...], said: str) -> None:
+def test_it_must_be_clear_what_is_meant(leaving: LeavingService, arguments: tuple[Any, ...], message: str) -> None:
     done = run(*arguments, settings={"BASE_URL": leaving.url, "API_KEY": CREDENTIAL})
     assert done.status in {1, 2}
-    assert said in done.err
+    assert message in done.err

@@ -41,8 +41,8 @@ def test_a_missing_module_of_our_own_is_an_internal_error() -> None:
 
 @pytest.mark.usefixtures("without_matplotlib")
 def test_the_demo_goes_on_without_its_picture(tmp_path: Path) -> None:
-    said = io.StringIO()
-    steps = demo._Steps(Console(file=said))
+    output = io.StringIO()
+    steps = demo._Steps(Console(file=output))
     demo._draw(steps, Frame("XRC1:brd_aZ09-_bY18-_cX27", "brd_aZ09-_bY18-_cX27"), tmp_path / "demo.wav")
-    assert said.getvalue().startswith("No picture: drawing needs matplotlib")
+    assert output.getvalue().startswith("No picture: drawing needs matplotlib")
     assert not list(tmp_path.iterdir())

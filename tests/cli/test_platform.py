@@ -239,24 +239,24 @@ def whole_data_dir(data_dir: Path, settings: Settings, audience_url: Secret) -> 
 
 def test_audience_is_moved_by_its_own_environment(audience_url: Secret, new_key_file: Path) -> None:
     make_in_audience(audience_url, MASTER_KEY)
-    told = {"AUDIENCE_DATABASE_URL": audience_url.reveal(), "MASTER_KEY": MASTER_KEY}
+    environ = {"AUDIENCE_DATABASE_URL": audience_url.reveal(), "MASTER_KEY": MASTER_KEY}
 
-    done = reseal(new_key_file, "--component", "audience", settings=told)
+    done = reseal(new_key_file, "--component", "audience", settings=environ)
 
     assert done.out.splitlines() == [
         "1 value moved to the new master key; 0 already had it",
         "now restart every process of Audience with the new key, then run this command once more",
     ]
     assert opens_in_audience(audience_url, NEW_KEY)
-    again = reseal(new_key_file, "--component", "audience", settings=told)
+    again = reseal(new_key_file, "--component", "audience", settings=environ)
     assert again.out == "0 values moved to the new master key; 1 already had it\n"
 
 
 def test_the_wrong_old_key_of_audience_is_refused(audience_url: Secret, new_key_file: Path) -> None:
     make_in_audience(audience_url, OTHER_KEY)
-    told = {"AUDIENCE_DATABASE_URL": audience_url.reveal(), "MASTER_KEY": MASTER_KEY}
+    environ = {"AUDIENCE_DATABASE_URL": audience_url.reveal(), "MASTER_KEY": MASTER_KEY}
 
-    refusal = reseal(new_key_file, "--component", "audience", settings=told).refusal
+    refusal = reseal(new_key_file, "--component", "audience", settings=environ).refusal
 
     assert refusal.startswith("nothing was changed: instance_secrets.sealed of token_digests opens neither under")
     assert opens_in_audience(audience_url, OTHER_KEY)
@@ -265,8 +265,8 @@ def test_the_wrong_old_key_of_audience_is_refused(audience_url: Secret, new_key_
 def test_the_missing_settings_of_audience_are_named(new_key_file: Path, settings: Settings) -> None:
     refusal = reseal(new_key_file, "--component", "audience", settings=settings).refusal
     assert refusal == "SOUNDMARK_AUDIENCE_DATABASE_URL: is not set"
-    told = {"AUDIENCE_DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none", "MASTER_KEY": MASTER_KEY}
-    refusal = reseal(new_key_file, "--component", "audience", settings=told).refusal
+    environ = {"AUDIENCE_DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none", "MASTER_KEY": MASTER_KEY}
+    refusal = reseal(new_key_file, "--component", "audience", settings=environ).refusal
     assert refusal == "Audience's database does not answer"
 
 

@@ -257,10 +257,10 @@ def core_environ(url: str, master_key: str = MASTER_KEY) -> dict[str, str]:
 
 def test_a_core_whose_database_was_never_migrated_says_so_in_one_line(cluster: RunningCluster) -> None:
     url = cluster.create_role_and_database("never_migrated").reveal()
-    status, said, (error,) = starting("core", core_environ(url))
+    status, output, (error,) = starting("core", core_environ(url))
     assert (status, error["event"]) == (1, "cannot_start")
     assert "run `soundmark migrate core`" in str(error["reason"])
-    assert "Traceback" not in said
+    assert "Traceback" not in output
 
 
 def test_a_core_under_another_master_key_says_so_in_one_line(cluster: RunningCluster) -> None:
@@ -268,11 +268,11 @@ def test_a_core_under_another_master_key_says_so_in_one_line(cluster: RunningClu
     migrate(url, "soundmark.core")
     asyncio.run(_make_keys(url))
     another = "A" * 43
-    status, said, (error,) = starting("core", core_environ(url.reveal(), another))
+    status, output, (error,) = starting("core", core_environ(url.reveal(), another))
     assert (status, error["event"]) == (1, "cannot_start")
     assert error["reason"] == "this master key does not open the stored signing keys: sealed under another master key"
-    assert "Traceback" not in said
-    assert another not in said
+    assert "Traceback" not in output
+    assert another not in output
 
 
 async def _make_keys(url: Secret) -> None:
@@ -292,8 +292,8 @@ def test_a_component_without_its_database_says_so_in_one_line(component: str) ->
                 "SOUNDMARK_MASTER_KEY": "A" * 43,
             },
         }
-        status, said, (error,) = starting(component, environ[component])
+        status, output, (error,) = starting(component, environ[component])
     assert (status, error["event"]) == (1, "cannot_start")
     assert error["reason"] == f"{component.capitalize()}'s database does not answer"
-    assert "Traceback" not in said
-    assert "confidential" not in said
+    assert "Traceback" not in output
+    assert "confidential" not in output

@@ -89,14 +89,14 @@ async def make_code(operator: httpx2.AsyncClient) -> dict[str, Any]:
 
     organization_id = (await post("/v1/organizations", {"name": "Radio Nordlicht"}))["id"]
     project = await post("/v1/projects", {"organization_id": organization_id, "name": "Morning show"})
-    wanted = {
+    request = {
         "organization_id": organization_id,
         "project_id": project["id"],
         "issuer": "Radio Nordlicht",
         "expires_at": format_timestamp(datetime.now(UTC) + timedelta(hours=1)),
         "intent": INTENT,
     }
-    return await post("/v1/codes", wanted)
+    return await post("/v1/codes", request)
 
 
 async def test_no_resolution_that_starts_after_a_revoke_returns_the_intent(cores: Cores) -> None:

@@ -86,12 +86,12 @@ async def test_a_worker_forgets_what_has_aged(
     assert process.returncode == 0
     for table in ("events", "event_ids", "spent_proofs"):
         assert await list_kept_days(rival, given, table) == [today]
-    said = [json.loads(line) for line in log.read_text().splitlines()]
-    told = [
-        line for line in said if line["event"] == "retention"
+    logged = [json.loads(line) for line in log.read_text().splitlines()]
+    pushed = [
+        line for line in logged if line["event"] == "retention"
     ]  # Also those of the run that the schedule itself defers.
     tables = ("events", "event_ids", "spent_proofs", "integrity_days")
-    assert [sum(line[table] for line in told) for table in tables] == [3, 3, 3, 1]
+    assert [sum(line[table] for line in pushed) for table in tables] == [3, 3, 3, 1]
     assert MASTER_KEY not in log.read_text()
 
 

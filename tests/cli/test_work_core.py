@@ -120,10 +120,10 @@ async def test_a_person_is_invited_gets_a_mail_and_joins(
     assert (joined.status, joined.json) == (200, {"organization_id": tenant.organization_id, "role": "admin"})
     assert (await ada.get("/v1/members", params=tenant.query)).status == 200
 
-    said = worker.log.read_text()
-    assert invitation["id"] in said, "something was logged"
+    logged = worker.log.read_text()
+    assert invitation["id"] in logged, "something was logged"
     for secret in (invitation["secret"].removeprefix("xin_"), PASSWORD, MASTER_KEY, "ada@", "Ada@", "codes@"):
-        assert secret not in said
+        assert secret not in logged
 
 
 async def test_a_worker_that_is_killed_after_the_mail_loses_nothing(
@@ -154,8 +154,8 @@ async def test_a_data_dir_replaces_the_settings(
     tenant: Tenant, server: MailServer, worker: Worker, rival: Rival, tmp_path: Path
 ) -> None:
     """The mail server's settings are in the database, so nothing else is needed."""
-    told = {name.lower(): worker.settings[name] for name in ("BASE_URL", "CORE_DATABASE_URL", "AUDIENCE_URL")}
-    (tmp_path / "up.json").write_text(json.dumps({"pid": 1, **told}))
+    changes = {name.lower(): worker.settings[name] for name in ("BASE_URL", "CORE_DATABASE_URL", "AUDIENCE_URL")}
+    (tmp_path / "up.json").write_text(json.dumps({"pid": 1, **changes}))
     (tmp_path / "master.key").write_text(MASTER_KEY)
     async with Worker({}, worker.log)("--data-dir", str(tmp_path)):
         await tenant.make_invitation()

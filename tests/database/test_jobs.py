@@ -116,11 +116,11 @@ def test_a_worker_that_loses_its_database_says_so_and_ends(
                 until(cut, 60)
             finally:
                 superuser.execute("ALTER ROLE jobs_under_test LOGIN")
-        _, said = process.communicate()
+        _, output = process.communicate()
     assert process.returncode == 1
     # A job that was under way (the housekeeping of the minute, often) is reported when the process forgets it, after
     # the command has said why it ends.
-    assert [line for line in said.splitlines() if line.startswith(b"soundmark: the jobs of audience stopped")] != []
+    assert [line for line in output.splitlines() if line.startswith(b"soundmark: the jobs of audience stopped")] != []
 
 
 @pytest.mark.parametrize("component", ["core", "audience"])
@@ -155,7 +155,7 @@ def test_a_worker_whose_database_was_never_migrated_is_refused_in_one_line(
 
 def test_a_worker_without_a_database_is_refused_in_one_line() -> None:
     with worker(Secret("postgresql://nobody@127.0.0.1:1/nothing")) as process:
-        _, said = process.communicate(timeout=30)
+        _, output = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert said.splitlines()[-1] == b"soundmark: the jobs of audience stopped: the database cannot be reached"
-    assert b"Traceback" not in said
+    assert output.splitlines()[-1] == b"soundmark: the jobs of audience stopped: the database cannot be reached"
+    assert b"Traceback" not in output

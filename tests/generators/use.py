@@ -74,7 +74,7 @@ def run() -> dict[str, Any]:
 
 def issue(client: AuthenticatedClient) -> CodeIssued:
     """Issue the Code that the test asks for."""
-    wanted = CreateCode(
+    request = CreateCode(
         **TENANT,
         project_id=GIVEN["project_id"],
         issuer="Radio Nordlicht",
@@ -85,7 +85,7 @@ def issue(client: AuthenticatedClient) -> CodeIssued:
             resource=IntentResource.from_dict(GIVEN["intent"]["resource"]),
         ),
     )
-    issued = issue_code.sync(client=client, body=wanted)
+    issued = issue_code.sync(client=client, body=request)
     assert isinstance(issued, CodeIssued), issued
     return issued
 

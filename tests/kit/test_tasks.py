@@ -10,7 +10,7 @@ from soundmark.kit.tasks import cancel_and_wait
 
 
 async def test_a_task_finishes_its_cleanup() -> None:
-    said: list[str] = []
+    lines: list[str] = []
     running = asyncio.Event()
 
     async def work() -> None:
@@ -19,12 +19,12 @@ async def test_a_task_finishes_its_cleanup() -> None:
             await asyncio.Event().wait()
         finally:
             await asyncio.sleep(0)
-            said.append("closed")
+            lines.append("closed")
 
     task = asyncio.create_task(work())
     await running.wait()
     await cancel_and_wait(task)
-    assert (said, task.cancelled()) == (["closed"], True)
+    assert (lines, task.cancelled()) == (["closed"], True)
 
 
 async def test_a_task_that_never_began_ends() -> None:

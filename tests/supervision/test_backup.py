@@ -58,8 +58,8 @@ class Traffic:
         tenant = {"organization_id": self.organization_id}
         self.project_id = self.post("/v1/projects", {**tenant, "name": "Morning show"})["id"]
         self.tenant = {**tenant, "project_id": self.project_id}
-        wanted = {**self.tenant, "mode": "demo", "retention_days": 14}
-        self.integration = self.post("/v1/audience/integrations", wanted)
+        request = {**self.tenant, "mode": "demo", "retention_days": 14}
+        self.integration = self.post("/v1/audience/integrations", request)
 
     def post(self, path: str, body: dict[str, Any] | None = None, **query: str) -> dict[str, Any]:
         answer = self.client.post(path, json=body, params=query)
@@ -283,8 +283,8 @@ def test_a_database_that_holds_something_is_left_as_it_is(backed_up: BackedUp, d
 
 def test_a_database_that_is_in_use_is_left_as_it_is(backed_up: BackedUp, databases: Databases) -> None:
     with psycopg.connect(databases.audience.reveal()):
-        said = refusal("restore", str(backed_up.folder), **databases.settings)
-    assert "backup_audience is in use (1 other connections)" in said
+        message = refusal("restore", str(backed_up.folder), **databases.settings)
+    assert "backup_audience is in use (1 other connections)" in message
     assert dumps.count_rows(databases.core) == {}
 
 
@@ -305,16 +305,16 @@ def test_a_key_that_opens_nothing_prevents_the_backup(
 ) -> None:
     """Otherwise that would be found out too late."""
     soundmark("restore", str(backed_up.folder), **databases.settings)
-    said = refusal("backup", str(tmp_path / "no"), MASTER_KEY="A" * 43, **databases.settings)
-    assert said == "soundmark: SOUNDMARK_MASTER_KEY does not open the sealed values in Core's database"
+    message = refusal("backup", str(tmp_path / "no"), MASTER_KEY="A" * 43, **databases.settings)
+    assert message == "soundmark: SOUNDMARK_MASTER_KEY does not open the sealed values in Core's database"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_running_deployment_is_not_overwritten_by_a_restore(backed_up: BackedUp, seeded: Path) -> None:
     with running_up(seeded) as up:
         up.until_ready()
-        said = refusal("restore", str(backed_up.folder), "--data-dir", str(seeded))
-    assert f"already running on {seeded}" in said
+        message = refusal("restore", str(backed_up.folder), "--data-dir", str(seeded))
+    assert f"already running on {seeded}" in message
 
 
 def test_every_table_of_tenants_can_be_backed_up(databases: Databases) -> None:

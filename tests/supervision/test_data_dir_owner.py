@@ -134,7 +134,7 @@ def _pipe(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (_link, "is a symbolic link"),
         (_pipe, "is not a file of its own"),
@@ -145,14 +145,14 @@ def _pipe(file: Path) -> None:
     ids=["link", "pipe", "second name", "readable", "writable"],
 )
 def test_a_master_key_that_others_could_have_read_or_changed_is_not_used(
-    directory: Path, spoil: Callable[[Path], None], said: str
+    directory: Path, spoil: Callable[[Path], None], message: str
 ) -> None:
     key = key_of(directory)
     assert key_of(directory).reveal() == key.reveal()
     spoil(directory / "master.key")
-    with pytest.raises(DataDirRefused, match=said):
+    with pytest.raises(DataDirRefused, match=message):
         key_of(directory)
-    with pytest.raises(DataDirRefused, match=said):
+    with pytest.raises(DataDirRefused, match=message):
         data_dir.read_master_keys(directory)
 
 

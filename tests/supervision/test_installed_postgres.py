@@ -47,18 +47,18 @@ def second(user: OsUser | None) -> Iterator[Path]:
 
 def programs_that_say(folder: Path, version: str, *, initdb_version: str | None = None) -> Path:
     """Make a folder of programs that print their version and do nothing else."""
-    for name, said in {"postgres": version, "initdb": initdb_version or version}.items():
-        (folder / name).write_text(f"#!/bin/sh\necho '{name} (PostgreSQL) {said}'\n")
+    for name, output in {"postgres": version, "initdb": initdb_version or version}.items():
+        (folder / name).write_text(f"#!/bin/sh\necho '{name} (PostgreSQL) {output}'\n")
         (folder / name).chmod(0o755)
     return folder
 
 
 def test_a_folder_without_the_programs_is_named(tmp_path: Path) -> None:
-    said = (
+    output = (
         f"SOUNDMARK_POSTGRES_BIN: there is no postgres and no initdb in {tmp_path}; "
         "name the folder of both, such as /usr/lib/postgresql/18/bin"
     )
-    assert refused_up(tmp_path / "data", environ={"SOUNDMARK_POSTGRES_BIN": str(tmp_path)}) == f"soundmark: {said}"
+    assert refused_up(tmp_path / "data", environ={"SOUNDMARK_POSTGRES_BIN": str(tmp_path)}) == f"soundmark: {output}"
     programs_that_say(tmp_path, "18.7")
     (tmp_path / "initdb").unlink()
     with pytest.raises(NoPostgres, match=f"there is no initdb in {tmp_path}"):

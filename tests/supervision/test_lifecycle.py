@@ -151,7 +151,7 @@ def test_a_missing_master_key_is_never_replaced(seeded: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("SOUNDMARK_RESOLVE_RATE_LIMITS", "120", "SOUNDMARK_RESOLVE_RATE_LIMITS: no such setting"),
         ("SOUNDMARK_RESOLVE_RATE_LIMIT", "none", "SOUNDMARK_RESOLVE_RATE_LIMIT: "),
@@ -161,9 +161,9 @@ def test_a_missing_master_key_is_never_replaced(seeded: Path) -> None:
         ("SOUNDMARK_OPERATOR_TOKEN", "short", "SOUNDMARK_OPERATOR_TOKEN: must be xop_ followed by 43"),
     ],
 )
-def test_an_invalid_setting_is_refused_before_anything_runs(seeded: Path, name: str, value: str, said: str) -> None:
+def test_an_invalid_setting_is_refused_before_anything_runs(seeded: Path, name: str, value: str, message: str) -> None:
     line = refused_up(seeded, "--port", "0", environ={name: value})
-    assert said in line
+    assert message in line
     assert value not in line.removeprefix(f"soundmark: {name}")
 
 

@@ -112,12 +112,12 @@ def test_the_page_leads_from_a_code_to_a_picture(reader: Reader) -> None:
         assert picture.format == "PNG"
     for name in ("publisher.env", "publisher.secret", "radio.key", "reporting-token", "device-secret"):
         assert (reader.checkout / ".soundmark" / name).stat().st_mode & 0o077 == 0
-    told = (reader.checkout / "backend.txt").read_text()
+    recorded = (reader.checkout / "backend.txt").read_text()
     settings = reader.settings()
     for secret in (settings["PUBLISHER_HMAC_SECRET"], settings["PUBLISHER_REPORTING_KEY"]):
         remember_secret(secret)
-        assert secret not in told
-    assert "evt_" not in told
+        assert secret not in recorded
+    assert "evt_" not in recorded
 
 
 def test_no_step_is_left_out() -> None:

@@ -71,9 +71,9 @@ def test_audience_gets_its_own_master_key() -> None:
     assert audiences != cores
     assert "SOUNDMARK_MASTER_KEY" not in made.working("audience").environ
     assert made.working("core").environ["SOUNDMARK_MASTER_KEY"] == cores
-    told = {**made.serving("audience").environ, **made.working("audience").environ}
-    assert cores not in told.values()
-    assert not any(name.startswith("SOUNDMARK_CORE_") for name in told)
+    environs = {**made.serving("audience").environ, **made.working("audience").environ}
+    assert cores not in environs.values()
+    assert not any(name.startswith("SOUNDMARK_CORE_") for name in environs)
 
 
 def test_audience_gets_the_address_of_the_problem_pages() -> None:
@@ -85,16 +85,16 @@ def test_audience_does_not_get_a_master_key_of_the_caller_either() -> None:
     assert given.settings_of("audience") == plan({}).settings_of("audience")
 
 
-@pytest.mark.parametrize(("given", "told"), [({}, "warning"), ({"SOUNDMARK_LOG_LEVEL": "info"}, "info")])
-def test_successes_are_logged_only_on_request(given: dict[str, str], told: str) -> None:
+@pytest.mark.parametrize(("given", "environs"), [({}, "warning"), ({"SOUNDMARK_LOG_LEVEL": "info"}, "info")])
+def test_successes_are_logged_only_on_request(given: dict[str, str], environs: str) -> None:
     """At a terminal it would drown the addresses, the demonstration and real failures."""
     made = plan(given)
     check(made)
     for component in settings.COMPONENTS:
-        assert made.serving(component).environ["SOUNDMARK_LOG_LEVEL"] == told
+        assert made.serving(component).environ["SOUNDMARK_LOG_LEVEL"] == environs
     for component in DATABASES:
-        assert made.working(component).environ["SOUNDMARK_LOG_LEVEL"] == told
-        assert made.migrating(component).environ["SOUNDMARK_LOG_LEVEL"] == told
+        assert made.working(component).environ["SOUNDMARK_LOG_LEVEL"] == environs
+        assert made.migrating(component).environ["SOUNDMARK_LOG_LEVEL"] == environs
 
 
 def test_everything_that_serves_or_migrates_runs_as_the_same_user() -> None:

@@ -66,17 +66,20 @@ def test_no_secret_is_printed_or_passed_on_a_command_line(up: Up) -> None:
 
 
 def test_each_component_gets_its_own_settings_and_no_other_secret(up: Up) -> None:
-    told = {name: set(process.environ()) for name, process in up.children().items()}
+    environs = {name: set(process.environ()) for name, process in up.children().items()}
     core = up.children()["serve core"].environ()
     assert (core["SOUNDMARK_LOG_LEVEL"], core["SOUNDMARK_RESOLVE_RATE_LIMIT"]) == ("warning", "1000")
     secrets_of_core = {"SOUNDMARK_OPERATOR_TOKEN", "SOUNDMARK_MASTER_KEY", "SOUNDMARK_CORE_DATABASE_URL"}
-    assert secrets_of_core <= told["serve core"]
-    assert not secrets_of_core & (told["serve audio"] | told["work audience"])
-    assert secrets_of_core & told["serve audience"] == {"SOUNDMARK_MASTER_KEY"}
+    assert secrets_of_core <= environs["serve core"]
+    assert not secrets_of_core & (environs["serve audio"] | environs["work audience"])
+    assert secrets_of_core & environs["serve audience"] == {"SOUNDMARK_MASTER_KEY"}
     audiences = up.children()["serve audience"].environ()["SOUNDMARK_MASTER_KEY"]
     assert audiences not in core.values(), "it is one of its own"
-    assert "SOUNDMARK_AUDIENCE_DATABASE_URL" not in told["serve core"] | told["serve audio"] | told["work core"]
-    assert {name for name in told["work core"] if name.startswith("SOUNDMARK_")} == {
+    assert (
+        "SOUNDMARK_AUDIENCE_DATABASE_URL"
+        not in environs["serve core"] | environs["serve audio"] | environs["work core"]
+    )
+    assert {name for name in environs["work core"] if name.startswith("SOUNDMARK_")} == {
         "SOUNDMARK_AUDIENCE_CREDENTIAL",
         "SOUNDMARK_AUDIENCE_URL",
         "SOUNDMARK_BASE_URL",
@@ -84,7 +87,7 @@ def test_each_component_gets_its_own_settings_and_no_other_secret(up: Up) -> Non
         "SOUNDMARK_LOG_LEVEL",
         "SOUNDMARK_MASTER_KEY",
     }
-    assert not [name for name in told[POSTGRES] if name.startswith("SOUNDMARK_")]
+    assert not [name for name in environs[POSTGRES] if name.startswith("SOUNDMARK_")]
 
 
 def test_only_loopback_is_listened_on(up: Up) -> None:
@@ -128,12 +131,12 @@ def test_an_old_postgres_produces_a_warning_and_still_serves(up: Up) -> None:
     """The bundled one is as new as its wheel, which follows PostgreSQL's security releases late."""
     with psycopg.connect(up.where["core_database_url"]) as connection:
         warning = find_warning(connection.info.server_version)
-    said = [line.split(maxsplit=1)[1] for line in up.printed.splitlines() if "  Warning " in line]
+    warnings = [line.split(maxsplit=1)[1] for line in up.printed.splitlines() if "  Warning " in line]
     for_trying = (
         "This is the bundled PostgreSQL, which is for tests and trials only; "
         "to use an installed one, set SOUNDMARK_POSTGRES_BIN to the folder of its programs."
     )
-    assert said == ([] if warning is None else [f"{warning} {for_trying}"])
+    assert warnings == ([] if warning is None else [f"{warning} {for_trying}"])
     for component in ("base_url", "audience_url"):
         answer = httpx2.get(f"{up.where[component]}/readyz", trust_env=False)
         assert (answer.status_code, answer.json().get("detail")) == (200, warning)

@@ -57,7 +57,7 @@ def run_command(
     """
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as connection:
         out, err = Path(folder) / "out", Path(folder) / "err"
-        wanted = {
+        body = {
             "arguments": arguments,
             "environ": dict(environ),
             "cwd": str(Path.cwd()),
@@ -66,7 +66,7 @@ def run_command(
         }
         connection.settimeout(timeout_s)
         connection.connect(str(path))
-        connection.sendall(json.dumps(wanted).encode() + b"\n")
+        connection.sendall(json.dumps(body).encode() + b"\n")
         with connection.makefile("r") as lines:
             pid = int(lines.readline())
             try:
@@ -92,24 +92,24 @@ def _attend(connection: socket.socket) -> int:
     """Run the command of one connection and send its process id and exit status."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with connection.makefile("r") as lines:
-        wanted = json.loads(lines.readline())
+        body = json.loads(lines.readline())
     pid = os.fork()
     if pid == 0:
         connection.close()
-        os._exit(_run(wanted))
+        os._exit(_run(body))
     connection.sendall(f"{pid}\n".encode())
     _, status = os.waitpid(pid, 0)
     connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
     return 0
 
 
-def _run(wanted: Mapping[str, Any]) -> int:
+def _run(body: Mapping[str, Any]) -> int:
     for name, stream in (("out", 1), ("err", 2)):
-        os.dup2(os.open(wanted[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), stream)
-    os.chdir(wanted["cwd"])
+        os.dup2(os.open(body[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), stream)
+    os.chdir(body["cwd"])
     os.environ.clear()
-    os.environ.update(wanted["environ"])
-    sys.argv = ["soundmark", *wanted["arguments"]]
+    os.environ.update(body["environ"])
+    sys.argv = ["soundmark", *body["arguments"]]
     status: object = 0
     try:
         runpy.run_module("soundmark", run_name="__main__", alter_sys=True)

@@ -36,9 +36,9 @@ def new_id(prefix: str, size: int = 16) -> str:
     return prefix + secrets.token_urlsafe(size)
 
 
-def sign_proof(key: SigningKey, said: dict[str, Any]) -> dict[str, Any]:
+def sign_proof(key: SigningKey, facts: dict[str, Any]) -> dict[str, Any]:
     """Return `said` as a proof that `key` signed."""
-    return {**said, "signature": base64url.encode(key.sign(rfc8785.dumps(said)))}
+    return {**facts, "signature": base64url.encode(key.sign(rfc8785.dumps(facts)))}
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Publisher:
     def proof(self, *, key: SigningKey | None = None, without: str = "", **changes: Any) -> dict[str, Any]:
         """Return a genuine proof of this moment, except for `changes`, which are signed like the rest."""
         key, now = key or self.key, self.now()
-        said: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "proof_id": new_id("prf_"),
             "xr_id": self.xr_id,
             "integration_id": self.integration.id,
@@ -70,8 +70,8 @@ class Publisher:
             "key_id": key.key_id,
             **changes,
         }
-        said.pop(without, None)
-        return sign_proof(key, said)
+        facts.pop(without, None)
+        return sign_proof(key, facts)
 
     def event(self, **changes: Any) -> dict[str, Any]:
         """Return a genuine event of this moment, except for `changes`."""

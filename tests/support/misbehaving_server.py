@@ -71,21 +71,21 @@ async def misbehaving_server(
 ) -> AsyncIterator[MisbehavingServer]:
     """Run a loopback server that does `behave` on every request, over TLS if there is a context for it."""
     server_side: set[asyncio.Task[None]] = set()
-    told = MisbehavingServer("")
+    started = MisbehavingServer("")
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None, "a connection is served by a task"
         server_side.add(task)
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            told.requests.append(await _read_request(reader))
+            started.requests.append(await _read_request(reader))
             await behave(reader, writer)
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
-    told.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    started.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
-        yield told
+        yield started
     finally:
         server.close()
         for task in server_side:

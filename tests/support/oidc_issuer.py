@@ -64,14 +64,14 @@ class OidcIssuer:
         self.jwks: dict[str, Any] | None = None  # Published in place of what `keys` say.
         self.discovery: dict[str, Any] = {}  # Published beside, or in place of, what is right.
         self.behaviour: dict[str, Behaviour] = {}  # By path, in place of an answer.
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
     def reset(self) -> None:
         """Behave well again, with the first key."""
         self.keys, self.jwks, self.discovery, self.behaviour = [make_issuer_key("first")], None, {}, {}
-        self.asked.clear()
+        self.requested.clear()
 
     def claims(self, subject_id: str = "alice", **changes: Any) -> dict[str, Any]:
         """Return the claims of an access token for the console after a login with a second factor; None removes one."""
@@ -119,7 +119,7 @@ class OidcIssuer:
     @property
     def readings_count(self) -> int:
         """Return how often the keys were requested."""
-        return self.asked.count(JWKS)
+        return self.requested.count(JWKS)
 
     async def start(self) -> None:
         port = int(self.url.partition("//")[2].partition("/")[0].partition(":")[2]) if self.url else 0
@@ -149,7 +149,7 @@ class OidcIssuer:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             head = await reader.readuntil(b"\r\n\r\n")
             path = head.split(b" ", 2)[1].decode()
-            self.asked.append(path)
+            self.requested.append(path)
             await (self.behaviour.get(path) or self._proper(path))(reader, writer)
         writer.close()
 

@@ -86,11 +86,11 @@ class _Reachable:
 def _link(source: str, target: str) -> str:
     """Link the file where that is possible and enough, otherwise make a copy that everybody may read."""
     mode = Path(source).stat().st_mode
-    wanted = mode | (0o555 if mode & 0o100 else 0o444)
-    if mode == wanted:
+    opened = mode | (0o555 if mode & 0o100 else 0o444)
+    if mode == opened:
         with contextlib.suppress(OSError):
             os.link(source, target)
             return target
     shutil.copy2(source, target)
-    Path(target).chmod(wanted & 0o777)
+    Path(target).chmod(opened & 0o777)
     return target

@@ -153,17 +153,17 @@ def expected_rows(
     return rows
 
 
-def assert_reconciles(said: dict[str, Any]) -> None:
+def assert_reconciles(report: dict[str, Any]) -> None:
     """Check every sum that the contract names."""
-    events, reach = said["events"], said["estimated_reach"]
+    events, reach = report["events"], report["estimated_reach"]
     for dimension in ("by_day", "by_receiver", "by_campaign", "by_xr_code", "by_country"):
-        assert sum(row["events"] for row in said[dimension]) == events, dimension
-        assert all(row["events"] > 0 for row in said[dimension]), dimension
-        assert all(0 < row.get("estimated_reach", 1) <= row["events"] for row in said[dimension]), dimension
-    assert sum(row["tokens"] for row in said["by_frequency"]) == reach
-    assert sum(row["frequency"] * row["tokens"] for row in said["by_frequency"]) == events
-    assert said["average_frequency"] == (round(events / reach, 4) if reach else 0)
-    signals = said["integrity_signals"]
+        assert sum(row["events"] for row in report[dimension]) == events, dimension
+        assert all(row["events"] > 0 for row in report[dimension]), dimension
+        assert all(0 < row.get("estimated_reach", 1) <= row["events"] for row in report[dimension]), dimension
+    assert sum(row["tokens"] for row in report["by_frequency"]) == reach
+    assert sum(row["frequency"] * row["tokens"] for row in report["by_frequency"]) == events
+    assert report["average_frequency"] == (round(events / reach, 4) if reach else 0)
+    signals = report["integrity_signals"]
     for name in ("event_replays", "code_token_duplicates", "proof_replays"):
         assert sum(day[name] for day in signals["by_day"]) == signals[name], name
 

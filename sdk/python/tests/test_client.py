@@ -176,7 +176,7 @@ def remove_member(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "message"),
     [
         (remove_member(CAMPAIGN, "status"), "answer lacks the member status"),
         ({**CAMPAIGN, "status": "secret-value"}, r"answer\.status has the wrong type"),
@@ -187,11 +187,11 @@ def remove_member(document: dict[str, Any], name: str) -> dict[str, Any]:
     ],
 )
 async def test_an_incomplete_answer_is_a_clear_error(
-    issuing: IssuingService, clock: FakeClock, document: Any, said: str
+    issuing: IssuingService, clock: FakeClock, document: Any, message: str
 ) -> None:
     issuing.add_faults(make_answer(document))
     async with make_client(issuing, clock) as client:
-        with pytest.raises(AnswerMalformed, match=said) as failure:
+        with pytest.raises(AnswerMalformed, match=message) as failure:
             await client.campaigns.archive(CAMPAIGN["id"])
     assert "secret-value" not in str(failure.value)
     assert len(issuing.routes) == 1

@@ -154,8 +154,8 @@ def test_a_country_is_two_capital_letters(issuer: Issuer, clock: FakeClock, coun
 
 def test_a_token_is_the_hmac_of_integration_and_day() -> None:
     """A receiver in another language derives the same token from the same secret."""
-    said = b"soundmark-measurement-token-v1\0" + INTEGRATION_ID.encode() + b"\x002026-11-20"
-    made = base64.urlsafe_b64encode(hmac.new(bytes(range(32)), said, hashlib.sha256).digest()).decode().rstrip("=")
+    material = b"soundmark-measurement-token-v1\0" + INTEGRATION_ID.encode() + b"\x002026-11-20"
+    made = base64.urlsafe_b64encode(hmac.new(bytes(range(32)), material, hashlib.sha256).digest()).decode().rstrip("=")
     assert SECRET.derive_measurement_token(INTEGRATION_ID, date(2026, 11, 20)) == f"mt_{made}"
 
 

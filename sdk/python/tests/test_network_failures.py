@@ -51,7 +51,7 @@ def chain_errors(*causes: BaseException) -> httpx2.ConnectError:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (chain_errors(OSError("all"), ConnectionRefusedError(111, "x")), "URL (connection refused)."),
         (chain_errors(gaierror(-2, "x")), "URL (the host name cannot be resolved)."),
@@ -68,8 +68,8 @@ def chain_errors(*causes: BaseException) -> httpx2.ConnectError:
         (httpx2.ReadError("the server's words"), "URL did not answer completely: the connection broke."),
     ],
 )
-def test_each_failure_is_one_sentence_of_this_package(error: Exception, said: str) -> None:
-    assert explain_network_failure("URL", error).removeprefix("Nothing answers at ") == said
+def test_each_failure_is_one_sentence_of_this_package(error: Exception, message: str) -> None:
+    assert explain_network_failure("URL", error).removeprefix("Nothing answers at ") == message
 
 
 def test_a_failure_with_a_circular_cause_is_explained() -> None:

@@ -30,10 +30,10 @@ async def counted(rival: Rival) -> tuple[int, int, int, int]:
 
 async def storm(source: Publisher, events: list[Any]) -> Counter[tuple[int, str]]:
     answers = await asyncio.gather(*(source.deliver(event) for event in events))
-    return Counter(map(said, answers))
+    return Counter(map(status_of, answers))
 
 
-def said(answer: Answer) -> tuple[int, str]:
+def status_of(answer: Answer) -> tuple[int, str]:
     return answer.status, answer.json.get("status") if answer.status < 300 else answer.json["code"]
 
 
@@ -43,7 +43,7 @@ async def test_an_exact_replay_is_a_duplicate_and_counted(audience: AudienceApi,
 
     first, second = await source.deliver(body), await source.deliver(body)
 
-    assert (said(first), said(second)) == ((201, "recorded"), (200, "duplicate"))
+    assert (status_of(first), status_of(second)) == ((201, "recorded"), (200, "duplicate"))
     assert second.json["event_id"] == first.json["event_id"]
     assert await signals(audience_rival) == [(1, 0, 0)]
     assert await counted(audience_rival) == (1, 1, 1, 1)
@@ -61,7 +61,7 @@ async def test_the_same_event_id_with_other_bytes_is_a_conflict(audience: Audien
         json.dumps(event, indent=1).encode(),
     ):
         answer = await source.deliver(body)
-        assert said(answer) == (409, "event_conflict")
+        assert status_of(answer) == (409, "event_conflict")
 
     assert await signals(audience_rival) == NO_SIGNALS
     assert await counted(audience_rival) == (1, 1, 1, 1)
@@ -84,8 +84,8 @@ async def test_a_spent_proof_is_refused_and_counted(audience: AudienceApi, audie
     await source.deliver(source.event(proof=proof))
     other = source.event(proof=proof)
 
-    assert said(await source.deliver(other)) == (409, "proof_replayed")
-    assert said(await source.deliver(other)) == (409, "proof_replayed"), "its event id was not spent"
+    assert status_of(await source.deliver(other)) == (409, "proof_replayed")
+    assert status_of(await source.deliver(other)) == (409, "proof_replayed"), "its event id was not spent"
     assert await signals(audience_rival) == [(0, 0, 2)]
     assert await counted(audience_rival) == (1, 1, 1, 1)
 
@@ -97,7 +97,7 @@ async def test_a_proof_before_proof_ids_is_spent_by_its_content(audience: Audien
     proof = source.proof(without="proof_id")
 
     assert (await source.deliver(source.event(proof=proof))).status == 201
-    assert said(await source.deliver(source.event(proof=proof))) == (409, "proof_replayed")
+    assert status_of(await source.deliver(source.event(proof=proof))) == (409, "proof_replayed")
 
 
 async def test_a_code_and_a_token_count_once_a_day(audience: AudienceApi, audience_rival: Rival) -> None:
@@ -108,11 +108,11 @@ async def test_a_code_and_a_token_count_once_a_day(audience: AudienceApi, audien
 
     first, retry = await source.deliver(pair), await source.deliver(pair)
 
-    assert (said(first), said(retry)) == ((200, "duplicate"), (200, "duplicate"))
+    assert (status_of(first), status_of(retry)) == ((200, "duplicate"), (200, "duplicate"))
     assert first.json["event_id"] == pair["event_id"]
     # It spent its event id and its proof: its retry is an exact replay, and no other event may use its proof.
     assert await signals(audience_rival) == [(1, 1, 0)]
-    assert said(await source.deliver(source.event(proof=pair["proof"]))) == (409, "proof_replayed")
+    assert status_of(await source.deliver(source.event(proof=pair["proof"]))) == (409, "proof_replayed")
     assert await counted(audience_rival) == (1, 2, 2, 1)
 
 

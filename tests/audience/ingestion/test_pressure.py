@@ -72,9 +72,9 @@ async def test_the_metrics_count_outcomes_and_name_nobody(audience: AudienceApi)
     await source.deliver(b"{")
 
     assert {outcome: counted(outcome) - before[outcome] for outcome in outcomes} == dict.fromkeys(outcomes, 1)
-    told = generate_latest().decode()
+    exposed = generate_latest().decode()
     for secret in (event["event_id"], event["measurement_token"], event["proof"]["proof_id"], source.integration.id):
-        assert secret not in told
+        assert secret not in exposed
 
 
 async def test_the_log_reports_a_fault_and_names_nobody(

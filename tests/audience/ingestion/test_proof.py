@@ -104,9 +104,9 @@ async def test_a_signature_of_something_else_is_not_a_proof(audience: AudienceAp
     """Core signs Codes and envelopes with the same key."""
     source = await make_publisher(audience)
     proof = source.proof()
-    said = {name: value for name, value in proof.items() if name != "signature"}
-    code = {"version": 1, "xr_id": source.xr_id, "key_id": CORE.key_id, "issued_at": said["issued_at"]}
-    for other in (code, {**said, "version": 1}, {**said, "intent": {}}, [said]):
+    facts = {name: value for name, value in proof.items() if name != "signature"}
+    code = {"version": 1, "xr_id": source.xr_id, "key_id": CORE.key_id, "issued_at": facts["issued_at"]}
+    for other in (code, {**facts, "version": 1}, {**facts, "intent": {}}, [facts]):
         signature = base64url.encode(CORE.sign(rfc8785.dumps(other)))
         await invalid(source, source.event(proof={**proof, "signature": signature}))
 
@@ -123,8 +123,8 @@ async def test_a_signature_of_core_for_another_purpose_is_not_a_proof(audience: 
     """A Code and the payload of an answer are signed with the same key, and both are public."""
     source = await make_publisher(audience)
     proof = source.proof()
-    said = {name: proof[name] for name in ("xr_id", "issued_at", "expires_at", "key_id")}
-    of_answer = {"version": 1, "intent": {}, "policy": {}, "token_digest": "A" * 43, **said}
+    facts = {name: proof[name] for name in ("xr_id", "issued_at", "expires_at", "key_id")}
+    of_answer = {"version": 1, "intent": {}, "policy": {}, "token_digest": "A" * 43, **facts}
     of_code = {**of_answer, "organization_id": new_id("org_"), "campaign_id": None, "issuer": "Radio Nordlicht"}
 
     for other in (of_answer, of_code):
@@ -291,7 +291,7 @@ async def test_a_proof_without_an_id_is_accepted_for_five_minutes_after_the_migr
 @pytest.mark.parametrize("without", ["", "proof_id"])
 def test_the_canonical_form_is_verified(campaign_id: str | None, without: str) -> None:
     """The server builds the bytes itself; the library defines what they must be."""
-    said = {
+    facts = {
         "proof_id": new_id("prf_"),
         "xr_id": new_id("xr_"),
         "integration_id": new_id("int_"),
@@ -300,18 +300,18 @@ def test_the_canonical_form_is_verified(campaign_id: str | None, without: str) -
         "expires_at": "2026-11-20T10:05:00.000Z",
         "key_id": CORE.key_id,
     }
-    said.pop(without, None)
+    facts.pop(without, None)
     event = {
         "event_id": new_id("evt_"),
-        "integration_id": said["integration_id"],
-        "xr_id": said["xr_id"],
+        "integration_id": facts["integration_id"],
+        "xr_id": facts["xr_id"],
         "occurred_at": "2026-11-20T10:00:00.000Z",
         "receiver_class": "phone",
         "measurement_token": new_id("mt_", 32),
-        "proof": sign_proof(CORE, said),
+        "proof": sign_proof(CORE, facts),
     }
 
     read = read_event(parse_body(rfc8785.dumps(event)))
 
     assert isinstance(read, Event)
-    assert read.proof.canonical(rfc8785.dumps(CORE.key_id)) == rfc8785.dumps(said)
+    assert read.proof.canonical(rfc8785.dumps(CORE.key_id)) == rfc8785.dumps(facts)

@@ -169,11 +169,11 @@ async def test_a_larger_entitlement_applies_at_once(audience: AudienceApi) -> No
     assert (await source.deliver()).status == 429
 
     organization_id = source.integration.view["organization_id"]
-    told = await audience.call(
+    projected = await audience.call(
         "PUT", f"/v1/entitlements/{organization_id}/contract", json=entitlement_body(monthly_event_quota=2, revision=2)
     )
 
-    assert told.status in {200, 204}, told.body
+    assert projected.status in {200, 204}, projected.body
     assert (await source.deliver()).status == 201
 
 

@@ -35,21 +35,21 @@ async def test_a_delivered_measurement_is_counted_once(audience: AudienceApi) ->
     await delivered(source, source.event(proof=first["proof"]))  # Another event with a spent proof.
     audience.clock.advance(seconds=1)
 
-    said = (await read_report(source.integration)).json
+    report = (await read_report(source.integration)).json
 
-    assert_reconciles(said)
-    assert (said["events"], said["estimated_reach"], said["average_frequency"]) == (3, 2, 1.5)
-    assert said["by_campaign"] == [
+    assert_reconciles(report)
+    assert (report["events"], report["estimated_reach"], report["average_frequency"]) == (3, 2, 1.5)
+    assert report["by_campaign"] == [
         {"campaign_id": None, "events": 2, "estimated_reach": 2},
         {"campaign_id": CAMPAIGN, "events": 1, "estimated_reach": 1},
     ]
-    assert said["by_receiver"] == [
+    assert report["by_receiver"] == [
         {"receiver_class": "phone", "events": 2},
         {"receiver_class": "kiosk", "events": 1},
     ]
-    assert {(row["country"], row["events"]) for row in said["by_country"]} == {(None, 1), ("FR", 1), ("TN", 1)}
-    assert said["by_frequency"] == [{"frequency": 2, "tokens": 1}, {"frequency": 1, "tokens": 1}]
-    signals = said["integrity_signals"]
+    assert {(row["country"], row["events"]) for row in report["by_country"]} == {(None, 1), ("FR", 1), ("TN", 1)}
+    assert report["by_frequency"] == [{"frequency": 2, "tokens": 1}, {"frequency": 1, "tokens": 1}]
+    signals = report["integrity_signals"]
     assert [signals[name] for name in ("event_replays", "code_token_duplicates", "proof_replays")] == [1, 1, 1]
 
 
@@ -61,17 +61,17 @@ async def test_no_report_holds_anything_of_an_event(audience: AudienceApi) -> No
         await delivered(source, event)
     audience.clock.advance(seconds=1)
 
-    said = [
+    report = [
         (await read_report(source.integration, accept=accept)).body.decode()
         for accept in ("application/json", "text/csv")
     ]
 
-    assert json.loads(said[0])["events"] == len(events)
+    assert json.loads(report[0])["events"] == len(events)
     hidden = [source.integration.hmac_secret]
     for event in events:
         proof = event["proof"]
         hidden += [event["event_id"], event["measurement_token"], proof["proof_id"], proof["signature"]]
-    for text in said:
+    for text in report:
         assert not find_leaks(text)
         for secret in hidden:
             assert secret not in text

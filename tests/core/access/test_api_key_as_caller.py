@@ -134,7 +134,7 @@ async def test_operations_for_people_are_refused(tenant: Tenant, rival: Rival) -
     """Even with every scope."""
     key = await tenant.make_key(scopes=["audience:read", "audience:write", "codes:read", "codes:write"])
     api, query = tenant.with_key(key).api, tenant.query
-    asked: list[tuple[str, str, dict[str, Any]]] = [
+    calls: list[tuple[str, str, dict[str, Any]]] = [
         ("POST", "/v1/organizations", {"json": {"name": "Radio"}}),
         ("GET", "/v1/organizations", {}),
         ("PATCH", f"/v1/organizations/{tenant.organization_id}", {"json": {"name": "Radio"}}),
@@ -149,7 +149,7 @@ async def test_operations_for_people_are_refused(tenant: Tenant, rival: Rival) -
         ("PUT", "/v1/members/operator", {"params": query, "json": {"role": "member"}}),
         ("DELETE", "/v1/members/operator", {"params": query}),
     ]
-    for method, path, options in asked:
+    for method, path, options in calls:
         assert refused(await api.call(method, path, **options)) == (403, "user_token_required"), (method, path)
     assert await rival.rows("SELECT count(*) FROM api_keys WHERE revoked_at IS NULL") == [(1,)]
 
@@ -159,8 +159,8 @@ async def test_the_log_names_the_key(tenant: Tenant, rival: Rival) -> None:
     server = tenant.with_key(key)
     code = (await server.api.post("/v1/codes", json=tenant.code_body())).json
     await server.revoke(code["xr_id"])
-    told = [(f"api_key {key['id']}", tenant.project_id, {"xr_id": code["xr_id"]})]
-    assert await rival.audited("code.issued") == await rival.audited("code.revoked") == told
+    expected = [(f"api_key {key['id']}", tenant.project_id, {"xr_id": code["xr_id"]})]
+    assert await rival.audited("code.issued") == await rival.audited("code.revoked") == expected
 
 
 async def test_a_code_of_a_key_resolves(tenant: Tenant) -> None:

@@ -63,9 +63,9 @@ async def test_a_new_secret_is_shown_once_and_the_old_one_is_gone(
     answer = await do(tenant, "secret", integration["id"])
     assert answer.status == 200
     secret = answer.json.pop("hmac_secret")
-    told = answer.json
-    del told["hmac_secret"]
-    assert (len(secret), told) == (47, {**integration, "secret_rotated_at": format_timestamp(now)})
+    report = answer.json
+    del report["hmac_secret"]
+    assert (len(secret), report) == (47, {**integration, "secret_rotated_at": format_timestamp(now)})
     assert await measuring.rows("SELECT sealed_secret FROM integrations") != [before]
     listed = await api.get("/v1/audience/integrations", params=tenant.in_project)
     assert "hmac_secret" not in listed.body.decode()

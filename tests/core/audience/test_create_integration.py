@@ -56,8 +56,8 @@ async def test_an_integration_is_created_and_its_secret_shown_once(
     assert re.fullmatch(r"xhm_[A-Za-z0-9_-]{43}", secret)
     (active,) = await rival.rows("SELECT key_id FROM signing_keys WHERE status = 'active'")
     assert active == (core_key_id,)
-    told = (integration_id, tenant.organization_id, tenant.project_id, "demo", 14, core_key_id)
-    assert await stored(measuring) == [told]
+    expected = (integration_id, tenant.organization_id, tenant.project_id, "demo", 14, core_key_id)
+    assert await stored(measuring) == [expected]
     tables = await rival.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
     for (table,) in tables:
         assert secret not in str(await rival.rows(f'SELECT t::text FROM "{table}" t')), table

@@ -179,7 +179,7 @@ async def test_a_failing_audience_is_unavailable(fault: str, database_url: Secre
 
 
 @pytest.mark.parametrize(
-    ("status", "media_type", "said"),
+    ("status", "media_type", "document"),
     [
         ("200 OK", "application/json", RECORDED),
         ("201 Created", "application/json", {**RECORDED, "status": "duplicate"}),
@@ -192,9 +192,9 @@ async def test_a_failing_audience_is_unavailable(fault: str, database_url: Secre
     ],
 )
 async def test_an_undeclared_answer_is_not_passed_on(
-    database_url: Secret, clock: FakeClock, status: str, media_type: str, said: dict[str, Any]
+    database_url: Secret, clock: FakeClock, status: str, media_type: str, document: dict[str, Any]
 ) -> None:
-    behave = answer(json.dumps(said).encode(), status=status, media_type=media_type)
+    behave = answer(json.dumps(document).encode(), status=status, media_type=media_type)
     async with misbehaving_server(behave) as server, core_beside(server.url, database_url, clock) as core:
         refused = await deliver_event(core, b"{}", "secret")
 
@@ -202,8 +202,8 @@ async def test_an_undeclared_answer_is_not_passed_on(
 
 
 async def test_malformed_errors_are_left_out(database_url: Secret, clock: FakeClock) -> None:
-    said = {"code": "validation_failed", "errors": ["x", {"pointer": 7}, {"pointer": "/a", "message": "wrong"}]}
-    behave = answer(json.dumps(said).encode(), status="422 No", media_type=PROBLEM)
+    document = {"code": "validation_failed", "errors": ["x", {"pointer": 7}, {"pointer": "/a", "message": "wrong"}]}
+    behave = answer(json.dumps(document).encode(), status="422 No", media_type=PROBLEM)
     async with misbehaving_server(behave) as server, core_beside(server.url, database_url, clock) as core:
         refused = await deliver_event(core, b"{}", "secret")
 

@@ -70,18 +70,18 @@ async def test_a_report_shows_what_was_measured(measured: Measured) -> None:
     now = measured.tenant.api.clock.freeze()
     answered = await measured.report()
 
-    said = answered.json
+    content = answered.json
     assert (answered.status, answered.headers["cache-control"], answered.headers["vary"]) == (200, "no-store", "Accept")
-    assert_reconciles(said)
-    assert (said["integration_id"], said["mode"]) == (measured.integration["id"], "demo")
-    assert said["period"]["to"] == format_timestamp(now)
-    assert (said["events"], said["estimated_reach"], said["average_frequency"]) == (3, 2, 1.5)
-    assert said["by_campaign"] == [
+    assert_reconciles(content)
+    assert (content["integration_id"], content["mode"]) == (measured.integration["id"], "demo")
+    assert content["period"]["to"] == format_timestamp(now)
+    assert (content["events"], content["estimated_reach"], content["average_frequency"]) == (3, 2, 1.5)
+    assert content["by_campaign"] == [
         {"campaign_id": measured.campaign["id"], "events": 2, "estimated_reach": 2},
         {"campaign_id": None, "events": 1, "estimated_reach": 1},
     ]
-    assert said["by_frequency"] == [{"frequency": 2, "tokens": 1}, {"frequency": 1, "tokens": 1}]
-    assert said["integrity_signals"]["event_replays"] == 3
+    assert content["by_frequency"] == [{"frequency": 2, "tokens": 1}, {"frequency": 1, "tokens": 1}]
+    assert content["integrity_signals"]["event_replays"] == 3
 
 
 @pytest.mark.parametrize(("named", "events"), [(("campaign_id",), 2), (("xr_id",), 2), (("campaign_id", "xr_id"), 2)])
@@ -89,17 +89,17 @@ async def test_filters_combine_as_an_intersection(measured: Measured, named: tup
     filters = {"campaign_id": measured.campaign["id"], "xr_id": measured.in_campaign["xr_id"]}
     query = {name: filters[name] for name in named}
 
-    said = (await measured.report(**query)).json
+    content = (await measured.report(**query)).json
 
-    assert said["events"] == events
-    assert said["filters"] == {"campaign_id": None, "xr_id": None, **query}
-    assert said["integrity_signals"]["event_replays"] == 3
+    assert content["events"] == events
+    assert content["filters"] == {"campaign_id": None, "xr_id": None, **query}
+    assert content["integrity_signals"]["event_replays"] == 3
 
 
 async def test_a_code_outside_the_campaign_leaves_nothing(measured: Measured) -> None:
-    said = await measured.report(campaign_id=measured.campaign["id"], xr_id=measured.alone["xr_id"])
+    content = await measured.report(campaign_id=measured.campaign["id"], xr_id=measured.alone["xr_id"])
 
-    assert (said.status, said.json["events"]) == (200, 0)
+    assert (content.status, content.json["events"]) == (200, 0)
 
 
 async def test_an_archived_campaign_and_a_revoked_code_stay_reportable(measured: Measured) -> None:
@@ -107,9 +107,9 @@ async def test_an_archived_campaign_and_a_revoked_code_stay_reportable(measured:
     stopped = await tenant.api.post(f"/v1/campaigns/{measured.campaign['id']}/stop", params=tenant.query)
     assert (stopped.status, stopped.json["revoked_count"]) == (200, 1)
 
-    said = await measured.report(campaign_id=measured.campaign["id"], xr_id=measured.in_campaign["xr_id"])
+    content = await measured.report(campaign_id=measured.campaign["id"], xr_id=measured.in_campaign["xr_id"])
 
-    assert said.json["events"] == 2
+    assert content.json["events"] == 2
 
 
 async def test_a_revoked_integration_stays_reportable(measured: Measured) -> None:
@@ -122,10 +122,10 @@ async def test_the_period_is_passed_on(measured: Measured) -> None:
     now = measured.tenant.api.clock.now()
     begin, end = now - timedelta(hours=2), now - timedelta(minutes=30)
 
-    said = (await measured.report(**{"from": format_timestamp(begin), "to": format_timestamp(end)})).json
+    content = (await measured.report(**{"from": format_timestamp(begin), "to": format_timestamp(end)})).json
 
-    assert said["period"] == {"from": format_timestamp(begin), "to": format_timestamp(end)}
-    assert said["events"] == 2
+    assert content["period"] == {"from": format_timestamp(begin), "to": format_timestamp(end)}
+    assert content["events"] == 2
 
 
 async def test_the_csv_has_the_same_numbers(measured: Measured) -> None:
@@ -149,10 +149,10 @@ async def unasked(
             misbehaving_server(answer(b"{}")) as server,
             core_beside(server.url, database_url, clock) as core,
         ):
-            asked = len(server.requests)
+            requested = len(server.requests)
             params = {**measured.tenant.in_project, **query}
             answered = await core.get(path or measured.path, params=params)
-            return answered, len(server.requests) - asked
+            return answered, len(server.requests) - requested
 
     return ask
 
@@ -180,10 +180,10 @@ async def test_a_resource_outside_the_project_is_not_found_without_a_call(
         ("xr_id", "xr_\x00"),
     ]
     for name, value in wrong:
-        answered, asked = await unasked(**{name: value})
-        assert (refused(answered), asked) == ((404, NOT_FOUND[name]), 0), (name, value)
-    answered, asked = await unasked(campaign_id=UNKNOWN["campaign_id"], xr_id=measured.alone["xr_id"])
-    assert (refused(answered), asked) == ((404, "campaign_not_found"), 0)
+        answered, requested = await unasked(**{name: value})
+        assert (refused(answered), requested) == ((404, NOT_FOUND[name]), 0), (name, value)
+    answered, requested = await unasked(campaign_id=UNKNOWN["campaign_id"], xr_id=measured.alone["xr_id"])
+    assert (refused(answered), requested) == ((404, "campaign_not_found"), 0)
 
 
 @pytest.mark.parametrize(
@@ -201,17 +201,17 @@ async def test_a_resource_outside_the_project_is_not_found_without_a_call(
 async def test_a_malformed_query_is_refused_without_a_call(
     unasked: Callable[..., Awaitable[tuple[Answer, int]]], query: dict[str, str]
 ) -> None:
-    answered, asked = await unasked(**query)
+    answered, requested = await unasked(**query)
 
-    assert (refused(answered), asked) == ((422, "validation_failed"), 0)
+    assert (refused(answered), requested) == ((422, "validation_failed"), 0)
 
 
 async def test_a_malformed_integration_id_is_not_found_without_a_call(
     unasked: Callable[..., Awaitable[tuple[Answer, int]]],
 ) -> None:
     for wrong in ("int_short", "xr_" + "a" * 22, "int_with.dots.and~tildes", "int_" + "a" * 150):
-        answered, asked = await unasked(path=f"/v1/audience/reports/{wrong}")
-        assert (refused(answered), asked) == ((404, "integration_not_found"), 0), wrong
+        answered, requested = await unasked(path=f"/v1/audience/reports/{wrong}")
+        assert (refused(answered), requested) == ((404, "integration_not_found"), 0), wrong
 
 
 async def test_audiences_own_route_is_not_reachable_through_core(measured: Measured) -> None:

@@ -32,8 +32,8 @@ async def test_the_answer_is_the_campaign_archived_now(api: Api, tenant: Tenant,
     listed = await stored(tenant)
     assert answer.json in listed
     assert other in listed
-    told = [("user operator", tenant.project_id, {"campaign_id": campaign["id"]})]
-    assert await rival.audited("campaign.archived") == told
+    expected = [("user operator", tenant.project_id, {"campaign_id": campaign["id"]})]
+    assert await rival.audited("campaign.archived") == expected
 
 
 async def test_no_code_is_issued_under_it_afterwards(api: Api, tenant: Tenant) -> None:

@@ -44,8 +44,8 @@ async def test_the_same_selection_is_the_same_bytes(api: Api, tenant: Tenant) ->
         ((1980, 1, 1, 0, 0, 0), b"", b"")
     }
     assert open_bundle(first).comment == b""
-    for told in (b"brd_", b"example.org", b"Radio"):
-        assert told not in first.body
+    for text in (b"brd_", b"example.org", b"Radio"):
+        assert text not in first.body
 
 
 @pytest.mark.parametrize("protocol", [3, 4, 5])

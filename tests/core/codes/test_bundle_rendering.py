@@ -174,17 +174,17 @@ async def test_a_reader_that_stops_requests_no_more() -> None:
 
 async def test_no_transaction_is_open_during_rendering(database_url: Secret, rival: Rival) -> None:
     """A slow component holds no lock and no snapshot."""
-    asked = asyncio.Event()
+    requested = asyncio.Event()
     go_on = asyncio.Event()
 
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.set()
+        requested.set()
         await go_on.wait()
         await sounding()(reader, writer)
 
     async with tenant_of_core_with(behave, database_url, private_timeout_s="20") as (tenant, _):
         bundling = asyncio.create_task(request_bundle(tenant, await make_codes(tenant, 2)))
-        await asked.wait()
+        await requested.wait()
         async with rival.holding("LOCK TABLE codes, broadcasts, members, projects IN ACCESS EXCLUSIVE MODE NOWAIT"):
             go_on.set()
         assert (await bundling).status == 200

@@ -47,8 +47,8 @@ async def test_the_answer_is_the_new_campaign(api: Api, tenant: Tenant, rival: R
     }
     listed = await api.get("/v1/campaigns", params={**tenant.query, "project_id": tenant.project_id})
     assert listed.json["data"] == [answer.json]
-    told = {"campaign_id": campaign_id, "name": "Tonight", "starts_at": EARLIER, "ends_at": LATER}
-    assert await rival.audited("campaign.created") == [("user operator", tenant.project_id, told)]
+    expected = {"campaign_id": campaign_id, "name": "Tonight", "starts_at": EARLIER, "ends_at": LATER}
+    assert await rival.audited("campaign.created") == [("user operator", tenant.project_id, expected)]
 
 
 @pytest.mark.parametrize("dates", [{}, {"starts_at": None}, {"ends_at": None}, {"starts_at": None, "ends_at": None}])

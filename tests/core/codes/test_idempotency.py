@@ -35,7 +35,7 @@ def route(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def wanted(tenant: Tenant, route: str, **changes: Any) -> dict[str, Any]:
+def make_body(tenant: Tenant, route: str, **changes: Any) -> dict[str, Any]:
     expires_at = format_timestamp(tenant.api.clock.now() + timedelta(days=9))
     body = tenant.code_body(expires_at=expires_at, **changes)
     return body if route == "single" else body | {"count": 2}
@@ -55,7 +55,7 @@ async def issued(rival: Rival) -> list[Any]:
 async def test_a_repetition_is_answered_the_same_bytes_and_does_nothing(
     tenant: Tenant, rival: Rival, route: str
 ) -> None:
-    body = wanted(tenant, route)
+    body = make_body(tenant, route)
     first = await send(tenant, route, body)
     before = await issued(rival)
     again = await send(tenant, route, body)
@@ -66,7 +66,7 @@ async def test_a_repetition_is_answered_the_same_bytes_and_does_nothing(
 
 
 async def test_the_spelling_of_a_request_makes_no_difference(tenant: Tenant, route: str) -> None:
-    body = wanted(tenant, route)
+    body = make_body(tenant, route)
     first = await send(tenant, route, body)
     rewritten = json.dumps(dict(reversed(body.items())), indent=2).encode()
     again = await tenant.api.post(
@@ -92,7 +92,7 @@ async def test_the_spelling_of_a_request_makes_no_difference(tenant: Tenant, rou
 )
 async def test_a_key_belongs_to_one_request(tenant: Tenant, rival: Rival, route: str, changes: dict[str, Any]) -> None:
     """Even if the other request could not be carried out: its sender has mixed up two requests, and must know."""
-    body = wanted(tenant, route)
+    body = make_body(tenant, route)
     assert (await send(tenant, route, body)).status == 201
     before = await issued(rival)
 
@@ -103,7 +103,7 @@ async def test_a_key_belongs_to_one_request(tenant: Tenant, rival: Rival, route:
 
 
 async def test_a_key_belongs_to_one_route(tenant: Tenant, rival: Rival) -> None:
-    body = wanted(tenant, "single")
+    body = make_body(tenant, "single")
     assert (await send(tenant, "single", body)).status == 201
     before = await issued(rival)
     assert (await send(tenant, "batch", body | {"count": 1})).code == "idempotency_conflict"
@@ -114,13 +114,13 @@ async def test_a_key_belongs_to_one_route(tenant: Tenant, rival: Rival) -> None:
 
 @pytest.mark.parametrize("key", ["a" * 16, "Z9._~-" * 3, "x" * 128])
 async def test_a_well_formed_key_is_accepted(tenant: Tenant, key: str) -> None:
-    assert (await send(tenant, "single", wanted(tenant, "single"), key)).status == 201
+    assert (await send(tenant, "single", make_body(tenant, "single"), key)).status == 201
 
 
 @pytest.mark.parametrize("key", ["", "a" * 15, "x" * 129, "a" * 16 + " b", "a" * 15 + "é", "a" * 16 + "/", "a,b" * 8])
 async def test_a_malformed_key_is_refused(tenant: Tenant, rival: Rival, route: str, key: str) -> None:
     header = [(b"Idempotency-Key", key.encode())]
-    answer = await tenant.api.call("POST", PATHS[route], json=wanted(tenant, route), headers=header)
+    answer = await tenant.api.call("POST", PATHS[route], json=make_body(tenant, route), headers=header)
     assert (answer.status, answer.code) == (422, "validation_failed")
     assert [(error["location"], error["pointer"]) for error in answer.json["errors"]] == [
         ("header", "/Idempotency-Key")
@@ -130,19 +130,19 @@ async def test_a_malformed_key_is_refused(tenant: Tenant, rival: Rival, route: s
 
 async def test_two_keys_are_refused(tenant: Tenant, rival: Rival) -> None:
     headers = [("Idempotency-Key", "a" * 16), ("Idempotency-Key", "a" * 16)]
-    answer = await tenant.api.call("POST", "/v1/codes", json=wanted(tenant, "single"), headers=headers)
+    answer = await tenant.api.call("POST", "/v1/codes", json=make_body(tenant, "single"), headers=headers)
     assert (answer.status, answer.code) == (422, "validation_failed")
     assert await issued(rival) == [0, 0, 0]
 
 
 async def test_the_project_is_judged_before_the_key(tenant: Tenant) -> None:
-    answer = await send(tenant, "single", wanted(tenant, "single", project_id="prj_" + "A" * 22), "no key")
+    answer = await send(tenant, "single", make_body(tenant, "single", project_id="prj_" + "A" * 22), "no key")
     assert (answer.status, answer.code) == (404, "project_not_found")
 
 
 async def test_a_receipt_is_kept_for_a_day(tenant: Tenant, rival: Rival, route: str) -> None:
     tenant.api.clock.freeze()
-    body = wanted(tenant, route)
+    body = make_body(tenant, route)
     first = await send(tenant, route, body)
     tenant.api.clock.advance(hours=23, minutes=59, seconds=59, milliseconds=999)
     assert (await send(tenant, route, body)).body == first.body
@@ -156,21 +156,21 @@ async def test_a_receipt_is_kept_for_a_day(tenant: Tenant, rival: Rival, route: 
 
 
 async def test_after_a_day_the_key_is_free_for_another_request(tenant: Tenant) -> None:
-    await send(tenant, "single", wanted(tenant, "single"))
+    await send(tenant, "single", make_body(tenant, "single"))
     tenant.api.clock.advance(hours=24)
-    assert (await send(tenant, "batch", wanted(tenant, "batch"))).status == 201
+    assert (await send(tenant, "batch", make_body(tenant, "batch"))).status == 201
 
 
 async def test_organisations_do_not_share_keys(tenant: Tenant, api: Api) -> None:
     other = await make_tenant(api)
-    first = await send(tenant, "single", wanted(tenant, "single"))
-    second = await send(other, "single", wanted(other, "single"))
+    first = await send(tenant, "single", make_body(tenant, "single"))
+    second = await send(other, "single", make_body(other, "single"))
     assert (first.status, second.status) == (201, 201)
     assert second.json["organization_id"] == other.organization_id
 
 
 async def test_a_server_key_of_another_project_gets_no_answer_of_this_one(tenant: Tenant) -> None:
-    body = wanted(tenant, "single")
+    body = make_body(tenant, "single")
     assert (await send(tenant, "single", body)).status == 201
     elsewhere = await tenant.api.make_project(tenant.organization_id, "Evening show")
     stranger = tenant.with_key(await tenant.make_key(project_id=elsewhere))
@@ -181,7 +181,7 @@ async def test_a_server_key_of_another_project_gets_no_answer_of_this_one(tenant
 async def test_two_at_once_issue_once_and_get_the_same_answer(
     tenant: Tenant, elsewhere: Tenant, rival: Rival, route: str
 ) -> None:
-    body = wanted(tenant, route)
+    body = make_body(tenant, route)
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         both = [asyncio.create_task(send(where, route, body)) for where in (tenant, elsewhere)]
         await rival.until_someone_waits(2)
@@ -193,7 +193,7 @@ async def test_two_at_once_issue_once_and_get_the_same_answer(
 async def test_two_requests_at_once_under_one_key_issue_once(tenant: Tenant, elsewhere: Tenant, rival: Rival) -> None:
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         both = [
-            asyncio.create_task(send(where, "single", wanted(tenant, "single", issuer=issuer)))
+            asyncio.create_task(send(where, "single", make_body(tenant, "single", issuer=issuer)))
             for where, issuer in ((tenant, "Radio Nordlicht"), (elsewhere, "Radio Südlicht"))
         ]
         await rival.until_someone_waits(2)
@@ -205,7 +205,7 @@ async def test_two_requests_at_once_under_one_key_issue_once(tenant: Tenant, els
 async def test_a_process_that_dies_before_the_commit_leaves_nothing_and_the_retry_issues(
     tenant: Tenant, rival: Rival, route: str
 ) -> None:
-    body = wanted(tenant, route)
+    body = make_body(tenant, route)
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         dying = await rival.while_waiting(send(tenant, route, body))
         await rival.kill_waiting_sessions()
@@ -219,7 +219,7 @@ async def test_a_process_that_dies_before_the_commit_leaves_nothing_and_the_retr
 
 async def test_a_process_that_dies_while_it_writes_leaves_nothing(tenant: Tenant, rival: Rival, route: str) -> None:
     """The receipt is the last row that an issuance writes; all the others are written before, and none remains."""
-    body = wanted(tenant, route)
+    body = make_body(tenant, route)
     async with rival.holding("LOCK TABLE issuance_receipts IN SHARE MODE"):
         dying = await rival.while_waiting(send(tenant, route, body))
         await rival.kill_waiting_sessions()
@@ -232,7 +232,7 @@ async def test_a_process_that_dies_while_it_writes_leaves_nothing(tenant: Tenant
 
 async def test_a_refusal_is_not_remembered(tenant: Tenant, rival: Rival, route: str) -> None:
     await tenant.make_quota(rival, 1)
-    body = wanted(tenant, route)
+    body = make_body(tenant, route)
     if route == "single":
         await tenant.make_code()
     assert (await send(tenant, route, body)).code == "quota_exceeded"
@@ -241,7 +241,7 @@ async def test_a_refusal_is_not_remembered(tenant: Tenant, rival: Rival, route: 
 
 
 async def test_a_used_up_quota_hides_no_answer(tenant: Tenant, rival: Rival, route: str) -> None:
-    body = wanted(tenant, route)
+    body = make_body(tenant, route)
     await tenant.make_quota(rival, 2)
     first = await send(tenant, route, body)
     await tenant.make_quota(rival, 0)
@@ -259,7 +259,7 @@ async def test_an_expiry_that_passed_meanwhile_hides_no_answer(tenant: Tenant) -
 
 async def test_a_retry_brings_no_revoked_code_back(tenant: Tenant, api: Api) -> None:
     """The answer is the original one, and its Codes stay revoked."""
-    body = wanted(tenant, "single")
+    body = make_body(tenant, "single")
     first = await send(tenant, "single", body)
     await tenant.revoke(first.json["xr_id"])
     again = await send(tenant, "single", body)
@@ -269,7 +269,7 @@ async def test_a_retry_brings_no_revoked_code_back(tenant: Tenant, api: Api) -> 
 
 async def test_a_retry_brings_no_stopped_campaign_back(tenant: Tenant, api: Api, rival: Rival) -> None:
     campaign = await tenant.make_campaign()
-    body = wanted(tenant, "batch", campaign_id=campaign["id"])
+    body = make_body(tenant, "batch", campaign_id=campaign["id"])
     first = await send(tenant, "batch", body)
     assert (await api.post(f"/v1/campaigns/{campaign['id']}/stop", params=tenant.query)).json["revoked_count"] == 2
     before = await issued(rival)
@@ -286,7 +286,7 @@ async def test_a_retry_brings_no_stopped_campaign_back(tenant: Tenant, api: Api,
 
 async def test_neither_the_key_nor_the_request_is_stored(tenant: Tenant, rival: Rival) -> None:
     """A reader of the table learns no key that would reveal an answer."""
-    body = wanted(tenant, "single")
+    body = make_body(tenant, "single")
     await send(tenant, "single", body)
     ((key_digest, request_digest, route),) = await rival.rows(
         "SELECT key_digest, request_digest, route FROM issuance_receipts"

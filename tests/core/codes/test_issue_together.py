@@ -26,13 +26,13 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> IssuanceQueue:
 
 
 async def together(
-    rival: Rival, queue: IssuanceQueue, first: Tenant, asked: Sequence[tuple[Api, dict[str, Any], dict[str, str]]]
+    rival: Rival, queue: IssuanceQueue, first: Tenant, requests: Sequence[tuple[Api, dict[str, Any], dict[str, str]]]
 ) -> list[Answer]:
     """Return the answers to requests that are made in this order while one issuance of the tenant waits."""
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         waiting = await rival.while_waiting(first.api.post("/v1/codes", json=first.code_body(issuer="The first")))
         tasks, before = [], queue.entered_count
-        for number, (api, body, headers) in enumerate(asked, start=1):
+        for number, (api, body, headers) in enumerate(requests, start=1):
             path = "/v1/codes/batch" if "count" in body else "/v1/codes"
             tasks.append(asyncio.create_task(api.post(path, json=body, headers=headers)))
             await queue.until_entered(before + number)
@@ -70,8 +70,8 @@ async def test_requests_that_wait_share_one_commit_and_each_gets_its_own_code(
     assert len(set(tokens)) == 4
     assert await rival.rows("SELECT issued_count FROM code_usage_days") == [(5,)]
     assert len(await rival.audited("code.issued")) == 3
-    ((_, _, told),) = await rival.audited("code.batch_issued")
-    assert told == {"xr_ids": [code["xr_id"] for code in answers[2].json["data"]]}
+    ((_, _, metadata),) = await rival.audited("code.batch_issued")
+    assert metadata == {"xr_ids": [code["xr_id"] for code in answers[2].json["data"]]}
 
 
 async def test_one_refused_request_does_not_affect_the_others(
@@ -140,10 +140,10 @@ async def test_a_key_that_is_revoked_while_its_requests_wait_is_refused_alone(
     good = tenant.code_body()
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         waiting = await rival.while_waiting(tenant.api.post("/v1/codes", json=good))
-        asked = [asyncio.create_task(api.post("/v1/codes", json=good)) for api in (caller, caller, tenant.api)]
+        requests = [asyncio.create_task(api.post("/v1/codes", json=good)) for api in (caller, caller, tenant.api)]
         await queue.until_entered(4)
         await rival.run("UPDATE api_keys SET revoked_at = now()")
-    answers = [await task for task in (waiting, *asked)]
+    answers = [await task for task in (waiting, *requests)]
     assert [answer.status for answer in answers] == [201, 401, 401, 201]
     assert len(await rival.rows("SELECT 1 FROM codes")) == 2
 
@@ -156,10 +156,10 @@ async def test_a_person_who_is_demoted_while_they_wait_is_refused_alone(
     good = owner.code_body()
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         waiting = await rival.while_waiting(owner.api.post("/v1/codes", json=good))
-        asked = [asyncio.create_task(api.post("/v1/codes", json=good)) for api in (admin.api, owner.api)]
+        requests = [asyncio.create_task(api.post("/v1/codes", json=good)) for api in (admin.api, owner.api)]
         await queue.until_entered(3)
         await rival.run("UPDATE members SET role = 'billing' WHERE role = 'admin'")
-    answers = [await task for task in (waiting, *asked)]
+    answers = [await task for task in (waiting, *requests)]
     assert [answer.status for answer in answers] == [201, 403, 201]
 
 
@@ -170,14 +170,16 @@ async def test_a_request_that_the_database_refuses_fails_alone(
     taken = (await tenant.make_code())["broadcast_token"]
     true_sign = issue_group._GroupEvaluation._sign
 
-    def sign(sitting: Any, asked: Any) -> Any:
-        issued = true_sign(sitting, asked)
-        return [replace(code, broadcast_token=taken) for code in issued] if asked.request.issuer == "Cursed" else issued
+    def sign(sitting: Any, requests: Any) -> Any:
+        issued = true_sign(sitting, requests)
+        return (
+            [replace(code, broadcast_token=taken) for code in issued] if requests.request.issuer == "Cursed" else issued
+        )
 
     monkeypatch.setattr(issue_group._GroupEvaluation, "_sign", sign)
     good = tenant.code_body()
-    asked = [(tenant.api, good, {}), (tenant.api, good | {"issuer": "Cursed"}, KEY), (tenant.api, good, {})]
-    answers = await together(rival, queue, tenant, asked)
+    requests = [(tenant.api, good, {}), (tenant.api, good | {"issuer": "Cursed"}, KEY), (tenant.api, good, {})]
+    answers = await together(rival, queue, tenant, requests)
     assert [answer.status for answer in answers] == [201, 500, 201]
     assert await rival.rows("SELECT issued_count FROM code_usage_days") == [(4,)]
     assert len(await rival.rows("SELECT 1 FROM codes")) == 4

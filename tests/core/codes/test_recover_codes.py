@@ -18,7 +18,7 @@ def route(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def wanted(tenant: Tenant, route: str) -> dict[str, Any]:
+def make_body(tenant: Tenant, route: str) -> dict[str, Any]:
     return tenant.code_body() if route == "single" else tenant.code_body(count=2)
 
 
@@ -39,7 +39,7 @@ async def everything(rival: Rival) -> list[Any]:
 
 
 async def test_an_issuance_is_answered_again_and_nothing_changes(tenant: Tenant, rival: Rival, route: str) -> None:
-    body = wanted(tenant, route)
+    body = make_body(tenant, route)
     first = await issue(tenant, route, body)
     before = await everything(rival)
     recovered = [await recover(tenant, route, body) for _ in range(2)]
@@ -48,14 +48,14 @@ async def test_an_issuance_is_answered_again_and_nothing_changes(tenant: Tenant,
 
 
 async def test_an_issuance_that_never_took_place_is_not_found(tenant: Tenant, rival: Rival, route: str) -> None:
-    answer = await recover(tenant, route, wanted(tenant, route))
+    answer = await recover(tenant, route, make_body(tenant, route))
     assert (answer.status, answer.code) == (404, "code_issue_not_found")
     assert (await everything(rival))[:4] == [[], [], [], []]
 
 
 async def test_after_a_day_nothing_is_remembered(tenant: Tenant, route: str) -> None:
     tenant.api.clock.freeze()
-    body = wanted(tenant, route)
+    body = make_body(tenant, route)
     first = await issue(tenant, route, body)
     tenant.api.clock.advance(hours=23, minutes=59, seconds=59, milliseconds=999)
     assert (await recover(tenant, route, body)).body == first.body
@@ -65,46 +65,46 @@ async def test_after_a_day_nothing_is_remembered(tenant: Tenant, route: str) -> 
 
 @pytest.mark.parametrize("changes", [{"issuer": "Radio Südlicht"}, {"issuer": ""}, {"more": 1}], ids=ascii)
 async def test_another_body_is_a_conflict(tenant: Tenant, route: str, changes: dict[str, Any]) -> None:
-    body = wanted(tenant, route)
+    body = make_body(tenant, route)
     await issue(tenant, route, body)
     answer = await recover(tenant, route, body | changes)
     assert (answer.status, answer.code) == (409, "idempotency_conflict")
 
 
 async def test_a_malformed_intent_was_never_issued(tenant: Tenant, route: str) -> None:
-    body = wanted(tenant, route) | {"intent": {"type": 2**53, "action": "open", "resource": {}}}
+    body = make_body(tenant, route) | {"intent": {"type": 2**53, "action": "open", "resource": {}}}
     answer = await recover(tenant, route, body)
     assert (answer.status, answer.code) == (422, "intent_not_canonical")
-    await issue(tenant, route, wanted(tenant, route))
+    await issue(tenant, route, make_body(tenant, route))
     assert (await recover(tenant, route, body)).code == "idempotency_conflict"
 
 
 async def test_the_other_route_is_a_conflict(tenant: Tenant, route: str) -> None:
-    await issue(tenant, route, wanted(tenant, route))
-    assert (await recover(tenant, OTHER[route], wanted(tenant, OTHER[route]))).code == "idempotency_conflict"
+    await issue(tenant, route, make_body(tenant, route))
+    assert (await recover(tenant, OTHER[route], make_body(tenant, OTHER[route]))).code == "idempotency_conflict"
 
 
 @pytest.mark.parametrize("key", [None, "", "short", "a" * 16 + " "])
 async def test_a_key_is_required(tenant: Tenant, route: str, key: str | None) -> None:
-    answer = await recover(tenant, route, wanted(tenant, route), key)
+    answer = await recover(tenant, route, make_body(tenant, route), key)
     assert (answer.status, answer.code) == (422, "validation_failed")
     assert {error["pointer"] for error in answer.json["errors"]} == {"/Idempotency-Key"}
 
 
 async def test_a_body_that_could_never_have_been_issued_is_refused(tenant: Tenant, route: str) -> None:
-    answer = await recover(tenant, route, wanted(tenant, route) | {"issuer": ""})
+    answer = await recover(tenant, route, make_body(tenant, route) | {"issuer": ""})
     assert (answer.status, answer.code) == (422, "validation_failed")
 
 
 async def test_a_code_that_ended_meanwhile_is_recovered_as_it_was(tenant: Tenant) -> None:
-    body = wanted(tenant, "single")
+    body = make_body(tenant, "single")
     first = await issue(tenant, "single", body)
     await tenant.revoke(first.json["xr_id"])
     assert (await recover(tenant, "single", body)).json["status"] == "active"
 
 
 async def test_other_organisations_and_projects_recover_nothing(tenant: Tenant, api: Api, route: str) -> None:
-    body = wanted(tenant, route)
+    body = make_body(tenant, route)
     await issue(tenant, route, body)
     other = await make_tenant(api)
     stranger = other.with_key(await other.make_key())
@@ -116,7 +116,7 @@ async def test_other_organisations_and_projects_recover_nothing(tenant: Tenant, 
 
 async def test_recovery_requires_the_right_to_issue(tenant: Tenant, route: str) -> None:
     reader = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
-    assert (await recover(reader, route, wanted(tenant, route))).code == "insufficient_scope"
+    assert (await recover(reader, route, make_body(tenant, route))).code == "insufficient_scope"
 
 
 @pytest.mark.parametrize("key", [None, "short"])
@@ -126,7 +126,7 @@ async def test_organisation_and_project_are_judged_before_the_key_and_the_key_be
     """Contract, section 3. A caller who may not issue there learns nothing about the shape of a request."""
 
     async def seen(**changes: Any) -> tuple[int, str]:
-        answer = await recover(tenant, route, {**wanted(tenant, route), **changes}, key)
+        answer = await recover(tenant, route, {**make_body(tenant, route), **changes}, key)
         pointers = [error["pointer"] for error in answer.json.get("errors", ())]
         return answer.status, answer.code if answer.code != "validation_failed" else pointers[0]
 
@@ -140,7 +140,7 @@ async def test_organisation_and_project_are_judged_before_the_key_and_the_key_be
 async def test_two_keys_are_judged_after_the_project(tenant: Tenant, route: str) -> None:
     headers = [("Idempotency-Key", KEY), ("Idempotency-Key", KEY)]
     path = f"{PATHS[route]}/recover"
-    body = wanted(tenant, route)
+    body = make_body(tenant, route)
     foreign = await tenant.api.post(path, json={**body, "project_id": "prj_" + "A" * 22}, headers=headers)
     assert foreign.code == "project_not_found"
     assert (await tenant.api.post(path, json=body, headers=headers)).code == "validation_failed"

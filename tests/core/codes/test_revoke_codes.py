@@ -99,10 +99,10 @@ async def test_a_repetition_changes_nothing_and_is_audited(api: Api, tenant: Ten
     api.clock.advance(seconds=1)
     assert (await revoke(tenant, selection)).json == counts(2, 0)
     assert await stored(rival) == before
-    told = ("user operator", tenant.project_id)
+    expected = ("user operator", tenant.project_id)
     assert await rival.audited("code.batch_revoked") == [
-        (*told, {"requested_count": 2, "revoked_count": 2}),
-        (*told, {"requested_count": 2, "revoked_count": 0}),
+        (*expected, {"requested_count": 2, "revoked_count": 2}),
+        (*expected, {"requested_count": 2, "revoked_count": 0}),
     ]
     assert await rival.audited("code.revoked") == []
 
@@ -282,8 +282,8 @@ async def test_the_same_selection_twice_at_once_is_revoked_once(api: Api, tenant
         two = asyncio.create_task(revoke(tenant, selection[::-1]))
         await rival.until_someone_waits(2)
     assert sorted([(await one).json["revoked_count"], (await two).json["revoked_count"]]) == [0, 3]
-    told = [metadata["revoked_count"] for _, _, metadata in await rival.audited("code.batch_revoked")]
-    assert sorted(told) == [0, 3]
+    expected = [metadata["revoked_count"] for _, _, metadata in await rival.audited("code.batch_revoked")]
+    assert sorted(expected) == [0, 3]
 
 
 async def test_beside_a_single_revoke_each_code_is_revoked_once(tenant: Tenant, rival: Rival) -> None:

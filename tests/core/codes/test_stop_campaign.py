@@ -61,8 +61,8 @@ async def test_every_active_code_is_revoked_and_the_campaign_archived(api: Api, 
     assert [await heard(tenant, code) for code in codes] == ["code_unavailable"] * 3
     assert [await status_of(tenant, code) for code in codes] == ["revoked"] * 3
     assert await revoked_at(rival) == {(now, now)}
-    told = {"campaign_id": campaign["id"], "revoked_count": 3}
-    assert await rival.audited("campaign.stopped") == [("user operator", tenant.project_id, told)]
+    expected = {"campaign_id": campaign["id"], "revoked_count": 3}
+    assert await rival.audited("campaign.stopped") == [("user operator", tenant.project_id, expected)]
     assert await rival.audited("campaign.archived") == []
 
 

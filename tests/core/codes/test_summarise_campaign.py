@@ -81,9 +81,9 @@ async def test_a_stopped_campaign_has_nothing_active(tenant: Tenant) -> None:
     campaign = await tenant.make_campaign()
     await tenant.make_code(campaign_id=campaign["id"])
     stopped = (await stop(tenant, campaign)).json["campaign"]
-    told = await summary(tenant, campaign)
-    assert told["campaign"] == stopped
-    assert told["counts"] == {**NOTHING, "issued": 1, "revoked": 1}
+    summarised = await summary(tenant, campaign)
+    assert summarised["campaign"] == stopped
+    assert summarised["counts"] == {**NOTHING, "issued": 1, "revoked": 1}
 
 
 async def test_only_the_campaigns_own_codes_are_counted(api: Api, tenant: Tenant) -> None:
@@ -191,8 +191,8 @@ async def _take(tenant: Tenant, campaign: dict[str, Any], model: _Model, step: s
     match step:
         case "issue":
             end = now + timedelta(seconds=45)
-            wanted = tenant.code_body(campaign_id=campaign["id"], expires_at=format_timestamp(end))
-            answer = await api.post("/v1/codes/batch", json={**wanted, "count": number})
+            request = tenant.code_body(campaign_id=campaign["id"], expires_at=format_timestamp(end))
+            answer = await api.post("/v1/codes/batch", json={**request, "count": number})
             assert answer.status == (409 if model.is_archived else 201)
             model.ends |= {code["xr_id"]: end for code in answer.json.get("data", ())}
         case "revoke" if number < len(model.ends):

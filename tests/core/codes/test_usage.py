@@ -86,8 +86,8 @@ async def test_each_month_begins_anew_in_utc(
     await make_codes(tenant, 2)
     assert (await usage(tenant))["codes"]["issued"] == 2
     at(api, *first)
-    told = await usage(tenant)
-    assert (told["month"], told["codes"]) == (month, {"issued": 0, "monthly_quota": 100, "remaining": 100})
+    summary = await usage(tenant)
+    assert (summary["month"], summary["codes"]) == (month, {"issued": 0, "monthly_quota": 100, "remaining": 100})
     await make_codes(tenant, 3)
     assert (await usage(tenant))["codes"]["issued"] == 3
     at(api, *last)
@@ -141,8 +141,8 @@ async def test_each_day_counts_the_codes_issued_on_it(
             tenant.organization_id,
             month,
         )
-        told = await usage(tenant)
-        assert (told["month"], [(told["codes"]["issued"],)]) == (month, issued)
+        summary = await usage(tenant)
+        assert (summary["month"], [(summary["codes"]["issued"],)]) == (month, issued)
     counted = await rival.rows(
         "SELECT day, issued_count FROM code_usage_days WHERE organization_id = %s ORDER BY day", tenant.organization_id
     )
@@ -208,13 +208,13 @@ async def test_a_used_mode_is_listed_after_its_entitlement_has_ended(api: Api, t
     await tenant.make_entitlement(rival, ends_at=api.clock.now() + timedelta(hours=1))
     await tenant.make_integration(mode="contract", retention_days=90)
     api.clock.advance(hours=1)
-    told = {"mode": "contract", "events": 0, "active_integrations": 1, "monthly_quota": 0}
-    assert (await usage(tenant))["audience"]["modes"] == [DEMO, told]
+    contract = {"mode": "contract", "events": 0, "active_integrations": 1, "monthly_quota": 0}
+    assert (await usage(tenant))["audience"]["modes"] == [DEMO, contract]
 
 
 @pytest.mark.parametrize("fault", KINDS)
 async def test_codes_are_counted_while_audience_fails(database_url: Secret, clock: FakeClock, fault: str) -> None:
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as core, asyncio.timeout(30):
-        told = await usage(await make_tenant(core))
-        assert told["audience"] == {"status": "unavailable", "modes": []}
-        assert told["codes"] == {"issued": 0, "monthly_quota": 100, "remaining": 100}
+        summary = await usage(await make_tenant(core))
+        assert summary["audience"] == {"status": "unavailable", "modes": []}
+        assert summary["codes"] == {"issued": 0, "monthly_quota": 100, "remaining": 100}

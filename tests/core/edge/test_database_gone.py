@@ -113,9 +113,9 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
 
 async def ask_everything(tenant: Tenant, code: dict[str, Any]) -> dict[str, Answer]:
     """Return the response of every operation, by its id, all requested at once."""
-    asked = await operations(tenant.api)
-    answers = await asyncio.gather(*(ask(tenant, code, *each) for each in asked))
-    return {operation["operationId"]: answer for (_, _, operation), answer in zip(asked, answers, strict=True)}
+    calls = await operations(tenant.api)
+    answers = await asyncio.gather(*(ask(tenant, code, *each) for each in calls))
+    return {operation["operationId"]: answer for (_, _, operation), answer in zip(calls, answers, strict=True)}
 
 
 async def test_every_operation_reports_the_outage_and_works_again_without_a_restart(api: Api, superuser: Rival) -> None:
@@ -127,10 +127,10 @@ async def test_every_operation_reports_the_outage_and_works_again_without_a_rest
         away = await ask_everything(tenant, code)
     # The settings alone decide who the operator is.
     assert away.pop("get_caller").status == 200
-    said = {name: (answer.status, answer.code) for name, answer in away.items()}
+    answered = {name: (answer.status, answer.code) for name, answer in away.items()}
     # An event passes through to Audience, which refuses this one, because nobody signed it.
-    assert said.pop("deliver_event") == UNSIGNED
-    assert said == dict.fromkeys(said, (503, "database_unavailable"))
+    assert answered.pop("deliver_event") == UNSIGNED
+    assert answered == dict.fromkeys(answered, (503, "database_unavailable"))
     assert {answer.headers["cache-control"] for answer in away.values()} == {"no-store"}
 
     async with asyncio.timeout(30):

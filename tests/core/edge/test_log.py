@@ -38,6 +38,6 @@ async def test_no_token_name_address_or_credential_is_logged(api: Api, rival: Ri
     events = [entry["event"] for entry in logged]
     assert events.count("stored_code_does_not_verify") == 2
     assert events.count("request") >= 6
-    told = repr(logged)
+    text = repr(logged)
     for secret in (token, OPERATOR_TOKEN, NAME, ISSUER, PEER, "confidential"):
-        assert secret not in told
+        assert secret not in text

@@ -47,8 +47,8 @@ def cross_origin(headers: object) -> dict[str, str]:
 
 def asking(method: str = "GET", header: str | None = "x-svc-resolution-proof") -> dict[str, str]:
     """Return the headers of a preflight."""
-    asked = {**PAGE, "Access-Control-Request-Method": method}
-    return asked if header is None else {**asked, "Access-Control-Request-Headers": header}
+    sent = {**PAGE, "Access-Control-Request-Method": method}
+    return sent if header is None else {**sent, "Access-Control-Request-Headers": header}
 
 
 @pytest.fixture

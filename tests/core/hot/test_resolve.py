@@ -100,10 +100,10 @@ async def test_unknown_malformed_and_revoked_tokens_get_the_same_answer(api: Api
 async def test_a_malformed_token_is_looked_up_too(api: Api, rival: Rival, token: str) -> None:
     """The same query for every token: its duration does not reveal whether a token was ever issued."""
     async with rival.holding("LOCK TABLE broadcasts IN ACCESS EXCLUSIVE MODE"):
-        asked = asyncio.create_task(api.resolve(token))
+        resolving = asyncio.create_task(api.resolve(token))
         await rival.until_someone_waits()
-        assert not asked.done()
-    assert (await asked).code == "code_unavailable"
+        assert not resolving.done()
+    assert (await resolving).code == "code_unavailable"
 
 
 @pytest.mark.parametrize("value", ["ed25519-v2", "", "ED25519-V1", "ed25519-v1, ed25519-v1"])

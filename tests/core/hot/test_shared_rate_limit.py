@@ -167,28 +167,28 @@ async def test_a_server_that_hangs_is_asked_once_a_second_by_one_request_and_nam
 ) -> None:
     """Otherwise every resolution would wait for it, and log it, for as long as it hangs."""
     clock = StoppedClock()
-    asked = 0
+    requests_count = 0
     count_together = SharedRateLimit._count_together
 
     async def counted(limit: SharedRateLimit, subject: bytes) -> LimitState:
-        nonlocal asked
-        asked += 1
+        nonlocal requests_count
+        requests_count += 1
         return await count_together(limit, subject)
 
     monkeypatch.setattr(SharedRateLimit, "_count_together", counted)
     with silent_server() as url, structlog.testing.capture_logs() as logged:
         async with limiter(url, clock) as limit:
             await asyncio.gather(*(limit.hit(OTHER) for _ in range(5)))
-            assert (asked, len(logged)) == (5, 1), "nobody could know; one tells"
+            assert (requests_count, len(logged)) == (5, 1), "nobody could know; one tells"
             for seconds in (0, 0.5):
                 clock.advance(seconds=seconds)
                 verdicts = await asyncio.gather(*(limit.hit(SUBJECT) for _ in range(2)))
-            assert (asked, len(logged)) == (5, 1)
+            assert (requests_count, len(logged)) == (5, 1)
             assert [verdict.is_allowed for verdict in verdicts] == [True, False], "the limit is not lifted meanwhile"
             for round_number in (1, 2):
                 clock.advance(seconds=1)
                 await asyncio.gather(*(limit.hit(OTHER) for _ in range(5)))
-                assert (asked, len(logged)) == (5 + round_number, 1 + round_number)
+                assert (requests_count, len(logged)) == (5 + round_number, 1 + round_number)
     assert {entry["event"] for entry in logged} == {"shared_rate_limit_unavailable"}
 
 
@@ -218,13 +218,13 @@ async def test_addresses_never_reach_the_server(server: RedisServer, migrated_ur
         keys = await client.keys()
         assert len(keys) == 2
         await client.echo("the end")
-        said = []
+        lines = []
         while (command := (await monitor.next_command())["command"]) != "ECHO the end":
-            said.append(command)
-    told = "\n".join(said)
-    assert all(key.decode() in told for key in keys)
+            lines.append(command)
+    output = "\n".join(lines)
+    assert all(key.decode() in output for key in keys)
     for part in ("203.0.113", "10.0.0.1", "2001:db8", "2001", UNKNOWN, b"203.0.113.77".hex()):
-        assert part not in told
+        assert part not in output
     assert all(key.startswith(b"soundmark:resolve:") and len(key) == len(b"soundmark:resolve:") + 32 for key in keys)
 
 

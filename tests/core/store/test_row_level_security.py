@@ -394,7 +394,7 @@ async def test_roles_requested_together_are_not_mixed_up(
     one, two = tenants
     await one.make_member(rival, "anna", "admin")
     await two.make_member(rival, "anna", "billing")
-    asked = {
+    requests = {
         (two.organization_id, "anna"): "billing",
         (one.organization_id, "nobody"): None,
         (one.organization_id, "anna"): "admin",
@@ -405,7 +405,10 @@ async def test_roles_requested_together_are_not_mixed_up(
     db = Database(database_url, pool_size=1, application_name="tests")
     await db.open()
     try:
-        assert await members.find_roles(db, list(asked)) == list(asked.values())
-        assert await members.find_roles(db, [*asked, *reversed(asked)]) == [*asked.values(), *reversed(asked.values())]
+        assert await members.find_roles(db, list(requests)) == list(requests.values())
+        assert await members.find_roles(db, [*requests, *reversed(requests)]) == [
+            *requests.values(),
+            *reversed(requests.values()),
+        ]
     finally:
         await db.close()

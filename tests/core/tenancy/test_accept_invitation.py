@@ -42,8 +42,8 @@ async def test_the_person_is_a_member_with_that_role(tenant: Tenant, ada: Api, r
     assert member == [("ada@example.org", role)]
     shown = (await tenant.api.get("/v1/member-invitations", params=tenant.query)).json["data"]
     assert [entry["status"] for entry in shown] == ["accepted"]
-    told = [("user ada", None, {"invitation_id": invitation["id"], "role": role})]
-    assert await rival.audited("invitation.accepted") == told
+    expected = [("user ada", None, {"invitation_id": invitation["id"], "role": role})]
+    assert await rival.audited("invitation.accepted") == expected
     assert (await ada.get("/v1/projects", params=tenant.query)).status == 200
 
 

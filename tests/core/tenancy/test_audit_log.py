@@ -319,19 +319,19 @@ async def test_a_download_is_of_one_moment(tenant: Tenant, rival: Rival, monkeyp
     await make_entries(tenant, rival, 3)
     monkeypatch.setattr("soundmark.core.features.tenancy.audit_log.service._READ_AT_ONCE", 1)
     genuine = service.audit.list_newest_first
-    asked = 0
+    requests_count = 0
 
     async def list_newest_first(*arguments: Any, **options: Any) -> Any:
-        nonlocal asked
-        asked += 1
-        if asked == 3:
+        nonlocal requests_count
+        requests_count += 1
+        if requests_count == 3:
             await rival.run("DELETE FROM audit_entries")
             await make_entries(tenant, rival, 9, first_at="2020-01-01T00:00:00Z")
         return await genuine(*arguments, **options)
 
     monkeypatch.setattr("soundmark.core.features.tenancy.audit_log.service.audit.list_newest_first", list_newest_first)
     lines = (await download(tenant, LINES)).body.splitlines()
-    assert (asked, len(lines)) == (6, 5)
+    assert (requests_count, len(lines)) == (6, 5)
 
 
 async def test_an_altered_entry_hides_no_other(tenant: Tenant, rival: Rival) -> None:

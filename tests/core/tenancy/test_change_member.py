@@ -195,8 +195,8 @@ async def test_two_changes_of_one_member_are_one_after_the_other(people: People,
         second = asyncio.create_task(change(bob, "carol", "billing"))
         await rival.until_someone_waits(2)
     assert ((await first).status, (await second).status) == (200, 200)
-    told = [(actor, entry["previous_role"], entry["role"]) for actor, _, entry in await _logged_changes(rival)]
-    assert told == [("user alice", "member", "admin"), ("user bob", "admin", "billing")]
+    changes = [(actor, entry["previous_role"], entry["role"]) for actor, _, entry in await _logged_changes(rival)]
+    assert changes == [("user alice", "member", "admin"), ("user bob", "admin", "billing")]
 
 
 async def _logged_changes(rival: Rival) -> list[tuple[str, str | None, dict[str, Any]]]:

@@ -42,8 +42,8 @@ async def test_the_answer_is_the_invitation_with_its_secret(api: Api, tenant: Te
         "expires_at": format_timestamp(now + timedelta(days=7)),
         "secret": secret,
     }
-    told = [("user operator", None, {"invitation_id": identity, "role": "billing"})]
-    assert await rival.audited("invitation.created") == told
+    expected = [("user operator", None, {"invitation_id": identity, "role": "billing"})]
+    assert await rival.audited("invitation.created") == expected
 
 
 async def test_the_secret_is_kept_as_a_digest_and_shown_once(tenant: Tenant, rival: Rival) -> None:

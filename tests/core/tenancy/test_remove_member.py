@@ -37,8 +37,8 @@ async def test_only_an_owner_removes_owners_and_administrators(
     if caller == "owner" or (caller == "admin" and target not in MIGHTY):
         assert (answer.status, answer.body) == (204, b"")
         assert await subjects(rival) == {"alice", "acting"}
-        told = [("user acting", None, {"subject_id": "bob", "role": target})]
-        assert await rival.audited("member.removed") == told
+        expected = [("user acting", None, {"subject_id": "bob", "role": target})]
+        assert await rival.audited("member.removed") == expected
     else:
         assert (answer.status, answer.code) == (403, "forbidden")
         assert await subjects(rival) == {"alice", "acting", "bob"}

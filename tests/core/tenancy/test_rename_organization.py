@@ -27,8 +27,8 @@ async def test_the_name_changes_and_the_rest_stays(api: Api, tenant: Tenant, riv
     assert (await api.get("/v1/organizations")).json["data"] == [answer.json]
     assert (await api.get(f"/v1/codes/{code['xr_id']}", params=tenant.query)).json == code
     assert (await api.resolve(code["broadcast_token"])).status == 200
-    told = [("user operator", None, {"name": "Radio Südlicht"})]
-    assert await rival.audited("organization.updated") == told
+    expected = [("user operator", None, {"name": "Radio Südlicht"})]
+    assert await rival.audited("organization.updated") == expected
 
 
 @pytest.mark.parametrize("name", ["a", "x" * 120, " \t\n" + "x" * 120 + "\u2003", "ÄÖ☃😀"])
@@ -99,8 +99,8 @@ async def test_two_renames_are_one_after_the_other(tenant: Tenant, rival: Rival)
         await rival.until_someone_waits(2)
     assert ((await one).json["name"], (await two).json["name"]) == ("One", "Two")
     assert (await names(rival))[0] in {"One", "Two"}
-    told = [entry["name"] for _, _, entry in await rival.audited("organization.updated")]
-    assert sorted(told) == ["One", "Two"]
+    expected = [entry["name"] for _, _, entry in await rival.audited("organization.updated")]
+    assert sorted(expected) == ["One", "Two"]
 
 
 async def test_a_caller_who_is_demoted_meanwhile_renames_nothing(tenant: Tenant, rival: Rival) -> None:

@@ -29,8 +29,8 @@ async def test_the_name_changes_and_the_rest_stays(api: Api, tenant: Tenant, riv
     assert (await api.get("/v1/projects", params=tenant.query)).json["data"] == [answer.json]
     assert (await server.api.get(f"/v1/codes/{code['xr_id']}", params=tenant.query)).json == code
     assert (await api.resolve(code["broadcast_token"])).status == 200
-    told = [("user operator", tenant.project_id, {"name": "Night show"})]
-    assert await rival.audited("project.updated") == told
+    expected = [("user operator", tenant.project_id, {"name": "Night show"})]
+    assert await rival.audited("project.updated") == expected
 
 
 @pytest.mark.parametrize("name", ["a", "x" * 120, " \t\n" + "x" * 120 + "\u2003", "ÄÖ☃😀"])

@@ -17,8 +17,8 @@ async def test_the_answer_is_the_invitation_revoked(tenant: Tenant, rival: Rival
     secret = invitation.pop("secret")
     assert (answer.status, answer.json) == (200, {**invitation, "status": "revoked"})
     assert secret not in answer.body.decode()
-    told = [("user operator", None, {"invitation_id": invitation["id"], "role": "member"})]
-    assert await rival.audited("invitation.revoked") == told
+    expected = [("user operator", None, {"invitation_id": invitation["id"], "role": "member"})]
+    assert await rival.audited("invitation.revoked") == expected
 
 
 async def test_a_second_revoke_is_refused(tenant: Tenant, rival: Rival) -> None:

@@ -95,5 +95,5 @@ def test_the_kernel_refuses_a_reserved_port_in_these_words() -> None:
         "except PortReserved as refusal:\n    print(refusal)"
     )
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    said = f"127.0.0.1:1 cannot be listened on: ports below {reserved_below} are reserved for root\n"
-    assert done.stdout == (said if reserved_below > 1 else "")
+    message = f"127.0.0.1:1 cannot be listened on: ports below {reserved_below} are reserved for root\n"
+    assert done.stdout == (message if reserved_below > 1 else "")

@@ -107,10 +107,10 @@ async def test_a_task_that_fails_is_run_again_after_a_bounded_pause(
     assert (status, attempts_then) == ("todo", attempts + 1)
     # The time is recorded in whole seconds; the failure was somewhere in between.
     assert before - timedelta(seconds=1) <= at - timedelta(seconds=pause_s) <= after
-    said = "".join(capfd.readouterr())
-    assert "job_failed" in said
-    assert "ValueError" in said
-    assert "ada@" not in said
+    output = "".join(capfd.readouterr())
+    assert "job_failed" in output
+    assert "ValueError" in output
+    assert "ada@" not in output
 
 
 async def statuses(rival: Rival) -> list[str]:

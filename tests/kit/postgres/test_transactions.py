@@ -198,9 +198,9 @@ async def test_connections_carry_our_bounds(db: Database) -> None:
 
 async def test_a_transaction_may_be_given_more_time(db: Database) -> None:
     """The next user of the connection does not get it."""
-    for given, told in ((600, "10min"), (None, "30s")) * 2:
+    for given, expected in ((600, "10min"), (None, "30s")) * 2:
         async with db.transaction(statement_timeout_s=given) as tx:
-            assert await tx.value("SELECT current_setting('statement_timeout')") == told
+            assert await tx.value("SELECT current_setting('statement_timeout')") == expected
 
 
 async def test_a_statement_that_takes_too_long_means_the_database_is_unavailable(db: Database) -> None:

@@ -83,9 +83,9 @@ async def test_core_starts_with_another_issuer_and_says_so(
     issuer.discovery = {"issuer": "https://other.example/realms/x"}
     with structlog.testing.capture_logs() as events:
         async with signing_in(database_url, issuer, clock):
-            while not (told := [event for event in events if event["event"] == "issuer_keys_not_read"]):  # noqa: ASYNC110 - the event happens beside
+            while not (warnings := [event for event in events if event["event"] == "issuer_keys_not_read"]):  # noqa: ASYNC110 - the event happens beside
                 await asyncio.sleep(0)
-    assert (told[0]["configured"], told[0]["named"]) == (issuer.url, "https://other.example/realms/x")
+    assert (warnings[0]["configured"], warnings[0]["named"]) == (issuer.url, "https://other.example/realms/x")
 
 
 async def test_an_unknown_key_is_a_503_while_the_issuer_is_down(people: Api, issuer: OidcIssuer) -> None:

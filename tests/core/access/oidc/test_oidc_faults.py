@@ -124,10 +124,10 @@ async def test_a_caller_waits_for_only_one_reading(access: OidcAccess, issuer: O
     assert await is_accepted(access, issuer.token())
     issuer.behaviour[DISCOVERY] = misbehaving_server.raw(b"")
     clock.advance(seconds=FRESH_S)
-    asked = len(issuer.asked)
+    requested = len(issuer.requested)
     with pytest.raises(IdentityProviderUnavailable):
         await access.user_of(issuer.token(by=make_issuer_key("second", number=1)))
-    assert issuer.asked[asked:] == [DISCOVERY]
+    assert issuer.requested[requested:] == [DISCOVERY]
 
 
 async def test_nobody_waits_twice_for_an_issuer_that_is_slow(
@@ -212,7 +212,7 @@ async def test_it_stops_while_it_reads(issuer: OidcIssuer, clock: FakeClock) -> 
     issuer.behaviour[DISCOVERY] = misbehaving_server.silent
     access = OidcAccess(issuer.url, CLIENT_ID, clock, timeout_s=60)
     waiting = asyncio.create_task(access.user_of(issuer.token()))
-    while not issuer.asked:  # noqa: ASYNC110 - the event happens in the server
+    while not issuer.requested:  # noqa: ASYNC110 - the event happens in the server
         await asyncio.sleep(0)
     await access.aclose()
     with pytest.raises((asyncio.CancelledError, IdentityProviderUnavailable)):

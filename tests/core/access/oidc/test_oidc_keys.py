@@ -12,14 +12,14 @@ from soundmark.core.access.oidc import OidcAccess
 async def test_waiting_callers_share_one_fetch_of_the_keys(access: OidcAccess, issuer: OidcIssuer) -> None:
     token = issuer.token()
     assert all(await asyncio.gather(*(is_accepted(access, token) for _ in range(50))))
-    assert issuer.asked == [DISCOVERY, JWKS]
+    assert issuer.requested == [DISCOVERY, JWKS]
 
 
 async def test_a_caller_who_leaves_does_not_disturb_the_others(access: OidcAccess, issuer: OidcIssuer) -> None:
     token = issuer.token()
     leaving = asyncio.create_task(is_accepted(access, token))
     staying = asyncio.create_task(is_accepted(access, token))
-    while not issuer.asked:  # noqa: ASYNC110 - the event happens in the server
+    while not issuer.requested:  # noqa: ASYNC110 - the event happens in the server
         await asyncio.sleep(0)
     leaving.cancel()
     assert await staying
@@ -78,6 +78,6 @@ async def test_the_keys_are_fetched_at_the_start(access: OidcAccess, issuer: Oid
     access.start()
     assert access._keys._reading is not None
     await access._keys._reading
-    assert issuer.asked == [DISCOVERY, JWKS]
+    assert issuer.requested == [DISCOVERY, JWKS]
     async with issuer.down():
         assert await is_accepted(access, issuer.token())

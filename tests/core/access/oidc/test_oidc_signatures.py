@@ -22,7 +22,7 @@ async def test_a_forgery_is_refused(access: OidcAccess, issuer: OidcIssuer) -> N
     accepted = {name for name, token in make_forgeries(issuer).items() if await is_accepted(access, token)}
     assert accepted == set()
     assert await is_accepted(access, issuer.token())
-    assert set(issuer.asked) == {DISCOVERY, JWKS}, "no address that a token names is asked for anything"
+    assert set(issuer.requested) == {DISCOVERY, JWKS}, "no address that a token names is asked for anything"
 
 
 async def test_a_malformed_token_causes_no_request_to_the_issuer(access: OidcAccess, issuer: OidcIssuer) -> None:
@@ -34,7 +34,7 @@ async def test_a_malformed_token_causes_no_request_to_the_issuer(access: OidcAcc
     header_is_a_list = "W10.e30.AA"
     for token in (*tokens.values(), header_is_a_list, issuer.token(padding="x" * 10 * 1024), "x" * 9 * 1024, ""):
         assert not await is_accepted(access, token)
-    assert issuer.asked == []
+    assert issuer.requested == []
 
 
 async def test_a_token_has_at_most_8_kib(access: OidcAccess, issuer: OidcIssuer) -> None:

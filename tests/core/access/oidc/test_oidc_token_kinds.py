@@ -138,6 +138,6 @@ CLIENTS: list[tuple[dict[str, Any], bool]] = [
 async def test_a_token_of_another_client_is_refused(
     access: OidcAccess, issuer: OidcIssuer, clients: dict[str, Any], header: str, *, is_ours: bool
 ) -> None:
-    said = {name: value for name, value in issuer.claims().items() if name not in {"azp", "aud", "typ"}}
-    claims = {**said, **clients, **({} if header == ACCESS else {"typ": "Bearer"})}
+    kept = {name: value for name, value in issuer.claims().items() if name not in {"azp", "aud", "typ"}}
+    claims = {**kept, **clients, **({} if header == ACCESS else {"typ": "Bearer"})}
     assert await is_accepted(access, issuer.signed_as({"typ": header}, claims)) is is_ours

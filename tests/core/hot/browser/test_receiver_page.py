@@ -57,8 +57,8 @@ def token(service: httpx2.Client) -> str:
     organization_id = make(service, "/v1/organizations", name="Radio Nordlicht")["id"]
     tenant = {"organization_id": organization_id}
     project_id = make(service, "/v1/projects", **tenant, name="Morning show")["id"]
-    wanted = {"project_id": project_id, "issuer": "Radio", "expires_at": "2999-01-01T00:00:00.000Z", "intent": INTENT}
-    issued: str = make(service, "/v1/codes", **tenant, **wanted)["broadcast_token"]
+    request = {"project_id": project_id, "issuer": "Radio", "expires_at": "2999-01-01T00:00:00.000Z", "intent": INTENT}
+    issued: str = make(service, "/v1/codes", **tenant, **request)["broadcast_token"]
     return issued
 
 
@@ -138,16 +138,16 @@ def test_a_page_resolves_a_code_with_a_proof_and_verifies_it(found: Any, token: 
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "code"), [("unknown", 404, "code_unavailable"), ("refused", 422, "validation_failed")]
+    ("heard", "status", "code"), [("unknown", 404, "code_unavailable"), ("refused", 422, "validation_failed")]
 )
-def test_a_page_reads_why_it_was_refused(found: Any, asked: str, status: int, code: str) -> None:
-    assert found[asked]["status"] == status
-    assert json.loads(found[asked]["text"])["code"] == code
+def test_a_page_reads_why_it_was_refused(found: Any, heard: str, status: int, code: str) -> None:
+    assert found[heard]["status"] == status
+    assert json.loads(found[heard]["text"])["code"] == code
 
 
 def test_a_page_reads_its_limit_and_the_request_id(found: Any) -> None:
-    for asked in ("resolved", "unknown", "refused"):
-        assert found[asked]["named"] == ["RateLimit", "RateLimit-Policy", "X-Request-Id"]
+    for heard in ("resolved", "unknown", "refused"):
+        assert found[heard]["named"] == ["RateLimit", "RateLimit-Policy", "X-Request-Id"]
     assert found["keys"]["named"] == ["X-Request-Id"]
 
 

@@ -179,8 +179,8 @@ class Target:
     def integration_of(self, label: str) -> Any:
         """Return an integration for the operation alone: one operation revokes what another has to read."""
         if label not in self._integrations:
-            wanted = {name: self.ids[name] for name in ("organization_id", "project_id")}
-            made = make(self.client, "/v1/audience/integrations", **wanted, mode="demo", retention_days=14)
+            tenant_query = {name: self.ids[name] for name in ("organization_id", "project_id")}
+            made = make(self.client, "/v1/audience/integrations", **tenant_query, mode="demo", retention_days=14)
             remember_secret(made["hmac_secret"])
             self._integrations[label] = made
         return self._integrations[label]
@@ -222,10 +222,10 @@ def target(cluster: RunningCluster, audio_url: str) -> Iterator[Target]:
         organization_id = make(client, "/v1/organizations", name="Radio Nordlicht")["id"]
         project_id = make(client, "/v1/projects", organization_id=organization_id, name="Morning show")["id"]
         tenant = {"organization_id": organization_id, "project_id": project_id}
-        wanted = {**tenant, "issuer": "Radio", "expires_at": "2999-01-01T00:00:00.000Z", "intent": INTENT}
+        tenant_query = {**tenant, "issuer": "Radio", "expires_at": "2999-01-01T00:00:00.000Z", "intent": INTENT}
         # Two, because one is revoked on the way.
-        ids = {"xr_id": make(client, "/v1/codes", **wanted)["xr_id"]}
-        ids |= {"broadcast_token": make(client, "/v1/codes", **wanted)["broadcast_token"]}
+        ids = {"xr_id": make(client, "/v1/codes", **tenant_query)["xr_id"]}
+        ids |= {"broadcast_token": make(client, "/v1/codes", **tenant_query)["broadcast_token"]}
         yield Target(client, {**tenant, **ids, "X-Svc-Organization-Id": organization_id})
 
 

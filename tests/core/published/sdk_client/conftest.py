@@ -24,9 +24,9 @@ from soundmark.kit.crypto.secret import Secret
 class Recording(httpx2.AsyncHTTPTransport):
     """A transport that records the requested routes."""
 
-    def __init__(self, asked: set[str]) -> None:
+    def __init__(self, requested: set[str]) -> None:
         super().__init__()
-        self._asked = asked
+        self._asked = requested
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         self._asked.add(f"{request.method} {request.url.path}")
@@ -39,12 +39,14 @@ class World:
 
     url: str
     issuer: OidcIssuer
-    asked: set[str] = field(default_factory=set)
+    requested: set[str] = field(default_factory=set)
 
     def client(self, subject_id: str, **claims: Any) -> AsyncClient:
         """Return a person's client; each request carries its own token, as in a real session."""
         tokens = {"email": f"{subject_id}@example.org", **claims}
-        return AsyncClient(self.url, lambda: self.issuer.token(subject_id, **tokens), transport=Recording(self.asked))
+        return AsyncClient(
+            self.url, lambda: self.issuer.token(subject_id, **tokens), transport=Recording(self.requested)
+        )
 
     async def document(self) -> dict[str, Any]:
         async with httpx2.AsyncClient(trust_env=False) as client:
@@ -65,7 +67,7 @@ class Tenant:
     project_id: str
 
     def issue_request(self, **changes: Any) -> IssueRequest:
-        wanted: dict[str, Any] = {
+        body: dict[str, Any] = {
             "organization_id": self.organization_id,
             "project_id": self.project_id,
             "issuer": "Radio Nordlicht",
@@ -73,7 +75,7 @@ class Tenant:
             "intent": Intent("link", "open", {"url": "https://example.org/é", "n": [1, 2.5, None, True]}),
             **changes,
         }
-        return IssueRequest(**wanted)
+        return IssueRequest(**body)
 
 
 @pytest.fixture

@@ -60,15 +60,15 @@ async def test_every_published_route_is_called_and_understood(world: World, tena
     published = {
         f"{method.upper()} {path}" for path, item in (await world.document())["paths"].items() for method in item
     }
-    called = {route for asked in world.asked for route in published if _matches(route, asked)}
+    called = {route for requested in world.requested for route in published if _matches(route, requested)}
     of_providers = {route for route in published if PROVIDERS in route}
     assert called == {route for route in published if " /v1/" in route} - RECEIVERS - of_providers
 
 
-def _matches(route: str, asked: str) -> bool:
+def _matches(route: str, requested: str) -> bool:
     # A template with parameters does not match where there is a literal path.
     literal = re.fullmatch(
-        re.sub(r"\\\{\w+\\\}", "(?!batch|recover|revoke-batch|accept)[^/]+", re.escape(route)), asked
+        re.sub(r"\\\{\w+\\\}", "(?!batch|recover|revoke-batch|accept)[^/]+", re.escape(route)), requested
     )
     return literal is not None
 
@@ -181,7 +181,7 @@ async def recover_both(world: World, tenant: Tenant) -> None:
     for count in (None, 2):
         with FaultyProxy(world.url, "answer lost") as proxy:
             token = world.issuer.token("owner")
-            async with AsyncClient(proxy.url, token, transport=Recording(world.asked)) as client:
+            async with AsyncClient(proxy.url, token, transport=Recording(world.requested)) as client:
                 request = tenant.issue_request()
                 if count is None:
                     await client.codes.issue(request)

@@ -196,9 +196,9 @@ async def test_an_organisation_waits_for_the_deletion_of_its_project(tenant: Ten
 async def test_the_audit_log_records_a_project_that_left(tenant: Tenant, rival: Rival) -> None:
     answer = await project_of(tenant).delete()
 
-    told = {"certificate_id": answer.headers["location"].rpartition("/")[2]}
+    expected = {"certificate_id": answer.headers["location"].rpartition("/")[2]}
     for action in ("project.deletion_requested", "project.deleted"):
-        assert await rival.audited(action) == [("user operator", tenant.project_id, told)]
+        assert await rival.audited(action) == [("user operator", tenant.project_id, expected)]
     verification = await tenant.api.get("/v1/audit-log/verification", params=tenant.query)
     assert verification.json["first_broken"] is None
 

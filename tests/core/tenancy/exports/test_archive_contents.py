@@ -233,8 +233,8 @@ async def test_every_key_that_signed_is_in_the_archive(spare_database_url: Secre
                 signers.append((await tenant.make_code())["signed_code"]["key_id"])
             archive = await export_project(tenant)
             history = (await api.get("/v1/keys/history")).json["keys"]
-            wanted = {*signers, archive["seal"]["key_id"]}
-            assert archive["verification_keys"]["keys"] == [key for key in history if key["kid"] in wanted]
+            expected = {*signers, archive["seal"]["key_id"]}
+            assert archive["verification_keys"]["keys"] == [key for key in history if key["kid"] in expected]
         await _rotate(spare_database_url, settings.master_key)
     assert len(set(signers)) == 2
 

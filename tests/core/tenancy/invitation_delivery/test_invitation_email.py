@@ -40,9 +40,9 @@ async def test_the_mail_says_the_same_as_text_and_as_html(
     assert message["Message-ID"] == f"<{invitation['id']}@core.test>"
     assert message["Date"].datetime == dt.datetime.fromisoformat(invitation["created_at"]).replace(microsecond=0)
     html = mail.part("html")
-    for said in ('"Radio Nordlicht"', "an administrator", BASE_URL, "ada@example.org", invitation["secret"]):
-        assert said in mail.part("plain")
-        assert said in html
+    for expected_text in ('"Radio Nordlicht"', "an administrator", BASE_URL, "ada@example.org", invitation["secret"]):
+        assert expected_text in mail.part("plain")
+        assert expected_text in html
     # Nothing is loaded from anywhere, and the only link leads to the service itself.
     assert not re.search(r"<(img|script|link|iframe|style)|src=", html)
     assert set(re.findall(r'href="([^"]*)"', html)) == {BASE_URL}

@@ -132,8 +132,8 @@ async def test_no_log_holds_a_secret_or_an_address(
         mail_server.replies["RCPT"] = reply
         await deliver(ctx, invitation)
         api.clock.advance(seconds=PAUSES_S[0])
-    said = "".join(capfd.readouterr())
-    assert "invitation_delivery" in said
-    assert invitation["id"] in said
+    output = "".join(capfd.readouterr())
+    assert "invitation_delivery" in output
+    assert invitation["id"] in output
     for secret in (invitation["secret"], invitation["secret"].removeprefix("xin_"), "ada@"):
-        assert secret not in said
+        assert secret not in output

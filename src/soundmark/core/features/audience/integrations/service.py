@@ -196,8 +196,8 @@ async def replace_core_key(
     Source: API v1, "Audience control".
     """
     key = _core_key(await ctx.live_keyring.key_to_trust())
-    told = {"core_key_id": key.key_id}
-    intent = await _request(ctx, scope, target, "audience.integration_core_key_update", told)
+    key_metadata = {"core_key_id": key.key_id}
+    intent = await _request(ctx, scope, target, "audience.integration_core_key_update", key_metadata)
     replacing = ctx.audience.replace_core_key(
         _project(scope, target.project_id), target.integration_id, key, operation_id=intent.id, request_id=request_id
     )
