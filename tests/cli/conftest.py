@@ -63,7 +63,12 @@ def command_server() -> Iterator[None]:
 
 def run(*arguments: str, settings: Mapping[str, str] | None = None) -> Done:
     """Run `soundmark` to its end in its own process; `settings` by name without prefix."""
-    return Done(*run_command(_COMMAND_SERVER[0], arguments, environ(settings or {}), timeout_s=90))
+    return run_in(environ(settings or {}), *arguments)
+
+
+def run_in(environ: Mapping[str, str], *arguments: str) -> Done:
+    """Run `soundmark` to its end in its own process, with this environment."""
+    return Done(*run_command(_COMMAND_SERVER[0], arguments, environ, timeout_s=90))
 
 
 def environ(settings: Mapping[str, str]) -> dict[str, str]:

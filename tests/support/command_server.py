@@ -6,6 +6,7 @@ the arguments, environment and folder that the test sends, as `python -m soundma
 
 import atexit
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -131,4 +132,8 @@ def _run(body: Mapping[str, Any]) -> int:
 if __name__ == "__main__":
     for module in pkgutil.iter_modules(soundmark.cli.__path__, "soundmark.cli."):
         importlib.import_module(module.name)
+    # What the HTTP client imports with its first connection.
+    importlib.import_module("httpcore2")
+    # So that a collection in a command does not write to the pages that it shares with the server.
+    gc.freeze()
     serve(socket.socket(fileno=int(sys.argv[1])))
