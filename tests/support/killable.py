@@ -7,14 +7,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx2
-
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.sockets import reserve_port
 from support.audience_client import CREDENTIAL, audience_settings
 from support.core_settings import AUDIO_CREDENTIAL, BASE_URL, MASTER_KEY, OPERATOR_TOKEN
 from support.rival import Rival
-from support.up_process import SOUNDMARK, clean_environ, until
+from support.up_process import SOUNDMARK, clean_environ, status_of, until
 
 _START_S = 30
 _SERVE_AUDIENCE = Path(__file__).parent / "serve_audience.py"
@@ -38,14 +36,12 @@ def running_core(
         command = [*SOUNDMARK, "serve", "core", "--port", str(port), "--beside-others"]
         with _running(command, environ) as process:
             url = f"http://127.0.0.1:{port}"
-            until(lambda: _answers(url), _START_S)
+            until(lambda: status_of(f"{url}/healthz") == 200, _START_S)
             yield url, process
 
 
 @contextlib.contextmanager
 def running_worker(database_url: Secret, audience_url: str, **changes: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run Core's worker on this database; `changes` go by the setting's name without its prefix."""
-    environ = _environ(database_url, audience_url) | {f"SOUNDMARK_{name}": value for name, value in changes.items()}
     """Run Core's worker on this database. `changes` are settings by field name."""
     environ = _environ(database_url, audience_url) | {f"SOUNDMARK_{name.upper()}": changes[name] for name in changes}
     with _running([*SOUNDMARK, "work", "core"], environ) as process:
@@ -66,7 +62,7 @@ def running_audience(database_url: Secret) -> Iterator[tuple[str, subprocess.Pop
         port = sock.getsockname()[1]
     with _running([sys.executable, str(_SERVE_AUDIENCE), str(port)], environ) as process:
         url = f"http://127.0.0.1:{port}"
-        until(lambda: _answers(url), _START_S)
+        until(lambda: status_of(f"{url}/healthz") == 200, _START_S)
         yield url, process
 
 
@@ -96,9 +92,3 @@ async def until_alone(rival: Rival) -> None:
             "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         ):
             await asyncio.sleep(0.01)
-
-
-def _answers(url: str) -> bool:
-    with contextlib.suppress(httpx2.HTTPError):
-        return httpx2.get(f"{url}/healthz").is_success
-    return False
