@@ -37,8 +37,10 @@ _CHANGES: Final = """
            (SELECT string_agg(format('%s %s %s %s', key_id, status, push_began_at, pushed_at), ',' ORDER BY key_id)
               FROM signing_keys)
 """
-# The tables that are not empty in a migrated but unused database: its own keys, plans and jobs.
-_OWN_TABLES: Final = frozenset({"alembic_version", "instance_secrets", "plans", "proof_transition", "signing_keys"})
+# The tables that are not empty in a migrated but unused database: its own keys, payment providers, plans and jobs.
+_OWN_TABLES: Final = frozenset(
+    {"alembic_version", "instance_secrets", "payment_providers", "plans", "proof_transition", "signing_keys"}
+)
 _JOB_TABLES: Final = "procrastinate_"
 
 
