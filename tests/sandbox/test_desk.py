@@ -98,7 +98,7 @@ async def test_the_same_subject_makes_a_second_conversation(sandbox: RunningSand
 
 
 async def test_a_search_by_subject_is_sqls_like(sandbox: RunningSandbox) -> None:
-    """`_` stands for any character, so whoever searches must compare again."""
+    """`_` stands for any character, so the caller must compare again."""
     await create(sandbox, subject="One [tktx1]")
     assert await find(sandbox, subject="[tkt_1]") == [1]
     assert await find(sandbox, subject="[tkt-1]") == []

@@ -1,4 +1,4 @@
-"""The pages for whoever runs the sandbox: what each system remembers, and buttons for what may happen to it."""
+"""The pages of the sandbox itself: what each system remembers, and buttons for what may happen to it."""
 
 from typing import Final
 

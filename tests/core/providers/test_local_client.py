@@ -149,7 +149,7 @@ async def test_a_payment_that_the_provider_does_not_have_is_missing(client: Loca
 
 @pytest.mark.parametrize("fault", ["lost", "half", "stored_500", "limited", "redirect", "endless", "html_body"])
 async def test_nothing_is_asked_for_twice(server: LocalStandIn, client: LocalProvider, fault: Fault) -> None:
-    """The provider bans whoever asks in a loop."""
+    """The provider bans callers that ask in a loop."""
     server.faults.append(fault)
 
     with pytest.raises(PaymentProviderUnavailable):

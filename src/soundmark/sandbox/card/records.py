@@ -22,7 +22,7 @@ class Price:
 
 @dataclass(slots=True)
 class CardCustomer:
-    """Somebody who paid, or for whom a checkout was opened."""
+    """A customer, made by a payment or named by a checkout."""
 
     id: str
     email: str

@@ -145,7 +145,7 @@ class DeskApi:
             author = AGENT
         else:
             raise _RequestInvalid("threads.user", "Invalid or missing parameter")
-        # The text is kept as HTML, whoever sends it.
+        # The text is kept as HTML, as the real desk does.
         return self._desk.add_thread(conversation, kind, fields["text"], author).id, kind
 
 

@@ -98,7 +98,7 @@ class Customer:
         )
 
     async def pay(self, ctx: Context, *, is_rolled_back: bool = False, **changes: Any) -> str | None:
-        """Schedule the draft of a payment of 10.555 dinars; return the draft's id, None if there is none."""
+        """Schedule the draft of a payment of 10.555 dinars; return the draft's id, or None."""
         now = ctx.clock.now()
         given: dict[str, Any] = {
             "checkout_id": "bco_" + "c" * 22,

@@ -9,7 +9,7 @@ from soundmark.settings.registry import AccountingSettings
 
 @dataclass(frozen=True, slots=True)
 class AccountingServer:
-    """Where the accounting system is, and as whom to call it. Without `entity_id`, the key's own entity is used."""
+    """The accounting system's address and our credential. Without `entity_id`, the credential's own entity is used."""
 
     url: str
     api_key: Secret

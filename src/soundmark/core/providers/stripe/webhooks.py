@@ -70,7 +70,7 @@ def is_signed(body: bytes, header: str, secrets: Sequence[Secret], *, now_s: flo
 
 
 def read_event(value: Any) -> CardEvent | None:
-    """Read an event from its JSON; None if it is none. An event of a type that is not listed has no subject."""
+    """Read an event from its JSON; return None for anything else. An event of another type has no subject."""
     try:
         envelope = msgspec.convert(value, type=_Envelope)
     except (msgspec.ValidationError, RecursionError):

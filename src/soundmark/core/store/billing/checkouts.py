@@ -108,7 +108,7 @@ async def update_reads_begun(tx: Tx, organization_id: str, checkout_id: str) -> 
 
 
 async def update_read_applied(tx: Tx, checkout: Checkout, number: int) -> None:
-    """Note that what the read with this number found is applied to a locked checkout."""
+    """Note that the result of the read with this number is applied to a locked checkout."""
     await tx.run(
         """
         UPDATE checkouts

@@ -91,7 +91,7 @@ class LockedMarker:
 
 
 async def hold_marker(tx: Tx, organization_id: str) -> LockedMarker | None:
-    """Keep an organisation as open, or as closing, as it is until the transaction ends; None if there is none.
+    """Return the marker of an organisation, which nobody changes until the transaction ends; None for an unknown one.
 
     Lock order: docs/locks.md.
     """
