@@ -53,7 +53,8 @@ class Rival:
 
         Background work, such as the sealing of the audit log, may wait there too, and starts again.
         """
-        ended = await self.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {_WAITS}")
+        # Until they are gone: a session that is being ended is still listed as waiting.
+        ended = await self.run(f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE {_WAITS}")
         assert ended >= 1
         return ended
 

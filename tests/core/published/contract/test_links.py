@@ -11,6 +11,7 @@ from golden_files import golden_files
 from support.calls import CALLS, Call, World, invite_caller, send
 from support.calls import OPERATIONS as CALLABLE
 from support.core_client import Answer
+from support.offers import make_card_subscription
 
 # test_golden.py compares it with what Core serves.
 DOCUMENT: Final[dict[str, Any]] = json.loads(golden_files()["openapi.json"])
@@ -135,6 +136,12 @@ async def make_integrations(world: World) -> None:
         await world.tenant.make_integration()
 
 
+async def make_subscriptions(world: World) -> None:
+    for number in "12":
+        names = {"id": "bsu_" + number * 22, "provider_reference": f"sub_{number}"}
+        await make_card_subscription(world.rival, world.tenant.organization_id, **names)
+
+
 # How each list gets a second entry.
 FILL: Final[Mapping[str, Callable[[World], Awaitable[None]]]] = {
     "list_api_keys": make_keys,
@@ -146,6 +153,7 @@ FILL: Final[Mapping[str, Callable[[World], Awaitable[None]]]] = {
     "list_members": make_member,
     "list_organizations": make_organization,
     "list_projects": make_project,
+    "list_subscriptions": make_subscriptions,
 }
 # The next page must repeat the filters, to which a cursor is bound.
 FILTERS: Final[Mapping[str, Mapping[str, str]]] = {"list_codes": {"status": "active", "issuer": "Radio Nordlicht"}}
