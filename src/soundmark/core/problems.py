@@ -292,6 +292,16 @@ class QuotaExceeded(Problem):
     kind, code, title = Kind.LIMITED, "quota_exceeded", "This would exceed the monthly quota of Codes."
 
 
+class ReleaseReadinessUnavailable(Problem):
+    """The release evidence is missing, malformed, contradictory or more than ten minutes old."""
+
+    kind, code, title = (
+        Kind.UNAVAILABLE,
+        "release_readiness_unavailable",
+        "The readiness of the release is not known.",
+    )
+
+
 class ResourceDeletionInProgress(Problem):
     """The organisation or the project is being deleted, and nothing new can be created in it."""
 
@@ -304,13 +314,37 @@ class SubscriptionActive(Problem):
     kind, code, title = Kind.CONFLICT, "subscription_active", "A subscription of this product is active already."
 
 
+class SupportUnavailable(Problem):
+    """The support desk is not configured, cannot be reached, or gave an unusable answer."""
+
+    kind, code, title = Kind.UNAVAILABLE, "support_unavailable", "The support desk is not available."
+
+
 class ThirdpartyConflict(Problem):
     """A third party of the accounting system belongs to one organisation."""
 
     kind, code, title = Kind.CONFLICT, "thirdparty_conflict", "Another organisation has this third party."
 
 
+class TicketNotFound(Problem):
+    """The organisation has no such support ticket."""
+
+    kind, code, title = Kind.MISSING, "ticket_not_found", "There is no such ticket here."
+
+
 class UserTokenRequired(Problem):
     """Only a person may do this. An API key may not."""
 
     kind, code, title = Kind.FORBIDDEN, "user_token_required", "This needs a person's login, not an API key."
+
+
+class WebhookEndpointNotFound(Problem):
+    """The organisation has no such webhook endpoint."""
+
+    kind, code, title = Kind.MISSING, "webhook_endpoint_not_found", "There is no such webhook endpoint here."
+
+
+class WebhookEventNotFound(Problem):
+    """The organisation has no such webhook event, or it is more than 30 days old."""
+
+    kind, code, title = Kind.MISSING, "webhook_event_not_found", "There is no such webhook event here."

@@ -63,6 +63,12 @@ Action = Literal[
     "billing.administer",
     "offer.list",
     "subscription.list",
+    "ticket.create",
+    "ticket.list",
+    "ticket.read",
+    "webhook_endpoint.read",
+    "webhook_endpoint.change",
+    "release.read",
 ]
 
 
@@ -160,4 +166,10 @@ POLICY: Final[Mapping[Action, Rule]] = {
     "billing.administer": Rule(roles=None, mfa=True, is_platform=True),
     "offer.list": Rule(roles=None),
     "subscription.list": Rule(roles=_BUYERS),
+    "ticket.create": Rule(roles=_EVERY_MEMBER),
+    "ticket.list": Rule(roles=_EVERY_MEMBER),
+    "ticket.read": Rule(roles=_EVERY_MEMBER),
+    "webhook_endpoint.read": Rule(roles=_ADMINS),
+    "webhook_endpoint.change": Rule(roles=_ADMINS),
+    "release.read": Rule(roles=None, mfa=True, is_platform=True),
 }

@@ -42,6 +42,11 @@ AuditAction = Literal[
     "project.deletion_requested",
     "project.exported",
     "project.updated",
+    "support.ticket_created",
+    "webhook_endpoint.created",
+    "webhook_endpoint.deleted",
+    "webhook_endpoint.secret_rotated",
+    "webhook_endpoint.updated",
 ]
 # Actions outside Core's transactions: their entries are written as `requested` before, and finalised afterwards.
 IntentAction = Literal[
