@@ -1,0 +1,102 @@
+/**
+ * The power of the tones of the broadcast band over time.
+ */
+
+export const TONE_COUNT = 96;
+const TONE_STEP_HZ = 46.875;
+const FIRST_TONE_HZ = 320 * TONE_STEP_HZ;
+/** Columns of the spectrum in a second: four in each of ggwave's frames of 1,024 samples at 48 kHz. */
+export const COLUMNS_PER_S = 187.5;
+const BLOCKS_IN_WINDOW = 4;
+const RATE_MIN_HZ = 40_000;
+
+/**
+ * Turns samples of any rate from 40 kHz into columns of powers.
+ *
+ * Each block of samples is correlated with every tone at its absolute phase, so the sum of four neighbouring blocks is
+ * the Fourier transform of a whole window. That needs no resampling.
+ */
+export class Spectrum {
+  /**
+   * @param {number} rateHz of the samples, at least 40,000
+   * @param {(powers: Float32Array) => void} onColumn called with the powers of the tones in each window, 187.5 times a
+   *   second; the array is the receiver's to keep
+   * @throws {RangeError} for a lower rate
+   */
+  constructor(rateHz, onColumn) {
+    if (!(rateHz >= RATE_MIN_HZ)) throw new RangeError(`Samples must come at ${RATE_MIN_HZ} Hz or more.`);
+    this._rateHz = rateHz;
+    this._onColumn = onColumn;
+    this._block = new Float32Array(Math.ceil(rateHz / COLUMNS_PER_S) + 1);
+    this._filled = 0;
+    this._blockIndex = 0;
+    this._parts = Array.from({ length: BLOCKS_IN_WINDOW }, () => new Float32Array(2 * TONE_COUNT));
+    this._cos = [];
+    this._sin = [];
+    for (let tone = 0; tone < TONE_COUNT; tone += 1) {
+      const turn = (2 * Math.PI * this._hzOf(tone)) / rateHz;
+      this._cos.push(Float32Array.from(this._block, (_, sample) => Math.cos(turn * sample)));
+      this._sin.push(Float32Array.from(this._block, (_, sample) => Math.sin(turn * sample)));
+    }
+  }
+
+  /** Take samples, any number at a time. */
+  feed(samples) {
+    for (let at = 0; at < samples.length; ) {
+      const wanted = this._startOf(this._blockIndex + 1) - this._startOf(this._blockIndex);
+      const taken = Math.min(wanted - this._filled, samples.length - at);
+      for (let each = 0; each < taken; each += 1) {
+        const sample = samples[at + each];
+        // One value that is not finite would spoil every tone.
+        this._block[this._filled + each] = Number.isFinite(sample) ? sample : 0;
+      }
+      this._filled += taken;
+      at += taken;
+      if (this._filled === wanted) this._endBlock(wanted);
+    }
+  }
+
+  _hzOf(tone) {
+    return FIRST_TONE_HZ + tone * TONE_STEP_HZ;
+  }
+
+  _startOf(blockIndex) {
+    return Math.floor((blockIndex * this._rateHz) / COLUMNS_PER_S);
+  }
+
+  _endBlock(length) {
+    const part = this._parts[this._blockIndex % BLOCKS_IN_WINDOW];
+    const start = this._startOf(this._blockIndex);
+    for (let tone = 0; tone < TONE_COUNT; tone += 1) {
+      const [cos, sin] = [this._cos[tone], this._sin[tone]];
+      let real = 0;
+      let imaginary = 0;
+      for (let sample = 0; sample < length; sample += 1) {
+        real += this._block[sample] * cos[sample];
+        imaginary += this._block[sample] * sin[sample];
+      }
+      // Turn the correlation to the phase that the tone has at the block's first sample.
+      const turns = ((start * this._hzOf(tone)) / this._rateHz) % 1;
+      const [turnedReal, turnedImaginary] = [Math.cos(2 * Math.PI * turns), Math.sin(2 * Math.PI * turns)];
+      part[2 * tone] = real * turnedReal - imaginary * turnedImaginary;
+      part[2 * tone + 1] = real * turnedImaginary + imaginary * turnedReal;
+    }
+    this._filled = 0;
+    this._blockIndex += 1;
+    if (this._blockIndex >= BLOCKS_IN_WINDOW) this._onColumn(this._windowPowers());
+  }
+
+  _windowPowers() {
+    const powers = new Float32Array(TONE_COUNT);
+    for (let tone = 0; tone < TONE_COUNT; tone += 1) {
+      let real = 0;
+      let imaginary = 0;
+      for (const part of this._parts) {
+        real += part[2 * tone];
+        imaginary += part[2 * tone + 1];
+      }
+      powers[tone] = real * real + imaginary * imaginary;
+    }
+    return powers;
+  }
+}

@@ -1,0 +1,69 @@
+/** Core's published verification keys, as `GET /v1/keys` lists them. */
+
+import { KeyUnknown, refuse } from "../failures.js";
+import { decode } from "./base64url.js";
+import { readMembers, readShortText } from "./shapes.js";
+import { parse } from "./strict_json.js";
+
+const KEY_COUNT_MAX = 1000;
+const KEY_BYTES = 32;
+const FIXED = { kty: "OKP", crv: "Ed25519", alg: "EdDSA", use: "sig" };
+// A `next` key verifies too: it may have become `active` since this set was fetched.
+const STATUSES = ["active", "next", "retiring"];
+
+/** The keys that were published at one moment. */
+export class KeySet {
+  /** @param {Map<string, CryptoKey>} keys by key id */
+  constructor(keys) {
+    this._keys = keys;
+  }
+
+  /**
+   * Accept only a signature over exactly these bytes by exactly the key `keyId`.
+   *
+   * @param {string} keyId
+   * @param {Uint8Array} message
+   * @param {string} signature in base64url
+   * @throws {KeyUnknown} when the set lacks that key
+   * @throws {ReceiverFailure} unverifiable, when the signature is wrong
+   */
+  async verify(keyId, message, signature) {
+    const key = this._keys.get(keyId);
+    if (key === undefined) throw new KeyUnknown();
+    if (!(await crypto.subtle.verify("Ed25519", key, decode(signature), message))) refuse("A signature does not verify.");
+  }
+}
+
+/**
+ * Return the keys of a JWK Set as Core publishes it. Keys of another type are skipped, as RFC 7517 asks.
+ *
+ * @param {Uint8Array} body
+ * @returns {Promise<KeySet>}
+ * @throws {ReceiverFailure} unverifiable
+ */
+export async function readKeySet(body) {
+  const entries = readMembers(parse(body), ["keys"]).get("keys");
+  if (!Array.isArray(entries) || entries.length > KEY_COUNT_MAX) refuse("The published keys are not a list.");
+  const keys = new Map();
+  for (const entry of entries) {
+    if (!(entry instanceof Map) || typeof entry.get("kty") !== "string") refuse("A published key has no type.");
+    if (entry.get("kty") !== FIXED.kty) continue;
+    const members = readMembers(entry, [...Object.keys(FIXED), "kid", "x", "status"]);
+    const isEd25519 = Object.entries(FIXED).every(([name, value]) => members.get(name) === value);
+    if (!isEd25519 || !STATUSES.includes(members.get("status"))) refuse("A published key is not an Ed25519 key.");
+    const keyId = readShortText(members.get("kid"));
+    if (keys.has(keyId)) refuse("Two published keys have the same id.");
+    keys.set(keyId, await importKey(members.get("x")));
+  }
+  return new KeySet(keys);
+}
+
+async function importKey(point) {
+  const raw = typeof point === "string" ? decode(point) : new Uint8Array();
+  if (raw.length !== KEY_BYTES) refuse("A published key does not have 32 bytes.");
+  try {
+    return await crypto.subtle.importKey("raw", raw, "Ed25519", true, ["verify"]);
+  } catch {
+    return refuse("This browser cannot use a published key.");
+  }
+}

@@ -1,0 +1,98 @@
+/** The closed shapes of the wire, read member by member from what `strict_json.parse` returns. */
+
+import { refuse } from "../failures.js";
+import { canonicalize, depthOf, toPlain } from "./strict_json.js";
+
+export const TOKEN = /^brd_[A-Za-z0-9_-]{16}$/;
+export const XR_ID = /^xr_[A-Za-z0-9_-]{16,}$/;
+const INTEGRATION_ID = /^int_[A-Za-z0-9_-]{8,}$/;
+const CAMPAIGN_ID = /^cmp_[A-Za-z0-9_-]{16,}$/;
+const PROOF_ID = /^prf_[A-Za-z0-9_-]{16,}$/;
+export const SIGNATURE = /^[A-Za-z0-9_-]{86}$/;
+const TIMESTAMP = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$/;
+const SHORT_TEXT_MAX = 160;
+const INTENT_DEPTH_MAX = 32;
+const INTENT_BYTES_MAX = 16 * 1024;
+
+/**
+ * Return the members of a closed object: all that are required, any that are optional, and no others.
+ *
+ * @param {unknown} value
+ * @param {string[]} required
+ * @param {string[]} [optional]
+ * @returns {Map<string, unknown>}
+ */
+export function readMembers(value, required, optional = []) {
+  const isClosed =
+    value instanceof Map &&
+    required.every((name) => value.has(name)) &&
+    [...value.keys()].every((name) => required.includes(name) || optional.includes(name));
+  if (!isClosed) refuse("An object does not have exactly the members of its shape.");
+  return value;
+}
+
+/** Return a string that matches its pattern. */
+export function readText(value, pattern) {
+  if (typeof value !== "string" || !pattern.test(value)) refuse("A string does not have its shape.");
+  return value;
+}
+
+/** Return a text of 1 to 160 characters of any kind. */
+export function readShortText(value) {
+  const length = typeof value === "string" ? [...value].length : 0;
+  if (length < 1 || length > SHORT_TEXT_MAX) refuse("A string does not have its shape.");
+  return value;
+}
+
+/** Accept only the integer 1; `true` and `1.0` are other versions. */
+export function readVersion(value) {
+  if (value !== 1) refuse("The version is not 1.");
+}
+
+/** Return the time, in milliseconds since 1970, that a wire timestamp names. */
+export function readTime(value) {
+  const time = typeof value === "string" && TIMESTAMP.test(value) ? Date.parse(value) : NaN;
+  // `Date` takes 31 February for 3 March.
+  if (Number.isNaN(time) || new Date(time).toISOString() !== value) refuse("A timestamp is malformed.");
+  return time;
+}
+
+/** Return `{type, action, resource}`. */
+export function readIntent(value) {
+  if (depthOf(value) > INTENT_DEPTH_MAX) refuse("The intent is nested too deeply.");
+  if (new TextEncoder().encode(canonicalize(value)).length > INTENT_BYTES_MAX) refuse("The intent is too large.");
+  const members = readMembers(value, ["type", "action", "resource"]);
+  if (!(members.get("resource") instanceof Map)) refuse("The intent's resource is not an object.");
+  return {
+    type: readShortText(members.get("type")),
+    action: readShortText(members.get("action")),
+    resource: toPlain(members.get("resource")),
+  };
+}
+
+/** Return `{audienceMeasurement, audienceIntegrationId}`; an integration is named exactly when measuring is on. */
+export function readPolicy(value) {
+  const members = readMembers(value, ["audience_measurement", "audience_integration_id"]);
+  const audienceMeasurement = members.get("audience_measurement");
+  const audienceIntegrationId = members.get("audience_integration_id");
+  if (audienceMeasurement === true) readText(audienceIntegrationId, INTEGRATION_ID);
+  else if (audienceMeasurement !== false || audienceIntegrationId !== null) refuse("The policy contradicts itself.");
+  return { audienceMeasurement, audienceIntegrationId };
+}
+
+/** Return the members of a measurement proof, without verifying anything about it. */
+export function readMeasurementProof(value) {
+  const required = ["xr_id", "integration_id", "campaign_id", "issued_at", "expires_at", "key_id", "signature"];
+  const members = readMembers(value, required, ["proof_id"]);
+  if (members.has("proof_id")) readText(members.get("proof_id"), PROOF_ID);
+  if (members.get("campaign_id") !== null) readText(members.get("campaign_id"), CAMPAIGN_ID);
+  return {
+    xrId: readText(members.get("xr_id"), XR_ID),
+    integrationId: readText(members.get("integration_id"), INTEGRATION_ID),
+    issuedAt: readTime(members.get("issued_at")),
+    expiresAt: readTime(members.get("expires_at")),
+    keyId: readShortText(members.get("key_id")),
+    signature: readText(members.get("signature"), SIGNATURE),
+    document: toPlain(members),
+  };
+}

