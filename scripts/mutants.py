@@ -1,7 +1,8 @@
 """Mutation runs: change one place of a module at a time, and see whether its tests notice.
 
 `make mutants` runs every module that `scripts/mutants.toml` names, `make mutants ONLY=quota` those whose path contains
-the word. A mutant that no test kills is printed and fails the run, unless the same file says why it may live.
+the word. A mutant that no test kills is printed and fails the run, unless the same file says why it may live. One that
+is killed only because its tests ran out of time is printed too: it deserves a second look on a busy machine.
 """
 
 import argparse
@@ -128,6 +129,7 @@ class Trial:
     def __init__(self, subject: Subject) -> None:
         self._subject: Final = subject
         self._failed: list[str] = []
+        self.is_timed_out = False  # Whether the last run did not end in time.
 
     def passes(self, change: Callable[[], None], timeout_s: float) -> bool:
         """Return whether all tests pass after `change`. Tests that do not end in time count as a failure."""
@@ -143,6 +145,7 @@ class Trial:
                     os.killpg(pid, signum)
                     select.select([pidfd], [], [], STOP_S)
             _, status = os.waitpid(pid, 0)
+            self.is_timed_out = not is_over
             self._note(os.read(reading, select.PIPE_BUF).decode() if select.select([reading], [], [], 0)[0] else "")
             return is_over and os.waitstatus_to_exitcode(status) == 0
         finally:
@@ -235,6 +238,8 @@ def list_living(subject: Subject, trial: Trial, mutants: Sequence[Mutant], timeo
         for mutant in mutants:
             codes = {name: code for name, code in list_codes(mutant.tree).items() if code != whole.get(name)}
             lives = not codes or trial.passes(partial(replace_codes, subject, codes), timeout_s)
+            if codes and trial.is_timed_out:
+                print(f"{subject.path.relative_to(ROOT)}:{mutant.line}: out of time: {mutant.key}", flush=True)
             os.write(writing, b"1" if lives else b"0")
         os._exit(0)
     os.close(writing)
@@ -269,6 +274,8 @@ def try_subject(subject: Subject, accepted: set[str], part: tuple[int, int]) -> 
         if trial.passes(partial(load_instead, subject, mutant.tree), timeout_s):
             survivors.append(mutant)
             print(f"{subject.path.relative_to(ROOT)}:{mutant.line}: {mutant.key}", flush=True)
+        elif trial.is_timed_out:
+            print(f"{subject.path.relative_to(ROOT)}:{mutant.line}: out of time: {mutant.key}", flush=True)
     return len(mutants), survivors
 
 
