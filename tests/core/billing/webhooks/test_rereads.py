@@ -33,6 +33,12 @@ def test_the_pauses_double_from_two_minutes_to_an_hour_until_a_day_and_an_hour_h
     assert timedelta(hours=24) < now - NOW <= timedelta(hours=25)
 
 
+def test_the_last_time_is_25_hours_after_the_first() -> None:
+    end = NOW + timedelta(hours=25)
+    assert next_reread_at(since=NOW, rereads=30, now=end - timedelta(hours=1)) == end
+    assert next_reread_at(since=NOW, rereads=30, now=end - timedelta(minutes=59)) is None
+
+
 def test_the_number_of_rereads_does_not_overflow() -> None:
     assert next_reread_at(since=NOW, rereads=10**6, now=NOW) == NOW + timedelta(hours=1)
 
