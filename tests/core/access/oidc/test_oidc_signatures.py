@@ -145,3 +145,10 @@ def test_a_key_without_a_purpose_may_sign() -> None:
 @pytest.mark.parametrize("document", [{}, {"keys": None}, {"keys": {}}, {"keys": []}, {"keys": "x"}], ids=str)
 def test_a_set_without_keys_is_empty(document: dict[str, Any]) -> None:
     assert verification_keys(document) == {}
+
+
+@pytest.mark.parametrize(("bits", "is_used"), [(2047, False), (2048, True), (8192, True), (8193, False)], ids=str)
+def test_an_rsa_key_has_2048_to_8192_bits(bits: int, *, is_used: bool) -> None:
+    modulus = ((1 << bits) - 1).to_bytes(-(-bits // 8), "big")
+    key = {"kty": "RSA", "kid": "long", "e": "AQAB", "n": encode_part(modulus)}
+    assert set(verification_keys({"keys": [key]})) == ({("long", "RS256"), ("long", "PS256")} if is_used else set())
