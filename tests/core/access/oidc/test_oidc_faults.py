@@ -10,11 +10,13 @@ import structlog
 from support import misbehaving_server
 from support.fake_clock import FakeClock
 from support.misbehaving_server import Behaviour, answer
-from support.oidc_access import AGAIN_S, FRESH_S, impatient, is_accepted
+from support.oidc_access import AGAIN_S, FRESH_S, IMPATIENCE_S, impatient, is_accepted
 from support.oidc_issuer import CLIENT_ID, DISCOVERY, JWKS, OidcIssuer, make_issuer_key
 
+from soundmark.core.access import issuer_keys
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.problems import IdentityProviderUnavailable
+from soundmark.kit.http.fetching import Fetcher, FetchFailed
 
 
 def key_set(*keys: Any) -> bytes:
@@ -214,6 +216,48 @@ async def test_it_stops_while_it_reads(issuer: OidcIssuer, clock: FakeClock) -> 
     waiting = asyncio.create_task(access.user_of(issuer.token()))
     while not issuer.requested:  # noqa: ASYNC110 - the event happens in the server
         await asyncio.sleep(0)
+    reading = access._keys._reading
+    assert reading is not None
     await access.aclose()
+    assert reading.cancelled()
+    assert access._keys._fetcher._client.is_closed
     with pytest.raises((asyncio.CancelledError, IdentityProviderUnavailable)):
         await waiting
+
+
+async def test_a_deadline_covers_both_documents_and_is_named_in_the_log(access: OidcAccess, issuer: OidcIssuer) -> None:
+    """A header now and then is within the time of each wait, and would hold the request for ever."""
+    issuer.behaviour[JWKS] = misbehaving_server.slow_headers
+    with impatient(access), structlog.testing.capture_logs() as events, pytest.raises(IdentityProviderUnavailable):
+        await access.user_of(issuer.token())
+    assert [(event["event"], event["reason"]) for event in events] == [("issuer_keys_not_read", "deadline")]
+
+
+async def test_a_check_of_the_issuer_has_the_deadline_too_and_closes_its_connections(
+    issuer: OidcIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetchers: list[Fetcher] = []
+
+    class SeenFetcher(Fetcher):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**{**options, "timeout_s": 30})
+            fetchers.append(self)
+
+    monkeypatch.setattr(issuer_keys, "Fetcher", SeenFetcher)
+    monkeypatch.setattr(issuer_keys, "TIMEOUT_S", IMPATIENCE_S)
+    issuer.behaviour[JWKS] = misbehaving_server.slow_headers
+    with pytest.raises(FetchFailed, match="deadline"):
+        await issuer_keys.check_issuer(issuer.url)
+    assert fetchers[0]._client.is_closed
+
+
+@pytest.mark.parametrize(("bytes_count", "is_read"), [(256 * 1024, True), (256 * 1024 + 1, False)])
+async def test_a_document_has_256_kibibytes_at_most(
+    access: OidcAccess, issuer: OidcIssuer, bytes_count: int, *, is_read: bool
+) -> None:
+    issuer.behaviour[JWKS] = answer(json.dumps({"keys": [issuer.keys[0].jwk]}).encode().ljust(bytes_count))
+    if is_read:
+        assert await is_accepted(access, issuer.token())
+        return
+    with pytest.raises(IdentityProviderUnavailable):
+        await access.user_of(issuer.token())

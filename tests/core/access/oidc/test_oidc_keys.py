@@ -2,11 +2,24 @@
 
 import asyncio
 
+import pytest
+import structlog
 from support.fake_clock import FakeClock
 from support.oidc_access import AGAIN_S, FRESH_S, is_accepted
 from support.oidc_issuer import DISCOVERY, JWKS, OidcIssuer, make_issuer_key
 
+from soundmark.core.access.issuer_keys import IssuerKeys
 from soundmark.core.access.oidc import OidcAccess
+from soundmark.core.problems import IdentityProviderUnavailable
+
+
+class StillClock(FakeClock):
+    """A clock whose monotonic time passes only when a test says so."""
+
+    at_s = 1000.0
+
+    def monotonic_s(self) -> float:
+        return self.at_s
 
 
 async def test_waiting_callers_share_one_fetch_of_the_keys(access: OidcAccess, issuer: OidcIssuer) -> None:
@@ -81,3 +94,62 @@ async def test_the_keys_are_fetched_at_the_start(access: OidcAccess, issuer: Oid
     assert issuer.requested == [DISCOVERY, JWKS]
     async with issuer.down():
         assert await is_accepted(access, issuer.token())
+
+
+async def test_a_set_that_is_three_minutes_old_is_read_again_and_after_a_failure_every_ten_seconds(
+    issuer: OidcIssuer,
+) -> None:
+    clock = StillClock()
+    keys = IssuerKeys(issuer.url, clock)
+    assert await keys.find("first", "RS256") is not None
+    clock.at_s += FRESH_S
+    async with issuer.down():
+        assert await keys.find("first", "RS256") is not None
+    assert issuer.readings_count == 1
+    clock.at_s += AGAIN_S
+    assert await keys.find("first", "RS256") is not None
+    clock.at_s += 1
+    # It waits for the read that is in progress, and for one that began after its question.
+    assert await keys.find("unknown", "RS256") is None
+    assert issuer.readings_count == 3
+    await keys.aclose()
+
+
+async def test_an_unknown_key_is_searched_for_once_in_exactly_ten_seconds(issuer: OidcIssuer) -> None:
+    clock = StillClock()
+    keys = IssuerKeys(issuer.url, clock)
+    assert await keys.find("unknown", "RS256") is None
+    assert issuer.readings_count == 1, "the first read of the set answers the question too"
+    for readings_count in (2, 3):
+        clock.at_s += AGAIN_S
+        assert await keys.find("unknown", "RS256") is None
+        assert issuer.readings_count == readings_count
+    await keys.aclose()
+
+
+async def test_without_a_set_the_issuer_is_asked_again_after_exactly_a_second(issuer: OidcIssuer) -> None:
+    clock = StillClock()
+    keys = IssuerKeys(issuer.url, clock)
+    async with issuer.down():
+        with pytest.raises(IdentityProviderUnavailable):
+            await keys.find("first", "RS256")
+    with pytest.raises(IdentityProviderUnavailable):
+        await keys.find("first", "RS256")
+    clock.at_s += 1
+    assert await keys.find("first", "RS256") is not None
+    await keys.aclose()
+
+
+async def test_the_log_says_when_the_keys_have_changed(
+    access: OidcAccess, issuer: OidcIssuer, clock: FakeClock
+) -> None:
+    with structlog.testing.capture_logs() as events:
+        assert await is_accepted(access, issuer.token(exp=9e9))
+        issuer.keys.append(make_issuer_key("second", number=1))
+        for _ in range(2):
+            clock.advance(seconds=FRESH_S)
+            assert await is_accepted(access, issuer.token(exp=9e9))
+    assert [(event["event"], event["keys"]) for event in events] == [
+        ("issuer_keys_changed", 1),
+        ("issuer_keys_changed", 2),
+    ]
