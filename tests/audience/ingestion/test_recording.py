@@ -6,6 +6,7 @@ from datetime import timedelta
 from support.audience_client import AudienceApi, entitlement_body
 from support.event_publisher import make_publisher, new_id
 from support.rival import Rival
+from support.whole_responses import WholeResponses
 
 from soundmark.audience.domain.packing import country_number
 from soundmark.kit.text.timestamps import format_timestamp
@@ -21,6 +22,24 @@ async def test_an_event_is_recorded(audience: AudienceApi) -> None:
     assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["x-request-id"]
+
+
+async def test_a_server_that_takes_whole_responses_gets_the_same_answers(audience: AudienceApi) -> None:
+    """Our own server takes a response as one message, with its head as bytes."""
+    source = await make_publisher(audience)
+    events = source.event(), source.event()
+    server = WholeResponses(audience.app)
+    api = AudienceApi(server, audience.clock)
+    named = {"X-Request-Id": "the-same"}
+
+    divided = [await source.deliver(event, **named) for event in events[:1] * 2]
+    whole = [await source.deliver(event, api=api, **named) for event in events[1:] * 2]
+
+    assert server.status_lines == [b"HTTP/1.1 201 Created\r\n", b"HTTP/1.1 200 OK\r\n"]
+    assert [answer.status for answer in whole] == [answer.status for answer in divided] == [201, 200]
+    assert [answer.json["status"] for answer in whole] == ["recorded", "duplicate"]
+    for plain, taken in zip(divided, whole, strict=True):
+        assert taken.headers.multi_items() == plain.headers.multi_items()
 
 
 async def test_a_row_holds_what_is_counted_and_identifies_nobody(audience: AudienceApi, audience_rival: Rival) -> None:

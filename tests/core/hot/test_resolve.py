@@ -14,10 +14,9 @@ from support.core_settings import core_settings
 from support.rival import Rival
 from support.running_apps import running_core
 from support.tenant import make_tenant
+from support.whole_responses import WholeResponses
 
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.asgi import Receive, Scope, Send
-from soundmark.kit.http.response_cycle import WHOLE_RESPONSE
 from soundmark.kit.text.timestamps import format_timestamp, parse_timestamp
 
 UNKNOWN = "brd_" + "u" * 16
@@ -47,22 +46,9 @@ async def test_without_the_header_there_is_no_envelope(api: Api) -> None:
 async def test_a_server_that_takes_whole_responses_gets_the_same_answer(api: Api) -> None:
     """Our own server takes a response as one message, with its head as bytes."""
     code = await (await make_tenant(api)).make_code()
-    status_lines: list[bytes] = []
-
-    async def take_whole(scope: Scope, receive: Receive, send: Send) -> None:
-        async def divide(message: Any) -> None:
-            assert message["type"] == WHOLE_RESPONSE
-            status_lines.append(message["status_line"])
-            head, end = message["head"].rsplit(b"\r\n", 1)
-            headers = [tuple(line.split(b": ", 1)) for line in head.split(b"\r\n")]
-            assert end == b"", "the server adds the empty line"
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": message["body"]})
-
-        await api.app({**scope, "extensions": {WHOLE_RESPONSE: {}}}, receive, divide)
-
-    divided, whole = [await one.resolve(code["broadcast_token"]) for one in (api, Api(take_whole, api.clock))]
-    assert status_lines == [b"HTTP/1.1 200 OK\r\n"]
+    server = WholeResponses(api.app)
+    divided, whole = [await one.resolve(code["broadcast_token"]) for one in (api, Api(server, api.clock))]
+    assert server.status_lines == [b"HTTP/1.1 200 OK\r\n"]
     assert whole.json["intent"] == divided.json["intent"]
     plain, taken = (
         {name: value for name, value in one.headers.items() if name not in _VARYING} for one in (divided, whole)

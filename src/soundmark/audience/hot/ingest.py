@@ -28,6 +28,7 @@ from soundmark.kit.http.problems import (
     UnsupportedMediaType,
 )
 from soundmark.kit.http.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.http.response_cycle import WHOLE_RESPONSE
 from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER
 from soundmark.wire.private.problems import EventQuotaExceeded
 
@@ -37,10 +38,18 @@ _SIGNATURE_NAME: Final = SIGNATURE_HEADER.lower().encode()
 _SIGNATURE: Final = re.compile(rb"sha256=([0-9A-Fa-f]{64})")
 _JSON: Final = b"application/json"
 _STATUS: Final = {RECORDED: 201, DUPLICATE: 200}
+_STATUS_LINE: Final = {RECORDED: b"HTTP/1.1 201 Created\r\n", DUPLICATE: b"HTTP/1.1 200 OK\r\n"}
 _log: Final = structlog.get_logger()
 _outcomes: Final = Counter("soundmark_events_total", "Delivered events, by outcome.", ["outcome"])
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
+
+_COMMON_HEADERS: Final[Headers] = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+# The same headers as bytes, for a server that takes a whole response at once.
+_HEAD: Final = (
+    b"".join(b"%b: %b\r\n" % header for header in _COMMON_HEADERS)
+    + b"x-request-id: %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
+)
 
 
 class Ingest:
@@ -71,11 +80,6 @@ class Ingest:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         identity = request_id(scope["headers"], self._entropy)
-        headers: Headers = [
-            (b"cache-control", b"no-store"),
-            (b"x-content-type-options", b"nosniff"),
-            (b"x-request-id", identity.encode()),
-        ]
         is_direct = not holds_credential(scope, self._credentials)
         client = self._clients.digest_of(scope) if is_direct else None
         delivery: PendingEvent | None = None
@@ -100,11 +104,12 @@ class Ingest:
             outcome = InternalError()
         if isinstance(outcome, str):
             assert delivery is not None, "only a delivered event is recorded"
-            await self._send_answer(send, headers, outcome, delivery.event.event_id)
+            answer = b'{"event_id":"%b","status":"%b"}' % (delivery.event.event_id.encode(), outcome.encode())
+            await self._send_answer(scope, send, identity, (outcome, answer))
             return
         if client is not None:
             outcome = await self._note_refused(client, outcome, delivery, identity)
-        await self._send_problem(send, headers, outcome, identity)
+        await self._send_problem(send, outcome, identity)
 
     async def _note_refused(
         self, client: bytes, problem: Problem, delivery: PendingEvent | None, identity: str
@@ -125,18 +130,25 @@ class Ingest:
             _log.info("event_refused", request_id=identity, code=problem.code, caller=caller, address=client.hex())
         return problem
 
-    async def _send_answer(self, send: Send, headers: Headers, outcome: str, event_id: str) -> None:
+    async def _send_answer(self, scope: Scope, send: Send, identity: str, answer: tuple[str, bytes]) -> None:
+        outcome, body = answer
         self._count[outcome].inc()
-        headers.append((b"content-type", b"application/json"))
-        answer = b'{"event_id":"%b","status":"%b"}' % (event_id.encode(), outcome.encode())
-        await _send(send, _STATUS[outcome], headers, answer)
+        if WHOLE_RESPONSE in scope.get("extensions", ()):
+            head = _HEAD % (identity.encode(), len(body))
+            await send({"type": WHOLE_RESPONSE, "status_line": _STATUS_LINE[outcome], "head": head, "body": body})
+        else:
+            await _send(send, _STATUS[outcome], [*_headers_of(identity), (b"content-type", _JSON)], body)
 
-    async def _send_problem(self, send: Send, headers: Headers, problem: Problem, identity: str) -> None:
+    async def _send_problem(self, send: Send, problem: Problem, identity: str) -> None:
         _outcomes.labels(problem.code).inc()
-        headers.append((b"content-type", PROBLEM_TYPE.encode()))
+        headers = [*_headers_of(identity), (b"content-type", PROBLEM_TYPE.encode())]
         headers += [(name.encode(), value.encode()) for name, value in problem.headers.items()]
         document = problem_document(problem, base_url=self._base_url, request_id=identity)
         await _send(send, int(problem.kind), headers, document)
+
+
+def _headers_of(identity: str) -> Headers:
+    return [*_COMMON_HEADERS, (b"x-request-id", identity.encode())]
 
 
 async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:

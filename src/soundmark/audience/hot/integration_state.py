@@ -66,12 +66,18 @@ def refusal_of_sender(source: IntegrationState | None, body: bytes, signature: b
     return None if source is not None and is_signed else Unauthenticated()
 
 
-def refusal_of_proof(source: IntegrationState, event: Event) -> Problem | None:
-    """Return why the proof does not vouch for this event; None if it may.
+def signed_bytes(source: IntegrationState, proof: Proof) -> bytes:
+    """Return the bytes that the proof's signature covers; none if the integration does not trust its key."""
+    key = source.keys.get(proof.key_id)
+    return b"" if key is None else proof.canonical(key.canonical_id)
+
+
+def refusal_of_proof(source: IntegrationState, event: Event, signed: bytes) -> Problem | None:
+    """Return why the proof does not vouch for this event; None if it may. `signed` are the bytes of `signed_bytes`.
 
     It judges the signed content and the key, but not the time.
     """
-    return None if _is_genuine(source, event, event.proof) else ProofInvalid()
+    return None if _is_genuine(source, event, signed) else ProofInvalid()
 
 
 def refusal_at(source: IntegrationState, event: Event, now: datetime, *, transition_until: datetime) -> Problem | None:
@@ -89,8 +95,9 @@ def refusal_at(source: IntegrationState, event: Event, now: datetime, *, transit
     return None
 
 
-def _is_genuine(source: IntegrationState, event: Event, proof: Proof) -> bool:
-    """Return whether a key that is or was trusted signed this proof, for this Code and this integration."""
+def _is_genuine(source: IntegrationState, event: Event, signed: bytes) -> bool:
+    """Return whether a key that is or was trusted signed the proof, for this Code and this integration."""
+    proof = event.proof
     key = source.keys.get(proof.key_id)
     is_about_this = proof.integration_id == event.integration_id and proof.xr_id == event.xr_id
     if key is None or not is_about_this:
@@ -99,7 +106,7 @@ def _is_genuine(source: IntegrationState, event: Event, proof: Proof) -> bool:
         signature = base64url.decode(proof.signature)
     except ValueError:
         return False
-    return verifies(key.public_key, proof.canonical(key.canonical_id), signature)
+    return verifies(key.public_key, signed, signature)
 
 
 def _is_in_time(source: IntegrationState, event: Event, now: datetime, transition_until: datetime) -> bool:

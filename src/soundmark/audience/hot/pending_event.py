@@ -6,7 +6,12 @@ from datetime import date
 from typing import Final, TypeAlias
 
 from soundmark.audience.hot.event import Event, UnreadEvent, body_digest, event_digest, read_event
-from soundmark.audience.hot.integration_state import IntegrationState, refusal_of_proof, refusal_of_sender
+from soundmark.audience.hot.integration_state import (
+    IntegrationState,
+    refusal_of_proof,
+    refusal_of_sender,
+    signed_bytes,
+)
 from soundmark.kit.http.problems import Problem, ValidationFailed
 
 RECORDED: Final = "recorded"
@@ -25,7 +30,7 @@ class PendingEvent:
     """
 
     __slots__ = (
-        "_event", "body_key", "checked_by", "day", "event_key", "outcome", "proof_key", "refusal",
+        "_event", "_signed", "body_key", "checked_by", "day", "event_key", "outcome", "proof_key", "refusal",
         "signature", "token", "unread",
     )  # fmt: skip
 
@@ -33,6 +38,7 @@ class PendingEvent:
         self.unread: Final = unread
         self.signature: Final = signature
         self._event: Event | ValidationFailed | None = None
+        self._signed = b""
         self.outcome: Outcome | None = None
         self.refusal: Problem | None = None
         self.checked_by: IntegrationState | None = None
@@ -52,7 +58,7 @@ class PendingEvent:
         self.checked_by = source
         self.refusal = self._refusal(source)
         if source is not None and self.refusal is None and not self.event_key:
-            self._digest(source, token_key)
+            self._digest(token_key)
 
     def _refusal(self, source: IntegrationState | None) -> Problem | None:
         """Judge the signature, then the shape, then the proof, and stop at the first that fails.
@@ -66,15 +72,16 @@ class PendingEvent:
             self._event = read_event(self.unread)
         if isinstance(self._event, ValidationFailed):
             return self._event
-        return refusal_of_proof(source, self._event)
+        self._signed = signed_bytes(source, self._event.proof)
+        return refusal_of_proof(source, self._event, self._signed)
 
-    def _digest(self, source: IntegrationState, token_key: bytes) -> None:
+    def _digest(self, token_key: bytes) -> None:
         event, proof = self.event, self.event.proof
         self.event_key = event_digest(event.event_id)
         self.body_key = body_digest(self.unread.body)
         # The digest covers what was signed and not the signature, of which there may be several. The key begins with
         # the time, so that the index of spent proofs grows at its end (docs/adr/0010).
-        signed = hashlib.sha256(proof.canonical(source.keys[proof.key_id].canonical_id)).hexdigest()
+        signed = hashlib.sha256(self._signed).hexdigest()
         second = int(proof.issued_at.timestamp()) & _SECONDS_MASK
         self.proof_key = f"{second:08x}{signed[:_PROOF_DIGEST_CHARS]}"
         token = hmac.digest(token_key, (event.integration_id + event.token).encode(), "sha256")

@@ -21,6 +21,8 @@ def query_faults(query_string: bytes, known: Collection[str]) -> tuple[FieldErro
 
     Source: contract, section 1.
     """
+    if not query_string:
+        return ()
     if has_too_many_parameters(query_string):
         return (FieldError("query", "/", f"must hold at most {_PARAMETERS_MAX} parameters"),)
     # Decoded like Starlette does, so that a name is the same here and in the routes.
