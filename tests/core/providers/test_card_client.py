@@ -188,6 +188,15 @@ async def test_a_provider_that_is_down_is_unavailable() -> None:
     await provider.aclose()
 
 
+async def test_a_secret_key_that_no_header_can_hold_is_unavailable_at_once(server: CardStandIn) -> None:
+    provider = CardProvider(server.url, given_settings(card_secret_key=Secret("sk_MARK_\u00dc")))
+    with structlog.testing.capture_logs() as logs, pytest.raises(PaymentProviderUnavailable):
+        await provider.read_session("cs_MARK")
+    assert [each["reason"] for each in logs] == ["unusable_key"]
+    assert server.received == []
+    await provider.aclose()
+
+
 async def test_without_a_secret_key_nothing_is_sent(server: CardStandIn) -> None:
     provider = CardProvider(server.url, given_settings())
 

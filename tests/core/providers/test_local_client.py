@@ -180,6 +180,15 @@ async def test_without_both_keys_nothing_is_sent(server: LocalStandIn, missing: 
     await provider.aclose()
 
 
+async def test_a_key_that_no_header_can_hold_is_unavailable(server: LocalStandIn) -> None:
+    provider = LocalProvider(server.url, given_settings(**KEYS | {"local_public_key": Secret("MARK_\u00dc")}))
+    with structlog.testing.capture_logs() as logs, pytest.raises(PaymentProviderUnavailable):
+        await provider.verify(PAYMENT)
+    assert [each["reason"] for each in logs] == ["unusable_key"]
+    assert server.received == []
+    await provider.aclose()
+
+
 @pytest.mark.parametrize("fault", ["refused", "lost", "html", "stored_500", None])
 async def test_nothing_of_keys_payers_and_payments_is_logged(
     server: LocalStandIn, client: LocalProvider, fault: Fault | None, capfd: pytest.CaptureFixture[str]

@@ -11,15 +11,17 @@ import httpx2
 from soundmark.kit.http.tls import make_tls_context
 from soundmark.kit.postgres.database import assert_no_transaction
 
-OVERSIZED: Final = "oversized"  # The reason of a response with too many bytes, which a repetition would have too.
-
 
 class RequestLost(Exception):
-    """No whole response came; the server may have acted. `reason` is one of our own words and safe to log."""
+    """No whole response came; the server may have acted.
 
-    def __init__(self, reason: str) -> None:
+    `reason` is one of our own words and safe to log. `is_final` says that the same request would fail again.
+    """
+
+    def __init__(self, reason: str, *, is_final: bool = False) -> None:
         super().__init__(reason)
         self.reason: Final = reason
+        self.is_final: Final = is_final
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,9 @@ class OutboundClient:
             raise RequestLost("deadline") from None
         except (httpx2.HTTPError, httpx2.InvalidURL):
             raise RequestLost("unreachable") from None
+        except UnicodeEncodeError:
+            # An operator set a credential that no header can hold. The error would repeat it.
+            raise RequestLost("unusable_key", is_final=True) from None
         media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         headers = {name.lower(): value for name, value in response.headers.items()}
         return OutboundResponse(response.status_code, headers, media_type, body)
@@ -86,6 +91,6 @@ class OutboundClient:
         async for chunk in response.aiter_raw():
             size += len(chunk)
             if size > self._bytes_max:
-                raise RequestLost(OVERSIZED)
+                raise RequestLost("oversized", is_final=True)
             chunks.append(chunk)
         return b"".join(chunks)

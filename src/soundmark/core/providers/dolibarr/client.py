@@ -4,20 +4,18 @@ External references of invoices need not be unique, so the caller searches befor
 hold SQL and are never read. Numbers come as strings, and are read as decimals.
 """
 
-import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
+from urllib.parse import urlencode
 
-import httpx2
 import msgspec
 
 from soundmark.core.providers.dolibarr.server import AccountingServer
-from soundmark.kit.http.tls import make_tls_context
-from soundmark.kit.postgres.database import assert_no_transaction
+from soundmark.kit.http.outbound import OutboundClient, OutboundRequest, OutboundResponse, RequestLost
 
 # Contract, section 7: a third party is checked while an administrator waits. A wrong key takes a second, on purpose.
 _TIMEOUT_S: Final = 10.0
@@ -84,24 +82,17 @@ class AccountingClient:
     """
 
     def __init__(self, *, extra_ca_file: Path | None) -> None:
-        self._client: Final = httpx2.AsyncClient(
-            # It may answer in encodings that nobody asked for, if it may choose one at all.
-            headers={"accept": _JSON_TYPE, "accept-encoding": "identity"},
-            timeout=httpx2.Timeout(_TIMEOUT_S),
-            verify=make_tls_context(extra_ca_file),
-            trust_env=False,
-            follow_redirects=False,
-        )
+        self._client: Final = OutboundClient(bytes_max=_BYTES_MAX, extra_ca_file=extra_ca_file)
 
     async def has_thirdparty(self, server: AccountingServer, thirdparty_id: int) -> bool:
         """Return whether the accounting system has this third party.
 
         Raises: AccountingCallFailed.
         """
-        status, body = await self._call(server, "GET", f"/thirdparties/{thirdparty_id}")
-        if status == HTTPStatus.NOT_FOUND:
+        response = await self._call(server, "GET", f"/thirdparties/{thirdparty_id}")
+        if response.status == HTTPStatus.NOT_FOUND:
             return False
-        return _read(_require_ok(status, body), _Thirdparty).id == thirdparty_id
+        return _read(response, _Thirdparty).id == thirdparty_id
 
     async def find_invoices(self, server: AccountingServer, reference: str) -> list[FoundInvoice]:
         """Return the invoices with this external reference, at most two of them.
@@ -109,13 +100,11 @@ class AccountingClient:
         Raises: AccountingCallFailed.
         """
         # In a path, the reference's colon would be taken for an attack.
-        query = {
-            "sqlfilters": f"(t.ref_ext:=:'{reference}')",
-            "properties": _MEMBERS,
-            "limit": str(_MATCHES_MAX),
-        }
-        status, body = await self._call(server, "GET", "/invoices", query=query)
-        invoices = _read(_require_ok(status, body), list[_InvoiceAnswer])
+        query = urlencode(
+            {"sqlfilters": f"(t.ref_ext:=:'{reference}')", "properties": _MEMBERS, "limit": str(_MATCHES_MAX)}
+        )
+        response = await self._call(server, "GET", f"/invoices?{query}")
+        invoices = _read(response, list[_InvoiceAnswer])
         if any(invoice.ref_ext != reference for invoice in invoices):
             raise AccountingCallFailed("filter_ignored")
         return [_found(invoice) for invoice in invoices]
@@ -125,69 +114,45 @@ class AccountingClient:
 
         Raises: AccountingCallFailed. The draft may have been made all the same, so search before the next attempt.
         """
-        status, body = await self._call(server, "POST", "/invoices", content=_write(draft))
-        return _require_id(_read(_require_ok(status, body), int))
+        response = await self._call(server, "POST", "/invoices", _write(draft))
+        return _require_id(_read(response, int))
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
     async def _call(
-        self,
-        server: AccountingServer,
-        method: Literal["GET", "POST"],
-        path: str,
-        *,
-        query: dict[str, str] | None = None,
-        content: bytes | None = None,
-    ) -> tuple[int, bytes]:
-        """Send a request; return the status and the body of a JSON response.
+        self, server: AccountingServer, method: Literal["GET", "POST"], path: str, body: bytes | None = None
+    ) -> OutboundResponse:
+        """Send a request and return the response, whose body is JSON, whatever its status.
 
         Raises: AccountingCallFailed.
         """
-        assert_no_transaction("a call to the accounting system")
         headers = {"dolapikey": server.api_key.reveal()}
         if server.entity_id is not None:
             headers["dolapientity"] = str(server.entity_id)
-        if content is not None:
+        if body is not None:
             headers["content-type"] = _JSON_TYPE
-        sending = self._client.stream(method, server.url + path, params=query, content=content, headers=headers)
+        request = OutboundRequest(method, server.url + path, headers, body)
         try:
-            # The client's own timeout bounds each step; this one bounds their sum.
-            async with asyncio.timeout(_TIMEOUT_S), sending as response:
-                # A page in HTML has status 200 if the module is off, and 403 if the request looks like an attack.
-                if response.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON_TYPE:
-                    raise AccountingCallFailed("not_json", response.status_code)
-                return response.status_code, await _read_body(response)
-        except (TimeoutError, httpx2.TimeoutException):
-            raise AccountingCallFailed("deadline") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL):
-            raise AccountingCallFailed("unreachable") from None
-        except UnicodeEncodeError:
-            raise AccountingCallFailed("unusable_key") from None
+            response = await self._client.send(request, timeout_s=_TIMEOUT_S)
+        except RequestLost as lost:
+            raise AccountingCallFailed(lost.reason) from None
+        # A page in HTML has status 200 if the module is off, and 403 if the request looks like an attack.
+        if response.media_type != _JSON_TYPE:
+            raise AccountingCallFailed("not_json", response.status)
+        return response
 
 
-async def _read_body(response: httpx2.Response) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in response.aiter_raw():
-        size += len(chunk)
-        if size > _BYTES_MAX:
-            raise AccountingCallFailed("oversized", response.status_code)
-        chunks.append(chunk)
-    return b"".join(chunks)
+def _read(response: OutboundResponse, shape: type[T]) -> T:
+    """Return the named members of the JSON document of a success, in which numbers may be strings.
 
-
-def _require_ok(status: int, body: bytes) -> bytes:
-    if status != HTTPStatus.OK:
-        raise AccountingCallFailed("status", status)
-    return body
-
-
-def _read(body: bytes, shape: type[T]) -> T:
-    """Return the named members of a JSON document, in which numbers may be strings."""
+    Raises: AccountingCallFailed.
+    """
+    if response.status != HTTPStatus.OK:
+        raise AccountingCallFailed("status", response.status)
     try:
-        return msgspec.json.decode(body, type=shape, strict=False)
+        return msgspec.json.decode(response.body, type=shape, strict=False)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         # Without the library's text, which may repeat the response.
         raise AccountingCallFailed("malformed") from None

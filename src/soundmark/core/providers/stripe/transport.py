@@ -9,7 +9,7 @@ from typing import Any, Final
 import stripe
 import structlog
 
-from soundmark.kit.http.outbound import OVERSIZED, OutboundClient, OutboundRequest, OutboundResponse, RequestLost
+from soundmark.kit.http.outbound import OutboundClient, OutboundRequest, OutboundResponse, RequestLost
 from soundmark.kit.http.strict_json import MalformedJson, parse_json
 
 _BYTES_MAX: Final = 4 * 1024 * 1024  # A hundred events with the objects that they are about.
@@ -77,7 +77,7 @@ class Transport(stripe.HTTPClient):
             except RequestLost as lost:
                 lost_count += 1
                 failed = CallFailed(lost.reason)
-                may_repeat = lost_count < _LOST_MAX and lost.reason != OVERSIZED
+                may_repeat = lost_count < _LOST_MAX and not lost.is_final
             else:
                 if response.status in _OK:
                     return _require_object(response), response.status, {}
