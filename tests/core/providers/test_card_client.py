@@ -11,7 +11,7 @@ import pytest
 import structlog
 from support.card_stand_in import CARD_SECRET, CUSTOMER, CardStandIn, running_card
 from support.given_settings import given_settings
-from support.misbehaving_server import dripping, misbehaving_server, silent, slow_headers
+from support.misbehaving_server import answer, dripping, misbehaving_server, silent, slow_headers
 from support.outside_server import Fault
 
 from soundmark.core.domain.billing.card import CardPrice
@@ -84,6 +84,15 @@ async def test_what_the_provider_does_not_have_is_missing(client: CardProvider, 
         await CALLS[name](client)
 
     assert "MARK" not in str(missing.value)
+
+
+async def test_a_portal_that_the_provider_does_not_have_is_unavailable() -> None:
+    """A 404 is no object of ours that is missing, so no caller of the portal expects it."""
+    async with misbehaving_server(answer(b'{"error": {"code": "resource_missing"}}', status="404 Not Found")) as server:
+        provider = CardProvider(server.url, SETTINGS)
+        with pytest.raises(PaymentProviderUnavailable):
+            await CALLS["open_portal"](provider)
+        await provider.aclose()
 
 
 async def test_a_price_that_the_provider_does_not_have_is_none(server: CardStandIn, client: CardProvider) -> None:

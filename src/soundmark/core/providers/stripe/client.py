@@ -144,14 +144,14 @@ class CardProvider:
             return None
 
     async def open_portal(self, customer: str, return_url: str) -> str:
-        """Return the URL of a page on which a customer manages their subscriptions, for a short time.
-
-        Raises: CardObjectMissing.
-        """
+        """Return the URL of a page on which a customer manages their subscriptions, for a short time."""
         params: Any = {"customer": customer, "return_url": return_url}
-        url = await self._call(
-            lambda client: client.v1.billing_portal.sessions.create_async(params), shapes.read_portal_url
-        )
+        try:
+            url = await self._call(
+                lambda client: client.v1.billing_portal.sessions.create_async(params), shapes.read_portal_url
+            )
+        except CardObjectMissing:
+            raise _fail("no_such_route", _NOT_FOUND) from None
         if not is_page_url(url):
             raise _fail("other_page")
         return url
