@@ -85,15 +85,44 @@ async def test_a_provider_that_fails_is_asked_again_from_the_same_time(
     clock.advance(minutes=15)
     card.faults.append("limited")
     assert await poll_card_events(work) == 0
-    kept = card.objects.pop(purchase.subscription_id)  # The list is there, and what it is about is not.
-    assert await poll_card_events(work) == 0
-    card.objects[purchase.subscription_id] = kept
 
     assert await poll_card_events(work) == 1
 
     since = asked_since(card)
-    assert since[1] == since[2] == since[3]
+    assert since[1] == since[2]
     assert await rival.rows("SELECT status FROM subscriptions") == [("active",)]
+
+
+async def test_an_event_that_cannot_be_reconciled_holds_up_no_later_one(
+    purchase: CardPurchase, work: Context, tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+) -> None:
+    """Its receipt stays pending, and the job that asks again asks about it."""
+    moment = clock.freeze()
+    odd, good = purchase.event("invoice.paid"), (await begin_purchase(tenant, rival, card)).event("invoice.paid")
+    list_events(card, odd, good)
+    del card.objects[purchase.subscription_id]
+
+    assert await poll_card_events(work) == 1
+
+    receipts = await rival.rows("SELECT event_id, status, reread_at IS NOT NULL FROM payment_receipts")
+    assert set(receipts) == {(odd["id"], "pending", True), (good["id"], "processed", False)}
+    assert await rival.rows("SELECT polled_until FROM payment_event_polls") == [(moment,)]
+
+
+async def test_a_poll_ends_when_the_provider_fails_about_three_subscriptions_in_a_row(
+    tenant: Tenant, work: Context, rival: Rival, card: CardStandIn
+) -> None:
+    """One purchase alone has several events, so they count once."""
+    purchases = [await begin_purchase(tenant, rival, card) for _ in range(4)]
+    list_events(card, *[purchase.event(kind) for purchase in purchases for kind in SEVEN_EVENTS])
+    for purchase in purchases:
+        del card.objects[purchase.subscription_id]
+
+    assert await poll_card_events(work) == 0
+
+    asked = {each.path for each in card.received if each.path.startswith("/v1/subscriptions/")}
+    assert asked == {f"/v1/subscriptions/{purchase.subscription_id}" for purchase in purchases[:3]}
+    assert await rival.rows("SELECT 1 FROM payment_event_polls") == []
 
 
 async def test_a_provider_without_a_list_of_events_is_no_fault(work: Context, rival: Rival, card: CardStandIn) -> None:

@@ -17,8 +17,9 @@ from soundmark.core.store.billing import checkout_reads, checkouts, local_verifi
 from soundmark.kit.postgres.database import EVERY_TENANT
 from soundmark.kit.postgres.transaction import Tx
 
+FAILED_IN_A_ROW_MAX: Final = 3  # Each failure may take the whole deadline of a call.
+
 _AT_ONCE: Final = 50
-_FAILED_IN_A_ROW_MAX: Final = 3  # Each failure may take the whole deadline of a call.
 _COUNTS_KEPT: Final = timedelta(hours=1)
 
 _log: Final = structlog.get_logger()
@@ -58,7 +59,7 @@ async def reread_card(ctx: Context) -> int:
             settled_count += await _reread_card(ctx, due)
         except PaymentProviderUnavailable:
             failed_count += 1
-            if failed_count == _FAILED_IN_A_ROW_MAX:
+            if failed_count == FAILED_IN_A_ROW_MAX:
                 break
         else:
             failed_count = 0
