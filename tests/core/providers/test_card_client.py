@@ -119,7 +119,9 @@ async def test_events_are_listed_page_by_page(server: CardStandIn, client: CardP
 async def test_a_list_of_events_without_an_end_is_read_so_far(server: CardStandIn, client: CardProvider) -> None:
     server.objects["/v1/events"] = {"object": "list", "data": [{"id": "evt_1"}], "has_more": True}
 
-    assert len(await client.list_events(SINCE, ["invoice.paid"])) == 20
+    with structlog.testing.capture_logs() as logs:
+        assert len(await client.list_events(SINCE, ["invoice.paid"])) == 20
+    assert [(each["event"], each["log_level"]) for each in logs] == [("card_events_left_out", "warning")]
     assert dict(parse_qsl(server.received[-1].query))["starting_after"] == "evt_1"
 
 

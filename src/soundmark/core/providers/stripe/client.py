@@ -159,7 +159,7 @@ class CardProvider:
     async def list_events(self, created_since: datetime, types: Sequence[str]) -> list[Mapping[str, Any]]:
         """Return the events of these types since then, newest first; none if the provider has no list of events.
 
-        Not more than 2,000 are read. What is in an event is not checked.
+        Not more than 2,000 are read; a warning says that there are more. What is in an event is not checked.
         """
         params: dict[str, Any] = {
             "created": {"gte": int(created_since.timestamp())},
@@ -176,6 +176,8 @@ class CardProvider:
             if not page.has_more or not page.data:
                 break
             params["starting_after"] = page.last_id
+        else:
+            _log.warning("card_events_left_out", read_count=len(listed))
         return listed
 
     async def aclose(self) -> None:

@@ -25,8 +25,8 @@ _log: Final = structlog.get_logger()
 async def poll_card_events(ctx: Context) -> int:
     """Reconcile the events since the last poll that were not processed; return their number.
 
-    If the list cannot be read, or the provider fails about several subscriptions in a row, the next poll begins where this one did.
-    Safe at any time and concurrently.
+    If the list cannot be read, or the provider fails about several subscriptions in a row, the next poll begins where
+    this one did. Safe at any time and concurrently.
 
     Raises: DatabaseUnavailable.
     """
