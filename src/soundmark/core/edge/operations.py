@@ -15,7 +15,7 @@ from soundmark.core.edge.tenants import TenantPlace, make_authorisation
 from soundmark.core.problems import IntentNotCanonical
 from soundmark.kit.http.bodies import SMALL_BODY, BodyLimits
 from soundmark.kit.http.problems import Problem
-from soundmark.kit.http.routes import ACCESS, StrictRoute
+from soundmark.kit.http.routes import ACCESS, UNANSWERED, StrictRoute
 
 Refusal: TypeAlias = RequestValidationError | IntentNotCanonical
 JudgeRefused: TypeAlias = Callable[[Request, Refusal], Awaitable[Response | None]]
@@ -40,7 +40,7 @@ class Operation:
     `action` is None for an operation that needs no credential; `note` is then published. `problems` are those that
     action and body do not imply. `judge_refused` is called with a malformed request: it may return a response or raise
     a problem that takes precedence; None keeps the refusal. With `has_open_query`, the operation judges its query
-    string itself.
+    string itself. `unanswered` are problems that a body or a query implies, but that this operation never answers with.
     """
 
     action: Action | None
@@ -50,6 +50,7 @@ class Operation:
     judge_refused: JudgeRefused | None = None
     note: str | None = None
     has_open_query: bool = False
+    unanswered: tuple[type[Problem], ...] = ()
 
     @property
     def access(self) -> dict[str, Any]:
@@ -122,7 +123,8 @@ class Operations:
 
         def register(endpoint: Endpoint) -> Endpoint:
             responses = {**options.pop("responses", {}), **operation.responses()}
-            extra = {ACCESS: operation.access, **options.pop("openapi_extra", {})}
+            unanswered = [problem.code for problem in operation.unanswered]
+            extra = {ACCESS: operation.access, UNANSWERED: unanswered, **options.pop("openapi_extra", {})}
             authorisation = []
             if operation.action is not None:
                 authorisation.append(Depends(make_authorisation(operation.action, operation.tenant)))

@@ -13,7 +13,7 @@ from soundmark.core.published.catalogue import CATALOGUE
 from soundmark.core.published.examples import examples
 from soundmark.core.published.links import add_links
 from soundmark.kit.http.problem_documents import PROBLEM_TYPE
-from soundmark.kit.http.routes import ACCESS
+from soundmark.kit.http.routes import ACCESS, UNANSWERED
 from soundmark.wire.audience_event import AudienceEvent
 from soundmark.wire.resolution import Resolution
 from soundmark.wire.shape import Wire
@@ -141,7 +141,7 @@ def _complete(operation: dict[str, Any], base_url: str, shown: dict[str, Any]) -
     if "HTTPValidationError" in str(responses.get("422", {}).get("content")):
         del responses["422"]["content"]
     declared = {code for response in responses.values() for code in response.pop("x-problems", ())}
-    for code in sorted(declared | set(_list_implied(operation))):
+    for code in sorted((declared | set(_list_implied(operation))) - set(operation.pop(UNANSWERED, ()))):
         _add_problem(responses, code, base_url)
     if not responses.get("422", {"content": 1}).get("content"):
         del responses["422"]

@@ -16,6 +16,7 @@ from soundmark.kit.http.closed_query import has_too_many_parameters, query_fault
 from soundmark.kit.http.strict_json import Unrepresentable
 
 ACCESS: Final = "x-svc-access"  # The OpenAPI extension in which every route says what it requires of its caller.
+UNANSWERED: Final = "x-unanswered"  # The codes of problems that a route never answers with; not published.
 
 
 class JsonRoute(APIRoute):

@@ -11,6 +11,8 @@ ReceiptStatus: TypeAlias = Literal["pending", "processed", "ignored"]
 
 REREAD_PAUSE_MAX: Final = timedelta(hours=1)
 REREAD_FOR: Final = timedelta(hours=25)  # A checkout lives for 24 hours; its last payment may be under way then.
+# The card provider keeps an event for 30 days: after that, nobody can deliver or list it once more.
+FOREIGN_KEPT: Final = timedelta(days=30)
 _DOUBLINGS_MAX: Final = 10
 
 

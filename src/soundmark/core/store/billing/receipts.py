@@ -64,7 +64,10 @@ async def find(tx: Tx, provider: ProviderName, event_id: str) -> PaymentReceipt 
 
 
 async def list_due(tx: Tx, provider: ProviderName, *, now: datetime, limit: int) -> list[PaymentReceipt]:
-    """Return pending receipts whose event it is time to reconcile again, the longest due first."""
+    """Return pending receipts whose event it is time to reconcile again, the longest due first.
+
+    Those that name no checkout of ours are left out: there is nothing to ask about.
+    """
     return await tx.all(
         PaymentReceipt,
         """
@@ -73,6 +76,7 @@ async def list_due(tx: Tx, provider: ProviderName, *, now: datetime, limit: int)
          WHERE reread_at <= %(now)s
            AND provider = %(provider)s
            AND status = 'pending'
+           AND checkout_id IS NOT NULL
          ORDER BY reread_at
          LIMIT %(limit)s
         """,
@@ -139,4 +143,27 @@ async def update_reread(
             """,
             {"provider": provider, "event_id": event_id, "reread_at": reread_at, "now": now},
         )
+    )
+
+
+async def delete_foreign(tx: Tx, *, before: datetime, limit: int) -> int:
+    """Delete up to `limit` receipts of events that are not ours, received before `before`; return their number.
+
+    These were ignored, or name no organisation of ours. Receipts that another transaction has locked are skipped, so
+    this never waits.
+    """
+    return await tx.run(
+        """
+        DELETE FROM payment_receipts
+         WHERE (provider, event_id) IN (
+                   SELECT provider, event_id
+                     FROM payment_receipts
+                    WHERE received_at < %(before)s
+                      AND (status = 'ignored' OR organization_id IS NULL)
+                    ORDER BY received_at
+                    LIMIT %(limit)s
+                      FOR UPDATE SKIP LOCKED
+               )
+        """,
+        {"before": before, "limit": limit},
     )

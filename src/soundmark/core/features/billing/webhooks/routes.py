@@ -17,7 +17,7 @@ from soundmark.core.features.billing.webhooks.wire import WebhookAnswer
 from soundmark.core.problems import CheckoutNotFound, PaymentNotVerified, PaymentProviderUnavailable
 from soundmark.core.providers.stripe.webhooks import SIGNATURE_HEADER, is_signed, read_event, split_secrets
 from soundmark.kit.http.bodies import LARGE_BODY, SIGNED_BODY, media_type_of, parse_body, read_body
-from soundmark.kit.http.problems import MalformedBody, RateLimited, Unauthenticated, UnsupportedMediaType
+from soundmark.kit.http.problems import MalformedBody, RateLimited, Unauthenticated, UnsupportedMediaType, ValidationFailed
 from soundmark.settings.registry import CardSettings
 
 operations = Operations("Payment webhooks")
@@ -65,12 +65,15 @@ _CARD_OPERATION: Final = Operation(
     problems=(Unauthenticated, PaymentProviderUnavailable),
     note=f"the card provider signs the body under the webhook secret (`{SIGNATURE_HEADER}`)",
     has_open_query=True,
+    unanswered=(ValidationFailed,),
 )
 _LOCAL_OPERATION: Final = Operation(
     None,
     problems=(CheckoutNotFound, RateLimited, PaymentNotVerified, PaymentProviderUnavailable),
     note="the payment is verified with the local provider",
     has_open_query=True,
+    # A notification that cannot be read names no payment, so it is answered like one of an unknown payment.
+    unanswered=(MalformedBody, UnsupportedMediaType, ValidationFailed),
 )
 
 WebhookSecret = Annotated[str, Path(description="The secret of one checkout, which only the provider is given.")]
