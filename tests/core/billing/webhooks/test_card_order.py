@@ -1,20 +1,13 @@
 """Events in any order, late, and together with what happens meanwhile."""
 
 import asyncio
-import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import permutations
-from typing import Any
 
 import pytest
 from support.card_purchase import (
     SEVEN_EVENTS,
     begin_purchase,
     deliver,
-    insert_checkouts,
-    make_purchase,
     status_of,
 )
 from support.card_stand_in import CardStandIn
@@ -23,112 +16,12 @@ from support.platform_settings import put_setting
 from support.rival import Rival
 from support.tenant import Tenant
 
-from soundmark.core.context import Context
-from soundmark.core.domain.billing.card import CardSession, CardSubscription
-from soundmark.core.features.billing.webhooks.card_events import receive_event
-from soundmark.core.providers.stripe.shapes import read_session, read_subscription
-from soundmark.core.providers.stripe.webhooks import read_event
-
-# An event's type matters only by its object, and for an invoice by whether it was paid. Of the three events of a
-# subscription, one stands for all in the complete set; the sampled orders have all seven.
-FIVE_KINDS = (
-    "checkout.session.completed",
-    "checkout.session.async_payment_succeeded",
-    "customer.subscription.updated",
-    "invoice.paid",
-    "invoice.payment_failed",
-)
-SAMPLES = 20
-
-
-@dataclass(frozen=True)
-class HeldCard:
-    """The card provider inside this process: its objects, read as its client reads them, without HTTP."""
-
-    objects: Mapping[str, dict[str, Any]]
-
-    async def read_session(self, reference: str) -> CardSession:
-        return read_session(self.objects[reference])
-
-    async def read_subscription(self, reference: str) -> CardSubscription:
-        return read_subscription(self.objects[reference])
-
-
-@pytest.fixture
-def fast(work: Context, card: CardStandIn) -> Context:
-    """A context whose card provider answers at once, so that hundreds of orders take seconds."""
-    return replace(work, card=HeldCard(card.objects))  # type: ignore[arg-type]  # it has the methods that are called
-
-
-# Everything that each purchase has led to, without what differs between purchases.
-END = """
-SELECT c.id, c.status, c.subscription_reference IS NOT NULL, c.reread_at, s.plan_id, s.status, s.current_period_end,
-       s.cancel_at_period_end, s.last_event_at, d.amount_minor, d.currency, d.description, d.period_end,
-       (SELECT array_agg(r.kind) FROM billing_references r WHERE r.subject_id = c.id),
-       (SELECT array_agg(DISTINCT p.status) FROM payment_receipts p
-         WHERE p.checkout_id = c.id AND p.event_type <> 'checkout.session.completed')
-  FROM checkouts c
-  FULL JOIN subscriptions s ON s.checkout_id = c.id
-  FULL JOIN accounting_outbox d ON d.checkout_id = c.id
-"""
-
-
-async def require_same_end(
-    ctx: Context, tenant: Tenant, rival: Rival, card: CardStandIn, orders: Sequence[Sequence[str]], *, status: str
-) -> tuple[Any, ...]:
-    """Reconcile one purchase for each order of its events, after everything has happened; return their common end."""
-    tenant.api.clock.freeze()
-    purchases = [make_purchase(tenant, status=status, customer="cus_MARKcustomer") for _ in orders]
-    await insert_checkouts(rival, purchases)
-    for purchase, order in zip(purchases, orders, strict=True):
-        purchase.publish(card)
-        for kind in order:
-            # Each event has the time of its place in the true order. The session was not paid at first.
-            at = purchase.began_at + timedelta(seconds=SEVEN_EVENTS.index(kind))
-            changes = {"payment_status": "unpaid"} if kind == "checkout.session.completed" else {}
-            event = read_event(purchase.event(kind, at=at, **changes))
-            assert event is not None, "it is one"
-            await receive_event(ctx, event, body_digest=b"digest")
-    ends = {identity: end for identity, *end in await rival.rows(END)}
-    first = ends[purchases[0].checkout_id]
-    assert len(ends) == len(orders), "each purchase led to one subscription and one draft"
-    for purchase, order in zip(purchases, orders, strict=True):
-        assert ends[purchase.checkout_id] == first, order
-    return tuple(first)
-
 
 @pytest.fixture
 async def invoiced(tenant: Tenant, rival: Rival, api: Api) -> None:
     """The organisation has a third party, and drafts are made."""
     assert (await put_setting(api, "accounting_enable_invoice_sync", True)).status == 200
     await rival.run("INSERT INTO accounting_customers VALUES (%s, 7, now())", tenant.organization_id)
-
-
-@pytest.mark.usefixtures("invoiced")
-async def test_every_order_of_the_kinds_of_events_of_one_purchase_has_the_same_end(
-    fast: Context, tenant: Tenant, rival: Rival, card: CardStandIn
-) -> None:
-    orders = list(permutations(FIVE_KINDS))
-    assert len(orders) == 120
-
-    end = await require_same_end(fast, tenant, rival, card, orders, status="canceled")
-
-    assert end[:5] == ("completed", True, None, "plan_codes_studio", "cancelled")
-    assert end[8:10] == (10_555, "TND")
-    assert end[-2:] == (["card_subscription"], ["processed"])
-
-
-@pytest.mark.usefixtures("invoiced")
-@pytest.mark.parametrize(("status", "ours"), [("active", "active"), ("canceled", "cancelled")])
-async def test_sampled_orders_of_all_seven_events_have_the_same_end(
-    fast: Context, tenant: Tenant, rival: Rival, card: CardStandIn, status: str, ours: str
-) -> None:
-    chance = random.Random(20250331)  # noqa: S311 - it chooses orders, and the same ones each time
-    orders = [SEVEN_EVENTS, *(chance.sample(SEVEN_EVENTS, k=len(SEVEN_EVENTS)) for _ in range(SAMPLES))]
-
-    end = await require_same_end(fast, tenant, rival, card, orders, status=status)
-
-    assert end[:5] == ("completed", True, None, "plan_codes_studio", ours)
 
 
 async def test_each_event_five_times_at_once_counts_once(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:

@@ -105,4 +105,3 @@ async def test_events_that_name_no_checkout_keep_nobody_waiting(
     tenant.api.clock.advance(minutes=3)
 
     assert await reread_card(work) == 1
-
