@@ -1,0 +1,36 @@
+"""Which of an organisation's quotas counts, and what an issuance leaves of it."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import pytest
+
+from soundmark.core.domain.codes.quota import STARTER_PLAN_ID, CodeEntitlement, Quota
+
+NOW: Final = datetime(2026, 11, 23, tzinfo=UTC)
+TICK: Final = timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("floor", "ends_at", "quota"),
+    [(None, None, 100), (3, None, 3), (500, None, 500), (500, NOW + TICK, 500), (500, NOW, 100)],
+)
+def test_an_operators_quota_replaces_the_plans_until_it_ends(
+    floor: int | None, ends_at: datetime | None, quota: int
+) -> None:
+    assert CodeEntitlement(100, floor, ends_at).monthly_quota(NOW) == quota
+
+
+@pytest.mark.parametrize(("subscribed", "quota"), [((), 100), ((50,), 100), ((50, 700, 300), 700)])
+def test_the_highest_quota_counts(subscribed: tuple[int, ...], quota: int) -> None:
+    assert CodeEntitlement(100, None, None).monthly_quota(NOW, subscribed=subscribed) == quota
+
+
+def test_an_issuance_is_counted_in_its_month() -> None:
+    quota = Quota(monthly_quota=10, issued_count=4, at=NOW)
+    assert quota.month.first_day == NOW.replace(day=1).date()
+    assert (quota.after(3), quota.after(3).remaining) == (Quota(10, 7, NOW), 3)
+
+
+def test_every_new_organisation_has_the_starter_plan() -> None:
+    assert STARTER_PLAN_ID == "plan_codes_starter"  # The database has seeded it.
