@@ -1,7 +1,6 @@
 """What PostgreSQL shows to the application's role: only the rows of the tenant that the transaction was begun for."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -12,10 +11,8 @@ from support.core_client import Api
 from support.rival import Rival
 from support.tenant import Tenant, make_tenant
 
-from soundmark.core.store.tenancy import members
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.postgres.database import EVERY_TENANT, Database
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.database import EVERY_TENANT
 
 # Tables that carry an organisation's id and are read before it is known which organisation it is about, and why. They
 # hold ids and digests, and nothing that a tenant said.
@@ -336,79 +333,3 @@ async def test_the_organisations_of_a_person_are_those_they_belong_to(
     cursor = await connection.execute("SELECT id, role FROM organizations_of_member(%s)", [subject])
     assert await cursor.fetchall() == expected
     assert await seen(connection, "organizations", "id") == set(), "the tenant ended with the statement"
-
-
-async def test_the_setting_ends_with_the_transaction(database_url: Secret, tenants: tuple[Tenant, Tenant]) -> None:
-    """The next user of the pooled connection sees nothing of the previous tenant, whether committed or not."""
-    one, other = (tenant.organization_id for tenant in tenants)
-    db = Database(database_url, pool_size=2, application_name="tests")
-    await db.open()
-
-    async def backend_and_projects(tx: Tx) -> tuple[int, set[str]]:
-        pid: int = await tx.value("SELECT pg_backend_pid()")
-        found = await tx.value("SELECT coalesce(array_agg(organization_id), '{}') FROM projects")
-        return pid, set(found)
-
-    pids = set()
-    try:
-        for _ in range(3):
-            async with db.transaction(tenant=one, subject="operator") as tx:
-                pid, projects = await backend_and_projects(tx)
-                pids.add(pid)
-                assert projects == {one}
-            with contextlib.suppress(ZeroDivisionError):
-                async with db.transaction(tenant=other) as tx:
-                    assert (await backend_and_projects(tx))[1] == {other}
-                    raise ZeroDivisionError
-            for begin in (db.transaction, db.snapshot):
-                async with begin() as tx:
-                    pid, projects = await backend_and_projects(tx)
-                    pids.add(pid)
-                    assert projects == set()
-                    assert await tx.value("SELECT count(*) FROM members") == 0
-        assert len(pids) <= 2, "connections were reused"
-    finally:
-        await db.close()
-
-
-@pytest.mark.parametrize("begins", ["transaction", "snapshot"])
-@pytest.mark.parametrize("name", ["x'; DROP TABLE codes; --", "*", "org_\\'", "a\nb"])
-async def test_a_tenant_is_a_value_and_never_a_statement(
-    database_url: Secret, tenants: tuple[Tenant, Tenant], name: str, begins: str
-) -> None:
-    """Whatever text a caller passes as an organisation's id."""
-    assert tenants, "there is something to see"
-    db = Database(database_url, pool_size=2, application_name="tests")
-    await db.open()
-    try:
-        async with getattr(db, begins)(tenant=name, subject=name) as tx:
-            assert await tx.value("SELECT current_tenant()") == name
-            assert await tx.value("SELECT count(*) FROM projects") == 0
-    finally:
-        await db.close()
-
-
-async def test_roles_requested_together_are_not_mixed_up(
-    database_url: Secret, tenants: tuple[Tenant, Tenant], rival: Rival
-) -> None:
-    one, two = tenants
-    await one.make_member(rival, "anna", "admin")
-    await two.make_member(rival, "anna", "billing")
-    requests = {
-        (two.organization_id, "anna"): "billing",
-        (one.organization_id, "nobody"): None,
-        (one.organization_id, "anna"): "admin",
-        (one.organization_id, one.organization_id): None,
-        ("org_" + "0" * 32, "anna"): None,
-        (two.organization_id, "operator"): "owner",
-    }
-    db = Database(database_url, pool_size=1, application_name="tests")
-    await db.open()
-    try:
-        assert await members.find_roles(db, list(requests)) == list(requests.values())
-        assert await members.find_roles(db, [*requests, *reversed(requests)]) == [
-            *requests.values(),
-            *reversed(requests.values()),
-        ]
-    finally:
-        await db.close()
