@@ -17,7 +17,7 @@ from soundmark.core.domain.billing.subscription import (
     Subscription,
     find_next_status,
 )
-from soundmark.core.domain.tenancy.scope import Actor
+from soundmark.core.domain.tenancy.scope import SYSTEM
 from soundmark.core.steps import audit
 from soundmark.core.steps.entitlement import refresh_entitlement
 from soundmark.core.store.billing import plans, subscriptions
@@ -29,8 +29,6 @@ from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.shape import EntitledMode
 
 REFRESH_PLAN: Final = "refresh_plan"  # The job that carries a plan's new quota to Audience; its argument is `plan_id`.
-
-_SYSTEM: Final = Actor("system", "soundmark")
 
 _log: Final = structlog.get_logger()
 
@@ -229,7 +227,7 @@ async def _record(ctx: Context, tx: Tx, subscription: Subscription, *, now: date
     await audit.record_as(
         tx,
         subscription.organization_id,
-        _SYSTEM,
+        SYSTEM,
         ctx.entropy,
         action="billing.entitlement_changed",
         now=now,

@@ -7,6 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 from support.accounting_stand_in import KEY, AccountingStandIn, Fault
 from support.core_client import Answer, Api
+from support.people import People
 from support.platform_settings import put_setting
 from support.rival import Rival
 from support.tenant import Tenant, make_tenant
@@ -43,6 +44,18 @@ async def test_the_organisation_gets_its_third_party(tenant: Tenant, rival: Riva
     assert await rival.audited("billing.accounting_customer_changed") == [("platform operator", None, {})]
     (logged,) = [line for line in logs if line["event"] == "accounting_customer_changed"]
     assert (logged["organization_id"], logged["subject_id"]) == (tenant.organization_id, "operator")
+
+
+async def test_the_organisations_audit_log_does_not_name_the_administrator(
+    tenant: Tenant, people: People, rival: Rival
+) -> None:
+    """Only the process log does."""
+    administrator = people.person("root", realm_access={"roles": ["svc_platform_admin"]})
+    with capture_logs() as logs:
+        assert (await put(administrator, tenant.organization_id, 17)).status == 200
+    assert await rival.audited("billing.accounting_customer_changed") == [("platform operator", None, {})]
+    (logged,) = [line for line in logs if line["event"] == "accounting_customer_changed"]
+    assert logged["subject_id"] == "root"
 
 
 async def test_a_change_without_its_audit_entry_is_not_made(tenant: Tenant, rival: Rival) -> None:

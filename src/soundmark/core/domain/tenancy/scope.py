@@ -1,7 +1,7 @@
 """Callers, and the tenant that they act in."""
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 Role = Literal["owner", "admin", "member", "billing"]
 KeyScope = Literal["audience:read", "audience:write", "codes:read", "codes:write"]
@@ -41,6 +41,11 @@ class Actor:
 
     type: ActorType
     id: str
+
+
+# Whichever administrator acted: the process log names them, an organisation's audit log does not.
+PLATFORM: Final = Actor("platform", "operator")
+SYSTEM: Final = Actor("system", "soundmark")  # Nobody: time passed, or another system said so.
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import structlog
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.accounting import TRIED_FOR
 from soundmark.core.domain.billing.catalog import AccountingCustomer
-from soundmark.core.domain.tenancy.scope import Actor, User
+from soundmark.core.domain.tenancy.scope import PLATFORM, User
 from soundmark.core.problems import (
     AccountingUnavailable,
     OrganizationNotFound,
@@ -60,7 +60,7 @@ async def put_customer(ctx: Context, user: User, organization_id: str, *, thirdp
         await audit.record_as(
             tx,
             organization_id,
-            Actor("platform", user.subject_id),
+            PLATFORM,
             ctx.entropy,
             action="billing.accounting_customer_changed",
             now=now,

@@ -8,7 +8,7 @@ import structlog
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.catalog import AudienceContract, ContractStatus, Plan
-from soundmark.core.domain.tenancy.scope import Actor, User
+from soundmark.core.domain.tenancy.scope import PLATFORM, User
 from soundmark.core.problems import OrganizationNotFound, PlanNotFound
 from soundmark.core.steps import audit
 from soundmark.core.steps.contracts import ChangedContract, ContractTerms, activate_contract, cancel_contract
@@ -18,8 +18,6 @@ from soundmark.core.store.tenancy import organizations
 from soundmark.kit.http.problems import FieldError, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.timestamps import format_timestamp
-
-_PLATFORM: Final = Actor("platform", "operator")  # The process log, not the tenant's, names the administrator.
 
 _log: Final = structlog.get_logger()
 
@@ -109,7 +107,7 @@ async def _record(ctx: Context, tx: Tx, changed: ChangedContract, contract: Audi
     await audit.record_as(
         tx,
         contract.organization_id,
-        _PLATFORM,
+        PLATFORM,
         ctx.entropy,
         action="billing.audience_contract_changed",
         now=now,

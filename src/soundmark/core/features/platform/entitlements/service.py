@@ -5,7 +5,7 @@ from datetime import datetime
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.catalog import CONTRACT_PLAN_ID
-from soundmark.core.domain.tenancy.scope import Actor
+from soundmark.core.domain.tenancy.scope import PLATFORM
 from soundmark.core.problems import ContractReferenceConflict
 from soundmark.core.steps import audit
 from soundmark.core.steps.contracts import ContractTerms, activate_contract
@@ -16,8 +16,6 @@ from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import may_be_id
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.shape import EntitledMode
-
-_OPERATOR = Actor("platform", "operator")
 
 
 class EntitleRefused(Exception):
@@ -59,7 +57,7 @@ async def entitle(ctx: Context, organization_id: str, grant: Grant) -> None:
                 organization_id,
                 monthly_code_quota=grant.monthly_code_quota,
                 ends_at=grant.ends_at,
-                actor=_OPERATOR,
+                actor=PLATFORM,
             )
         for mode, monthly_event_quota in grant.monthly_event_quotas.items():
             await _entitle_to_measure(
@@ -87,7 +85,7 @@ async def _entitle_to_measure(ctx: Context, tx: Tx, organization_id: str, terms:
     await audit.record_as(
         tx,
         organization_id,
-        _OPERATOR,
+        PLATFORM,
         ctx.entropy,
         action="billing.entitlement_changed",
         now=now,

@@ -8,7 +8,7 @@ from procrastinate import App
 
 from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.closure import Closure
-from soundmark.core.domain.tenancy.scope import Actor
+from soundmark.core.domain.tenancy.scope import SYSTEM
 from soundmark.core.features.tenancy.closure.deletion import delete_everything
 from soundmark.core.features.tenancy.closure.service import begin_deleting
 from soundmark.core.store.tenancy import closures
@@ -18,7 +18,6 @@ from soundmark.kit.postgres.database import EVERY_TENANT
 RESUME: Final = "resume_closures"
 ABANDONED_AFTER: Final = timedelta(minutes=1)  # Longer than any step: until then, the request itself works on it.
 _AT_ONCE: Final = 10
-_SYSTEM: Final = Actor("system", "soundmark")
 
 _log: Final = structlog.get_logger()
 
@@ -58,7 +57,7 @@ async def _resume(ctx: Context, closure: Closure) -> bool:
     try:
         async with ctx.db.transaction(tenant=subject.organization_id) as tx:
             await begin_deleting(ctx, tx, subject)
-        await delete_everything(ctx, subject, _SYSTEM)
+        await delete_everything(ctx, subject, SYSTEM)
     except DatabaseUnavailable:
         raise
     except Problem as problem:
