@@ -20,14 +20,13 @@ from soundmark.cli.api import (
     show_table,
 )
 from soundmark.cli.intents import printable
+from soundmark.core.domain.billing.accounting import amount_of
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 _OFFER_HEADINGS: Final = ("Offer", "Plan", "A month", "Provider", "Price", "For")
 _UNITS: Final = {"codes": "Codes", "audience": "events"}
 _SUBSCRIPTION_HEADINGS: Final = ("Subscription", "Plan", "Product", "Provider", "Status", "Until", "Ends", "Invoice")
-_MINOR_DIGITS: Final = {"TND": 3, "JPY": 0}  # ISO 4217; every other currency of our offers has two.
-_DEFAULT_DIGITS: Final = 2
 
 
 @app.callback()
@@ -151,9 +150,7 @@ def _write_price(offer: Offer) -> str:
     """Return an amount in its currency; nothing if the card provider has not named the price yet."""
     if offer.amount_minor is None or offer.currency is None:
         return ""
-    digits = _MINOR_DIGITS.get(offer.currency, _DEFAULT_DIGITS)
-    whole, part = divmod(offer.amount_minor, 10**digits)
-    return f"{whole}.{part:0{digits}d} {offer.currency}" if digits else f"{whole} {offer.currency}"
+    return f"{amount_of(offer.amount_minor, offer.currency):f} {offer.currency}"
 
 
 def _checkout_facts(found: Checkout) -> list[tuple[str, object]]:
