@@ -121,17 +121,27 @@ async def test_an_amount_is_kept_exactly(api: Api, rival: Rival) -> None:
     ("body", "pointer", "message"),
     [
         (CARD_OFFER, "/provider", "must stay local"),
-        ({**LOCAL_OFFER, "plan_id": "plan_audience_contract"}, "/plan_id", "must stay plan_codes_starter"),
+        ({**LOCAL_OFFER, "plan_id": "plan_1"}, "/plan_id", "must stay plan_codes_starter"),
     ],
     ids=["provider", "plan"],
 )
 async def test_its_provider_and_its_plan_never_change(api: Api, body: Any, pointer: str, message: str) -> None:
+    await put_plan(api, "plan_1", CODES_PLAN)
     await put_offer(api, "offer_1", LOCAL_OFFER)
     before = await read_catalog(api)
     answer = await put_offer(api, "offer_1", body)
     assert (answer.status, answer.code) == (422, "validation_failed")
     assert answer.json["errors"] == [{"location": "body", "pointer": pointer, "message": message}]
     assert await read_catalog(api) == before
+
+
+@pytest.mark.parametrize("provider", OFFERS)
+async def test_the_plan_of_contracts_has_no_offer(api: Api, provider: str) -> None:
+    """It is granted by contract only. API v1, "Billing", audience contract rules."""
+    answer = await put_offer(api, "offer_1", {**OFFERS[provider], "plan_id": "plan_audience_contract", "active": False})
+    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert [error["pointer"] for error in answer.json["errors"]] == ["/plan_id"]
+    assert (await read_catalog(api))["offers"] == []
 
 
 async def test_a_change_is_one_event_of_the_log_without_the_price(api: Api, capsys: Any) -> None:

@@ -92,6 +92,7 @@ async def put_plan(ctx: Ctx, user: CallingUser, plan_id: PlanPath, body: PutPlan
 async def put_offer(ctx: Ctx, user: CallingUser, offer_id: OfferPath, body: PutOffer) -> OfferView:
     """Make an offer of a plan, or change one. Its plan and its provider never change (else 422).
 
-    Checkouts that are pending keep the price under which they were made.
+    The plan of contracts, `plan_audience_contract`, is not for sale (422). Checkouts that are pending keep the price
+    under which they were made.
     """
     return offer_view(await service.put_offer(ctx, user, offer_id, offer_terms(body)))

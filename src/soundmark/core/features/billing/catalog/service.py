@@ -10,6 +10,7 @@ import structlog
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.catalog import (
+    CONTRACT_PLAN_ID,
     SEEDED_PLAN_IDS,
     Catalog,
     Offer,
@@ -101,9 +102,12 @@ async def put_offer(ctx: Context, user: User, offer_id: str, terms: OfferTerms) 
 
     A job asks the card provider what the price of a card offer is, for display.
 
-    Raises: PlanNotFound; ValidationFailed for another plan or provider than the offer has.
-    Source: contract, section 7, catalogue.
+    Raises: PlanNotFound; ValidationFailed for the plan of contracts, and for another plan or provider than the offer
+        has.
+    Source: API v1, "Billing", audience contract rules; contract, section 7, catalogue.
     """
+    if terms.plan_id == CONTRACT_PLAN_ID:
+        raise _refuse("plan_id", "must name another plan: this one is granted by contract only")
     async with ctx.db.transaction() as tx:
         if await plans.find(tx, terms.plan_id) is None:
             raise PlanNotFound
