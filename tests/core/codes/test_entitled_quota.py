@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from soundmark.core.domain.codes.quota import STARTER_PLAN_ID, CodeEntitlement, Quota
 
@@ -30,6 +32,13 @@ def test_an_issuance_is_counted_in_its_month() -> None:
     quota = Quota(monthly_quota=10, issued_count=4, at=NOW)
     assert quota.month.first_day == NOW.replace(day=1).date()
     assert (quota.after(3), quota.after(3).remaining) == (Quota(10, 7, NOW), 3)
+
+
+@given(st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)), st.integers(0, 9), st.integers(0, 9))  # noqa: DTZ001 - hypothesis takes bounds without a zone
+def test_the_remaining_quota_is_never_negative(moment: datetime, quota: int, issued: int) -> None:
+    found = Quota(quota, issued, moment.replace(tzinfo=UTC))
+    assert found.remaining == max(0, quota - issued)
+    assert 0 < found.month.seconds_left(found.at) <= 31 * 86400
 
 
 def test_every_new_organisation_has_the_starter_plan() -> None:

@@ -13,7 +13,6 @@ from support.rival import Rival
 from support.running_apps import running_core
 from support.tenant import Tenant, make_tenant
 
-from soundmark.core.domain.codes.quota import Quota
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp
 
@@ -127,13 +126,6 @@ async def test_a_plan_that_shrinks_below_what_was_issued_leaves_nothing(tenant: 
     answer = await issue(tenant)
     assert answer.headers["ratelimit"].startswith('"codes";r=0;')
     assert answer.code == "quota_exceeded"
-
-
-@given(st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)), st.integers(0, 9), st.integers(0, 9))  # noqa: DTZ001 - hypothesis takes bounds without a zone
-def test_the_remaining_quota_is_never_negative(moment: datetime, quota: int, issued: int) -> None:
-    found = Quota(quota, issued, moment.replace(tzinfo=UTC))
-    assert found.remaining == max(0, quota - issued)
-    assert 0 < found.month.seconds_left(found.at) <= 31 * 86400
 
 
 ACTS = st.lists(
