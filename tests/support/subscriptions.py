@@ -116,9 +116,9 @@ class Buyer:
             locked = await checkouts.lock(tx, self.organization_id, checkout.id)
             assert locked is not None
             now = self.ctx.clock.now()
-            found = await extend_prepaid(self.ctx, tx, locked, now=now)
+            period = await extend_prepaid(self.ctx, tx, locked, now=now)
             await checkouts.update_completed(tx, locked, now=now)
-        return found
+        return None if period is None else period.subscription
 
     async def buy_card(self, plan_id: str = STUDIO, **changes: Any) -> Subscription:
         """Buy a plan with a card; `changes` are what the provider says otherwise."""

@@ -1,6 +1,6 @@
 """What verified payments make of subscriptions, and the entitlements that follow from them."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -11,7 +11,7 @@ from soundmark.core.domain.billing.card import CardSubscription
 from soundmark.core.domain.billing.catalog import Product
 from soundmark.core.domain.billing.checkout import Checkout
 from soundmark.core.domain.billing.subscription import (
-    CARD_EVENTS,
+    CARD_STATUS_EVENTS,
     LIVE,
     SUBSCRIPTION_PREFIX,
     Subscription,
@@ -31,6 +31,15 @@ from soundmark.wire.shape import EntitledMode
 REFRESH_PLAN: Final = "refresh_plan"  # The job that carries a plan's new quota to Audience; its argument is `plan_id`.
 
 _log: Final = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class PrepaidPeriod:
+    """The months that one payment has added to a prepaid subscription."""
+
+    subscription: Subscription
+    begins_at: datetime
+    ends_at: datetime
 
 
 async def apply_card(
@@ -58,7 +67,7 @@ async def apply_card(
     current = await subscriptions.find_by_reference(tx, checkout.organization_id, state.reference)
     if current is not None and _is_older(event_at, current):
         return current
-    event = CARD_EVENTS.get(state.status, "card_other")
+    event = CARD_STATUS_EVENTS.get(state.status, "card_other")
     status = find_next_status(None if current is None else current.status, event, is_closing=not is_open)
     if status in LIVE and state.current_period_end is None:
         return None  # Nobody knows for how long it is paid.
@@ -82,8 +91,8 @@ async def apply_card(
     return await store_subscription(ctx, tx, current, changed, is_open=is_open, now=now)
 
 
-async def extend_prepaid(ctx: Context, tx: Tx, checkout: Checkout, *, now: datetime) -> Subscription | None:
-    """Add the months of a locked checkout, whose payment was verified, to what is prepaid of its plan; return it.
+async def extend_prepaid(ctx: Context, tx: Tx, checkout: Checkout, *, now: datetime) -> PrepaidPeriod | None:
+    """Add the months of a locked checkout, whose payment was verified, to what is prepaid of its plan; return them.
 
     If a prepaid subscription of the plan still entitles, it is extended from its end; otherwise there is a new one.
     Return None if the organisation is being deleted.
@@ -108,7 +117,8 @@ async def extend_prepaid(ctx: Context, tx: Tx, checkout: Checkout, *, now: datet
     # The first day of the first period is kept: 31 January and twice one month is 31 March.
     ends_at = add_months(begins_at, checkout.entitlement_months, anchor_day=day_of(known.created_at).day)
     changed = replace(known, status="active", current_period_end=ends_at, updated_at=now)
-    return await store_subscription(ctx, tx, current, changed, is_open=is_open, now=now)
+    stored = await store_subscription(ctx, tx, current, changed, is_open=is_open, now=now)
+    return PrepaidPeriod(stored, begins_at, ends_at)
 
 
 async def end_subscription(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soundmark.core.domain.billing.subscription import (
-    CARD_EVENTS,
+    CARD_STATUS_EVENTS,
     SUBSCRIPTION_PREFIX,
     LiveQuota,
     Subscription,
@@ -79,7 +79,7 @@ def test_every_cell_of_the_table(
     ],
 )
 def test_the_providers_words_are_those_that_it_documents(word: str, event: str | None) -> None:
-    assert CARD_EVENTS.get(word) == event
+    assert CARD_STATUS_EVENTS.get(word) == event
 
 
 def subscription(

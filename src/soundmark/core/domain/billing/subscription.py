@@ -29,7 +29,7 @@ CARD_GRACE: Final = timedelta(days=3)  # The event of a renewal may be late: con
 LIVE: Final[frozenset[SubscriptionStatus]] = frozenset({"trialing", "active", "past_due"})
 
 # The card provider's words. Any other is `card_other`.
-CARD_EVENTS: Final[Mapping[str, SubscriptionEvent]] = {
+CARD_STATUS_EVENTS: Final[Mapping[str, SubscriptionEvent]] = {
     "trialing": "card_trialing",
     "active": "card_active",
     "past_due": "card_past_due",
@@ -39,22 +39,21 @@ CARD_EVENTS: Final[Mapping[str, SubscriptionEvent]] = {
 }
 
 _NEW: Final = (None,)
-_LIVE: Final[tuple[SubscriptionStatus, ...]] = ("trialing", "active", "past_due")
 _OVER: Final[tuple[SubscriptionStatus, ...]] = ("cancelled", "expired")
 
 # From each status, None for a subscription that is not there, to the next. What is missing changes nothing.
 # Source: API v1, "Subscription entitlement"; contract, section 7.
 TRANSITIONS: Final[Mapping[SubscriptionEvent, Mapping[SubscriptionStatus | None, SubscriptionStatus]]] = {
-    "card_trialing": dict.fromkeys((*_NEW, *_LIVE, *_OVER), "trialing"),
-    "card_active": dict.fromkeys((*_NEW, *_LIVE, *_OVER), "active"),
-    "card_past_due": dict.fromkeys((*_NEW, *_LIVE, *_OVER), "past_due"),
-    "card_cancelled": dict.fromkeys((*_NEW, *_LIVE, *_OVER), "cancelled"),
-    "card_expired": dict.fromkeys((*_LIVE, *_OVER), "expired"),  # A new one has expired before it was ever paid.
+    "card_trialing": dict.fromkeys((*_NEW, *LIVE, *_OVER), "trialing"),
+    "card_active": dict.fromkeys((*_NEW, *LIVE, *_OVER), "active"),
+    "card_past_due": dict.fromkeys((*_NEW, *LIVE, *_OVER), "past_due"),
+    "card_cancelled": dict.fromkeys((*_NEW, *LIVE, *_OVER), "cancelled"),
+    "card_expired": dict.fromkeys((*LIVE, *_OVER), "expired"),  # A new one has expired before it was ever paid.
     "card_other": {},
     "payment_verified": {None: "active", "active": "active"},
-    "contract_activated": dict.fromkeys((*_NEW, *_LIVE, *_OVER), "active"),
-    "contract_cancelled": dict.fromkeys((*_LIVE, *_OVER), "cancelled"),
-    "period_over": dict.fromkeys(_LIVE, "expired"),
+    "contract_activated": dict.fromkeys((*_NEW, *LIVE, *_OVER), "active"),
+    "contract_cancelled": dict.fromkeys((*LIVE, *_OVER), "cancelled"),
+    "period_over": dict.fromkeys(LIVE, "expired"),
 }
 
 

@@ -9,16 +9,12 @@ from soundmark.core.context import Context
 from soundmark.core.domain.billing.accounting import TRIED_FOR
 from soundmark.core.domain.billing.catalog import AccountingCustomer
 from soundmark.core.domain.tenancy.scope import PLATFORM, User
-from soundmark.core.problems import (
-    AccountingUnavailable,
-    OrganizationNotFound,
-    ResourceDeletionInProgress,
-    ThirdpartyConflict,
-)
+from soundmark.core.problems import AccountingUnavailable, OrganizationNotFound, ThirdpartyConflict
 from soundmark.core.providers.dolibarr.client import AccountingCallFailed
 from soundmark.core.providers.dolibarr.server import find_accounting_server
 from soundmark.core.steps import audit
 from soundmark.core.steps.invoices import defer_draft
+from soundmark.core.steps.tenancy import require_open_organization
 from soundmark.core.store.billing import accounting_customers, outbox, references
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.postgres.database import EVERY_TENANT
@@ -97,10 +93,10 @@ async def _require_open(tx: Tx, organization_id: str) -> None:
 
     Raises: OrganizationNotFound; ResourceDeletionInProgress.
     """
-    if not await organizations.hold_open(tx, organization_id):
-        if await organizations.find_deletion_requested_at(tx, organization_id) is None:
-            raise OrganizationNotFound
-        raise ResourceDeletionInProgress("This organisation is being deleted.")
+    marker = await organizations.hold_marker(tx, organization_id)
+    if marker is None:
+        raise OrganizationNotFound
+    require_open_organization(is_open=marker.deletion_requested_at is None)
 
 
 async def _require_thirdparty(ctx: Context, thirdparty_id: int) -> None:

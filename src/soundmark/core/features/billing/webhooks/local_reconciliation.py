@@ -29,7 +29,6 @@ from soundmark.core.store.billing import (
     local_verifications,
     plans,
     receipts,
-    subscriptions,
 )
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.postgres.transaction import Tx
@@ -110,17 +109,11 @@ async def _apply_payment(ctx: Context, tx: Tx, checkout: Checkout, payment_id: s
     """Extend what a locked checkout prepays, once, and complete it, whatever its status was: the money was taken."""
     if checkout.status == "completed":
         return
-    organization_id = checkout.organization_id
-    await subscriptions.lock_all(tx, organization_id)
-    current = await subscriptions.find_prepaid(tx, organization_id, checkout.plan_id)
-    period_start = now
-    if current is not None and current.entitles(now) and current.current_period_end is not None:
-        period_start = current.current_period_end
-    subscription = await extend_prepaid(ctx, tx, checkout, now=now)
+    period = await extend_prepaid(ctx, tx, checkout, now=now)
     await checkouts.update_completed(tx, checkout, now=now)
-    if subscription is None:
+    if period is None:
         return
-    plan = await plans.find(tx, subscription.plan_id)
+    plan = await plans.find(tx, checkout.plan_id)
     assert plan is not None, "no plan is ever deleted"
     assert checkout.amount_minor is not None, "a checkout of the local provider has an amount"
     assert checkout.currency is not None, "and a currency"
@@ -130,7 +123,7 @@ async def _apply_payment(ctx: Context, tx: Tx, checkout: Checkout, payment_id: s
         amount_minor=checkout.amount_minor,
         currency=checkout.currency,
         plan_name=plan.name,
-        period_start=period_start,
-        period_end=subscription.current_period_end or now,
+        period_start=period.begins_at,
+        period_end=period.ends_at,
     )
-    await schedule_invoice(ctx, tx, subscription, payment, now=now)
+    await schedule_invoice(ctx, tx, period.subscription, payment, now=now)
