@@ -31,7 +31,7 @@ EVERY_TENANT: Final = {
     "core.billing.references.find": "a provider's notification names no organisation",
     "core.billing.subscriptions.list_over": "a job ends what is over, in every organisation",
     "core.billing.subscriptions.list_holders": "a plan's new quota is that of every organisation that has it",
-    "core.audience.entitlements.list_succeeded": "a job carries on with the next subscription, in every organisation",
+    "core.audience.entitlements.list_with_successor": "a job carries on with the next one, in every organisation",
     "core.billing.local_payments.find_owner": "a provider's notification names no organisation",
     "core.billing.receipts.delete_foreign": "a daily job deletes the receipts of events that are not ours",
     "core.billing.receipts.find": "an event is recorded before it is understood which organisation it is about",

@@ -26,7 +26,7 @@ def retry(
 ) -> None:
     """Send a draft invoice that failed back to the queue, where it is tried for another day.
 
-    First put right what the log named as the reason. A draft that is already in the accounting system is found there
+    First fix the cause that the log names. A draft that is already in the accounting system is found there
     by its external reference, svc: and the id, and is not made again.
     """
     given = read_settings(CoreDatabaseSettings, data_dir)

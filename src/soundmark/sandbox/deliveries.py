@@ -33,7 +33,7 @@ class Notice:
 
 @dataclass(slots=True)
 class Delivery:
-    """A notice on its way: `held`, `sending`, `delivered` or `failed`, and what each attempt came to."""
+    """A notice on its way: `held`, `sending`, `delivered` or `failed`, with the result of each attempt."""
 
     id: str
     notice: Notice

@@ -82,7 +82,7 @@ class _Operation:
 
 
 def _replace(switch: Switch, make_error: MakeError) -> Response | None:
-    """Return what is answered in place of the work, or None if the work is done."""
+    """Return the response that replaces the work; None if the operation does its work."""
     if switch.kind in _STATUSES:
         return make_error(_STATUSES[switch.kind])
     if switch.kind == "html":

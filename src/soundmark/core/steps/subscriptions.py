@@ -56,7 +56,7 @@ async def apply_card(
 
     `plan_id` is the plan of the price that the subscription has now. `event_at` is the time of the event that led to
     reading `state`, None if no event did. An older event than the newest one changes nothing, and the subscription is
-    returned as it is. Return None if the provider's status says nothing to us, or if the organisation is being deleted
+    returned as it is. Return None if the provider's status means nothing to us, or if the organisation is being deleted
     and `state` would grant something.
 
     The caller holds the organisation, whether it is being deleted or not, and then has locked the checkout. Safe to
@@ -124,7 +124,7 @@ async def extend_prepaid(ctx: Context, tx: Tx, checkout: Checkout, *, now: datet
 async def end_subscription(
     ctx: Context, tx: Tx, subscription: Subscription, *, is_open: bool, now: datetime
 ) -> Subscription:
-    """Let a contract or a prepaid subscription expire, whose period is over.
+    """Expire a contract or a prepaid subscription whose period is over.
 
     The caller has taken `subscriptions.lock_all`. Lock order: docs/locks.md.
     """
@@ -137,9 +137,9 @@ async def end_subscription(
 async def store_subscription(
     ctx: Context, tx: Tx, before: Subscription | None, after: Subscription, *, is_open: bool, now: datetime
 ) -> Subscription:
-    """Store what has become of a subscription, None for a new one; record it and entitle by it if its terms changed.
+    """Store a subscription and return it as it is stored. `before` is None for a new one.
 
-    Return it as it is stored.
+    If its terms changed, the change is audited and the entitlement that follows from it is refreshed.
 
     The caller has taken `subscriptions.lock_all`. Lock order: docs/locks.md.
     """
@@ -167,7 +167,7 @@ async def _note_during_closure(
     *,
     now: datetime,
 ) -> None:
-    """Note of a live state only whether the subscription renews itself, which the gates of the closure judge."""
+    """Grant nothing. Store only whether the subscription renews itself, which the gates of the closure judge."""
     if current is None or current.status not in LIVE:
         _warn_of_closure(checkout)
         return
@@ -180,7 +180,7 @@ async def _note_during_closure(
 
 
 def _warn_of_closure(checkout: Checkout) -> None:
-    """Leave a line for a person: money was taken from an organisation that is being deleted."""
+    """Warn the operator that an organisation paid while it was being deleted."""
     _log.warning("payment_during_closure", organization_id=checkout.organization_id, checkout_id=checkout.id)
 
 

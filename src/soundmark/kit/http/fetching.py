@@ -1,14 +1,11 @@
-"""Fetching JSON from somebody else's server: a limit on bytes, no redirects, no retries."""
+"""Fetching JSON from somebody else's server: a limit on time and bytes, no redirects, no retries."""
 
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-import httpx2
-
+from soundmark.kit.http.outbound import OutboundClient, OutboundRequest, RequestLost
 from soundmark.kit.http.strict_json import MalformedJson, parse_json
-from soundmark.kit.http.tls import make_tls_context
-from soundmark.kit.postgres.database import assert_no_transaction
 
 
 class FetchFailed(Exception):
@@ -20,40 +17,25 @@ class FetchFailed(Exception):
 
 
 class Fetcher:
-    """A client for other people's JSON documents.
-
-    `timeout_s` bounds each single wait, `bytes_max` a document while it streams. `kit.http.tls` says whose certificates
-    are believed.
-    """
+    """A client for other people's JSON documents; `timeout_s` and `bytes_max` bound each of them."""
 
     def __init__(self, *, timeout_s: float, bytes_max: int, extra_ca_file: Path | None = None) -> None:
-        self._bytes_max: Final = bytes_max
-        self._client: Final = httpx2.AsyncClient(
-            # Uncompressed, so that the limit on received bytes is also one on memory.
-            headers={"accept": "application/json", "accept-encoding": "identity"},
-            timeout=httpx2.Timeout(timeout_s),
-            verify=make_tls_context(extra_ca_file),
-            trust_env=False,
-            follow_redirects=False,
-        )
+        self._timeout_s: Final = timeout_s
+        self._client: Final = OutboundClient(bytes_max=bytes_max, extra_ca_file=extra_ca_file)
 
     async def json_object(self, url: str) -> dict[str, Any]:
         """Return the JSON object at `url`.
 
         Raises: FetchFailed.
         """
-        assert_no_transaction("a call to somebody else's server")
         try:
-            async with self._client.stream("GET", url) as response:
-                if response.status_code != HTTPStatus.OK:
-                    raise FetchFailed("status")
-                body = await self._read(response)
-        except httpx2.TimeoutException:
-            raise FetchFailed("deadline") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL):
-            raise FetchFailed("unreachable") from None
+            response = await self._client.send(OutboundRequest("GET", url, {}), timeout_s=self._timeout_s)
+        except RequestLost as lost:
+            raise FetchFailed(lost.reason) from None
+        if response.status != HTTPStatus.OK:
+            raise FetchFailed("status")
         try:
-            value = parse_json(body)
+            value = parse_json(response.body)
         except MalformedJson:
             raise FetchFailed("malformed_json") from None
         if not isinstance(value, dict):
@@ -63,13 +45,3 @@ class Fetcher:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
-
-    async def _read(self, response: httpx2.Response) -> bytes:
-        chunks: list[bytes] = []
-        size = 0
-        async for chunk in response.aiter_raw():
-            size += len(chunk)
-            if size > self._bytes_max:
-                raise FetchFailed("oversized")
-            chunks.append(chunk)
-        return b"".join(chunks)

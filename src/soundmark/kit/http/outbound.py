@@ -45,7 +45,7 @@ class OutboundResponse:
 
 
 class OutboundClient:
-    """A client of one server that is not ours. `kit.http.tls` says whose certificates it believes."""
+    """A client of one server that is not ours. `kit.http.tls` says which authorities it trusts."""
 
     def __init__(self, *, bytes_max: int, extra_ca_file: Path | None) -> None:
         """Raises: OSError if the file cannot be read or holds no certificate."""

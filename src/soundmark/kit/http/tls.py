@@ -1,4 +1,4 @@
-"""TLS to other servers: whose certificates are believed."""
+"""TLS to other servers: which authorities are trusted."""
 
 import ssl
 from pathlib import Path
@@ -9,8 +9,8 @@ import httpx2
 def make_tls_context(extra_ca_file: Path | None) -> ssl.SSLContext:
     """Return the context of an outgoing connection; every client of ours takes it from here.
 
-    Believed are the authorities that the operating system trusts, or those of `SSL_CERT_FILE` if that is set, and those
-    of `extra_ca_file` besides.
+    It trusts the authorities of the operating system, or those of `SSL_CERT_FILE` if that is set, and those of
+    `extra_ca_file` besides.
 
     Raises: OSError if the file cannot be read or holds no certificate.
     """

@@ -1,4 +1,4 @@
-"""Events of the card provider: what they tell, and what they are never believed about.
+"""Events of the card provider, and the facts that the provider confirms afterwards.
 
 An event is a trigger. It says which objects to ask the provider about, and for the first grant it must agree with the
 checkout that its metadata name.
@@ -120,7 +120,9 @@ def names_checkout(metadata: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def find_disagreement(checkout: Checkout, facts: CardFacts) -> str | None:
-    """Return in which respect a purchase does not agree with its checkout, before anything is granted.
+    """Return the name of a fact in which a purchase differs from its checkout; None if everything agrees.
+
+    Nothing is granted before this was judged.
 
     Source: contract, section 7, card events.
     """

@@ -1,6 +1,6 @@
 """The client of the local-currency provider, API version 2.
 
-Source: the provider's documents of `generate_payment` and `verify_payment`.
+Source: the provider's documentation of `generate_payment` and `verify_payment`.
 """
 
 import re
@@ -19,12 +19,12 @@ from soundmark.kit.http.outbound import OutboundClient, OutboundRequest, Outboun
 from soundmark.kit.http.strict_json import MalformedJson, parse_json
 from soundmark.settings.registry import LocalPaymentSettings
 
+PAYMENT_ID: Final = re.compile(r"[A-Za-z0-9_-]{6,100}", re.ASCII)  # What the provider's own plugins accept.
 CALL_TIMEOUT_S: Final = 10.0
 _BYTES_MAX: Final = 256 * 1024
 _JSON: Final = "application/json"
 _OK: Final = range(200, 300)
 _NOT_FOUND: Final = 404
-_PAYMENT_ID: Final = re.compile(r"[A-Za-z0-9_-]{6,100}", re.ASCII)
 _log: Final = structlog.get_logger()
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -121,7 +121,7 @@ class LocalProvider:
             raise _fail("refused", response.status)
         made = _read(_Page, _parse(response)).result
         is_ours = made.success and made.developer_tracking_id in {None, checkout.id}
-        if not is_ours or _PAYMENT_ID.fullmatch(made.payment_id) is None or not is_page_url(made.link):
+        if not is_ours or PAYMENT_ID.fullmatch(made.payment_id) is None or not is_page_url(made.link):
             raise _fail("malformed")
         return LocalPage(made.payment_id, made.link)
 
@@ -130,7 +130,7 @@ class LocalProvider:
 
         Raises: LocalPaymentMissing; PaymentNotVerified for an answer that is not JSON.
         """
-        assert _PAYMENT_ID.fullmatch(payment_id) is not None, "only ids that the provider gave are verified"
+        assert PAYMENT_ID.fullmatch(payment_id) is not None, "only ids that the provider gave are verified"
         response = await self._send("GET", f"/api/v2/verify_payment/{payment_id}")
         if response.status == _NOT_FOUND:
             raise LocalPaymentMissing

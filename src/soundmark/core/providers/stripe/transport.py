@@ -66,7 +66,7 @@ class Transport(stripe.HTTPClient):
         is final.
 
         Raises: CallFailed.
-        Source: the provider's documents of idempotent requests; `_should_retry` of the SDK.
+        Source: the provider's documentation of idempotent requests; `_should_retry` of the SDK.
         """
         request = OutboundRequest(method.upper(), url, headers, post_data.encode() if post_data else None)
         lost_count = 0

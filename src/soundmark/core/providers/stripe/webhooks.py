@@ -2,7 +2,7 @@
 
 The SDK verifies signatures too, but by the machine's clock, and it accepts a time in the future.
 
-Source: the provider's documents of webhook signatures; contract, section 7.
+Source: the provider's documentation of webhook signatures; contract, section 7.
 """
 
 import hashlib

@@ -65,7 +65,7 @@ async def insert_or_update(
     return entitlement
 
 
-async def list_succeeded(
+async def list_with_successor(
     tx: Tx, *, now: datetime, card_now: datetime, after: EntitlementPlace | None, limit: int
 ) -> list[EntitlementPlace]:
     """Return up to `limit` entitlements that have ended although a subscription still entitles, of all organisations.

@@ -1,4 +1,4 @@
-"""The table `offers`, for those who know a price of the card provider."""
+"""The table `offers`, looked up by a price of the card provider."""
 
 from typing import cast
 

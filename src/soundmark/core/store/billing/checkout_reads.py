@@ -1,4 +1,4 @@
-"""The table `checkouts`, for those who ask the providers again."""
+"""The statements on `checkouts` for asking the providers again."""
 
 from dataclasses import dataclass
 from datetime import datetime

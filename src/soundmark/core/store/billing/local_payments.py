@@ -1,4 +1,4 @@
-"""The table `billing_references`, for those who know what a notification of the local provider names."""
+"""The table `billing_references`, looked up by the payments that a notification of the local provider names."""
 
 import hashlib
 from collections.abc import Sequence

@@ -100,7 +100,7 @@ async def _require_open(tx: Tx, organization_id: str) -> None:
 
 
 async def _require_thirdparty(ctx: Context, thirdparty_id: int) -> None:
-    """Ask the accounting system for a third party; one that is not configured has every third party.
+    """Check that the accounting system has a third party, if one is configured.
 
     Raises: UnknownThirdparty; AccountingUnavailable.
     """

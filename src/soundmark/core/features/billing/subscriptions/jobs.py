@@ -39,7 +39,7 @@ def add_tasks(app: App, ctx: Context) -> None:
 
 
 async def end_subscriptions(ctx: Context) -> int:
-    """Let the contracts and prepaid subscriptions expire whose period is over; return their number.
+    """Expire the contracts and prepaid subscriptions whose period is over; return their number.
 
     Safe at any time and concurrently: each is judged again under the lock of its organisation's subscriptions. A card
     subscription has the status that its provider says.
@@ -82,7 +82,7 @@ async def refresh_ended_entitlements(ctx: Context) -> int:
     while True:
         now = ctx.clock.now()
         async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
-            places = await audience_entitlements.list_succeeded(
+            places = await audience_entitlements.list_with_successor(
                 tx, now=now, card_now=now - CARD_GRACE, after=after, limit=_AT_ONCE
             )
         for place in places:

@@ -1,18 +1,18 @@
 """Reading a notification of the local provider, whose form is not documented: only a payment's id is taken from it.
 
-Nothing that it says is believed. Source: contract, section 7; `providers/flouci`.
+Nothing else in it is used. Source: contract, section 7; `providers/flouci`.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import parse_qsl
+
+from soundmark.core.providers.flouci.client import PAYMENT_ID
 
 MEMBERS: Final = ("payment_id", "id", "data", "result")  # Of a JSON body, all others are skipped.
 
 _CANDIDATES_MAX: Final = 8
 _FIELDS_MAX: Final = 64
-_PAYMENT_ID: Final = re.compile(r"[A-Za-z0-9_-]{6,100}", re.ASCII)
 # Each place in which the provider, or somebody's recording of it, has put the id.
 _NAMES: Final = ("payment_id", "id")
 _OBJECTS: Final = ("data", "result")
@@ -22,7 +22,7 @@ _FIELDS: Final = (*_NAMES, *(f"{name}.payment_id" for name in _OBJECTS), *(f"{na
 def find_payment_ids(query_string: bytes, form: bytes, json: Any) -> list[str]:
     """Return the well-formed ids that the payment may have: those in the query, in a form, and in a JSON value."""
     found = [*_in_fields(query_string), *_in_fields(form), *_in_json(json)]
-    well_formed = [text for text in found if _PAYMENT_ID.fullmatch(text)]
+    well_formed = [text for text in found if PAYMENT_ID.fullmatch(text)]
     return list(dict.fromkeys(well_formed))[:_CANDIDATES_MAX]
 
 

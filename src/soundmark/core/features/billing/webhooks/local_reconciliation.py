@@ -73,7 +73,7 @@ async def reconcile(ctx: Context, checkout: Checkout, payment_id: str) -> Receip
     except LocalPaymentMissing:
         verdict = "pending"
     if verdict == "not_verified":
-        # A line for a person: somebody paid, but not this.
+        # For the operator: somebody paid, but not for this checkout.
         _log.warning("local_payment_disagrees", organization_id=checkout.organization_id, checkout_id=checkout.id)
         raise PaymentNotVerified
     if verdict == "pending":

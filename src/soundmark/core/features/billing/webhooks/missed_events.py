@@ -1,4 +1,4 @@
-"""Reading the card provider's own list of events, for those of which no notification arrived."""
+"""Reading the card provider's own list of events, to find those that were never delivered."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

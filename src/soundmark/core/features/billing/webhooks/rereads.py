@@ -41,7 +41,7 @@ class _Due:
 
 
 class _LimitReached(Exception):
-    """No payment may be verified in this minute any longer."""
+    """The limit of verifications in this minute is reached."""
 
 
 async def reread_card(ctx: Context) -> int:
@@ -69,7 +69,8 @@ async def reread_card(ctx: Context) -> int:
 async def reread_local(ctx: Context) -> int:
     """Ask the local provider about what is due, within its limit; return how much of it is settled now.
 
-    Stops at the limit, and at the first failure: the provider bans callers that insist. Safe as `reread_card` is.
+    Stops at the limit, and at the first failure: the provider bans callers that insist. Safe at any time and
+    concurrently, as `reread_card` is.
 
     Raises: DatabaseUnavailable.
     """
@@ -82,7 +83,7 @@ async def reread_local(ctx: Context) -> int:
         try:
             settled_count += await _reread_local(ctx, due)
         except PaymentNotVerified:
-            continue  # It was logged for a person.
+            continue  # The operator has a line in the log.
         except (PaymentProviderUnavailable, _LimitReached):
             break
     return settled_count
@@ -150,9 +151,9 @@ async def _reread_local(ctx: Context, due: _Due) -> bool:
 
 
 async def _put_off(ctx: Context, tx: Tx, provider: ProviderName, due: _Due) -> bool:
-    """Set when to ask the next time, before asking: a worker that dies leaves it due then. False if another is on it.
+    """Set when to ask the next time; return False if another worker was faster.
 
-    Lock order: docs/locks.md.
+    This is done before asking, so that it is due again even if this worker dies. Lock order: docs/locks.md.
     """
     now = ctx.clock.now()
     reread_at = due.next_at(now)

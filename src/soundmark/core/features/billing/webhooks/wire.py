@@ -1,4 +1,4 @@
-"""What the providers are answered."""
+"""The response to the providers' notifications."""
 
 from typing import Literal
 
