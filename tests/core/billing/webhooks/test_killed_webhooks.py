@@ -222,3 +222,50 @@ async def test_a_worker_that_dies_while_it_asks_again(
                 await asyncio.sleep(0.01)
 
     await require_whole(rival)
+
+
+@pytest.mark.parametrize("phase", ["1", "2", "3"])
+async def test_a_worker_that_dies_while_it_asks_about_a_local_payment(
+    local_purchase: LocalPurchase,
+    rival: Rival,
+    local: LocalStandIn,
+    database_url: Secret,
+    measuring_url: str,
+    outside_urls: dict[str, str],
+    phase: str,
+) -> None:
+    """It dies before the question, before the answer, and before what follows is stored. The next worker asks."""
+    await rival.run("UPDATE checkouts SET reread_at = '2020-01-01'")
+    async with contextlib.AsyncExitStack() as held:
+        worker = held.enter_context(running_worker(database_url, measuring_url, **outside_urls))
+        if phase == "1":
+            await held.enter_async_context(rival.holding(CHECKOUTS))
+            await rival.run(REREADING)
+            await rival.until_someone_waits()
+        else:
+            local.faults.append("slow")
+            await rival.run(REREADING)
+            await asyncio.wait_for(local.worked.wait(), 30)
+        if phase == "3":
+            await held.enter_async_context(rival.holding(CHECKOUTS))
+            local.release.set()
+            await rival.until_someone_waits()
+        worker.kill()
+        worker.wait()
+    await until_alone(rival)
+    assert await rival.rows("SELECT status FROM checkouts") == [("pending",)]
+    assert await rival.rows("SELECT 1 FROM subscriptions") == []
+    asked_before_count = 0 if phase == "1" else 1
+    assert len(local.received) == asked_before_count
+    await rival.run("DELETE FROM procrastinate_jobs")
+    await rival.run("UPDATE checkouts SET reread_at = '2020-01-01'")
+    local.faults.clear()
+
+    with running_worker(database_url, measuring_url, **outside_urls):
+        await rival.run(REREADING)
+        async with asyncio.timeout(60):
+            while not await rival.rows("SELECT 1 FROM checkouts WHERE status = 'completed'"):  # noqa: ASYNC110 - in PostgreSQL
+                await asyncio.sleep(0.01)
+
+    await require_whole(rival)
+    assert len(local.received) == asked_before_count + 1, f"{local_purchase.payment_id} is asked about once more"

@@ -1,0 +1,81 @@
+"""Workers that are killed while they carry an entitlement to Audience, or end a subscription; the next one does it."""
+
+import asyncio
+import contextlib
+
+import pytest
+from support.killable import running_worker, until_alone
+from support.rival import Rival
+from support.subscriptions import Buyer
+
+from soundmark.kit.crypto.secret import Secret
+
+# The queue keeps the jobs of earlier tests.
+JOBS = "SELECT status::text FROM procrastinate_jobs WHERE args ->> 'organization_id' = %s"
+# As a minute later: the heartbeat of the killed worker is old, and the job that looks for such jobs is due.
+A_MINUTE_LATER = "UPDATE procrastinate_workers SET last_heartbeat = last_heartbeat - interval '1 minute'"
+RUN = "INSERT INTO procrastinate_jobs (queue_name, task_name, args) VALUES ('default', %s, '{\"timestamp\": 0}')"
+
+
+async def until_found(rival: Rival, statement: str, *params: str) -> None:
+    async with asyncio.timeout(60):
+        while not await rival.rows(statement, *params):  # noqa: ASYNC110 - in PostgreSQL
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("moment", ["reading", "calling", "ending"])
+async def test_a_worker_that_is_killed_while_it_carries_an_entitlement(
+    buyer: Buyer, rival: Rival, measuring: Rival, database_url: Secret, measuring_url: str, moment: str
+) -> None:
+    """Before it has read, before Audience has stored it, and before the job has ended: Audience has it once."""
+    assert (await buyer.put_contract("C-1")).status == 200
+    async with contextlib.AsyncExitStack() as held:
+        worker = held.enter_context(running_worker(database_url, measuring_url))
+        if moment == "reading":
+            await held.enter_async_context(rival.holding("LOCK TABLE audience_entitlements IN ACCESS EXCLUSIVE MODE"))
+            await rival.until_someone_waits()
+        else:
+            async with measuring.holding("LOCK TABLE entitlements IN EXCLUSIVE MODE"):
+                await measuring.until_someone_waits()
+                if moment == "ending":
+                    await held.enter_async_context(rival.holding("SELECT FROM procrastinate_jobs FOR UPDATE"))
+                else:
+                    worker.kill()
+            if moment == "ending":
+                await rival.until_someone_waits()
+        worker.kill()
+        worker.wait()
+    await until_alone(rival)
+    assert await rival.rows(JOBS, buyer.organization_id) == [("doing",)]
+    await rival.run(A_MINUTE_LATER)
+
+    with running_worker(database_url, measuring_url):
+        await rival.run(RUN, "retry_stalled_jobs")
+        await until_found(rival, f"{JOBS} AND status = 'succeeded'", buyer.organization_id)
+
+    assert await rival.rows(JOBS, buyer.organization_id) == [("succeeded",)]
+    rows = await measuring.rows("SELECT mode, monthly_event_quota, ends_at, revision FROM entitlements")
+    assert rows == [("contract", 5000, None, 1)]
+
+
+async def test_a_worker_that_is_killed_while_it_ends_a_subscription(
+    buyer: Buyer, rival: Rival, database_url: Secret, measuring_url: str
+) -> None:
+    await buyer.buy_prepaid()
+    await rival.run("UPDATE subscriptions SET current_period_end = '2020-01-01', created_at = '2019-12-01'")
+    with running_worker(database_url, measuring_url) as worker:
+        async with rival.holding("SELECT FROM subscriptions FOR UPDATE"):
+            await rival.run(RUN, "end_subscriptions")
+            await rival.until_someone_waits()
+            worker.kill()
+            worker.wait()
+    await until_alone(rival)
+    assert await rival.rows("SELECT status FROM subscriptions") == [("active",)]
+    before = await rival.audited("billing.entitlement_changed")
+    await rival.run("DELETE FROM procrastinate_jobs")
+
+    with running_worker(database_url, measuring_url):
+        await rival.run(RUN, "end_subscriptions")
+        await until_found(rival, "SELECT 1 FROM subscriptions WHERE status = 'expired'")
+
+    assert len(await rival.audited("billing.entitlement_changed")) == len(before) + 1
