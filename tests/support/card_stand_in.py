@@ -1,6 +1,7 @@
 """A stand-in of the card provider that checks what it is sent, and misbehaves on command."""
 
 import contextlib
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -121,8 +122,8 @@ class CardStandIn(OutsideServer):
 
 
 @contextlib.asynccontextmanager
-async def running_card() -> AsyncIterator[CardStandIn]:
-    """Run a stand-in on a loopback port."""
+async def running_card(*, tls: ssl.SSLContext | None = None) -> AsyncIterator[CardStandIn]:
+    """Run a stand-in on a loopback port, over TLS if there is a context for it."""
     card = CardStandIn()
-    async with running_outside(card, card.work):
+    async with running_outside(card, card.work, tls=tls):
         yield card

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,8 +76,8 @@ def _envelope(result: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def running_local() -> AsyncIterator[LocalStandIn]:
-    """Run a stand-in on a loopback port."""
+async def running_local(*, tls: ssl.SSLContext | None = None) -> AsyncIterator[LocalStandIn]:
+    """Run a stand-in on a loopback port, over TLS if there is a context for it."""
     local = LocalStandIn()
-    async with running_outside(local, local.work):
+    async with running_outside(local, local.work, tls=tls):
         yield local

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -109,8 +110,10 @@ _INSTEAD: Mapping[str, Reply] = {
 
 
 @contextlib.asynccontextmanager
-async def running_outside(server: OutsideServer, work: Work) -> AsyncIterator[None]:
-    """Serve until the block ends."""
+async def running_outside(
+    server: OutsideServer, work: Work, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[None]:
+    """Serve until the block ends, over TLS if there is a context for it."""
     tasks: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -122,8 +125,8 @@ async def running_outside(server: OutsideServer, work: Work) -> AsyncIterator[No
             await _respond(server, work, reader, writer)
         writer.close()
 
-    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
-    server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
+    server.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
     try:
         yield
     finally:

@@ -28,14 +28,15 @@ class PrivateAuthority:
         return self.issued.server_context()
 
 
-def make_authority(folder: Path, *addresses: str) -> PrivateAuthority:
-    """Make an authority, and a certificate of it for these IP addresses."""
+def make_authority(folder: Path, *addresses: str, is_expired: bool = False) -> PrivateAuthority:
+    """Make an authority, and a certificate of it for these IP addresses, which has expired if it should have."""
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Authority of the tests")])
     own = _build(ca_name, ca_name, ca_key, is_authority=True).sign(ca_key, hashes.SHA256())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "server.test")])
     names = x509.SubjectAlternativeName([x509.IPAddress(ip_address(address)) for address in addresses])
-    issued = _build(name, ca_name, key, is_authority=False).add_extension(names, critical=False)
+    issued = _build(name, ca_name, key, is_authority=False, is_expired=is_expired)
+    issued = issued.add_extension(names, critical=False)
     made = PrivateAuthority(folder / "ca.pem", Certificate(folder / "server.pem", folder / "server.key"))
     made.ca_file.write_bytes(own.public_bytes(Encoding.PEM))
     made.issued.certificate_file.write_bytes(issued.sign(ca_key, hashes.SHA256()).public_bytes(Encoding.PEM))
@@ -44,7 +45,7 @@ def make_authority(folder: Path, *addresses: str) -> PrivateAuthority:
 
 
 def _build(
-    name: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, *, is_authority: bool
+    name: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, *, is_authority: bool, is_expired: bool = False
 ) -> x509.CertificateBuilder:
     now = dt.datetime.now(dt.UTC)
     return (
@@ -54,7 +55,7 @@ def _build(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1) * (-0.5 if is_expired else 1))
         .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
     )
 

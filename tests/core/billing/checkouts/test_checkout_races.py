@@ -3,6 +3,7 @@
 import asyncio
 
 from support.card_stand_in import CardStandIn
+from support.closures import organization_of
 from support.core_client import Answer
 from support.offers import CARD_OFFER, make_card_offer
 from support.people import People
@@ -26,6 +27,37 @@ async def test_a_closure_that_begins_first_refuses_the_checkout(
 
     assert (await buying).code == "resource_deletion_in_progress"
     assert (card.received, await rival.rows("SELECT FROM checkouts")) == ([], [])
+
+
+async def test_a_closure_waits_for_the_checkout_that_is_being_made_and_is_refused(
+    tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    await make_card_offer(rival)
+
+    async with rival.holding("SELECT FROM code_entitlements FOR UPDATE"):
+        buying = await rival.while_waiting(buy(tenant))  # It holds the organisation.
+        closing = asyncio.create_task(organization_of(tenant).delete())
+        await rival.until_someone_waits(2)
+
+    assert ((await buying).status, len(card.sessions)) == (201, 1)
+    assert (await closing).code == "deletion_billing_active"
+    assert await rival.rows("SELECT deletion_requested_at FROM organizations") == [(None,)]
+
+
+async def test_a_closure_while_the_provider_is_asked_for_a_page_is_refused(
+    tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    """The checkout is pending from before the provider is asked."""
+    await make_card_offer(rival)
+    card.faults.append("slow")
+    buying = asyncio.create_task(buy(tenant))
+    await asyncio.wait_for(card.worked.wait(), 30)
+
+    closing = await organization_of(tenant).delete()
+    card.release.set()
+
+    assert (closing.status, closing.code) == (409, "deletion_billing_active")
+    assert (await buying).status == 201
 
 
 async def test_an_organisation_that_is_deleted_meanwhile_is_not_found(
