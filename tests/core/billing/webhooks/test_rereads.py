@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 from structlog.testing import capture_logs
-from support.card_purchase import CardPurchase, begin_purchase, status_of
+from support.card_purchase import CardPurchase, begin_purchase, deliver, insert_checkout, make_purchase, status_of
 from support.card_stand_in import CardStandIn
 from support.fake_clock import FakeClock
 from support.local_purchase import begin_local_purchase, notify_of
@@ -74,6 +74,23 @@ async def test_an_event_that_arrives_after_all_changes_nothing(
     assert await status_of(tenant.api, purchase.event("checkout.session.completed")) == "processed"
     assert await rival.rows("SELECT count(*) FROM subscriptions") == [(1,)]
     assert len(await rival.audited("billing.entitlement_changed")) == 1
+
+
+async def test_an_event_that_was_ignored_and_comes_again_is_asked_about(
+    tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+) -> None:
+    """Its checkout is there now, and the provider is not."""
+    now = clock.freeze()
+    purchase = make_purchase(tenant)
+    event = purchase.event("invoice.paid")
+    assert await status_of(tenant.api, event) == "ignored"
+    await insert_checkout(rival, purchase)
+
+    assert (await deliver(tenant.api, event)).code == "payment_provider_unavailable"
+
+    assert [each.path for each in card.received] == [f"/v1/subscriptions/{purchase.subscription_id}"]
+    due = await rival.rows("SELECT status, reread_at FROM payment_receipts")
+    assert due == [("pending", now + timedelta(minutes=2))]
 
 
 async def test_an_unpaid_session_is_asked_about_at_growing_intervals(

@@ -94,11 +94,13 @@ async def update_outcome(
     checkout_id: str | None = None,
     amount_minor: int | None = None,
     currency: str | None = None,
+    reread_at: datetime | None = None,
     now: datetime,
 ) -> None:
     """Store what became of an event that is not processed yet; a processed one stays as it is.
 
-    What is None stays as it was. A receipt that stays pending keeps the time of its next reread.
+    What is None stays as it was. A receipt that stays pending keeps the time of its next reread; `reread_at` is for one
+    that is pending again.
     """
     await tx.run(
         """
@@ -108,7 +110,7 @@ async def update_outcome(
                checkout_id = coalesce(%(checkout_id)s, checkout_id),
                amount_minor = coalesce(%(amount_minor)s, amount_minor),
                currency = coalesce(%(currency)s, currency),
-               reread_at = CASE %(status)s WHEN 'pending' THEN reread_at END,
+               reread_at = CASE %(status)s WHEN 'pending' THEN coalesce(reread_at, %(reread_at)s::timestamptz) END,
                processed_at = CASE %(status)s WHEN 'pending' THEN NULL ELSE %(now)s::timestamptz END
          WHERE provider = %(provider)s
            AND event_id = %(event_id)s
@@ -122,6 +124,7 @@ async def update_outcome(
             "checkout_id": checkout_id,
             "amount_minor": amount_minor,
             "currency": currency,
+            "reread_at": reread_at,
             "now": now,
         },
     )

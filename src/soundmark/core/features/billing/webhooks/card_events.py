@@ -90,6 +90,7 @@ async def _begin(ctx: Context, event: CardEvent, body_digest: bytes, *, named: t
                     status="pending",
                     organization_id=organization_id,
                     checkout_id=checkout_id,
+                    reread_at=now + FIRST_REREAD,
                     now=now,
                 )
         return _Begun(found, owner.result(), checkout.result(), number)
