@@ -27,6 +27,7 @@ EVERY_TENANT: Final = {
     "core.billing.catalog_lists.list_audience_contracts": "administrators of the platform see every organisation's",
     "core.billing.purchases.list_expired": "a job expires the checkouts of every organisation",
     "core.billing.purchases.list_without_page": "a job fails what a crash left without a page, in every organisation",
+    "core.billing.outbox.count_by_status": "the metrics count the draft invoices of every organisation",
     "core.billing.outbox.find_organization_id": "an operator names a draft invoice by its id alone",
     "core.billing.references.find": "a provider's notification names no organisation",
     "core.billing.subscriptions.list_over": "a job ends what is over, in every organisation",

@@ -49,6 +49,7 @@ from soundmark.core.features.tenancy.projects import routes as projects
 from soundmark.core.hot.answers import Answers
 from soundmark.core.hot.lookup import BroadcastLookup
 from soundmark.core.hot.resolve import PATH_PREFIX, PROOF_HEADER_NAME, Resolve
+from soundmark.core.live.draft_counts import DraftCounts
 from soundmark.core.published.routes import publication_routes
 from soundmark.core.wiring import make_request_context
 from soundmark.kit.clock import Clock, SystemClock
@@ -198,6 +199,8 @@ async def _running(
         stack.push_async_callback(cancel_and_wait, keeping)
         sealing = asyncio.create_task(ctx.chain.keep_sealing(), name="audit-chain")
         stack.push_async_callback(cancel_and_wait, sealing)
+        counting = asyncio.create_task(DraftCounts(ctx.db, ctx.clock).keep_counting(), name="draft-counts")
+        stack.push_async_callback(cancel_and_wait, counting)
         stack.push_async_callback(lookup.aclose)
         stack.push_async_callback(ctx.audio.aclose)
         stack.push_async_callback(ctx.audience.aclose)

@@ -1,1 +1,1 @@
-"""Parts of a running process that follow the database: the keyring, the platform settings, the audit chain."""
+"""Parts of a running process that follow the database, such as the keyring and the audit chain."""

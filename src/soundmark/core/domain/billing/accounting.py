@@ -24,9 +24,10 @@ _DOUBLINGS_MAX: Final = 7  # Beyond this, the pause is the longest.
 _PRICE_UNIT: Final = Decimal("0.00001")  # The accounting system keeps five decimals of a price.
 _HUNDRED: Final = Decimal(100)
 # How many decimals the payment providers' unit of a currency has, where it is not two. ISO 4217, with three exceptions
-# of the card provider. ISK and UGX have no decimals any more, yet it counts them in hundredths ("to charge 5 UGX, provide
-# an amount value of 500"), although UGX is in its list of currencies without decimals too. It counts MGA in whole units.
-# Source: https://docs.stripe.com/currencies, "Zero-decimal currencies", "Three-decimal currencies", "Special cases".
+# of the card provider. ISK and UGX have no decimals any more, yet it counts them in hundredths: "to charge 5 UGX,
+# provide an amount value of 500". (UGX is in its list of currencies without decimals all the same.) It counts MGA in
+# whole units.
+# Source: https://docs.stripe.com/currencies, "Zero-decimal", "Three-decimal currencies" and "Special cases".
 _DECIMALS: Final = {
     **dict.fromkeys(("BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"), 3),
     **dict.fromkeys(("BIF", "CLP", "DJF", "GNF", "JPY", "KMF", "KRW", "MGA"), 0),

@@ -15,6 +15,15 @@ class _NewestRow:
     invoice_id: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class DraftCount:
+    """How many draft invoices have a status, and when the oldest of them was scheduled."""
+
+    status: DraftStatus
+    count: int
+    oldest_at: datetime
+
+
 async def insert_if_new(tx: Tx, draft: DraftInvoice, *, payment_digest: bytes) -> bool:
     """Insert a pending draft invoice, unless the payment has one; return whether it had none.
 
@@ -171,4 +180,16 @@ async def update_retried(tx: Tx, draft: DraftInvoice, *, give_up_at: datetime, n
            AND id = %(id)s
         """,
         {"organization_id": draft.organization_id, "id": draft.id, "give_up_at": give_up_at, "now": now},
+    )
+
+
+async def count_by_status(tx: Tx) -> list[DraftCount]:
+    """Count the draft invoices of all organisations by status; a status that none has is left out."""
+    return await tx.all(
+        DraftCount,
+        """
+        SELECT status, count(*) AS count, min(created_at) AS oldest_at
+          FROM accounting_outbox
+         GROUP BY status
+        """,
     )
