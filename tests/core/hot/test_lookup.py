@@ -1,0 +1,98 @@
+"""A batch of questions: one query, one outcome for each, and no question that is asked again."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
+
+from soundmark.core.hot.answers import Question
+from soundmark.core.hot.lookup import BroadcastLookup
+from soundmark.kit.http.problems import DatabaseUnavailable, InternalError
+
+QUESTIONS = [Question("brd_" + letter * 16, wants_proof=True) for letter in "ab"]
+
+
+class HeldAnswers:
+    """Answers each question with its token, or fails."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.asked: list[Sequence[Question]] = []
+
+    async def of(self, questions: Sequence[Question], found: dict[str, Any]) -> list[bytes]:
+        self.asked.append(questions)
+        assert found == {}
+        if self.error is not None:
+            raise self.error
+        return [question.token.encode() for question in questions]
+
+
+class HeldConnection:
+    """A connection whose query finds nothing, or fails."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.is_closed = False
+
+    async def run(self, _: Any) -> dict[str, Any]:
+        if self.error is not None:
+            raise self.error
+        return {}
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+def make_lookup(answers: HeldAnswers, connection: HeldConnection) -> BroadcastLookup:
+    lookup = BroadcastLookup(None, answers)  # type: ignore[arg-type]  # it has the method that is called
+    lookup._connection = connection  # type: ignore[misc,assignment]  # final everywhere else
+    return lookup
+
+
+async def ask_all(lookup: BroadcastLookup) -> list[Any]:
+    return list(await asyncio.gather(*(lookup.ask(question) for question in QUESTIONS)))
+
+
+async def test_questions_that_arrive_together_share_a_query_and_are_counted() -> None:
+    answers = HeldAnswers()
+    names = [f"soundmark_resolve_batch_size_{name}" for name in ("count", "sum")]
+    before = [REGISTRY.get_sample_value(name) or 0 for name in names]
+
+    assert await ask_all(make_lookup(answers, HeldConnection())) == [one.token.encode() for one in QUESTIONS]
+
+    assert answers.asked == [QUESTIONS]
+    assert [REGISTRY.get_sample_value(name) for name in names] == [before[0] + 1, before[1] + 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "logged"),
+    [(DatabaseUnavailable(), DatabaseUnavailable, []), (ValueError(), InternalError, ["answers_failed"])],
+    ids=["problem", "error"],
+)
+async def test_answers_that_fail_are_the_outcome_of_each_question_and_not_asked_for_again(
+    error: Exception, outcome: type[Exception], logged: list[str]
+) -> None:
+    answers = HeldAnswers(error)
+    with capture_logs() as logs:
+        outcomes = await ask_all(make_lookup(answers, HeldConnection()))
+    assert [type(each) for each in outcomes] == [outcome] * 2
+    assert (len(answers.asked), [line["event"] for line in logs]) == (1, logged)
+
+
+async def test_a_query_that_fails_in_any_way_is_an_unavailable_database() -> None:
+    with capture_logs() as logs:
+        outcomes = await ask_all(make_lookup(HeldAnswers(), HeldConnection(ValueError("MARK"))))
+    assert [type(each) for each in outcomes] == [DatabaseUnavailable] * 2
+    assert [(line["event"], line["error"]) for line in logs] == [("lookup_failed", "ValueError")]
+
+
+async def test_when_it_stops_waiting_questions_are_cancelled_and_the_connection_is_closed() -> None:
+    connection = HeldConnection()
+    lookup = make_lookup(HeldAnswers(), connection)
+    waiting = lookup.ask(QUESTIONS[0])
+    await asyncio.sleep(0)
+    await lookup.aclose()
+    assert (waiting.cancelled(), connection.is_closed) == (True, True)
