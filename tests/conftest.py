@@ -16,6 +16,7 @@ from support.core_database import empty_core, read_signing_keys, restore_core
 from support.core_settings import core_settings
 from support.empty_tables import empty_tables
 from support.fake_clock import FakeClock
+from support.leftovers import clean_temporary_folder
 from support.local_stand_in import PRIVATE_KEY, PUBLIC_KEY, LocalStandIn, running_local
 from support.oidc_issuer import CLIENT_ID, running_issuer
 from support.people import People
@@ -66,11 +67,21 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+@pytest.fixture(scope="session", autouse=True)
+def clean_end(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fail the last test of a worker if the session leaves a temporary file or a process behind."""
+    tmp_path_factory.getbasetemp()  # Outside the folder: pytest keeps it.
+    with clean_temporary_folder():
+        yield
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[RunningCluster]:
     with throwaway_cluster() as running:
-        yield running
-        close_connections()
+        try:
+            yield running
+        finally:
+            close_connections()
 
 
 @pytest.fixture(scope="session")

@@ -3,12 +3,13 @@
 import importlib.metadata
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 import soundmark_sdk
-from support.up_process import SOUNDMARK, clean_environ
+from support.command_server import run_command, running_command_server
+from support.up_process import clean_environ
 
 import soundmark as soundmark_package
 
@@ -45,6 +46,17 @@ COMMANDS = [
 ]
 # Modules that only their users may load: Core stays small, and help appears at once.
 HEAVY = ["matplotlib", "numpy", "ggwave", "sqlalchemy", "alembic", "procrastinate", "psycopg", "fastapi", "pydantic"]
+# Loaded once for the help of every command.
+LIBRARIES = [
+    *HEAVY,
+    "httpx2",
+    "psutil",
+    "pydantic_settings",
+    "rich.table",
+    "soundmark_sdk.client",
+    "structlog",
+    "uvicorn",
+]
 
 
 def soundmark(*arguments: str, environ: Mapping[str, str] | None = None) -> Done:
@@ -58,19 +70,21 @@ def test_help_lists_every_command() -> None:
     assert listed == COMMANDS
 
 
+@pytest.fixture(scope="module")
+def libraries_only() -> Iterator[Path]:
+    """A server of commands that has imported every library, which takes long, and nothing of the product."""
+    with running_command_server(LIBRARIES) as path:
+        yield path
+
+
+@pytest.mark.xdist_group("command help")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(command: str) -> None:
-    """In an interpreter of its own, which has imported nothing that the command needs."""
-    done = subprocess.run(
-        [*SOUNDMARK, command, "--help"],
-        check=False,
-        capture_output=True,
-        text=True,
-        env=clean_environ({"NO_COLOR": "1", "COLUMNS": "120"}),
-        timeout=60,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert f"Usage: soundmark {command}" in done.stdout
+def test_every_command_has_help(command: str, libraries_only: Path) -> None:
+    """In a process that has imported no module of ours that the command needs."""
+    environ = clean_environ({"NO_COLOR": "1", "COLUMNS": "120"})
+    done = Done(*run_command(libraries_only, [command, "--help"], environ, timeout_s=60))
+    assert (done.status, done.err) == (0, "")
+    assert f"Usage: soundmark {command}" in done.out
 
 
 @pytest.mark.parametrize("command", [(), ("codes",), ("codes", "list"), ("api-keys", "create"), ("up",)], ids=" ".join)

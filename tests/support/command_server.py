@@ -1,7 +1,8 @@
 """Forks a `soundmark` process for each command of the tests: most of a command's time would go into its imports.
 
-The server has one thread and has imported the product, and does nothing else. A command runs in its own process, with
-the arguments, environment and folder that the test sends, as `python -m soundmark` would run it.
+The server has one thread and has imported the product, or given libraries alone, and does nothing else. A command runs
+in its own process, with the arguments, environment and folder that the test sends, as `python -m soundmark` would run
+it. It ends when the test hangs up.
 """
 
 import atexit
@@ -12,6 +13,7 @@ import json
 import os
 import pkgutil
 import runpy
+import select
 import signal
 import socket
 import subprocess
@@ -27,8 +29,8 @@ import soundmark.cli
 
 
 @contextlib.contextmanager
-def running_command_server() -> Iterator[Path]:
-    """Start a server and yield its socket."""
+def running_command_server(modules: Sequence[str] = ()) -> Iterator[Path]:
+    """Start a server and yield its socket; it imports these modules, or those of every command if none is named."""
     with tempfile.TemporaryDirectory(prefix="soundmark-commands-") as folder:
         path = Path(folder) / "socket"
         with socket.socket(socket.AF_UNIX) as listening:
@@ -37,7 +39,7 @@ def running_command_server() -> Iterator[Path]:
             # OpenBLAS would start threads, which a fork does not copy.
             environ = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
             process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(listening.fileno())],
+                [sys.executable, "-P", __file__, str(listening.fileno()), *modules],
                 pass_fds=[listening.fileno()],
                 stdin=subprocess.DEVNULL,
                 env=environ,
@@ -54,7 +56,7 @@ def run_command(
 ) -> tuple[int, str, str]:
     """Run a command to its end; return its exit status and what it printed on both streams.
 
-    Raises: TimeoutError, after ending the command.
+    Raises: TimeoutError; the command ends then.
     """
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as connection:
         out, err = Path(folder) / "out", Path(folder) / "err"
@@ -69,12 +71,7 @@ def run_command(
         connection.connect(str(path))
         connection.sendall(json.dumps(body).encode() + b"\n")
         with connection.makefile("r") as lines:
-            pid = int(lines.readline())
-            try:
-                status = int(lines.readline())
-            except TimeoutError:
-                os.kill(pid, signal.SIGKILL)
-                raise
+            status = int(lines.readline())
         return status, out.read_text("utf-8"), err.read_text("utf-8")
 
 
@@ -90,23 +87,32 @@ def serve(listening: socket.socket) -> None:
 
 
 def _attend(connection: socket.socket) -> int:
-    """Run the command of one connection and send its process id and exit status."""
+    """Run the command of one connection and send its exit status; end the command if the test hangs up."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with connection.makefile("r") as lines:
         body = json.loads(lines.readline())
+    # The command holds the only end to write to, so the other one is readable when it has ended.
+    ended, held = os.pipe()
     pid = os.fork()
     if pid == 0:
         connection.close()
+        os.close(ended)
         os._exit(_run(body))
-    connection.sendall(f"{pid}\n".encode())
+    os.close(held)
+    hung_up = connection in select.select([ended, connection], [], [])[0]
+    if hung_up:
+        os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
-    connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    if not hung_up:
+        connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
     return 0
 
 
 def _run(body: Mapping[str, Any]) -> int:
     for name, stream in (("out", 1), ("err", 2)):
-        os.dup2(os.open(body[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), stream)
+        opened = os.open(body[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.dup2(opened, stream)
+        os.close(opened)
     os.chdir(body["cwd"])
     os.environ.clear()
     os.environ.update(body["environ"])
@@ -130,10 +136,10 @@ def _run(body: Mapping[str, Any]) -> int:
 
 
 if __name__ == "__main__":
-    for module in pkgutil.iter_modules(soundmark.cli.__path__, "soundmark.cli."):
-        importlib.import_module(module.name)
-    # What the HTTP client imports with its first connection.
-    importlib.import_module("httpcore2")
+    # The last one is what the HTTP client imports with its first connection.
+    every = [module.name for module in pkgutil.iter_modules(soundmark.cli.__path__, "soundmark.cli.")] + ["httpcore2"]
+    for name in sys.argv[2:] or every:
+        importlib.import_module(name)
     # So that a collection in a command does not write to the pages that it shares with the server.
     gc.freeze()
     serve(socket.socket(fileno=int(sys.argv[1])))

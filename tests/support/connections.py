@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final, TypeVar
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from soundmark.kit.crypto.secret import Secret
 
@@ -17,11 +18,15 @@ _IDLE_ASYNC: Final[dict[str, list[psycopg.AsyncConnection[Any]]]] = {}
 
 @contextlib.contextmanager
 def borrow(url: Secret) -> Iterator[psycopg.Connection[Any]]:
-    """Lend a connection in autocommit mode. The block leaves no setting behind, or fails and ends the connection."""
+    """Lend a connection in autocommit mode. The block leaves no setting and no transaction behind, or fails.
+
+    After a failure the connection is closed.
+    """
     idle = _IDLE.setdefault(url.reveal(), [])
     connection = _take(idle) or psycopg.connect(url.reveal(), autocommit=True, prepare_threshold=None)
     try:
         yield connection
+        _require_idle(connection)
     except BaseException:
         connection.close()
         raise
@@ -38,6 +43,7 @@ async def borrow_async(url: Secret) -> AsyncIterator[psycopg.AsyncConnection[Any
         connection = await psycopg.AsyncConnection.connect(url.reveal(), autocommit=True, prepare_threshold=None)
     try:
         yield connection
+        _require_idle(connection)
     except BaseException:
         await connection.close()
         raise
@@ -51,6 +57,12 @@ def close_connections() -> None:
             for connection in idle:
                 connection.pgconn.finish()
         shelf.clear()
+
+
+def _require_idle(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    """The next borrower would work inside the transaction that this one left open."""
+    status = connection.info.transaction_status
+    assert status == TransactionStatus.IDLE, f"the connection comes back in {status.name}"
 
 
 def _take(idle: list[C]) -> C | None:
