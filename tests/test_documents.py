@@ -58,6 +58,25 @@ def test_every_link_leads_somewhere() -> None:
     assert {name(path): links for path in DOCUMENTS if (links := list(broken_links(path)))} == {}
 
 
+def rows_twice(path: Path) -> Iterator[str]:
+    """Return the rows that begin with the same two cells as another row of their table, and every repeated line."""
+    seen: set[tuple[str, ...]] = set()
+    before = ""
+    for line in prose(path).splitlines():
+        cells = tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:3]) if line.startswith("|") else ()
+        if not cells:
+            seen.clear()
+        if (cells and cells in seen) or (line.strip() and line == before):
+            yield line
+        seen.add(cells)
+        before = line
+
+
+def test_no_table_has_a_row_twice() -> None:
+    """A merge may repeat one."""
+    assert {name(path): rows for path in DOCUMENTS if (rows := list(rows_twice(path)))} == {}
+
+
 def test_every_named_file_exists() -> None:
     missing = {
         f"{name(path)}: {file}"
