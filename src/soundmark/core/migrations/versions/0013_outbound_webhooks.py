@@ -37,8 +37,9 @@ CREATE TABLE webhook_endpoints (
 CREATE INDEX webhook_endpoints_newest_first ON webhook_endpoints (organization_id, created_at DESC, id DESC);
 
 -- One row for each act of an organisation that has an endpoint, written in the transaction of the act and deleted in
--- the transaction that turns it into events. `xr_ids` or `campaign_id` name the Codes of a bulk act, each of which has
--- an event. The ids of events and deliveries are derived from the act's, which has 128 random bits.
+-- the transaction that turns it into events. `xr_ids` are the Codes of a bulk act, each of which has an event; the
+-- Codes of a large act are spread over several rows. `endpoint_ids` are the endpoints that were there. The ids of events and
+-- deliveries are derived from the act's, which has 128 random bits.
 CREATE TABLE webhook_acts (
     organization_id text        NOT NULL,
     id              text        NOT NULL,
@@ -48,7 +49,7 @@ CREATE TABLE webhook_acts (
     actor_id        text        NOT NULL,
     data            text        NOT NULL,
     xr_ids          text[],
-    campaign_id     text,
+    endpoint_ids    text[]      NOT NULL,
     created_at      timestamptz NOT NULL,
     CONSTRAINT webhook_acts_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT webhook_acts_organization_fkey FOREIGN KEY (organization_id)
