@@ -47,6 +47,7 @@ EVERY_TENANT: Final = {
     "core.codes.issuance_receipts.delete_older": "an hourly job deletes the expired receipts of every organisation",
     "core.tenancy.members.count_owned": "the limit on organisations is one person's, across all of them",
     "core.tenancy.closures.list_abandoned": "a job resumes the interrupted closures of every organisation",
+    "core.webhooks.fan_out.list_tenants": "the worker asks several times a second which organisations have acts",
     "core.platform.sealed_values.SEALED_COLUMNS": "a new master key seals every organisation's waiting invitations",
     "audience.ingestion.find_sources": "an event names its integration, and comes without an organisation",
     "audience.integrations.find_workspace": "a report names its integration; the answer is the organisation",

@@ -21,16 +21,16 @@ async def announce(
     *,
     type: str,  # noqa: A002 - the name of the message's member
     actor: Actor,
-    data: Mapping[str, Any],
     now: datetime,
+    data: Mapping[str, Any] | None = None,
     project_id: str | None = None,
     xr_ids: Sequence[str] | None = None,
 ) -> None:
     """Announce an act to the organisation's endpoints when this transaction commits; without endpoints, do nothing.
 
-    It becomes one event with `data`, or, if `xr_ids` are given, one for each Code, whose data is its id. Whatever is in
-    the audit log is announced with its entry, and not by this function. `data` contains ids and facts; never a secret,
-    a token, an intent or an e-mail address.
+    It becomes one event with `data`, or, if `xr_ids` are given, one for each Code, whose data is its id. What is in the
+    audit log, other than a selection of Codes, is announced with its entry, and not by this function. `data` contains
+    ids and facts; never a secret, a token, an intent or an e-mail address.
     """
     assert type in EVENT_TYPES, "an event of this type is unknown to consumers"
     if xr_ids is not None and not xr_ids:
@@ -42,7 +42,7 @@ async def announce(
         type=type,
         actor_type=actor.type,
         actor_id=actor.id,
-        data=canonicalize(data).decode(),
+        data=canonicalize(data or {}).decode(),
         xr_ids=None if xr_ids is None else tuple(xr_ids),
         created_at=now,
     )

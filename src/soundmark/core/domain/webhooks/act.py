@@ -7,6 +7,8 @@ from typing import Final
 from soundmark.core.domain.tenancy.scope import ActorType
 
 ACT_PREFIX: Final = "act_"
+# The Codes of a large act are spread over several rows, so that each is turned into events in a short transaction.
+ACT_CODES_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)

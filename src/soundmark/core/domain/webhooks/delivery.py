@@ -22,7 +22,7 @@ RETRY_AFTER: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class WebhookDelivery:
     """The delivery of one event to one endpoint. `next_attempt_at` is None once it is delivered or failed."""
 
     organization_id: str

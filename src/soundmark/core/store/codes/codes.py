@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from soundmark.core.domain.codes.campaign import Campaign
 from soundmark.core.domain.codes.code import Code, ListedCode
 from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.domain.webhooks.act import ACT_CODES_MAX
 from soundmark.kit.postgres.arrays import bytes_array, text_array, time_array
 from soundmark.kit.postgres.transaction import Tx
 
@@ -161,10 +163,13 @@ async def lock_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, now:
     return count
 
 
-async def update_revoked_in_campaign(tx: Tx, scope: TenantScope, campaign_id: str, *, now: datetime) -> int:
+async def update_revoked_in_campaign(
+    tx: Tx, scope: TenantScope, campaign: Campaign, *, act_id: str, now: datetime
+) -> int:
     """Mark every Code of a campaign that is active at `now`, and its broadcast, revoked; return their number.
 
-    `lock_in_campaign` locked them. There may be a hundred thousand, so their tokens never leave the server.
+    `lock_in_campaign` locked them. There may be a hundred thousand, so their tokens and ids never leave the server: if
+    the organisation has webhook endpoints, the acts that name the Codes are written here, `act_id` and a number each.
     """
     count: int = await tx.value(
         """
@@ -175,16 +180,40 @@ async def update_revoked_in_campaign(tx: Tx, scope: TenantScope, campaign_id: st
                AND campaign_id = %(campaign_id)s
                AND revoked_at IS NULL
                AND expires_at > %(now)s
-            RETURNING broadcast_token
+            RETURNING xr_id, broadcast_token
         ), silenced AS (
             UPDATE broadcasts
                SET revoked_at = %(now)s
               FROM revoked
              WHERE broadcasts.token = revoked.broadcast_token
+        ), listening AS (
+            SELECT array_agg(id) AS endpoint_ids
+              FROM webhook_endpoints
+             WHERE organization_id = %(organization_id)s
+        ), parts AS (
+            SELECT (row_number() OVER () - 1) / %(act_codes_max)s AS number, xr_id
+              FROM revoked
+        ), announced AS (
+            INSERT INTO webhook_acts
+                   (organization_id, id, project_id, type, actor_type, actor_id, data, xr_ids, endpoint_ids, created_at)
+            SELECT %(organization_id)s, %(act_id)s || '.' || number, %(project_id)s, 'code.revoked', %(actor_type)s,
+                   %(actor_id)s, '{}', array_agg(xr_id), endpoint_ids, %(now)s
+              FROM parts CROSS JOIN listening
+             WHERE endpoint_ids IS NOT NULL
+             GROUP BY number, endpoint_ids
         )
         SELECT count(*) FROM revoked
         """,
-        {"organization_id": scope.organization_id, "campaign_id": campaign_id, "now": now},
+        {
+            "organization_id": scope.organization_id,
+            "project_id": campaign.project_id,
+            "campaign_id": campaign.id,
+            "act_id": act_id,
+            "act_codes_max": ACT_CODES_MAX,
+            "actor_type": scope.actor.type,
+            "actor_id": scope.actor.id,
+            "now": now,
+        },
     )
     return count
 

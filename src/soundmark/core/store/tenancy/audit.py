@@ -16,7 +16,11 @@ _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
 async def insert(tx: Tx, entries: Sequence[AuditEntry], *, stage: Stage) -> None:
-    """Insert entries of one organisation, made at the same time, and the notes by which they will be sealed."""
+    """Insert entries of one organisation, made at the same time, and the notes by which they will be sealed.
+
+    If the organisation has webhook endpoints, each completed entry is also an act. That of a batch names its Codes, and
+    that of a revoked selection is announced by whoever knows them.
+    """
     first = entries[0]
     tx.announce(first.organization_id)
     await tx.run(
@@ -33,6 +37,23 @@ async def insert(tx: Tx, entries: Sequence[AuditEntry], *, stage: Stage) -> None
             SELECT %(organization_id)s, id, project_id, action, actor_type, actor_id, %(outcome)s, metadata,
                    %(created_at)s, %(finalised_at)s
               FROM fresh
+        ), listening AS (
+            SELECT array_agg(id) AS endpoint_ids
+              FROM webhook_endpoints
+             WHERE organization_id = %(organization_id)s
+        ), announced AS (
+            INSERT INTO webhook_acts
+                   (organization_id, id, project_id, type, actor_type, actor_id, data, xr_ids, endpoint_ids, created_at)
+            SELECT %(organization_id)s, id, project_id,
+                   CASE action WHEN 'code.batch_issued' THEN 'code.issued' ELSE action END,
+                   actor_type, actor_id, metadata,
+                   CASE action WHEN 'code.batch_issued'
+                               THEN ARRAY(SELECT jsonb_array_elements_text(metadata::jsonb -> 'xr_ids')) END,
+                   endpoint_ids, %(created_at)s
+              FROM fresh CROSS JOIN listening
+             WHERE endpoint_ids IS NOT NULL
+               AND %(outcome)s = 'completed'
+               AND action <> 'code.batch_revoked'
         )
         INSERT INTO audit_unsealed (organization_id, entry_id, stage, created_at)
         SELECT %(organization_id)s, id, %(stage)s, %(created_at)s
@@ -105,7 +126,7 @@ async def update_outcome(tx: Tx, intent: AuditIntent, *, outcome: FinalOutcome, 
     """Set the outcome of a requested entry, which must then be sealed again; return whether this changed the entry.
 
     The entry must match the tenant and action of the intent. The first outcome stays: a second caller waits for the
-    first, and gets False.
+    first, and gets False. If the organisation has webhook endpoints, an entry that is completed is also an act.
     """
     tx.announce(intent.organization_id)
     finalised = await tx.value(
@@ -119,11 +140,22 @@ async def update_outcome(tx: Tx, intent: AuditIntent, *, outcome: FinalOutcome, 
                AND action = %(action)s
                AND project_id IS NOT DISTINCT FROM %(project_id)s::text
                AND outcome = 'requested'
-            RETURNING organization_id, id
+            RETURNING organization_id, id, project_id, action, actor_type, actor_id, metadata
         ), noted AS (
             INSERT INTO audit_unsealed (organization_id, entry_id, stage, created_at)
             SELECT organization_id, id, 'final', %(now)s
               FROM entry
+        ), listening AS (
+            SELECT array_agg(id) AS endpoint_ids
+              FROM webhook_endpoints
+             WHERE organization_id = %(organization_id)s
+        ), announced AS (
+            INSERT INTO webhook_acts
+                   (organization_id, id, project_id, type, actor_type, actor_id, data, endpoint_ids, created_at)
+            SELECT organization_id, id, project_id, action, actor_type, actor_id, metadata, endpoint_ids, %(now)s
+              FROM entry CROSS JOIN listening
+             WHERE endpoint_ids IS NOT NULL
+               AND %(outcome)s = 'completed'
         )
         SELECT count(*) FROM entry
         """,

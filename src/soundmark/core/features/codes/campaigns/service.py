@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypedDict
 from soundmark.core.context import Context
 from soundmark.core.domain.codes.campaign import Campaign, Stopped, Summary, is_in_order
 from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.domain.webhooks.act import ACT_PREFIX
 from soundmark.core.problems import CampaignArchived, CampaignNotFound
 from soundmark.core.steps import audit
 from soundmark.core.steps.tenancy import hold_authority, hold_open_project, require_project
@@ -162,7 +163,8 @@ async def stop_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -> S
         campaign = await _lock(tx, scope, campaign_id)
         await codes.lock_in_campaign(tx, scope, campaign.id, now=ctx.clock.now())
         now = ctx.clock.now()  # Read after the lock waits, so that expiry is judged when we act.
-        revoked_count = await codes.update_revoked_in_campaign(tx, scope, campaign.id, now=now)
+        act_id = mint(ctx.entropy, ACT_PREFIX)
+        revoked_count = await codes.update_revoked_in_campaign(tx, scope, campaign, act_id=act_id, now=now)
         if campaign.status == "active":
             await campaigns.update_archived(tx, scope, campaign.id, now=now)
             campaign = replace(campaign, archived_at=now)

@@ -8,7 +8,7 @@ from soundmark.core.context import RequestContext
 from soundmark.core.domain.codes.code import Code, ListedCode
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import CampaignNotFound, CodeNotFound
-from soundmark.core.steps import audit
+from soundmark.core.steps import audit, webhooks
 from soundmark.core.steps.code_integrity import verify_code
 from soundmark.core.steps.signed_codes import read_signed_codes
 from soundmark.core.steps.tenancy import hold_authority, hold_project, require_project, require_reach
@@ -120,6 +120,16 @@ async def revoke_codes(
             now=now,
             project_id=project_id,
             metadata=asdict(revoked),
+        )
+        await webhooks.announce(
+            tx,
+            scope.organization_id,
+            ctx.entropy,
+            type="code.revoked",
+            actor=scope.actor,
+            now=now,
+            project_id=project_id,
+            xr_ids=[code.xr_id for code in active],
         )
     return revoked
 

@@ -1,0 +1,1 @@
+"""Outbound webhooks: endpoints, and the events that are sent to them."""

@@ -1,0 +1,1 @@
+"""Endpoints, their deliveries and their events."""

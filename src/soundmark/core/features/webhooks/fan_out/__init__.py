@@ -1,0 +1,1 @@
+"""From acts to events and deliveries."""
