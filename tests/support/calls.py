@@ -329,6 +329,35 @@ async def fill_accounting_customer(world: World) -> Call:
     return Call(path={"organization_id": world.tenant.organization_id}, json={"thirdparty_id": 17})
 
 
+async def fill_webhook_endpoint(world: World) -> Call:
+    return Call(json=world.tenant.webhook_body(project_id=world.tenant.project_id))
+
+
+async def make_webhook_endpoint(world: World) -> Call:
+    endpoint = await world.tenant.make_webhook_endpoint()
+    return Call(path={"endpoint_id": endpoint["id"]}, params=world.tenant.query)
+
+
+async def change_webhook_endpoint(world: World) -> Call:
+    return replace(await make_webhook_endpoint(world), json={"event_types": ["code.issued"], "enabled": False})
+
+
+async def replay_webhooks(world: World) -> Call:
+    period = {"from": "2026-01-01T00:00:00.000Z", "to": "2099-01-01T00:00:00.000Z"}
+    return replace(await make_webhook_endpoint(world), json=period)
+
+
+async def make_webhook_event(world: World) -> Call:
+    event_id = f"evn_of_the_sweep_{await _count(world, 'webhook_events')}"
+    await world.rival.run(
+        "INSERT INTO webhook_events (organization_id, id, type, actor_type, actor_id, data, created_at)"
+        " VALUES (%s, %s, 'organization.updated', 'user', 'owner', '{}', now())",
+        world.tenant.organization_id,
+        event_id,
+    )
+    return Call(path={"event_id": event_id}, params=world.tenant.query)
+
+
 async def _count(world: World, table: str) -> int:
     """Count the rows of a table, from which each call makes a name that is not taken yet."""
     ((count,),) = await world.rival.rows(f"SELECT count(*) FROM {table}")
@@ -381,10 +410,19 @@ ROWS: Final[Mapping[str, Row]] = {
         fill_integration, roles=ADMINS, foreign="project_not_found", audited="audience.integration_provisioning"
     ),
     "create_invitation": Row(fill_invitation, roles=ADMINS, audited="invitation.created"),
+    "create_webhook_endpoint": Row(
+        fill_webhook_endpoint, roles=ADMINS, foreign="project_not_found", audited="webhook_endpoint.created"
+    ),
     "create_organization": Row(plain(json={"name": "Radio Westwind"}), audited="organization.created"),
     "create_project": Row(fill_project, roles=ADMINS, audited="project.created"),
     "delete_organization": Row(confirm_organization, roles=OWNERS),
     "delete_project": Row(make_project, roles=ADMINS, foreign="project_not_found"),
+    "delete_webhook_endpoint": Row(
+        make_webhook_endpoint,
+        roles=ADMINS,
+        foreign="webhook_endpoint_not_found",
+        audited="webhook_endpoint.deleted",
+    ),
     "deliver_event": Row(sign_event),
     "export_organization": Row(export_organization, roles=OWNERS, audited="organization.exported"),
     "export_project": Row(export_project, roles=ADMINS, foreign="project_not_found", audited="project.exported"),
@@ -395,6 +433,8 @@ ROWS: Final[Mapping[str, Row]] = {
     "get_deletion_certificate": Row(make_certificate),
     "get_platform_settings": Row(plain()),
     "get_usage": Row(name_organization, roles=EVERYBODY),
+    "get_webhook_endpoint": Row(make_webhook_endpoint, roles=ADMINS, foreign="webhook_endpoint_not_found"),
+    "get_webhook_event": Row(make_webhook_event, roles=ADMINS, foreign="webhook_event_not_found"),
     "issue_code": Row(fill_code, roles=ADMINS, foreign="project_not_found", audited="code.issued"),
     "issue_codes": Row(fill_codes, roles=ADMINS, foreign="project_not_found", audited="code.batch_issued"),
     "list_api_keys": Row(name_organization, roles=ADMINS),
@@ -410,6 +450,8 @@ ROWS: Final[Mapping[str, Row]] = {
     "list_organizations": Row(plain()),
     "list_projects": Row(name_organization, roles=EVERYBODY),
     "list_subscriptions": Row(name_organization, roles=BUYERS),
+    "list_webhook_deliveries": Row(make_webhook_endpoint, roles=ADMINS, foreign="webhook_endpoint_not_found"),
+    "list_webhook_endpoints": Row(name_organization, roles=ADMINS),
     "open_portal": Row(find_portal, roles=BUYERS),
     "preview_organization_deletion": Row(preview_organization, roles=OWNERS),
     "preview_project_deletion": Row(preview_project, roles=ADMINS, foreign="project_not_found"),
@@ -438,6 +480,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "replace_integration_core_key": Row(
         make_integration, roles=ADMINS, foreign="integration_not_found", audited="audience.integration_core_key_update"
     ),
+    "replay_webhook_events": Row(replay_webhooks, roles=ADMINS, foreign="webhook_endpoint_not_found"),
     "resolve": Row(make_token),
     "revoke_api_key": Row(make_key, roles=ADMINS, foreign="api_key_not_found", audited="api_key.revoked"),
     "revoke_code": Row(make_code, roles=ADMINS, foreign="code_not_found", audited="code.revoked"),
@@ -448,6 +491,12 @@ ROWS: Final[Mapping[str, Row]] = {
     "revoke_invitation": Row(
         make_invitation, roles=ADMINS, foreign="invitation_not_found", audited="invitation.revoked"
     ),
+    "roll_webhook_secret": Row(
+        make_webhook_endpoint,
+        roles=ADMINS,
+        foreign="webhook_endpoint_not_found",
+        audited="webhook_endpoint.secret_rotated",
+    ),
     "rotate_api_key_secret": Row(make_key, roles=ADMINS, foreign="api_key_not_found", audited="api_key.secret_rotated"),
     "rotate_integration_secret": Row(
         make_integration, roles=ADMINS, foreign="integration_not_found", audited="audience.integration_secret_rotation"
@@ -455,6 +504,12 @@ ROWS: Final[Mapping[str, Row]] = {
     "stop_campaign": Row(make_campaign, roles=ADMINS, foreign="campaign_not_found", audited="campaign.stopped"),
     "summarise_campaign": Row(make_campaign, roles=READERS, foreign="campaign_not_found"),
     "update_campaign": Row(change_campaign, roles=ADMINS, foreign="campaign_not_found", audited="campaign.updated"),
+    "update_webhook_endpoint": Row(
+        change_webhook_endpoint,
+        roles=ADMINS,
+        foreign="webhook_endpoint_not_found",
+        audited="webhook_endpoint.updated",
+    ),
     "verify_audit_log": Row(name_organization, roles=ADMINS),
 }
 CALLS: Final[Mapping[str, Prepare]] = {name: row.prepare for name, row in ROWS.items()}

@@ -93,6 +93,17 @@ class Tenant:
         remember_secret(integration["hmac_secret"])
         return integration
 
+    def webhook_body(self, **changes: Any) -> dict[str, Any]:
+        """Return a valid webhook endpoint body, except for `changes`."""
+        return {**self.query, "url": "https://consumer.example.org/webhooks", **changes}
+
+    async def make_webhook_endpoint(self, **changes: Any) -> dict[str, Any]:
+        answer = await self.api.post("/v1/webhook-endpoints", json=self.webhook_body(**changes))
+        assert answer.status == 201, answer.body
+        endpoint: dict[str, Any] = answer.json
+        remember_secret(endpoint["secret"])
+        return endpoint
+
     async def make_entitlement(
         self, rival: "Rival", mode: str = "contract", *, monthly_events: int = 5000, ends_at: datetime | None = None
     ) -> None:

@@ -46,6 +46,7 @@ from soundmark.core.features.tenancy.invitations import routes as invitations
 from soundmark.core.features.tenancy.members import routes as members
 from soundmark.core.features.tenancy.organizations import routes as organizations
 from soundmark.core.features.tenancy.projects import routes as projects
+from soundmark.core.features.webhooks.endpoints import routes as webhook_endpoints
 from soundmark.core.hot.answers import Answers
 from soundmark.core.hot.lookup import BroadcastLookup
 from soundmark.core.hot.resolve import PATH_PREFIX, PROOF_HEADER_NAME, Resolve
@@ -161,6 +162,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         portal,
         accounting,
         payment_webhooks,
+        webhook_endpoints,
         platform,
         resolution,
     ):

@@ -30,6 +30,7 @@ class Context:
     `console_url` is where people come back to from a provider's page. `accounting_currency` is the only one in which
     the accounting system makes invoices. `extra_ca_file` holds authorities that mail servers may be certified by.
     `local_verifications_per_minute` is how often all processes together may ask the local provider about payments.
+    `webhook_allow_loopback` lets webhook endpoints be on this machine, over plain HTTP.
     """
 
     base_url: str
@@ -37,6 +38,7 @@ class Context:
     accounting_currency: str
     extra_ca_file: Path | None
     local_verifications_per_minute: int
+    webhook_allow_loopback: bool
     db: Database
     clock: Clock
     entropy: Entropy

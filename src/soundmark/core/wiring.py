@@ -107,6 +107,7 @@ def _parts(
     console_url: Any = _NotWired("console_url")
     accounting_currency: Any = _NotWired("accounting_currency")
     local_verifications_per_minute: Any = _NotWired("local_verifications_per_minute")
+    webhook_allow_loopback: Any = _NotWired("webhook_allow_loopback")
     platform_settings: Any = _NotWired("platform_settings")
     card: Any = _NotWired("card")
     local: Any = _NotWired("local")
@@ -117,6 +118,7 @@ def _parts(
         console_url = settings.console_url or settings.base_url
         accounting_currency = settings.accounting_currency
         local_verifications_per_minute = settings.local_verifications_per_minute
+        webhook_allow_loopback = settings.webhook_allow_loopback
         platform_settings = PlatformSettings(db, sealer, settings)
         card = CardProvider(settings.card_api_url, platform_settings, extra_ca_file=settings.extra_ca_file)
         local = LocalProvider(settings.local_api_url, platform_settings, extra_ca_file=settings.extra_ca_file)
@@ -128,6 +130,7 @@ def _parts(
         "accounting_currency": accounting_currency,
         "extra_ca_file": extra_ca_file,
         "local_verifications_per_minute": local_verifications_per_minute,
+        "webhook_allow_loopback": webhook_allow_loopback,
         "db": db,
         "clock": clock,
         "entropy": entropy,

@@ -70,6 +70,7 @@ class CoreJobsSettings(KeysSettings, PlatformFallbacks, AudienceChannelSettings,
     local_api_url: ServiceUrl = "https://developers.flouci.com"
     local_verifications_per_minute: Annotated[int, Field(ge=1)] = 30
     accounting_currency: Currency = "TND"
+    webhook_allow_loopback: bool = False
 
 
 class CoreSettings(ServedSettings, CoreJobsSettings, RefusalLimitSettings):

@@ -39,6 +39,8 @@ KNOWN = {
     "offer_not_found",
     "payment_provider_unavailable",  # Nobody has configured one here.
     "project_name_conflict",
+    "webhook_endpoint_not_found",
+    "webhook_event_not_found",
 }
 UNSIGNED = (401, "unauthenticated")
 
@@ -92,6 +94,8 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
         "offer_id": "offer_of_the_outage",
         "plan_id": "plan_audience_contract",
         "checkout_id": "bco_" + "A" * 22,
+        "endpoint_id": "whe_" + "A" * 22,
+        "event_id": "evn_" + "A" * 22,
         "payment_id": "a-payment-of-nobody",
         "secret": "a-secret-of-nobody",
     }

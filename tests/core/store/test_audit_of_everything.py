@@ -20,13 +20,13 @@ OF_PLATFORM = {"billing.accounting_customer_changed", "billing.audience_contract
 LEAVING = {"delete_organization", "delete_project"}
 OF_CLOSURES = {"organization.deletion_requested", "project.deleted", "project.deletion_requested"}
 # Operations whose method is not safe, although they change nothing in an organisation: the request is too large for a
-# URL, or the change is Audience's or the card provider's.
-READING = {"bundle_codes", "deliver_event", "open_portal", "recover_code", "recover_codes"}
+# URL, or the change is Audience's or the card provider's, or what was sent is sent again.
+READING = {"bundle_codes", "deliver_event", "open_portal", "recover_code", "recover_codes", "replay_webhook_events"}
 # Their changes are entries of Soundmark itself: tests/core/billing/webhooks.
 NOTIFYING = {"receive_card_event", "receive_checkout_notification", "receive_local_notification"}
 # Operations that change nothing and are audited all the same: they hand out everything at once.
 EXPORTING = {"export_organization", "export_project"}
-SECRET_PREFIXES = ("xak_", "xin_", "xop_", "xhm_", "eyJ")
+SECRET_PREFIXES = ("xak_", "xin_", "xop_", "xhm_", "whsec_", "eyJ")
 
 
 AUDITED = {name: row.audited for name, row in ROWS.items() if row.audited is not None}

@@ -54,6 +54,7 @@ from soundmark.core.published.example_catalog import example_catalog
 from soundmark.core.published.example_checkouts import example_checkouts
 from soundmark.core.published.example_reports import example_legacy_report, example_report
 from soundmark.core.published.example_subscriptions import example_subscriptions
+from soundmark.core.published.example_webhooks import example_webhooks
 from soundmark.core.store.tenancy.deletions import TenantCounts
 from soundmark.core.views.accounting_customers import accounting_customer_view
 from soundmark.core.views.campaigns import campaign_view
@@ -375,6 +376,7 @@ def examples() -> dict[str, Any]:
         "list_key_history": _key_history(),
         **example_catalog(_ORGANIZATION.id, _ORGANIZATION.name),
         **example_checkouts(_ORGANIZATION.id),
+        **example_webhooks(_ORGANIZATION.id, _PROJECT.id, _MEMBER.subject_id, code.xr_id),
     }
     shown = {name: answer.model_dump(mode="json") for name, answer in answers.items()}
     shown |= _archives(code)

@@ -23,6 +23,7 @@ _ON_ORGANIZATION: Final = (
     "list_members",
     "list_invitations",
     "list_audit_entries",
+    "list_webhook_endpoints",
     "verify_audit_log",
     "get_usage",
     "export_organization",
@@ -44,6 +45,16 @@ _ON_INTEGRATION: Final = (
     "change_integration_retention",
     "replace_integration_core_key",
     "revoke_integration",
+)
+
+
+_ON_WEBHOOK_ENDPOINT: Final = (
+    "get_webhook_endpoint",
+    "update_webhook_endpoint",
+    "roll_webhook_secret",
+    "list_webhook_deliveries",
+    "replay_webhook_events",
+    "delete_webhook_endpoint",
 )
 
 
@@ -122,6 +133,16 @@ def _of_checkout(at: str) -> Following:
     return {"get_checkout": {"organization_id": _REQUESTED_ORGANIZATION} | _take(at, checkout_id="id")}
 
 
+def _of_webhook_endpoint(at: str) -> Following:
+    endpoint = _take(at, organization_id="organization_id", endpoint_id="id")
+    return dict.fromkeys(_ON_WEBHOOK_ENDPOINT, endpoint)
+
+
+def _of_webhook_delivery(at: str) -> Following:
+    event = {"organization_id": _REQUESTED_ORGANIZATION} | _take(at, event_id="event_id")
+    return {"get_webhook_event": event}
+
+
 def _of_audit_log(_: str) -> Following:
     return {"verify_audit_log": {"organization_id": _REQUESTED_ORGANIZATION}}
 
@@ -165,6 +186,12 @@ _HELD: Final[Mapping[tuple[str, str], tuple[Callable[[str], Following], str]]] =
     ("rotate_integration_secret", "200"): (_of_integration, ""),
     ("revoke_integration", "200"): (_of_revoked_integration, ""),
     ("list_integrations", "200"): (_of_integration, _FIRST),
+    ("create_webhook_endpoint", "201"): (_of_webhook_endpoint, ""),
+    ("list_webhook_endpoints", "200"): (_of_webhook_endpoint, _FIRST),
+    ("get_webhook_endpoint", "200"): (_of_webhook_endpoint, ""),
+    ("update_webhook_endpoint", "200"): (_of_webhook_endpoint, ""),
+    ("roll_webhook_secret", "200"): (_of_webhook_endpoint, ""),
+    ("list_webhook_deliveries", "200"): (_of_webhook_delivery, _FIRST),
     ("create_checkout", "201"): (_of_checkout, ""),
     ("change_integration_retention", "200"): (_of_changed_integration, ""),
     ("replace_integration_core_key", "200"): (_of_changed_integration, ""),

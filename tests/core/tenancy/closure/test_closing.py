@@ -30,6 +30,7 @@ ADDING: Final[frozenset[Action]] = frozenset(
         "audience.replace_core_key",
         "checkout.create",
         "project.delete",
+        "webhook_endpoint.create",
     }
 )
 GOING_ON: Final[frozenset[Action]] = frozenset(
@@ -69,6 +70,8 @@ GOING_ON: Final[frozenset[Action]] = frozenset(
         "project.update",
         "subscription.list",
         "usage.read",
+        "webhook_endpoint.change",
+        "webhook_endpoint.read",
     }
 )
 # Another organisation is created or listed; the deletion itself is repeated in test_killed_closure.py. What a

@@ -1,5 +1,6 @@
 """Endpoints, to which an organisation has its events sent."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
@@ -26,7 +27,7 @@ class Endpoint:
     id: str
     project_id: str | None
     url: str
-    event_types: tuple[str, ...] | None
+    event_types: Sequence[str] | None
     description: str | None
     enabled: bool
     disabled_reason: DisabledReason | None

@@ -1,0 +1,177 @@
+"""The routes of webhook endpoints, their deliveries and their events."""
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Path, Query, Response
+
+from soundmark.core.domain.webhooks.delivery import DeliveryStatus
+from soundmark.core.domain.webhooks.event import render_body
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
+from soundmark.core.features.webhooks.endpoints import events, service
+from soundmark.core.features.webhooks.endpoints.wire import (
+    CreateWebhookEndpoint,
+    ReplayedView,
+    ReplayWebhookEvents,
+    UpdateWebhookEndpoint,
+    WebhookDeliveryPage,
+    WebhookEndpointPage,
+    WebhookEndpointView,
+    WebhookEndpointWithSecret,
+    WebhookMessage,
+    delivery_view,
+    endpoint_view,
+    endpoint_with_secret,
+)
+from soundmark.core.problems import (
+    ProjectNotFound,
+    ResourceDeletionInProgress,
+    WebhookEndpointNotFound,
+    WebhookEventNotFound,
+)
+from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+
+operations = Operations("Webhooks")
+
+EndpointIdPath = Annotated[ResourceId, Path(description="The endpoint's id.", examples=["whe_cGxheW91dC1leGFtcGxlLV"])]
+EventIdPath = Annotated[ResourceId, Path(description="The event's id.", examples=["evn_Y29kZS1pc3N1ZWQtZXhhbXBs"])]
+
+
+@operations.add(
+    "POST",
+    "/v1/webhook-endpoints",
+    Operation("webhook_endpoint.create", tenant="body", problems=(ProjectNotFound, ResourceDeletionInProgress)),
+    status=HTTPStatus.CREATED,
+)
+async def create_webhook_endpoint(ctx: Ctx, scope: Tenant, body: CreateWebhookEndpoint) -> WebhookEndpointWithSecret:
+    """Create a webhook endpoint. Its secret is returned only in this response. An organisation may have 20."""
+    new = service.NewEndpoint(body.project_id, body.url, body.event_types, body.description)
+    return endpoint_with_secret(*await service.create_endpoint(ctx, scope, new))
+
+
+@operations.add("GET", "/v1/webhook-endpoints", Operation("webhook_endpoint.read", problems=(InvalidCursor,)))
+async def list_webhook_endpoints(
+    ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cursor: CursorText = None
+) -> WebhookEndpointPage:
+    """List the webhook endpoints of an organisation, newest first."""
+    bound_to = {"organization_id": scope.organization_id}
+    before = ctx.cursors.read(cursor, route="webhook_endpoints", bound_to=bound_to)
+    page = await service.list_endpoints(ctx, scope, before=before, limit=limit)
+    return WebhookEndpointPage(
+        data=[endpoint_view(endpoint) for endpoint in page.entries],
+        next_cursor=ctx.cursors.write(page.next_position, route="webhook_endpoints", bound_to=bound_to),
+    )
+
+
+@operations.add(
+    "GET",
+    "/v1/webhook-endpoints/{endpoint_id}",
+    Operation("webhook_endpoint.read", problems=(WebhookEndpointNotFound,)),
+)
+async def get_webhook_endpoint(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath) -> WebhookEndpointView:
+    """Read a webhook endpoint."""
+    return endpoint_view(await service.get_endpoint(ctx, scope, endpoint_id))
+
+
+@operations.add(
+    "PATCH",
+    "/v1/webhook-endpoints/{endpoint_id}",
+    Operation("webhook_endpoint.change", problems=(WebhookEndpointNotFound,)),
+)
+async def update_webhook_endpoint(
+    ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath, body: UpdateWebhookEndpoint
+) -> WebhookEndpointView:
+    """Change, enable or disable a webhook endpoint. A disabled endpoint gets no deliveries."""
+    return endpoint_view(await service.update_endpoint(ctx, scope, endpoint_id, _changes_of(body)))
+
+
+@operations.add(
+    "DELETE",
+    "/v1/webhook-endpoints/{endpoint_id}",
+    Operation("webhook_endpoint.change", problems=(WebhookEndpointNotFound,)),
+    status=HTTPStatus.NO_CONTENT,
+)
+async def delete_webhook_endpoint(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath) -> None:
+    """Delete a webhook endpoint. Deliveries that wait are dropped."""
+    await service.delete_endpoint(ctx, scope, endpoint_id)
+
+
+@operations.add(
+    "POST",
+    "/v1/webhook-endpoints/{endpoint_id}/secret",
+    Operation("webhook_endpoint.change", problems=(WebhookEndpointNotFound,)),
+)
+async def roll_webhook_secret(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath) -> WebhookEndpointWithSecret:
+    """Replace the secret of a webhook endpoint. The new one is returned only here; for 24 hours, both sign."""
+    return endpoint_with_secret(*await service.roll_secret(ctx, scope, endpoint_id))
+
+
+@operations.add(
+    "GET",
+    "/v1/webhook-endpoints/{endpoint_id}/deliveries",
+    Operation("webhook_endpoint.read", problems=(WebhookEndpointNotFound, InvalidCursor)),
+)
+async def list_webhook_deliveries(
+    ctx: Ctx,
+    scope: Tenant,
+    endpoint_id: EndpointIdPath,
+    status: Annotated[
+        DeliveryStatus | None, Query(description="Only deliveries with this status. Default: all.")
+    ] = None,
+    limit: Limit = LIMIT_DEFAULT,
+    cursor: CursorText = None,
+) -> WebhookDeliveryPage:
+    """List the deliveries to a webhook endpoint of the last 30 days, newest first."""
+    bound_to = {"organization_id": scope.organization_id, "endpoint_id": endpoint_id, "status": status}
+    before = ctx.cursors.read(cursor, route="webhook_deliveries", bound_to=bound_to)
+    page = await events.list_deliveries(ctx, scope, endpoint_id, status=status, before=before, limit=limit)
+    return WebhookDeliveryPage(
+        data=[delivery_view(delivery) for delivery in page.entries],
+        next_cursor=ctx.cursors.write(page.next_position, route="webhook_deliveries", bound_to=bound_to),
+    )
+
+
+@operations.add(
+    "POST",
+    "/v1/webhook-endpoints/{endpoint_id}/replay",
+    Operation("webhook_endpoint.change", problems=(WebhookEndpointNotFound, WebhookEventNotFound)),
+)
+async def replay_webhook_events(
+    ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath, body: ReplayWebhookEvents
+) -> ReplayedView:
+    """Send events of the last 30 days again, whether they were delivered or not, with the same ids as before.
+
+    Events that the endpoint does not match are left out. Events from before the endpoint existed are sent too. A
+    disabled endpoint has to be enabled first.
+    """
+    if "event_ids" in body.model_fields_set:
+        count = await events.replay_events(ctx, scope, endpoint_id, body.event_ids)
+    else:
+        count = await events.replay_period(ctx, scope, endpoint_id, from_at=body.from_at, to_at=body.to_at)
+    return ReplayedView(replayed_count=count)
+
+
+@operations.add(
+    "GET",
+    "/v1/webhook-events/{event_id}",
+    Operation("webhook_endpoint.read", problems=(WebhookEventNotFound,)),
+    response_model=WebhookMessage,
+)
+async def get_webhook_event(ctx: Ctx, scope: Tenant, event_id: EventIdPath) -> Response:
+    """Read the message of an event of the last 30 days, byte for byte as it is sent."""
+    return Response(render_body(await events.get_event(ctx, scope, event_id)), media_type="application/json")
+
+
+def _changes_of(body: UpdateWebhookEndpoint) -> service.EndpointChanges:
+    """Return the members that are present in the body."""
+    changes = service.EndpointChanges()
+    if "url" in body.model_fields_set:
+        changes["url"] = body.url
+    if "event_types" in body.model_fields_set:
+        changes["event_types"] = body.event_types
+    if "description" in body.model_fields_set:
+        changes["description"] = body.description
+    if "enabled" in body.model_fields_set:
+        changes["enabled"] = body.enabled
+    return changes
