@@ -25,8 +25,8 @@ def _require_known(event_type: str) -> str:
     return event_type
 
 
-def _require_once(values: list[str]) -> list[str]:
-    if len(set(values)) < len(values):
+def _require_once(values: list[str] | None) -> list[str] | None:
+    if values is not None and len(set(values)) < len(values):
         raise ValueError("must name each one once")
     return values
 
@@ -38,14 +38,15 @@ EventType = Annotated[
     AfterValidator(_require_known),
 ]
 EventTypes = Annotated[
-    Annotated[
-        list[EventType],
-        Field(min_length=1, max_length=len(EVENT_TYPES), json_schema_extra={"uniqueItems": True}),
-        FailFast(),
-        AfterValidator(_require_once),
-    ]
-    | None,
-    Field(description="The types of events to send; null: all."),
+    list[EventType] | None,
+    Field(
+        min_length=1,
+        max_length=len(EVENT_TYPES),
+        description="The types of events to send; null: all.",
+        json_schema_extra={"uniqueItems": True},
+    ),
+    FailFast(),
+    AfterValidator(_require_once),
 ]
 Url = Annotated[
     str,
@@ -53,7 +54,8 @@ Url = Annotated[
     Field(description="Where to send events: https, a public host, neither credentials nor a fragment."),
 ]
 Description = Annotated[
-    Annotated[str, StringConstraints(max_length=DESCRIPTION_MAX, pattern=NO_CONTROL_CHARS)] | None,
+    str | None,
+    StringConstraints(max_length=DESCRIPTION_MAX, pattern=NO_CONTROL_CHARS),
     Field(description="A note for people."),
 ]
 
