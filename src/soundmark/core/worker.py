@@ -16,6 +16,7 @@ from soundmark.core.features.codes.issuance import jobs as issuance
 from soundmark.core.features.codes.signing_keys import jobs as signing_keys
 from soundmark.core.features.tenancy.closure import jobs as closure
 from soundmark.core.features.tenancy.invitations import jobs as invitations
+from soundmark.core.features.webhooks.fan_out import jobs as webhook_events
 from soundmark.core.live.audit_chain import AuditChain
 from soundmark.core.wiring import make_context
 from soundmark.kit.clock import Clock
@@ -46,6 +47,7 @@ async def run(settings: CoreJobsSettings) -> None:
         payment_webhooks,
         signing_keys,
         subscriptions,
+        webhook_events,
     ):
         feature.add_tasks(app, ctx)
     try:

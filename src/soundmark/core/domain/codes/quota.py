@@ -11,6 +11,8 @@ STARTER_PLAN_ID: Final = (
     "plan_codes_starter"  # API v1, "Limits": the plan of every new organisation, 100 Codes a month.
 )
 
+THRESHOLDS: Final = (80, 100)  # Contract, section 9: the percentages of the quota that are announced, once a month.
+
 
 @dataclass(frozen=True, slots=True)
 class CodeEntitlement:
@@ -53,6 +55,10 @@ class Quota:
     def remaining(self) -> int:
         """The Codes that may still be issued this month; never below zero, even if a plan shrinks."""
         return max(0, self.monthly_quota - self.issued_count)
+
+    def list_reached(self) -> list[int]:
+        """Return the thresholds, in per cent, that the issued Codes have reached."""
+        return [percent for percent in THRESHOLDS if self.issued_count * 100 >= percent * self.monthly_quota]
 
     def after(self, count: int) -> "Quota":
         """Return the quota after `count` more Codes are issued."""

@@ -54,7 +54,40 @@ SEALED_COLUMNS: Final = SealedColumns(
            AND id = %(row)s
         """,
         ),
+        SealedColumn(
+            "webhook_endpoints",
+            "sealed_secret",
+            """
+        SELECT organization_id, id AS "row", sealed_secret AS sealed
+          FROM webhook_endpoints
+         ORDER BY organization_id, id
+        """,
+            """
+        UPDATE webhook_endpoints
+           SET sealed_secret = %(sealed)s
+         WHERE organization_id = %(organization_id)s
+           AND id = %(row)s
+        """,
+        ),
+        SealedColumn(
+            "webhook_endpoints",
+            "sealed_earlier_secret",
+            """
+        SELECT organization_id, id AS "row", sealed_earlier_secret AS sealed
+          FROM webhook_endpoints
+         WHERE sealed_earlier_secret IS NOT NULL
+         ORDER BY organization_id, id
+        """,
+            """
+        UPDATE webhook_endpoints
+           SET sealed_earlier_secret = %(sealed)s
+         WHERE organization_id = %(organization_id)s
+           AND id = %(row)s
+        """,
+        ),
     ),
-    lock="LOCK TABLE signing_keys, platform_secrets, instance_secrets, invitations IN EXCLUSIVE MODE",
+    lock="""
+    LOCK TABLE signing_keys, platform_secrets, instance_secrets, invitations, webhook_endpoints IN EXCLUSIVE MODE
+    """,
     tenant=EVERY_TENANT,
 )

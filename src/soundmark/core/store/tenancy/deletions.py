@@ -17,7 +17,7 @@ _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class TenantCounts:
-    """Numbers of rows. A project has only campaigns, Codes and API keys of its own."""
+    """Numbers of rows. A project has only campaigns, Codes, API keys and webhook endpoints of its own."""
 
     projects: int
     campaigns: int
@@ -28,6 +28,7 @@ class TenantCounts:
     audit_entries: int
     checkouts: int
     subscriptions: int
+    webhook_endpoints: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,11 @@ async def count(tx: Tx, subject: ClosureSubject) -> TenantCounts:
                (SELECT count(*)
                   FROM subscriptions
                  WHERE organization_id = %(organization_id)s
-                   AND %(project_id)s::text IS NULL) AS subscriptions
+                   AND %(project_id)s::text IS NULL) AS subscriptions,
+               (SELECT count(*)
+                  FROM webhook_endpoints
+                 WHERE organization_id = %(organization_id)s
+                   AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)) AS webhook_endpoints
         """,
         {"organization_id": subject.organization_id, "project_id": subject.project_id},
     )
@@ -265,6 +270,51 @@ async def delete_project(tx: Tx, organization_id: str, project_id: str) -> None:
 async def delete_organization(tx: Tx, organization_id: str) -> None:
     """Delete an organisation, and all that depends on it but broadcasts."""
     await tx.run("DELETE FROM organizations WHERE id = %(organization_id)s", {"organization_id": organization_id})
+
+
+async def delete_webhook_acts(tx: Tx, organization_id: str, *, limit: int) -> int:
+    """Delete up to `limit` acts that wait to be turned into events; return their number."""
+    return await tx.run(
+        """
+        DELETE FROM webhook_acts
+         WHERE organization_id = %(organization_id)s
+           AND id = ANY(ARRAY(SELECT id
+                                FROM webhook_acts
+                               WHERE organization_id = %(organization_id)s
+                               LIMIT %(limit)s))
+        """,
+        {"organization_id": organization_id, "limit": limit},
+    )
+
+
+async def delete_webhook_events(tx: Tx, organization_id: str, *, limit: int) -> int:
+    """Delete up to `limit` events of endpoints; return their number."""
+    return await tx.run(
+        """
+        DELETE FROM webhook_events
+         WHERE organization_id = %(organization_id)s
+           AND id = ANY(ARRAY(SELECT id
+                                FROM webhook_events
+                               WHERE organization_id = %(organization_id)s
+                               LIMIT %(limit)s))
+        """,
+        {"organization_id": organization_id, "limit": limit},
+    )
+
+
+async def delete_webhook_deliveries(tx: Tx, organization_id: str, *, limit: int) -> int:
+    """Delete up to `limit` deliveries to endpoints; return their number."""
+    return await tx.run(
+        """
+        DELETE FROM webhook_deliveries
+         WHERE organization_id = %(organization_id)s
+           AND id = ANY(ARRAY(SELECT id
+                                FROM webhook_deliveries
+                               WHERE organization_id = %(organization_id)s
+                               LIMIT %(limit)s))
+        """,
+        {"organization_id": organization_id, "limit": limit},
+    )
 
 
 async def delete_jobs(tx: Tx, organization_id: str) -> None:

@@ -13,6 +13,7 @@ from soundmark.core.domain.codes.quota import Quota
 from soundmark.core.domain.codes.receipt import Receipt
 from soundmark.core.domain.tenancy.audit import AuditEntry
 from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.domain.webhooks.act import ACT_PREFIX
 from soundmark.core.features.codes.issuance.preconditions import IntegrationState, require_issuable
 from soundmark.core.features.codes.issuance.wire import render_response
 from soundmark.core.problems import ProjectNotFound
@@ -26,7 +27,14 @@ from soundmark.core.steps.tenancy import (
     require_open_project,
 )
 from soundmark.core.store.billing import subscriptions
-from soundmark.core.store.codes import campaigns, code_entitlements, code_usage, codes, issuance_receipts
+from soundmark.core.store.codes import (
+    campaigns,
+    code_entitlements,
+    code_usage,
+    codes,
+    issuance_receipts,
+    quota_thresholds,
+)
 from soundmark.core.store.tenancy import organizations, projects
 from soundmark.kit.http.problems import Problem
 from soundmark.kit.postgres.transaction import Tx
@@ -66,6 +74,11 @@ async def issue_group(ctx: RequestContext, queued: Sequence[QueuedRequest]) -> l
                 await codes.insert(tx, evaluation.codes)
                 await code_usage.insert_or_add(tx, organization_id, day_of(evaluation.quota.at), len(evaluation.codes))
                 await audit.record_all(tx, evaluation.entries)
+                if reached := evaluation.quota.list_reached():
+                    act_id = mint(ctx.entropy, ACT_PREFIX)
+                    await quota_thresholds.insert_reached(
+                        tx, organization_id, evaluation.quota, reached, act_id=act_id, now=evaluation.quota.at
+                    )
                 if evaluation.new_receipts:
                     await issuance_receipts.insert_or_update(tx, organization_id, evaluation.new_receipts)
     return outcomes

@@ -42,13 +42,13 @@ def write_certificate(
 
 def _core_counts(closure: Closure, counts: TenantCounts) -> dict[str, int]:
     of_project = {"campaigns": counts.campaigns, "codes": counts.codes, "api_keys": counts.api_keys}
-    none_yet = {"webhook_endpoints": 0}  # There are no webhooks and no support desk yet.
+    endpoints = {"webhook_endpoints": counts.webhook_endpoints}
     if closure.project_id is not None:
-        return {**of_project, **none_yet}
+        return {**of_project, **endpoints}
     of_organization = {
         "members": counts.members,
         "invitations": counts.invitations,
         "audit_entries": counts.audit_entries,
     }
     billing = {"checkouts": counts.checkouts, "subscriptions": counts.subscriptions}
-    return {"projects": counts.projects, **of_project, **of_organization, "tickets": 0, **billing, **none_yet}
+    return {"projects": counts.projects, **of_project, **of_organization, "tickets": 0, **billing, **endpoints}

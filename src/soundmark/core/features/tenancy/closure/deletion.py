@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.closure import Closure, ClosureSubject
@@ -18,7 +18,22 @@ from soundmark.core.store.tenancy.deletions import TenantCounts
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
+
+class DeleteSome(Protocol):
+    """A statement that deletes some rows of an organisation, and returns how many."""
+
+    async def __call__(self, tx: Tx, organization_id: str, /, *, limit: int) -> int:
+        """Delete up to `limit` rows."""
+        ...
+
+
 _ROWS_AT_ONCE: Final = 2_000  # Some 50 ms, for which a command on one of these Codes may wait.
+# Acts first: what they become is deleted after them.
+_DELETE_WEBHOOKS: Final[tuple[DeleteSome, ...]] = (
+    deletions.delete_webhook_acts,
+    deletions.delete_webhook_events,
+    deletions.delete_webhook_deliveries,
+)
 _NONE: Final = TenantCounts(**dict.fromkeys(TenantCounts.__dataclass_fields__, 0))
 
 
@@ -38,6 +53,8 @@ async def delete_everything(ctx: Context, subject: ClosureSubject, actor: Actor)
     if subject.project_id is None:
         await _repeat(ctx, subject, partial(_delete_seals, ctx, subject))
         await _repeat(ctx, subject, partial(_delete_audit_entries, ctx, subject))
+        for delete in _DELETE_WEBHOOKS:
+            await _repeat(ctx, subject, partial(_delete_webhooks, ctx, subject, delete))
     await _complete(ctx, subject, actor)
 
 
@@ -69,6 +86,12 @@ async def _delete_seals(ctx: Context, subject: ClosureSubject, tx: Tx) -> int:
 async def _delete_audit_entries(ctx: Context, subject: ClosureSubject, tx: Tx) -> int:
     deleted_count = await deletions.delete_audit_entries(tx, subject.organization_id, limit=_ROWS_AT_ONCE)
     await closures.update_deleted(tx, subject, codes=0, audit_entries=deleted_count, now=ctx.clock.now())
+    return deleted_count
+
+
+async def _delete_webhooks(ctx: Context, subject: ClosureSubject, delete: DeleteSome, tx: Tx) -> int:
+    deleted_count = await delete(tx, subject.organization_id, limit=_ROWS_AT_ONCE)
+    await closures.update_deleted(tx, subject, codes=0, audit_entries=0, now=ctx.clock.now())
     return deleted_count
 
 
@@ -129,6 +152,10 @@ async def _delete_rest(ctx: Context, tx: Tx, closure: Closure, actor: Actor) -> 
     subject = closure.subject
     if subject.project_id is None:
         await deletions.delete_jobs(tx, subject.organization_id)
+        # No foreign key deletes these. The worker may have written some since, and cannot any more.
+        for delete in _DELETE_WEBHOOKS:
+            while await delete(tx, subject.organization_id, limit=_ROWS_AT_ONCE):
+                pass
         await deletions.delete_organization(tx, subject.organization_id)
         return
     await deletions.delete_project(tx, subject.organization_id, subject.project_id)
