@@ -339,7 +339,21 @@ async def make_webhook_endpoint(world: World) -> Call:
 
 
 async def change_webhook_endpoint(world: World) -> Call:
-    return replace(await make_webhook_endpoint(world), json={"event_types": ["code.issued"], "enabled": False})
+    return replace(await make_webhook_endpoint(world), json={"event_types": ["code.issued"], "enabled": True})
+
+
+async def make_webhook_deliveries(world: World) -> Call:
+    """Make an endpoint to which two events are delivered."""
+    call = await make_webhook_endpoint(world)
+    for _ in range(2):
+        event_id = (await make_webhook_event(world)).path["event_id"]
+        await world.rival.run(
+            "INSERT INTO webhook_deliveries"
+            " (organization_id, id, endpoint_id, event_id, event_type, status, attempts, created_at)"
+            " VALUES (%s, %s, %s, %s, 'organization.updated', 'delivered', 1, now())",
+            *(world.tenant.organization_id, f"whd_of_{event_id}", call.path["endpoint_id"], event_id),
+        )
+    return call
 
 
 async def replay_webhooks(world: World) -> Call:
@@ -450,7 +464,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "list_organizations": Row(plain()),
     "list_projects": Row(name_organization, roles=EVERYBODY),
     "list_subscriptions": Row(name_organization, roles=BUYERS),
-    "list_webhook_deliveries": Row(make_webhook_endpoint, roles=ADMINS, foreign="webhook_endpoint_not_found"),
+    "list_webhook_deliveries": Row(make_webhook_deliveries, roles=ADMINS, foreign="webhook_endpoint_not_found"),
     "list_webhook_endpoints": Row(name_organization, roles=ADMINS),
     "open_portal": Row(find_portal, roles=BUYERS),
     "preview_organization_deletion": Row(preview_organization, roles=OWNERS),

@@ -32,7 +32,13 @@ NEW_KEY, WRONG_KEY = "A" * 43, "B" * 42 + "A"
 OLD, NEW, WRONG = (Sealer(parse_master_key(key), SystemEntropy()) for key in (MASTER_KEY, NEW_KEY, WRONG_KEY))
 PASSWORD = "correct horse battery staple"
 # The place that each row is sealed to.
-ROW_IDS = {"signing_keys": "key_id", "platform_secrets": "name", "instance_secrets": "name", "invitations": "id"}
+ROW_IDS = {
+    "signing_keys": "key_id",
+    "platform_secrets": "name",
+    "instance_secrets": "name",
+    "invitations": "id",
+    "webhook_endpoints": "id",
+}
 
 
 async def reseal(db: Database, *, old: list[Sealer], new: Sealer) -> Resealed:
@@ -94,13 +100,27 @@ class Vault:
             sealer.seal(identity[::-1].encode(), **place),
         )
 
+    async def make_webhook_endpoint(self, tenant: Tenant, identity: str) -> None:
+        """Create a webhook endpoint whose secret was just replaced."""
+        secrets = {
+            column: OLD.seal(column.encode(), table="webhook_endpoints", column=column, row=identity)
+            for column in ("sealed_secret", "sealed_earlier_secret")
+        }
+        await self.rival.run(
+            "INSERT INTO webhook_endpoints (organization_id, id, url, enabled, sealed_secret, sealed_earlier_secret,"
+            " earlier_secret_until, created_at) VALUES (%s, %s, 'https://example.org', true, %s, %s, now(), now())",
+            *(tenant.organization_id, identity, *secrets.values()),
+        )
+
 
 @pytest.fixture
 async def vault(api: Api, rival: Rival) -> Vault:
     """Every kind of sealed value, of two tenants and of the platform."""
     vault = Vault(api, rival)
     for identity in ("inv_one", "inv_two"):
-        await vault.make_invitation(await make_tenant(api), identity)
+        tenant = await make_tenant(api)
+        await vault.make_invitation(tenant, identity)
+        await vault.make_webhook_endpoint(tenant, f"whe_of_{identity}")
     for name in ("smtp_password", "card_secret_key"):
         assert (await api.call("PUT", f"/v1/platform/settings/secrets/{name}", json={"value": PASSWORD})).status == 200
     place = {"table": "instance_secrets", "column": "sealed", "row": "made_by_the_test"}

@@ -76,6 +76,7 @@ async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
             tenant.project_id,
         )
         await insert_billing_rows(rival, tenant)
+        await insert_webhook_rows(rival, tenant)
     return made[0], made[1]
 
 
@@ -107,6 +108,25 @@ async def insert_billing_rows(rival: Rival, tenant: Tenant) -> None:
         " now())",
         organization_id,
     )
+
+
+async def insert_webhook_rows(rival: Rival, tenant: Tenant) -> None:
+    """Insert a row into every tenant table of outbound webhooks."""
+    organization_id = tenant.organization_id
+    endpoint = await tenant.make_webhook_endpoint()  # Whose creation is an act.
+    await rival.run(
+        "INSERT INTO webhook_events (organization_id, id, type, actor_type, actor_id, data, created_at)"
+        " VALUES (%s, 'evn_1', 'code.issued', 'user', 'operator', '{}', now())",
+        organization_id,
+    )
+    await rival.run(
+        "INSERT INTO webhook_deliveries (organization_id, id, endpoint_id, event_id, event_type, status, created_at)"
+        " VALUES (%s, 'whd_1', %s, 'evn_1', 'code.issued', 'delivered', now())",
+        organization_id,
+        endpoint["id"],
+    )
+    await rival.run("INSERT INTO announced_expiries VALUES (%s, now(), '')", organization_id)
+    await rival.run("INSERT INTO quota_thresholds VALUES (%s, '2026-11', 80)", organization_id)
 
 
 async def tenant_tables(rival: Rival) -> dict[str, str]:
@@ -160,6 +180,11 @@ async def test_every_other_policy_is_known(rival: Rival) -> None:
         ("invitations_resealed", "UPDATE"),
         ("organizations_of_everybody", "SELECT"),
         ("subscriptions_of_everybody", "SELECT"),
+        ("webhook_acts_of_everybody", "SELECT"),
+        ("webhook_deliveries_of_everybody", "SELECT"),
+        ("webhook_endpoints_of_everybody", "SELECT"),
+        ("webhook_endpoints_resealed", "UPDATE"),
+        ("webhook_events_of_everybody", "SELECT"),
         *((f"{table}_of_backup", "SELECT") for table in await tenant_tables(rival)),
     }
 
@@ -289,6 +314,10 @@ OF_EVERYBODY: Final = {
     "issuance_receipts",
     "organizations",
     "subscriptions",
+    "webhook_acts",
+    "webhook_deliveries",
+    "webhook_endpoints",
+    "webhook_events",
 }
 
 

@@ -54,7 +54,6 @@ _ON_WEBHOOK_ENDPOINT: Final = (
     "roll_webhook_secret",
     "list_webhook_deliveries",
     "replay_webhook_events",
-    "delete_webhook_endpoint",
 )
 
 

@@ -111,9 +111,16 @@ SEMANTIC_RULES = [
     ),
     SemanticRule(
         "A period ends after it begins.",
-        frozenset({"list_codes", "read_audience_report", "read_legacy_report", "create_campaign", "update_campaign"}),
+        frozenset({"list_codes", "read_audience_report", "read_legacy_report", "create_campaign", "update_campaign"})
+        | {"replay_webhook_events"},
         "validation_failed",
-        frozenset({"/created_from", "/from", "/ends_at"}),
+        frozenset({"/created_from", "/from", "/ends_at", "/to"}),
+    ),
+    SemanticRule(
+        "A webhook endpoint is on the public internet.",
+        frozenset({"create_webhook_endpoint", "update_webhook_endpoint"}),
+        "validation_failed",
+        frozenset({"/url"}),
     ),
     SemanticRule("A Code ends in the future.", ISSUANCE, "validation_failed", frozenset({"/expires_at"})),
     SemanticRule("A dry run takes no idempotency key.", ISSUANCE, "validation_failed", frozenset({"/Idempotency-Key"})),

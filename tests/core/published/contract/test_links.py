@@ -142,6 +142,11 @@ async def make_subscriptions(world: World) -> None:
         await make_card_subscription(world.rival, world.tenant.organization_id, **names)
 
 
+async def make_endpoints(world: World) -> None:
+    for _ in range(2):
+        await world.tenant.make_webhook_endpoint()
+
+
 # How each list gets a second entry.
 FILL: Final[Mapping[str, Callable[[World], Awaitable[None]]]] = {
     "list_api_keys": make_keys,
@@ -154,6 +159,8 @@ FILL: Final[Mapping[str, Callable[[World], Awaitable[None]]]] = {
     "list_organizations": make_organization,
     "list_projects": make_project,
     "list_subscriptions": make_subscriptions,
+    "list_webhook_deliveries": make_endpoints,  # The call itself makes deliveries to one more.
+    "list_webhook_endpoints": make_endpoints,
 }
 # The next page must repeat the filters, to which a cursor is bound.
 FILTERS: Final[Mapping[str, Mapping[str, str]]] = {"list_codes": {"status": "active", "issuer": "Radio Nordlicht"}}
