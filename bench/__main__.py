@@ -26,6 +26,7 @@ from bench.ingestion import ingestion, ingestion_growth
 from bench.issuer import CLIENT_ID, issuer
 from bench.issuing import bundles, issuing, listing, stopping
 from bench.leaving import leaving
+from bench.outbound import outbound
 from bench.refused import refused_events
 from bench.reports import reports
 from bench.retention import retention_cuts
@@ -272,6 +273,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "retention": retention_cuts,
     "leaving": leaving,
     "webhooks": webhooks,
+    "outbound": outbound,
     "soak": soak,
     "up": up,
 }

@@ -113,14 +113,9 @@ def core(
     `more` is added to their environment.
     """
     environ = {
-        **os.environ,
-        "SOUNDMARK_BASE_URL": "http://127.0.0.1",
-        "SOUNDMARK_CORE_DATABASE_URL": database.url.reveal(),
-        "SOUNDMARK_MASTER_KEY": base64.urlsafe_b64encode(_MASTER_KEY).decode().rstrip("="),
+        **worker_environ(database),
         "SOUNDMARK_AUDIO_URL": audio_url,
         "SOUNDMARK_AUDIO_CREDENTIAL": AUDIO_CREDENTIAL,
-        "SOUNDMARK_AUDIENCE_URL": "http://127.0.0.1:9",
-        "SOUNDMARK_AUDIENCE_CREDENTIAL": "audience-credential-of-the-benchmark",
         "SOUNDMARK_OPERATOR_TOKEN": OPERATOR_TOKEN,
         "SOUNDMARK_RESOLVE_RATE_LIMIT": "1000000000",
         **(more or {}),
@@ -132,6 +127,18 @@ def core(
             service = Service(f"http://127.0.0.1:{port}", started)
             until(lambda: httpx2.get(service.base_url + database.paths(1)[0], headers=PROOF).status_code == 200)
             yield service
+
+
+def worker_environ(database: Seeded) -> dict[str, str]:
+    """Return the environment of Core's worker on this database."""
+    return {
+        **os.environ,
+        "SOUNDMARK_BASE_URL": "http://127.0.0.1",
+        "SOUNDMARK_CORE_DATABASE_URL": database.url.reveal(),
+        "SOUNDMARK_MASTER_KEY": base64.urlsafe_b64encode(_MASTER_KEY).decode().rstrip("="),
+        "SOUNDMARK_AUDIENCE_URL": "http://127.0.0.1:9",
+        "SOUNDMARK_AUDIENCE_CREDENTIAL": "audience-credential-of-the-benchmark",
+    }
 
 
 @contextlib.contextmanager
