@@ -98,7 +98,8 @@ def test_every_named_command_exists() -> None:
 
 
 def test_the_guide_names_every_metric_and_no_other() -> None:
-    for module in ("soundmark.core.app", "soundmark.audience.app", "soundmark.audio.app", "soundmark.kit.http.serve"):
+    components = ("core.app", "core.worker", "audience.app", "audio.app", "kit.http.serve")
+    for module in (f"soundmark.{component}" for component in components):
         importlib.import_module(module)
     # The client names a counter without the `_total` that it is read with.
     known = {

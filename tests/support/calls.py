@@ -338,6 +338,12 @@ async def make_webhook_endpoint(world: World) -> Call:
     return Call(path={"endpoint_id": endpoint["id"]}, params=world.tenant.query)
 
 
+async def make_unreachable_endpoint(world: World) -> Call:
+    """Prepare an endpoint on this machine where nobody listens."""
+    endpoint = await world.tenant.make_webhook_endpoint(url="http://127.0.0.1:9/")
+    return Call(path={"endpoint_id": endpoint["id"]}, params=world.tenant.query)
+
+
 async def change_webhook_endpoint(world: World) -> Call:
     return replace(await make_webhook_endpoint(world), json={"event_types": ["code.issued"], "enabled": True})
 
@@ -518,6 +524,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "stop_campaign": Row(make_campaign, roles=ADMINS, foreign="campaign_not_found", audited="campaign.stopped"),
     "summarise_campaign": Row(make_campaign, roles=READERS, foreign="campaign_not_found"),
     "update_campaign": Row(change_campaign, roles=ADMINS, foreign="campaign_not_found", audited="campaign.updated"),
+    "test_webhook_endpoint": Row(make_unreachable_endpoint, roles=ADMINS, foreign="webhook_endpoint_not_found"),
     "update_webhook_endpoint": Row(
         change_webhook_endpoint,
         roles=ADMINS,

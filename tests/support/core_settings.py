@@ -28,6 +28,7 @@ def core_settings(database_url: Secret, **changes: Any) -> declared.CoreSettings
         "resolve_rate_limit": "1000000",
         "refusal_rate_limit": "1000000",
         "private_timeout_s": "10",
+        "webhook_allow_loopback": "true",
         **changes,
     }
     for name in ("master_key", "audio_credential", "audience_credential", "smtp_password"):
@@ -45,6 +46,7 @@ def jobs_settings(database_url: Secret, **changes: str) -> declared.CoreJobsSett
         "AUDIENCE_URL": "http://127.0.0.1:9",
         "AUDIENCE_CREDENTIAL": AUDIENCE_CREDENTIAL,
         "PRIVATE_TIMEOUT_S": "10",
+        "WEBHOOK_ALLOW_LOOPBACK": "true",
         **changes,
     }
     environ = {f"SOUNDMARK_{name}": value for name, value in given.items()}

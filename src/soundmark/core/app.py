@@ -46,6 +46,7 @@ from soundmark.core.features.tenancy.invitations import routes as invitations
 from soundmark.core.features.tenancy.members import routes as members
 from soundmark.core.features.tenancy.organizations import routes as organizations
 from soundmark.core.features.tenancy.projects import routes as projects
+from soundmark.core.features.webhooks.delivery import routes as webhook_tests
 from soundmark.core.features.webhooks.endpoints import routes as webhook_endpoints
 from soundmark.core.hot.answers import Answers
 from soundmark.core.hot.lookup import BroadcastLookup
@@ -154,6 +155,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         audience_reports,
         events,
         usage,
+        webhook_tests,
         offers,
         billing_catalog,
         subscriptions,
@@ -209,6 +211,7 @@ async def _running(
         stack.push_async_callback(ctx.card.aclose)
         stack.push_async_callback(ctx.local.aclose)
         stack.push_async_callback(ctx.accounting.aclose)
+        stack.push_async_callback(ctx.webhooks.aclose)
         for limit in limits:
             stack.push_async_callback(limit.aclose)
         _log.info("core_started", base_url=ctx.base_url)

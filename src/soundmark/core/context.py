@@ -16,6 +16,8 @@ from soundmark.core.providers.stripe.client import CardProvider
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.crypto.sealing import Sealer
+from soundmark.kit.http.guarded_client import GuardedClient
+from soundmark.kit.http.rate_limit import RateLimit
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
@@ -30,7 +32,7 @@ class Context:
     `console_url` is where people come back to from a provider's page. `accounting_currency` is the only one in which
     the accounting system makes invoices. `extra_ca_file` holds authorities that mail servers may be certified by.
     `local_verifications_per_minute` is how often all processes together may ask the local provider about payments.
-    `webhook_allow_loopback` lets webhook endpoints be on this machine, over plain HTTP.
+    `webhook_allow_loopback` is whether an organisation's webhooks may go to this machine; `webhooks` sends them.
     """
 
     base_url: str
@@ -48,6 +50,7 @@ class Context:
     card: CardProvider
     local: LocalProvider
     accounting: AccountingClient
+    webhooks: GuardedClient
     queue: Queue
 
 
@@ -56,7 +59,8 @@ class RequestContext(Context):
     """The parts that only commands of requests may use, because only a serving process runs them.
 
     `roles` finds a person's role in an organisation by (organisation, subject). `issuances` issues Codes, with one
-    queue for each organisation. `exports` limits the exports that run at a time, with one for each organisation.
+    queue for each organisation. `exports` limits the exports that run at a time, with one for each organisation;
+    `webhook_tests` does so for the messages that test an endpoint, and `webhook_test_limit` limits them by time.
     """
 
     organizations_per_user: int
@@ -64,6 +68,8 @@ class RequestContext(Context):
     roles: Batcher[tuple[str, str], Role | None]
     issuances: Batcher[Any, Any]
     exports: Slots
+    webhook_tests: Slots
+    webhook_test_limit: RateLimit
     live_keyring: LiveKeyring
     chain: AuditChain
     cursors: Cursors

@@ -25,5 +25,6 @@ async def open_context(settings: WiredSettings, name: str) -> AsyncIterator[Cont
         stack.push_async_callback(ctx.db.close)
         stack.push_async_callback(ctx.audience.aclose)
         stack.push_async_callback(ctx.accounting.aclose)
+        stack.push_async_callback(ctx.webhooks.aclose)
         await require_current(ctx.db, "soundmark.core")
         yield ctx

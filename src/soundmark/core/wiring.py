@@ -17,7 +17,9 @@ from soundmark.core.store.tenancy import members
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
+from soundmark.kit.http.guarded_client import GuardedClient
 from soundmark.kit.http.problems import Problem
+from soundmark.kit.http.rate_limit import LocalRateLimit
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
@@ -36,6 +38,9 @@ WiredSettings: TypeAlias = CoreSettings | CoreJobsSettings | CoreDatabaseSetting
 
 _BATCH_MAX: Final = 256  # Codes in one commit, some 50 ms for which a campaign's stop waits; roles in one query.
 _WAITING_MAX: Final = 4096  # In one queue; beyond it the database is not keeping up.
+_WEBHOOK_CONNECTIONS_MAX: Final = 128  # The dispatcher has no more attempts under way.
+_WEBHOOK_TESTS_AT_ONCE: Final = 16
+_WEBHOOK_TESTS_PER_MINUTE: Final = 30
 _EXPORTS_AT_ONCE: Final = 4  # Each holds a connection while its archive is written; others wait for their turn.
 
 
@@ -85,6 +90,8 @@ def make_request_context(
         roles=Batcher(partial(members.find_roles, db), size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
         issuances=Batcher(issue, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
         exports=Slots(min(_EXPORTS_AT_ONCE, settings.database_pool_size // 2)),
+        webhook_tests=Slots(_WEBHOOK_TESTS_AT_ONCE),
+        webhook_test_limit=LocalRateLimit(_WEBHOOK_TESTS_PER_MINUTE, 60, its_clock),
         live_keyring=LiveKeyring(db, sealer, its_clock),
         chain=AuditChain(db, sealer, its_clock, parts["entropy"]),
         cursors=Cursors(sealer.derive("cursors")),
@@ -108,6 +115,7 @@ def _parts(
     accounting_currency: Any = _NotWired("accounting_currency")
     local_verifications_per_minute: Any = _NotWired("local_verifications_per_minute")
     webhook_allow_loopback: Any = _NotWired("webhook_allow_loopback")
+    webhooks: Any = _NotWired("webhooks")
     platform_settings: Any = _NotWired("platform_settings")
     card: Any = _NotWired("card")
     local: Any = _NotWired("local")
@@ -124,6 +132,11 @@ def _parts(
         local = LocalProvider(settings.local_api_url, platform_settings, extra_ca_file=settings.extra_ca_file)
         extra_ca_file = settings.extra_ca_file
         accounting = AccountingClient(extra_ca_file=extra_ca_file)
+        webhooks = GuardedClient(
+            connections_max=_WEBHOOK_CONNECTIONS_MAX,
+            allow_loopback=webhook_allow_loopback,
+            extra_ca_file=extra_ca_file,
+        )
     return {
         "base_url": base_url,
         "console_url": console_url,
@@ -140,5 +153,6 @@ def _parts(
         "card": card,
         "local": local,
         "accounting": accounting,
+        "webhooks": webhooks,
         "queue": Queue(),
     }

@@ -16,12 +16,16 @@ from soundmark.core.features.codes.issuance import jobs as issuance
 from soundmark.core.features.codes.signing_keys import jobs as signing_keys
 from soundmark.core.features.tenancy.closure import jobs as closure
 from soundmark.core.features.tenancy.invitations import jobs as invitations
+from soundmark.core.features.webhooks.delivery import jobs as webhook_delivery
+from soundmark.core.features.webhooks.delivery.dispatcher import dispatching
 from soundmark.core.features.webhooks.fan_out import jobs as webhook_events
+from soundmark.core.features.webhooks.fan_out.service import fan_out
 from soundmark.core.live.audit_chain import AuditChain
 from soundmark.core.wiring import make_context
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.sealing import SealBroken
 from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.metrics import serving_metrics
 from soundmark.kit.postgres.jobs import WorkerFailed, jobs_app, require_schema, run_worker
 from soundmark.kit.tasks import cancel_and_wait
 from soundmark.settings import CoreJobsSettings
@@ -34,6 +38,16 @@ async def run(settings: CoreJobsSettings) -> None:
 
     Raises: WorkerFailed.
     """
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(serving_metrics(settings.jobs_metrics_port))
+        except OSError as error:
+            raise WorkerFailed(f"the metrics cannot be served: {error.strerror}") from None
+        await _run(settings)
+
+
+async def _run(settings: CoreJobsSettings) -> None:
+    """Raises: WorkerFailed."""
     ctx = make_job_context(settings)
     app = jobs_app(settings.core_database_url, application_name=_NAME)
     for feature in (
@@ -47,6 +61,7 @@ async def run(settings: CoreJobsSettings) -> None:
         payment_webhooks,
         signing_keys,
         subscriptions,
+        webhook_delivery,
         webhook_events,
     ):
         feature.add_tasks(app, ctx)
@@ -56,13 +71,14 @@ async def run(settings: CoreJobsSettings) -> None:
         raise WorkerFailed("the database cannot be reached") from None
     try:
         await require_schema(ctx.db, "soundmark.core")
-        async with _sealing(ctx):
+        async with _sealing(ctx), dispatching(ctx, fan_out):
             await run_worker(app)
     finally:
         await ctx.audience.aclose()
         await ctx.card.aclose()
         await ctx.local.aclose()
         await ctx.accounting.aclose()
+        await ctx.webhooks.aclose()
         await ctx.db.close()
 
 

@@ -4,11 +4,12 @@ If several processes serve one component, each keeps its values in files below `
 them reports the sums of all.
 """
 
+import contextlib
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, cast
 
-from prometheus_client import REGISTRY, CollectorRegistry, make_asgi_app
+from prometheus_client import REGISTRY, CollectorRegistry, make_asgi_app, start_http_server
 from prometheus_client.multiprocess import MultiProcessCollector
 
 AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
@@ -30,3 +31,21 @@ def metrics_app() -> AsgiApp:
         await answer(scope, receive, send)
 
     return app
+
+
+@contextlib.contextmanager
+def serving_metrics(port: int | None) -> Iterator[None]:
+    """Serve the metrics of a process without a server of its own on a loopback port, in a thread; None: do not.
+
+    Raises: OSError if the port cannot be listened on.
+    """
+    if port is None:
+        yield
+        return
+    server, thread = start_http_server(port, addr="127.0.0.1")
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

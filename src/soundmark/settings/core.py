@@ -16,6 +16,7 @@ from soundmark.settings.fields import (
     OidcClientId,
     OidcIssuer,
     OperatorToken,
+    Port,
 )
 from soundmark.settings.process import PoolSettings, ProcessSettings, RefusalLimitSettings, ServedSettings
 from soundmark.settings.registry import PlatformFallbacks, ServiceUrl
@@ -71,6 +72,7 @@ class CoreJobsSettings(KeysSettings, PlatformFallbacks, AudienceChannelSettings,
     local_verifications_per_minute: Annotated[int, Field(ge=1)] = 30
     accounting_currency: Currency = "TND"
     webhook_allow_loopback: bool = False
+    jobs_metrics_port: Port | None = None
 
 
 class CoreSettings(ServedSettings, CoreJobsSettings, RefusalLimitSettings):

@@ -158,6 +158,8 @@ class Plan:
             "AUDIENCE_URL": self.address("audience"),
             "AUDIO_URL": self.address("audio"),
             "OPERATOR_TOKEN": self.operator_token.reveal(),
+            # Without an identity provider only the operator signs in, and tries webhooks on this machine.
+            "WEBHOOK_ALLOW_LOOPBACK": str("OIDC_ISSUER" not in self.given).lower(),
             "MASTER_KEY": self.master_key.reveal(),
             **{f"{name.upper()}_CREDENTIAL": secret.reveal() for name, secret in self.credentials.items()},
             **{f"{name.upper()}_DATABASE_URL": url.reveal() for name, url in self.database_urls.items()},

@@ -46,6 +46,7 @@ from soundmark.core.features.tenancy.invitations.wire import InvitationPage, cre
 from soundmark.core.features.tenancy.members.wire import MemberPage
 from soundmark.core.features.tenancy.organizations.wire import OrganizationPage
 from soundmark.core.features.tenancy.projects.wire import ProjectPage
+from soundmark.core.features.webhooks.delivery.wire import WebhookTestView
 from soundmark.core.hot.envelope import EnvelopeSigner, answer_body
 from soundmark.core.live.platform_settings import PlatformOverview
 from soundmark.core.problems import DeletionOperationsPending, QuotaExceeded
@@ -354,6 +355,7 @@ def examples() -> dict[str, Any]:
         "get_usage": usage_view(
             _ORGANIZATION.id, Usage(Quota(100, 12, ISSUED_AT), [Measured("contract", 41_203, 1, 50_000)])
         ),
+        "test_webhook_endpoint": WebhookTestView(status_code=204, duration_ms=87, error=None),
         "issue_code": issued_view(code),
         "issue_code 200": Verdict(would_issue=True, code=None, quota_remaining=88),
         "issue_codes": IssuedCodes(data=[issued_view(code)]),

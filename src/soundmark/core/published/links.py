@@ -54,6 +54,7 @@ _ON_WEBHOOK_ENDPOINT: Final = (
     "roll_webhook_secret",
     "list_webhook_deliveries",
     "replay_webhook_events",
+    "test_webhook_endpoint",
 )
 
 

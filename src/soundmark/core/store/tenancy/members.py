@@ -154,6 +154,21 @@ async def hold_owner_beside(tx: Tx, scope: TenantScope, subject_id: str) -> bool
     return bool(found)
 
 
+async def list_owners(tx: Tx, organization_id: str) -> list[Member]:
+    """Return the organisation's owners."""
+    return await tx.all(
+        Member,
+        """
+        SELECT subject_id, email, role, created_at
+          FROM members
+         WHERE organization_id = %(organization_id)s
+           AND role = 'owner'
+         ORDER BY subject_id
+        """,
+        {"organization_id": organization_id},
+    )
+
+
 async def update_role(tx: Tx, scope: TenantScope, subject_id: str, *, role: Role) -> None:
     """Set the role of one member."""
     await tx.run(

@@ -1,0 +1,98 @@
+"""Jobs that tell owners by mail that an endpoint of theirs was disabled because it was failing."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+import structlog
+from procrastinate import App, JobContext
+
+from soundmark.core.context import Context
+from soundmark.core.domain.tenancy.invitation import ATTEMPTS_MAX, SENDING_MAX, pause_after
+from soundmark.core.domain.tenancy.mailbox import read_mailbox
+from soundmark.core.features.webhooks.delivery.owner_email import write_owner_email
+from soundmark.core.features.webhooks.delivery.storing import TELL
+from soundmark.core.providers.smtp import MailNotSent, MailRefused, send
+from soundmark.core.providers.smtp_settings import find_smtp_server, has_smtp_server
+from soundmark.core.steps.mail_quota import take_mail
+from soundmark.core.store.tenancy import members
+from soundmark.kit.postgres.jobs import UNTIL_DONE, Later
+
+MAIL: Final = "mail_owner_of_failing_endpoint"
+_log: Final = structlog.get_logger()
+
+
+def add_tasks(app: App, ctx: Context) -> None:
+    """Make `app` tell owners of disabled endpoints."""
+
+    @app.task(name=TELL, retry=UNTIL_DONE)
+    async def tell(organization_id: str, endpoint_id: str) -> None:
+        await tell_owners(ctx, organization_id=organization_id, endpoint_id=endpoint_id)
+
+    @app.task(name=MAIL, retry=UNTIL_DONE, pass_context=True)
+    async def mail(context: JobContext, organization_id: str, endpoint_id: str, subject_id: str, at_s: str) -> None:
+        await mail_owner(
+            ctx,
+            organization_id=organization_id,
+            endpoint_id=endpoint_id,
+            subject_id=subject_id,
+            at=datetime.fromtimestamp(int(at_s), UTC),
+            earlier_attempts=context.job.attempts,
+        )
+
+
+async def tell_owners(ctx: Context, *, organization_id: str, endpoint_id: str) -> None:
+    """Queue a mail to each owner of the organisation, within the limits on mails in our name.
+
+    Raises: DatabaseUnavailable.
+    Source: contract, section 9, "Delivery", and section 2, "Mail in our name".
+    """
+    if not await has_smtp_server(ctx.platform_settings):
+        _log.warning("webhook_owners_not_told", endpoint_id=endpoint_id, reason="smtp_not_configured")
+        return
+    async with ctx.db.transaction(tenant=organization_id) as tx:
+        now = ctx.clock.now()
+        for owner in await members.list_owners(tx, organization_id):
+            mailbox = read_mailbox(owner.email)
+            if mailbox is None or not await take_mail(
+                tx, ctx.sealer, organization_id=organization_id, mailbox=mailbox, now=now
+            ):
+                _log.warning("webhook_owners_not_told", endpoint_id=endpoint_id, reason="mail_limit")
+                continue
+            await ctx.queue.defer(
+                tx,
+                MAIL,
+                lock=f"webhooks/{endpoint_id}",
+                organization_id=organization_id,
+                endpoint_id=endpoint_id,
+                subject_id=owner.subject_id,
+                at_s=str(int(now.timestamp())),
+            )
+
+
+async def mail_owner(
+    ctx: Context, *, organization_id: str, endpoint_id: str, subject_id: str, at: datetime, earlier_attempts: int
+) -> None:
+    """Mail one owner, unless they own the organisation no more. Failures are retried as those of invitations are.
+
+    A worker that is killed after the mail was sent has the same mail sent again, with the same `Message-ID`.
+
+    Raises: Later; DatabaseUnavailable.
+    """
+    async with ctx.db.transaction(tenant=organization_id) as tx:
+        owners = await members.list_owners(tx, organization_id)
+    mailbox = next((read_mailbox(owner.email) for owner in owners if owner.subject_id == subject_id), None)
+    server = await find_smtp_server(ctx.platform_settings)
+    if mailbox is None or server is None:
+        return
+    mail = write_owner_email(
+        mailbox, organization_id=organization_id, endpoint_id=endpoint_id, at=at, base_url=ctx.base_url, server=server
+    )
+    attempt = earlier_attempts + 1
+    try:
+        await send(server, mail, deadline=SENDING_MAX, extra_ca_file=ctx.extra_ca_file)
+    except MailRefused as refused:
+        _log.warning("webhook_owners_not_told", endpoint_id=endpoint_id, reason=str(refused.code))
+    except MailNotSent as failed:
+        _log.warning("webhook_owners_not_told", endpoint_id=endpoint_id, reason=failed.reason, attempt=attempt)
+        if attempt < ATTEMPTS_MAX:
+            raise Later(ctx.clock.now() + pause_after(attempt)) from None

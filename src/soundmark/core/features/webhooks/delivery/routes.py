@@ -1,0 +1,31 @@
+"""The route that tests an endpoint."""
+
+from typing import Annotated
+
+from fastapi import Path
+
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, ResourceId, Tenant
+from soundmark.core.features.webhooks.delivery import service
+from soundmark.core.features.webhooks.delivery.wire import WebhookTestView
+from soundmark.core.problems import WebhookEndpointNotFound
+from soundmark.kit.http.problems import RateLimited
+
+operations = Operations("Webhooks")
+
+EndpointIdPath = Annotated[ResourceId, Path(description="The endpoint's id.", examples=["whe_cGxheW91dC1leGFtcGxlLV"])]
+
+
+@operations.add(
+    "POST",
+    "/v1/webhook-endpoints/{endpoint_id}/test",
+    Operation("webhook_endpoint.change", problems=(WebhookEndpointNotFound, RateLimited)),
+)
+async def test_webhook_endpoint(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath) -> WebhookTestView:
+    """Send a message of the type `webhook.test` to an endpoint now, also to a disabled one, and answer what came back.
+
+    It is signed like every message. It is no delivery: it is in no list, and is not repeated. An organisation may have
+    one test under way, and 30 in a minute.
+    """
+    tested = await service.test_endpoint(ctx, scope, endpoint_id)
+    return WebhookTestView(status_code=tested.status_code, duration_ms=tested.duration_ms, error=tested.error)
