@@ -15,6 +15,7 @@ from support.core_client import Api
 from support.core_settings import AUDIENCE_CREDENTIAL, BASE_URL, MASTER_KEY
 from support.mail_server import PASSWORD, USERNAME, MailServer, make_certificate, running_mail_server
 from support.people import People
+from support.release_evidence import make_evidence
 from support.rival import Rival
 from support.tenant import Tenant
 
@@ -80,7 +81,9 @@ def worker(database_url: Secret, tmp_path: Path) -> Worker:
         "AUDIENCE_CREDENTIAL": AUDIENCE_CREDENTIAL,
         "MASTER_KEY": MASTER_KEY,
         "LOG_LEVEL": "debug",
+        "RELEASE_EVIDENCE_PATH": str(tmp_path / "evidence.json"),
     }
+    (tmp_path / "evidence.json").write_text(json.dumps(make_evidence()))
     return Worker(settings, tmp_path / "log")
 
 
@@ -108,6 +111,8 @@ async def test_a_person_is_invited_gets_a_mail_and_joins(
     async with worker() as process:
         invitation = await tenant.make_invitation(email="Ada@example.org", role="admin")
         await until_delivered(rival, "sent")
+        # The worker reads the release evidence at start.
+        await until(rival, "SELECT finding FROM release_readiness", (None,))
         process.terminate()
         assert await process.wait() == 0
     (mail,) = server.received

@@ -19,6 +19,7 @@ from support.offers import make_card_offer
 from support.operations import Operation, list_operations
 from support.people import People
 from support.platform_settings import put_setting
+from support.release_evidence import insert_evidence
 from support.rival import Rival
 from support.tenant import Tenant
 
@@ -325,6 +326,12 @@ async def notify_of_checkout(world: World) -> Call:
     return Call(path={"secret": purchase.secret}, params={"payment_id": purchase.payment_id})
 
 
+async def store_evidence(world: World) -> Call:
+    """Store evidence as the worker does. It was computed now, by the clock of the Core under test."""
+    await insert_evidence(world.rival, world.tenant.api.clock.now())
+    return Call()
+
+
 async def fill_accounting_customer(world: World) -> Call:
     return Call(path={"organization_id": world.tenant.organization_id}, json={"thirdparty_id": 17})
 
@@ -452,6 +459,8 @@ ROWS: Final[Mapping[str, Row]] = {
     "get_code": Row(make_code, roles=READERS, foreign="code_not_found"),
     "get_deletion_certificate": Row(make_certificate),
     "get_platform_settings": Row(plain()),
+    # The Core under test has no worker: test_release_readiness.py lets one read evidence.
+    "get_release_readiness": Row(store_evidence),
     "get_usage": Row(name_organization, roles=EVERYBODY),
     "get_webhook_endpoint": Row(make_webhook_endpoint, roles=ADMINS, foreign="webhook_endpoint_not_found"),
     "get_webhook_event": Row(make_webhook_event, roles=ADMINS, foreign="webhook_event_not_found"),

@@ -13,6 +13,7 @@ from soundmark.cli.databases import WithDatabase, run_on_audience, run_on_core
 from soundmark.cli.deployment import DataDir, deployment_environ, read_settings
 from soundmark.cli.entitle import entitle
 from soundmark.cli.errors import Refused
+from soundmark.cli.release_readiness import release_readiness
 from soundmark.core.store.platform.sealed_values import SEALED_COLUMNS as CORE_SEALED
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.resealing import Resealed, ResealRefused, require_openable
@@ -31,12 +32,13 @@ T = TypeVar("T")
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 app.command()(catalog)
 app.command()(entitle)
+app.command()(release_readiness)
 app.add_typer(accounting.app, name="accounting")
 
 
 @app.callback()
 def platform() -> None:
-    """Show the catalogue, grant entitlements, retry draft invoices, and change the master key."""
+    """Show the catalogue and release readiness, grant entitlements, retry draft invoices, change the master key."""
 
 
 @app.command()

@@ -36,6 +36,7 @@ from soundmark.core.features.codes.issuance import routes as issuance
 from soundmark.core.features.codes.resolution import routes as resolution
 from soundmark.core.features.codes.signing_keys.service import ensure_active
 from soundmark.core.features.codes.usage import routes as usage
+from soundmark.core.features.platform.release import routes as release
 from soundmark.core.features.platform.settings import routes as platform
 from soundmark.core.features.tenancy.api_keys import routes as api_keys
 from soundmark.core.features.tenancy.audit_log import routes as audit_log
@@ -166,6 +167,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         payment_webhooks,
         webhook_endpoints,
         platform,
+        release,
         resolution,
     ):
         app.router.routes.extend(feature.operations.routes)

@@ -33,12 +33,14 @@ class Context:
     the accounting system makes invoices. `extra_ca_file` holds authorities that mail servers may be certified by.
     `local_verifications_per_minute` is how often all processes together may ask the local provider about payments.
     `webhook_allow_loopback` is whether an organisation's webhooks may go to this machine; `webhooks` sends them.
+    `release_evidence_path` is the file that the worker reads about the SDK's release.
     """
 
     base_url: str
     console_url: str
     accounting_currency: str
     extra_ca_file: Path | None
+    release_evidence_path: Path | None
     local_verifications_per_minute: int
     webhook_allow_loopback: bool
     db: Database

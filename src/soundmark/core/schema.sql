@@ -242,6 +242,20 @@ CREATE TABLE platform_configuration (
     CONSTRAINT platform_configuration_pkey PRIMARY KEY (name)
 );
 
+-- What the worker last found in the release evidence.
+CREATE TABLE release_readiness (
+    is_only     boolean     NOT NULL DEFAULT true,
+    computed_at timestamptz NOT NULL,
+    evidence    text,
+    finding     text,
+    CONSTRAINT release_readiness_pkey PRIMARY KEY (is_only),
+    CONSTRAINT release_readiness_only_check CHECK (is_only),
+    CONSTRAINT release_readiness_found_check CHECK ((evidence IS NULL) <> (finding IS NULL)),
+    CONSTRAINT release_readiness_finding_check CHECK (finding IN (
+        'not_configured', 'missing', 'not_a_file', 'unreadable', 'changing', 'too_large', 'malformed', 'asymmetric'
+    ))
+);
+
 -- Secrets that Core made at its first start, such as the key of the audit chain.
 CREATE TABLE instance_secrets (
     name       text        NOT NULL,

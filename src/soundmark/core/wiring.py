@@ -121,6 +121,7 @@ def _parts(
     local: Any = _NotWired("local")
     accounting: Any = _NotWired("accounting")
     extra_ca_file: Any = _NotWired("extra_ca_file")
+    release_evidence_path: Any = _NotWired("release_evidence_path")
     if isinstance(settings, CoreSettings | CoreJobsSettings):
         base_url = settings.base_url
         console_url = settings.console_url or settings.base_url
@@ -131,6 +132,7 @@ def _parts(
         card = CardProvider(settings.card_api_url, platform_settings, extra_ca_file=settings.extra_ca_file)
         local = LocalProvider(settings.local_api_url, platform_settings, extra_ca_file=settings.extra_ca_file)
         extra_ca_file = settings.extra_ca_file
+        release_evidence_path = settings.release_evidence_path
         accounting = AccountingClient(extra_ca_file=extra_ca_file)
         webhooks = GuardedClient(
             connections_max=_WEBHOOK_CONNECTIONS_MAX,
@@ -142,6 +144,7 @@ def _parts(
         "console_url": console_url,
         "accounting_currency": accounting_currency,
         "extra_ca_file": extra_ca_file,
+        "release_evidence_path": release_evidence_path,
         "local_verifications_per_minute": local_verifications_per_minute,
         "webhook_allow_loopback": webhook_allow_loopback,
         "db": db,

@@ -14,6 +14,7 @@ from soundmark.core.features.billing.subscriptions import jobs as subscriptions
 from soundmark.core.features.billing.webhooks import jobs as payment_webhooks
 from soundmark.core.features.codes.issuance import jobs as issuance
 from soundmark.core.features.codes.signing_keys import jobs as signing_keys
+from soundmark.core.features.platform.release import jobs as release
 from soundmark.core.features.tenancy.closure import jobs as closure
 from soundmark.core.features.tenancy.invitations import jobs as invitations
 from soundmark.core.features.webhooks.delivery import jobs as webhook_delivery
@@ -59,6 +60,7 @@ async def _run(settings: CoreJobsSettings) -> None:
         invitations,
         issuance,
         payment_webhooks,
+        release,
         signing_keys,
         subscriptions,
         webhook_delivery,
@@ -71,7 +73,7 @@ async def _run(settings: CoreJobsSettings) -> None:
         raise WorkerFailed("the database cannot be reached") from None
     try:
         await require_schema(ctx.db, "soundmark.core")
-        async with _sealing(ctx), dispatching(ctx, fan_out):
+        async with _sealing(ctx), dispatching(ctx, fan_out), _reading_evidence(ctx):
             await run_worker(app)
     finally:
         await ctx.audience.aclose()
@@ -100,6 +102,21 @@ async def _sealing(ctx: Context) -> AsyncIterator[None]:
         yield
     finally:
         await cancel_and_wait(sealing)
+
+
+@contextlib.asynccontextmanager
+async def _reading_evidence(ctx: Context) -> AsyncIterator[None]:
+    """Read the release evidence once, beside the jobs: a slow disk does not keep the worker from starting."""
+
+    async def read() -> None:
+        with contextlib.suppress(DatabaseUnavailable):  # The job reads it again within five minutes.
+            await release.read_evidence(ctx)
+
+    reading = asyncio.create_task(read(), name="release-evidence")
+    try:
+        yield
+    finally:
+        await cancel_and_wait(reading)
 
 
 def make_job_context(settings: CoreJobsSettings, *, clock: Clock | None = None) -> Context:

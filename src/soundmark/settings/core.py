@@ -11,6 +11,7 @@ from soundmark.settings.fields import (
     Credentials,
     Currency,
     DatabaseUrl,
+    EvidencePath,
     HttpUrl,
     MasterKey,
     OidcClientId,
@@ -73,6 +74,7 @@ class CoreJobsSettings(KeysSettings, PlatformFallbacks, AudienceChannelSettings,
     accounting_currency: Currency = "TND"
     webhook_allow_loopback: bool = False
     jobs_metrics_port: Port | None = None
+    release_evidence_path: EvidencePath | None = None
 
 
 class CoreSettings(ServedSettings, CoreJobsSettings, RefusalLimitSettings):

@@ -102,6 +102,13 @@ def _authorities_file(file: Path) -> Path:
     return file
 
 
+def _absolute_path(path: Path) -> Path:
+    # The processes of a deployment may have different working directories.
+    if not path.is_absolute() or "\0" in str(path):
+        raise ValueError("must be an absolute path")
+    return path
+
+
 HttpUrl = Annotated[str, AfterValidator(_http_url), Allowed("`http://…` or `https://…`")]
 DatabaseUrl = Annotated[Secret, BeforeValidator(_database_url), Allowed("`postgresql://…` with the name of a database")]
 RateLimitUrl = Annotated[Secret, BeforeValidator(_rate_limit_url), Allowed("`redis://…` or `rediss://…`")]
@@ -122,4 +129,5 @@ OidcIssuer = Annotated[str, AfterValidator(_oidc_issuer), Allowed("`https://…`
 OidcClientId = Annotated[str, Field(max_length=255), Allowed("1 to 255 characters; set together with the issuer")]
 MasterKey = Annotated[Secret, BeforeValidator(_master_key), Allowed("32 bytes in base64url: 43 characters")]
 AuthoritiesFile = Annotated[Path, AfterValidator(_authorities_file), Allowed("a PEM file with certificates")]
+EvidencePath = Annotated[Path, AfterValidator(_absolute_path), Allowed("the absolute path of a file")]
 Currency = Annotated[str, Field(pattern="^[A-Z]{3}$"), Allowed("a currency code of ISO 4217, such as `TND`")]

@@ -53,6 +53,7 @@ def test_the_policy_gives_each_action_the_roles_of_the_contract() -> None:
         "organization.list",
         "platform.read",
         "platform.change",
+        "release.read",
     }
 
 

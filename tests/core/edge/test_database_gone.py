@@ -41,6 +41,7 @@ KNOWN = {
     "project_name_conflict",
     "webhook_endpoint_not_found",
     "webhook_event_not_found",
+    "release_readiness_unavailable",  # No worker runs here.
 }
 UNSIGNED = (401, "unauthenticated")
 

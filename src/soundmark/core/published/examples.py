@@ -53,6 +53,7 @@ from soundmark.core.problems import DeletionOperationsPending, QuotaExceeded
 from soundmark.core.published.example_archives import example_archive
 from soundmark.core.published.example_catalog import example_catalog
 from soundmark.core.published.example_checkouts import example_checkouts
+from soundmark.core.published.example_release import example_release
 from soundmark.core.published.example_reports import example_legacy_report, example_report
 from soundmark.core.published.example_subscriptions import example_subscriptions
 from soundmark.core.published.example_webhooks import example_webhooks
@@ -379,6 +380,7 @@ def examples() -> dict[str, Any]:
         **example_catalog(_ORGANIZATION.id, _ORGANIZATION.name),
         **example_checkouts(_ORGANIZATION.id),
         **example_webhooks(_ORGANIZATION.id, _PROJECT.id, _MEMBER.subject_id, code.xr_id),
+        **example_release(_LATER),
     }
     shown = {name: answer.model_dump(mode="json") for name, answer in answers.items()}
     shown |= _archives(code)

@@ -64,7 +64,11 @@ _TAGS: Final = [
         "description": "What is for sale, and what operators have granted. For platform administrators.",
     },
     {"name": "Payment webhooks", "description": "Notifications of the payment providers."},
-    {"name": "Platform", "description": "Settings that platform administrators can change without a restart."},
+    {
+        "name": "Platform",
+        "description": "Settings that can be changed without a restart, and release readiness. "
+        "For platform administrators.",
+    },
 ]
 _PROBLEM_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",

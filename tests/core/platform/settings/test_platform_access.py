@@ -59,7 +59,7 @@ KEY = ServerKey("key_1", "org_1", "prj_1", frozenset({"codes:read", "codes:write
 ADMINISTRATOR = User("u", "u@example.org", has_mfa=True, is_platform_admin=True)
 
 
-@pytest.mark.parametrize("action", ["platform.read", "platform.change"])
+@pytest.mark.parametrize("action", ["platform.read", "platform.change", "release.read"])
 @pytest.mark.parametrize(
     ("caller", "problem"),
     [
@@ -87,4 +87,4 @@ async def test_the_credential_route_alone_is_left_out_of_the_document(api: Api) 
     assert not [path for path in document["paths"] if "secrets" in path]
     assert "PutSecret" not in document["components"]["schemas"]
     shown = {path for path in document["paths"] if path.startswith("/v1/platform/")}
-    assert shown == {SETTINGS, f"{SETTINGS}/configuration/{{name}}"}
+    assert shown == {SETTINGS, f"{SETTINGS}/configuration/{{name}}", "/v1/platform/release-readiness"}

@@ -86,6 +86,7 @@ OUTSIDE: Final[frozenset[Action]] = frozenset(
         "organization.list",
         "platform.change",
         "platform.read",
+        "release.read",
     }
 )
 # A project's closure leaves the rest of its organisation alone.

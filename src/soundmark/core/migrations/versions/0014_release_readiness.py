@@ -16,6 +16,9 @@ CREATE TABLE release_readiness (
     finding     text,
     CONSTRAINT release_readiness_pkey PRIMARY KEY (is_only),
     CONSTRAINT release_readiness_only_check CHECK (is_only),
-    CONSTRAINT release_readiness_finding_check CHECK ((evidence IS NULL) <> (finding IS NULL))
+    CONSTRAINT release_readiness_found_check CHECK ((evidence IS NULL) <> (finding IS NULL)),
+    CONSTRAINT release_readiness_finding_check CHECK (finding IN (
+        'not_configured', 'missing', 'not_a_file', 'unreadable', 'changing', 'too_large', 'malformed', 'asymmetric'
+    ))
 );
 """)

@@ -1,12 +1,12 @@
-"""Platform settings."""
+"""Platform settings, and release readiness."""
 
 from soundmark_sdk.client._async.group import AsyncGroup
 from soundmark_sdk.client.calls import make_call, make_get, quote_id
-from soundmark_sdk.client.records import PlatformSettings, SecretStatus, Setting
+from soundmark_sdk.client.records import PlatformSettings, ReleaseReadiness, SecretStatus, Setting
 
 
 class AsyncPlatform(AsyncGroup):
-    """Platform settings, for administrators of the platform."""
+    """Platform settings and release readiness, for administrators of the platform."""
 
     async def settings(self) -> PlatformSettings:
         """Return every setting and its source, and for each credential only whether it is set."""
@@ -21,3 +21,7 @@ class AsyncPlatform(AsyncGroup):
         """Override a setting; None removes the override."""
         path = f"/v1/platform/settings/configuration/{quote_id(name)}"
         return await self._sender.call(Setting, make_call("PUT", path, {"value": value}, is_repeatable=True))
+
+    async def release_readiness(self) -> ReleaseReadiness:
+        """Return how far the receivers' SDK is from its stable release."""
+        return await self._sender.call(ReleaseReadiness, make_get("/v1/platform/release-readiness"))

@@ -1,13 +1,13 @@
 # Generated from `../_async/platform.py` by `make_blocking.py`: change that file, then run this program.
-"""Platform settings."""
+"""Platform settings, and release readiness."""
 
 from soundmark_sdk.client._sync.group import Group
 from soundmark_sdk.client.calls import make_call, make_get, quote_id
-from soundmark_sdk.client.records import PlatformSettings, SecretStatus, Setting
+from soundmark_sdk.client.records import PlatformSettings, ReleaseReadiness, SecretStatus, Setting
 
 
 class Platform(Group):
-    """Platform settings, for administrators of the platform."""
+    """Platform settings and release readiness, for administrators of the platform."""
 
     def settings(self) -> PlatformSettings:
         """Return every setting and its source, and for each credential only whether it is set."""
@@ -22,3 +22,7 @@ class Platform(Group):
         """Override a setting; None removes the override."""
         path = f"/v1/platform/settings/configuration/{quote_id(name)}"
         return self._sender.call(Setting, make_call("PUT", path, {"value": value}, is_repeatable=True))
+
+    def release_readiness(self) -> ReleaseReadiness:
+        """Return how far the receivers' SDK is from its stable release."""
+        return self._sender.call(ReleaseReadiness, make_get("/v1/platform/release-readiness"))

@@ -1,4 +1,4 @@
-"""The settings of the platform."""
+"""The settings of the platform, and the readiness of the SDK's release."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,3 +31,32 @@ class PlatformSettings(Record):
 
     secrets: Mapping[str, SecretStatus]
     configuration: Mapping[str, Setting]
+
+
+@dataclass(frozen=True, slots=True)
+class SdkRelease(Record):
+    """A release of the receivers' SDK, and the commit that it was built from."""
+
+    version: str
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseGates(Record):
+    """What must be true before a stable release."""
+
+    available: bool
+    store_uploaded: bool
+    android_acoustic: bool
+    ios_acoustic: bool
+    stable_channel_signed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseReadiness(Record):
+    """How far the receivers' SDK is from its stable release. `stable` is None until there is one."""
+
+    computed_at: datetime
+    preview: SdkRelease
+    gates: ReleaseGates
+    stable: SdkRelease | None

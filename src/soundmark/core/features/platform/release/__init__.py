@@ -1,0 +1,1 @@
+"""The readiness of the receivers' SDK for its launch."""

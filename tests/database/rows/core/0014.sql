@@ -1,0 +1,1 @@
+INSERT INTO release_readiness (computed_at, evidence) VALUES (%(now)s, '{}');
