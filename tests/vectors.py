@@ -1,5 +1,6 @@
 """The generator of docs/vectors, by the server's own code: `.venv/bin/python tests/vectors.py` writes the files."""
 
+import base64
 import json
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,10 +10,14 @@ from support.vector_inputs import ACCEPTED, INTENTS, MALFORMED, MALFORMED_BYTES,
 
 from soundmark.core.domain.codes.code import Facts, digest_of, payload_of
 from soundmark.core.domain.codes.signed_facts import integration_of, read_facts
+from soundmark.core.domain.webhooks.attempt import sign
+from soundmark.core.domain.webhooks.endpoint import SECRET_PREFIX
+from soundmark.core.domain.webhooks.event import WebhookEvent, render_body
 from soundmark.core.features.codes.resolution.wire import verification_key
 from soundmark.core.hot.envelope import MEASUREMENT_LIFE, PROOF_LIFE, EnvelopeSigner, answer_body
 from soundmark.core.published.examples import EXAMPLE_KEY, ISSUED_AT, example_code
 from soundmark.kit.crypto.canonical import canonicalize
+from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.crypto.signing import SigningKey
 from soundmark.kit.http.strict_json import parse_json
 from soundmark.kit.text import base64url
@@ -38,6 +43,7 @@ def files() -> dict[str, str]:
         "resolution-proof-v1.json": _resolutions(),
         "measurement-proof-v1.json": _measurements(),
         "canonical-json.json": _canonical_json(),
+        "webhook-v1.json": _webhooks(),
     }
     # ASCII only: no editor, font or normalisation can change a vector.
     return {name: json.dumps(document, indent=2) + "\n" for name, document in documents.items()}
@@ -296,6 +302,56 @@ def _canonical_json() -> Json:
             {"name": name, "input_hex": text, "code": "malformed_json"} for name, text in MALFORMED_BYTES.items()
         ],
     }
+
+
+def _webhooks() -> Json:
+    secret, new_secret = (_webhook_secret(bytes(range(first, first + 32))) for first in (0, 32))
+    issued = WebhookEvent(
+        organization_id="org_b3JnYW5pemF0aW9uLWV4YW",
+        id="evn_ZXZlbnQtZXhhbXBsZS0xMj",
+        project_id="prj_cHJvamVjdC1leGFtcGxlLT",
+        type="code.issued",
+        actor_type="user",
+        actor_id="ärger@例え",
+        data=json.dumps({"xr_id": "xr_Y29kZS1leGFtcGxlLTEyMz"}),
+        created_at=ISSUED_AT,
+    )
+    sent_at = ISSUED_AT + timedelta(seconds=5)
+    message = _message("one secret", issued, [secret], sent_at)
+    rolled = _message("while the secret is rolled", issued, [new_secret, secret], sent_at)
+    other = _message("signed by another secret", issued, [new_secret], sent_at)
+    return {
+        "description": "Messages to webhook endpoints, signed after Standard Webhooks 1.1.0. `body` is text in UTF-8.",
+        "secret": secret.reveal(),
+        "tolerance_s": 300,
+        "accepted": [message, rolled, {**message, "name": "five minutes late", "now": _later(sent_at, 300)}],
+        "refused": [
+            {**message, "name": "more than five minutes late", "now": _later(sent_at, 301)},
+            {**message, "name": "more than five minutes early", "now": _later(sent_at, -301)},
+            {**message, "name": "another body", "body": message["body"] + " "},
+            {**message, "name": "another id", "headers": {**message["headers"], "webhook-id": "evn_other"}},
+            {**message, "name": "no signature", "headers": {**message["headers"], "webhook-signature": ""}},
+            other,
+        ],
+    }
+
+
+def _webhook_secret(key: bytes) -> Secret:
+    return Secret(SECRET_PREFIX + base64.b64encode(key).decode())
+
+
+def _message(name: str, event: WebhookEvent, secrets: list[Secret], sent_at: datetime) -> Json:
+    body, unix_s = render_body(event), int(sent_at.timestamp())
+    headers = {
+        "webhook-id": event.id,
+        "webhook-timestamp": str(unix_s),
+        "webhook-signature": sign(secrets, event.id, unix_s, body),
+    }
+    return {"name": name, "now": _later(sent_at, 0), "headers": headers, "body": body.decode()}
+
+
+def _later(time: datetime, seconds: int) -> str:
+    return format_timestamp(time + timedelta(seconds=seconds))
 
 
 if __name__ == "__main__":

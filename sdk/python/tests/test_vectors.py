@@ -1,16 +1,19 @@
 """The published signature vectors: two independent implementations must agree on every byte."""
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from soundmark_sdk import base64url, read_key_set, verify_answer, verify_signed_code
+from soundmark_sdk.clock import SystemClock
 from soundmark_sdk.failures import ReceiverFailure
 from soundmark_sdk.shapes import canonicalize_intent
 from soundmark_sdk.strict_json import canonicalize, parse
 from soundmark_sdk.verification import digest_token
+from soundmark_sdk.webhooks import WebhookRejected, verify
+from standardwebhooks.webhooks import Webhook
 
 from .issuer import Json, compact
 
@@ -97,3 +100,33 @@ def test_refused_bytes_are_refused() -> None:
         with pytest.raises(ReceiverFailure):
             canonicalize_intent(parse(bytes.fromhex(case["input_hex"])))
     assert refused
+
+
+WEBHOOKS = read("webhook-v1")
+
+
+def receive(message: Any) -> str:
+    """Verify a published message at its time; return the type of its event."""
+
+    class Then(SystemClock):
+        def now(self) -> datetime:
+            return datetime.fromisoformat(message["now"])
+
+    return verify(message["headers"], message["body"].encode(), WEBHOOKS["secret"], clock=Then()).type
+
+
+def test_every_webhook_message_verifies_as_the_reference_library_signs_it() -> None:
+    assert len(WEBHOOKS["accepted"]) == 3
+    for message in WEBHOOKS["accepted"]:
+        assert receive(message) == "code.issued"
+        headers = message["headers"]
+        sent_at = datetime.fromtimestamp(int(headers["webhook-timestamp"]), UTC)
+        signature = Webhook(WEBHOOKS["secret"]).sign(headers["webhook-id"], sent_at, message["body"])
+        assert signature in headers["webhook-signature"].split(" ")
+
+
+def test_every_spoilt_webhook_message_is_refused() -> None:
+    assert len(WEBHOOKS["refused"]) == 6
+    for message in WEBHOOKS["refused"]:
+        with pytest.raises(WebhookRejected):
+            receive(message)

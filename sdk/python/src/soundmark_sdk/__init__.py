@@ -3,6 +3,7 @@
 from importlib.metadata import version as _version
 from typing import Final
 
+from soundmark_sdk import webhooks as webhooks
 from soundmark_sdk.archive import ArchiveFailure as ArchiveFailure
 from soundmark_sdk.archive import ArchiveRejected as ArchiveRejected
 from soundmark_sdk.archive import VerifiedArchive as VerifiedArchive
