@@ -26,6 +26,7 @@ COMMANDS = [
     "api-keys",
     "members",
     "integrations",
+    "webhooks",
     "billing",
     "use",
     "archive",

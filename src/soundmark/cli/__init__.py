@@ -34,6 +34,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "api-keys": ("soundmark.cli.api_keys:app", "Create, list and revoke server keys, and replace their secrets."),
     "members": ("soundmark.cli.members:app", "List, change, invite and remove the people of an organisation."),
     "integrations": ("soundmark.cli.integrations:app", "Create, list, change and revoke Audience integrations."),
+    "webhooks": ("soundmark.cli.webhooks:app", "Create, list, change and test webhook endpoints; listen to events."),
     "billing": ("soundmark.cli.billing:app", "List offers, buy plans, and list subscriptions."),
     "use": ("soundmark.cli.use:app", "Choose the default organisation and project."),
     "archive": ("soundmark.cli.archive:app", "Verify an exported archive, with or without the service."),

@@ -55,6 +55,7 @@ async def test_every_published_route_is_called_and_understood(world: World, tena
     await walk_audit_log(tenant)
     await walk_platform(tenant)
     await walk_billing(tenant)
+    await walk_webhooks(tenant)
     await walk_out(tenant)
 
     published = {
@@ -376,6 +377,47 @@ async def walk_billing(tenant: Tenant) -> None:
         tenant.organization_id, plan_id="plan_reach", contract_reference="2026/17", status="cancelled"
     )
     assert ended.status == "cancelled"
+
+
+async def walk_webhooks(tenant: Tenant) -> None:
+    webhooks, tenant_ids = tenant.client.webhooks, {"organization_id": tenant.organization_id}
+    made = await webhooks.create(
+        "https://consumer.example.org/hooks", event_types={"code.revoked", "code.issued"}, **tenant_ids
+    )
+    remember_secret(made.secret)
+    assert (made.event_types, made.project_id) == (("code.issued", "code.revoked"), None)
+    assert made.secret not in repr(made)
+    of_project = await webhooks.create(
+        "https://consumer.example.org/all", project_id=tenant.project_id, description="all", **tenant_ids
+    )
+    remember_secret(of_project.secret)
+    assert (of_project.event_types, of_project.project_id) == (None, tenant.project_id)
+    endpoint = await webhooks.get(made.id, **tenant_ids)
+    assert (endpoint.url, endpoint.enabled, endpoint.disabled_reason) == (made.url, True, None)
+    assert [one.id async for one in webhooks.list(page_size=1, **tenant_ids)] == [of_project.id, made.id]
+    assert (await webhooks.page(limit=1, **tenant_ids)).data[0].description == "all"
+    changed = await webhooks.update(made.id, event_types=None, description="some", **tenant_ids)
+    assert (changed.event_types, changed.description, changed.url) == (None, "some", made.url)
+    rolled = await webhooks.roll_secret(made.id, **tenant_ids)
+    remember_secret(rolled.secret)
+    assert rolled.secret != made.secret
+    assert [one async for one in webhooks.deliveries(made.id, status="failed", **tenant_ids)] == []
+    assert (await webhooks.deliveries_page(made.id, **tenant_ids)).data == ()
+    now = datetime.now(UTC)
+    replayed = await webhooks.replay(made.id, from_at=now - timedelta(days=1), to_at=now, **tenant_ids)
+    assert replayed.replayed_count == 0, "no worker has turned acts into events here"
+    for missing in (
+        webhooks.get_event("evn_1", **tenant_ids),
+        webhooks.replay_events(made.id, ["evn_1"], **tenant_ids),
+    ):
+        with pytest.raises(ApiProblem) as unknown:
+            await missing
+        assert unknown.value.code == "webhook_event_not_found"
+    assert not (await webhooks.update(made.id, enabled=False, **tenant_ids)).enabled
+    tested = await webhooks.test(made.id, **tenant_ids)
+    assert (tested.status_code, tested.error is None) == (None, False), "there is no such host"
+    await webhooks.delete(made.id, **tenant_ids)
+    assert [one.id async for one in webhooks.list(**tenant_ids)] == [of_project.id]
 
 
 async def walk_platform(tenant: Tenant) -> None:

@@ -17,6 +17,7 @@ from soundmark_sdk.client._async.tenancy import (
     AsyncOrganizations,
     AsyncProjects,
 )
+from soundmark_sdk.client._async.webhooks import AsyncWebhooks
 from soundmark_sdk.client.api_connection import ApiConnection, Credential
 from soundmark_sdk.client.calls import make_certificate_call, make_get
 from soundmark_sdk.client.dispatcher import Dispatcher, Limits, TenantIds
@@ -94,6 +95,7 @@ class AsyncClient:
         self.billing = AsyncBilling(sender)
         self.subscriptions = AsyncSubscriptions(sender)
         self.catalog = AsyncBillingCatalog(sender)
+        self.webhooks = AsyncWebhooks(sender)
         self.platform = AsyncPlatform(sender)
 
     def __repr__(self) -> str:

@@ -18,6 +18,7 @@ from soundmark_sdk.client._sync.tenancy import (
     Organizations,
     Projects,
 )
+from soundmark_sdk.client._sync.webhooks import Webhooks
 from soundmark_sdk.client.api_connection import ApiConnection, Credential
 from soundmark_sdk.client.calls import make_certificate_call, make_get
 from soundmark_sdk.client.dispatcher import Dispatcher, Limits, TenantIds
@@ -95,6 +96,7 @@ class Client:
         self.billing = Billing(sender)
         self.subscriptions = Subscriptions(sender)
         self.catalog = BillingCatalog(sender)
+        self.webhooks = Webhooks(sender)
         self.platform = Platform(sender)
 
     def __repr__(self) -> str:

@@ -71,3 +71,10 @@ from soundmark_sdk.client.records.usage import AudienceModeUsage as AudienceMode
 from soundmark_sdk.client.records.usage import AudienceUsage as AudienceUsage
 from soundmark_sdk.client.records.usage import CodesUsage as CodesUsage
 from soundmark_sdk.client.records.usage import Usage as Usage
+from soundmark_sdk.client.records.webhooks import DeliveryStatus as DeliveryStatus
+from soundmark_sdk.client.records.webhooks import WebhookDelivery as WebhookDelivery
+from soundmark_sdk.client.records.webhooks import WebhookEndpoint as WebhookEndpoint
+from soundmark_sdk.client.records.webhooks import WebhookEndpointWithSecret as WebhookEndpointWithSecret
+from soundmark_sdk.client.records.webhooks import WebhookEvent as WebhookEvent
+from soundmark_sdk.client.records.webhooks import WebhookReplay as WebhookReplay
+from soundmark_sdk.client.records.webhooks import WebhookTest as WebhookTest

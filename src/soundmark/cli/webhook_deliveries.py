@@ -1,0 +1,135 @@
+"""The commands of `soundmark webhooks` about events and their deliveries."""
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from soundmark_sdk.client.records import DeliveryStatus, WebhookDelivery
+
+from soundmark.cli.api import (
+    AsJson,
+    BaseUrl,
+    KeyFile,
+    Organization,
+    PageCursor,
+    PageLimit,
+    UpDir,
+    open_client,
+    read_moment,
+    show_json,
+    show_page,
+)
+from soundmark.cli.errors import Refused
+from soundmark.cli.webhook_options import EndpointId
+
+_HEADINGS = ("Event", "Type", "Status", "Attempts", "Last answer", "Next attempt")
+
+
+def deliveries(
+    endpoint_id: EndpointId,
+    *,
+    status: Annotated[DeliveryStatus | None, typer.Option(help="Show only deliveries in this state.")] = None,
+    organization: Organization = None,
+    limit: PageLimit = 50,
+    cursor: PageCursor = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the deliveries to an endpoint in the last 30 days, newest first."""
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        page = client.webhooks.deliveries_page(endpoint_id, status=status, limit=limit, cursor=cursor)
+    show_page(page, _HEADINGS, _row, as_json=as_json)
+
+
+def event(
+    event_id: Annotated[str, typer.Argument(metavar="EVENT", help="The event's id: evn_…")],
+    *,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+) -> None:
+    """Print an event of the last 30 days as it is sent, as one line of JSON."""
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        found = client.webhooks.get_event(event_id)
+    show_json(found.document)
+
+
+def replay(
+    endpoint_id: EndpointId,
+    *,
+    event_ids: Annotated[
+        list[str] | None, typer.Option("--event", metavar="EVENT", help="An event's id. Repeat it for up to 100.")
+    ] = None,
+    from_at: Annotated[
+        datetime | None,
+        typer.Option("--from", parser=read_moment, metavar="TIME", help="Where the period begins, RFC 3339."),
+    ] = None,
+    to_at: Annotated[
+        datetime | None,
+        typer.Option("--to", parser=read_moment, metavar="TIME", help="Where the period ends, exclusive, RFC 3339."),
+    ] = None,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send events of the last 30 days to an endpoint again, those of a period or those named.
+
+    Each keeps its id, so that a receiver that has seen it can tell.
+    """
+    by_id, by_time = bool(event_ids), (from_at is not None, to_at is not None)
+    if by_id == any(by_time) or any(by_time) != all(by_time):
+        raise typer.BadParameter("give either --from and --to, or --event")
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        if event_ids:
+            replayed = client.webhooks.replay_events(endpoint_id, event_ids)
+        else:
+            assert from_at is not None, "see above"
+            assert to_at is not None, "see above"
+            replayed = client.webhooks.replay(endpoint_id, from_at=from_at, to_at=to_at)
+    if as_json:
+        show_json(replayed.document)
+    else:
+        count = replayed.replayed_count
+        typer.echo("1 event is sent again" if count == 1 else f"{count} events are sent again")
+
+
+def send_test(
+    endpoint_id: EndpointId,
+    *,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send a test message to an endpoint, also to a disabled one, and print what it answered.
+
+    Exit status 1 if it did not take the message.
+    """
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        tested = client.webhooks.test(endpoint_id)
+    is_taken = tested.status_code is not None and tested.status_code // 100 == 2  # noqa: PLR2004 - 2xx
+    if as_json:
+        show_json(tested.document)
+    elif is_taken:
+        typer.echo(f"{endpoint_id} answered {tested.status_code} after {round(tested.duration_ms)} ms")
+    if not is_taken:
+        reason = tested.error if tested.status_code is None else f"status {tested.status_code}"
+        raise Refused(f"{endpoint_id} did not take the message: {reason}")
+
+
+def _row(delivery: WebhookDelivery) -> tuple[object, ...]:
+    answer = delivery.last_error if delivery.last_status_code is None else delivery.last_status_code
+    return (
+        delivery.event_id,
+        delivery.event_type,
+        delivery.status,
+        delivery.attempts,
+        answer,
+        delivery.next_attempt_at,
+    )

@@ -1,0 +1,194 @@
+"""`soundmark webhooks`: endpoints that get an organisation's events."""
+
+from typing import Annotated
+
+import typer
+from soundmark_sdk.client import UNCHANGED
+from soundmark_sdk.client.records import WebhookEndpoint, WebhookEndpointWithSecret
+
+from soundmark.cli import webhook_deliveries
+from soundmark.cli.api import (
+    AsJson,
+    BaseUrl,
+    KeyFile,
+    Organization,
+    PageCursor,
+    PageLimit,
+    Quiet,
+    UpDir,
+    check_quiet,
+    open_client,
+    show_facts,
+    show_json,
+    show_made,
+    show_page,
+)
+from soundmark.cli.secret_output import Force, SecretFile, secret_sink
+from soundmark.cli.webhook_listening import listen
+from soundmark.cli.webhook_options import EndpointId, EndpointProject, EventTypes
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+Url = Annotated[str, typer.Argument(metavar="URL", help="An https address without credentials or fragment.")]
+Description = Annotated[str | None, typer.Option(metavar="TEXT", help="A note about the endpoint.")]
+_HEADINGS = ("Endpoint", "URL", "Events", "Project", "Enabled", "Created")
+
+
+@app.callback()
+def webhooks() -> None:
+    """Create, list, change and test webhook endpoints, and look at their deliveries. A server key cannot do this."""
+
+
+@app.command()
+def create(
+    url: Url,
+    *,
+    event_types: EventTypes = None,
+    description: Description = None,
+    project: EndpointProject = None,
+    secret_file: SecretFile = None,
+    force: Force = False,
+    organization: Organization = None,
+    quiet: Quiet = False,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create an endpoint. Its secret, with which the receiver verifies messages, is shown only once."""
+    check_quiet(secret_file, quiet=quiet)
+    with (
+        secret_sink(secret_file, force=force) as keep,
+        open_client(base_url, key_file, data_dir, organization) as client,
+    ):
+        made = client.webhooks.create(url, event_types=event_types, description=description, project_id=project)
+        keep(made.secret)
+    secret = ("secret", made.secret)
+    show_made(
+        made, made.id, _HEADINGS, _row(made), as_json=as_json, quiet=quiet, secret=secret, secret_file=secret_file
+    )
+
+
+@app.command("list")
+def list_endpoints(
+    *,
+    organization: Organization = None,
+    limit: PageLimit = 50,
+    cursor: PageCursor = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List an organisation's endpoints, newest first, including disabled ones."""
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        page = client.webhooks.page(limit=limit, cursor=cursor)
+    show_page(page, _HEADINGS, _row, as_json=as_json)
+
+
+@app.command()
+def show(
+    endpoint_id: EndpointId,
+    *,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one endpoint."""
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        endpoint = client.webhooks.get(endpoint_id)
+    _show(endpoint, as_json=as_json)
+
+
+@app.command()
+def update(
+    endpoint_id: EndpointId,
+    *,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="The new address.")] = None,
+    event_types: EventTypes = None,
+    all_events: Annotated[bool, typer.Option("--all-events", help="Send all types of events.")] = False,
+    description: Description = None,
+    enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Send it events, or stop.")] = None,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change an endpoint. What it missed while it was disabled comes with `soundmark webhooks replay`."""
+    if event_types and all_events:
+        raise typer.BadParameter("give --event or --all-events, not both")
+    types = UNCHANGED if not event_types and not all_events else event_types
+    changes = (url, description, enabled)
+    if types is UNCHANGED and all(change is None for change in changes):
+        raise typer.BadParameter("give at least one change")
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        endpoint = client.webhooks.update(
+            endpoint_id,
+            url=UNCHANGED if url is None else url,
+            event_types=types,
+            description=UNCHANGED if description is None else description,
+            enabled=UNCHANGED if enabled is None else enabled,
+        )
+    _show(endpoint, as_json=as_json)
+
+
+@app.command()
+def delete(
+    endpoint_id: EndpointId,
+    *,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+) -> None:
+    """Delete an endpoint with all its deliveries, also those that were not made yet."""
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        client.webhooks.delete(endpoint_id)
+    typer.echo(f"{endpoint_id} is deleted")
+
+
+@app.command()
+def roll(
+    endpoint_id: EndpointId,
+    *,
+    secret_file: SecretFile = None,
+    force: Force = False,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give an endpoint a new secret, shown only once. The one before signs beside it for 24 hours."""
+    with (
+        secret_sink(secret_file, force=force) as keep,
+        open_client(base_url, key_file, data_dir, organization) as client,
+    ):
+        rolled: WebhookEndpointWithSecret = client.webhooks.roll_secret(endpoint_id)
+        keep(rolled.secret)
+    secret, row = ("secret", rolled.secret), _row(rolled)
+    show_made(rolled, rolled.id, _HEADINGS, row, as_json=as_json, quiet=False, secret=secret, secret_file=secret_file)
+
+
+app.command()(webhook_deliveries.deliveries)
+app.command()(webhook_deliveries.event)
+app.command()(webhook_deliveries.replay)
+app.command("test")(webhook_deliveries.send_test)
+app.command()(listen)
+
+
+def _show(endpoint: WebhookEndpoint, *, as_json: bool) -> None:
+    if as_json:
+        show_json(endpoint.document)
+        return
+    more = [("Description", endpoint.description), ("Disabled because", endpoint.disabled_reason)]
+    show_facts([*zip(_HEADINGS, _row(endpoint), strict=True), *more])
+
+
+def _row(endpoint: WebhookEndpoint) -> tuple[object, ...]:
+    types = "all" if endpoint.event_types is None else " ".join(endpoint.event_types)
+    project = "all" if endpoint.project_id is None else endpoint.project_id
+    return (endpoint.id, endpoint.url, types, project, endpoint.enabled, endpoint.created_at)
