@@ -6,9 +6,10 @@ import json
 from typing import Any, Final
 
 from soundmark import settings as declared
-from soundmark.core.providers.stripe.webhooks import SIGNATURE_HEADER, is_signed, split_secrets
+from soundmark.core.providers.stripe.webhooks import SIGNATURE_HEADER, is_signed
 from soundmark.core.store.billing import receipts
 from soundmark.core.wiring import make_request_context
+from soundmark.kit.crypto.secret import split_secrets
 from soundmark.settings.registry import CardSettings
 
 PATH: Final = "/reference/webhook"

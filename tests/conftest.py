@@ -14,6 +14,7 @@ from support.connections import borrow, close_connections
 from support.core_client import Api
 from support.core_database import empty_core, read_signing_keys, restore_core
 from support.core_settings import core_settings
+from support.desk import configure_desk
 from support.empty_tables import empty_tables
 from support.fake_clock import FakeClock
 from support.leftovers import clean_temporary_folder
@@ -23,6 +24,7 @@ from support.people import People
 from support.platform_settings import put_setting
 from support.rival import Rival
 from support.running_apps import running_audio, running_core, served_in_thread
+from support.running_sandbox import RunningSandbox, running_sandbox
 from support.secret_leaks import find_leaks
 from support.tenant import Tenant, make_tenant
 
@@ -144,6 +146,13 @@ async def session_local() -> AsyncIterator[LocalStandIn]:
 
 
 @pytest.fixture(scope="session")
+async def session_desk() -> AsyncIterator[RunningSandbox]:
+    """The sandbox, whose support desk `support.desk` configures. It sends no webhooks."""
+    async with running_sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
 def outside_urls(session_card: CardStandIn, session_local: LocalStandIn) -> dict[str, str]:
     """Where Core finds the stand-ins of other people's servers."""
     return {"card_api_url": session_card.url, "local_api_url": session_local.url}
@@ -232,6 +241,14 @@ async def local(session_local: LocalStandIn, api: Api) -> AsyncIterator[LocalSta
     assert (await put_setting(api, "local_secret_key", PRIVATE_KEY)).status == 200
     yield session_local
     assert session_local.complaints == []
+
+
+@pytest.fixture
+async def desk(session_desk: RunningSandbox, api: Api, rival: Rival) -> RunningSandbox:
+    """The support desk of the platform, without conversations."""
+    await session_desk.control("/reset")
+    await configure_desk(rival, api, session_desk)
+    return session_desk
 
 
 @pytest.fixture(scope="session")

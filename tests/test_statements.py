@@ -29,6 +29,8 @@ EVERY_TENANT: Final = {
     "core.billing.purchases.list_without_page": "a job fails what a crash left without a page, in every organisation",
     "core.billing.outbox.count_by_status": "the metrics count the draft invoices of every organisation",
     "core.billing.outbox.find_organization_id": "an operator names a draft invoice by its id alone",
+    "core.support.desk_conversations.find": "a delivery of the support desk names no organisation",
+    "core.support.tickets.find_organization_id": "a delivery of the support desk names a ticket by its id alone",
     "core.billing.references.find": "a provider's notification names no organisation",
     "core.billing.subscriptions.list_over": "a job ends what is over, in every organisation",
     "core.billing.subscriptions.list_holders": "a plan's new quota is that of every organisation that has it",

@@ -28,6 +28,7 @@ COMMANDS = [
     "integrations",
     "webhooks",
     "billing",
+    "tickets",
     "use",
     "archive",
     "certificate",

@@ -4,9 +4,10 @@ import pytest
 from support.calls import World
 from support.people import People
 from support.rival import Rival
+from support.running_sandbox import RunningSandbox
 
 
 @pytest.fixture
-async def world(people: People, rival: Rival) -> World:
+async def world(people: People, rival: Rival, session_desk: RunningSandbox) -> World:
     """An organisation that the person "owner" owns, for the calls of `support.calls`."""
-    return World(people, rival, await people.tenant_of("owner"))
+    return World(people, rival, await people.tenant_of("owner"), session_desk)

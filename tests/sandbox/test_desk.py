@@ -59,6 +59,41 @@ async def test_a_new_conversation_is_201_with_its_id_in_a_header(sandbox: Runnin
     assert "_embedded" not in bare.json()
 
 
+# The members that FreeScout's documents and its module's source name.
+CONVERSATION = {
+    *("id", "number", "threadsCount", "type", "folderId", "status", "state", "subject", "preview", "mailboxId"),
+    *("assignee", "createdBy", "createdAt", "updatedAt", "closedBy", "closedByUser", "closedAt", "userUpdatedAt"),
+    *("customerWaitingSince", "source", "cc", "bcc", "customer", "customFields", "_embedded"),
+}
+THREAD = {
+    *("id", "type", "status", "state", "action", "body", "source", "customer", "createdBy", "assignedTo", "to", "cc"),
+    *("bcc", "createdAt", "openedAt", "_embedded"),
+}
+
+
+async def test_a_conversation_has_the_members_of_a_real_one(sandbox: RunningSandbox) -> None:
+    await create(sandbox)
+    await sandbox.control("/desk/conversations/1/reply", text="Is it on?", status="closed", attachment=True)
+    document = await read(sandbox)
+    assert document.keys() == CONVERSATION
+    assert (document["closedBy"], document["closedByUser"]["type"]) == (1, "user")
+    answer, question = document["_embedded"]["threads"]
+    assert answer.keys() == question.keys() == THREAD
+    assert answer["_embedded"]["attachments"][0].keys() >= {"id", "fileName", "fileUrl", "mimeType", "size"}
+    assert question["createdBy"]["type"] == question["customer"]["type"] == "customer"
+
+
+async def test_spam_is_a_status_that_only_the_desks_people_give(
+    sandbox: RunningSandbox, core: ReceivedWebhooks
+) -> None:
+    await create(sandbox)
+    act = {"status": "spam", "back": "/desk/conversations/1"}
+    assert (await sandbox.client.post("/control/desk/conversations/1/status", data=act)).status_code == 303
+    await sandbox.settle()
+    assert json.loads(core.requests[-1].body)["status"] == "spam"
+    assert await find(sandbox, subject="[tkt_1]", status="active,pending,closed,spam") == [1]
+
+
 async def test_threads_are_listed_the_newest_first(sandbox: RunningSandbox) -> None:
     threads = [{"type": "customer", "text": text} for text in ("newest", "middle", "oldest")]
     await create(sandbox, threads=threads)

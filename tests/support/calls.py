@@ -13,6 +13,7 @@ from support.card_purchase import WEBHOOK_SECRET
 from support.card_purchase import sign as sign_card_body
 from support.card_stand_in import CARD_SECRET, CUSTOMER
 from support.core_client import Answer, Api
+from support.desk import configure_desk, sign_as_sent, ticket_body
 from support.event_delivery import make_event, sign_body
 from support.local_purchase import insert_local_checkout
 from support.offers import make_card_offer
@@ -21,6 +22,7 @@ from support.people import People
 from support.platform_settings import put_setting
 from support.release_evidence import insert_evidence
 from support.rival import Rival
+from support.running_sandbox import RunningSandbox
 from support.tenant import Tenant
 
 OPERATIONS: Final = {operation.id: operation for operation in list_operations()}
@@ -33,6 +35,7 @@ class World:
     people: People
     rival: Rival
     tenant: Tenant
+    desk: RunningSandbox
     caller_id: str = "owner"
     caller_role: str | None = "owner"
 
@@ -305,6 +308,30 @@ async def configure_card(world: World) -> None:
     assert (await put_setting(administrator, "card_webhook_secret", WEBHOOK_SECRET)).status == 200
 
 
+async def fill_ticket(world: World) -> Call:
+    """Prepare a ticket that the desk has not seen; each call has a request of its own."""
+    await use_desk(world)
+    return Call(params=world.tenant.query, json=ticket_body(await _count(world, "tickets")))
+
+
+async def make_ticket(world: World) -> Call:
+    made = await send(world.people.person("owner"), OPERATIONS["create_ticket"], await fill_ticket(world))
+    assert made.status == 201, made.body
+    return Call(path={"ticket_id": made.json["id"]}, params=world.tenant.query)
+
+
+async def sign_desk_delivery(world: World) -> Call:
+    """Prepare a delivery that the desk signed, about a conversation that is no ticket."""
+    await use_desk(world)
+    document = {"id": 4711, "status": "closed", "updatedAt": "2026-11-20T10:00:00Z"}
+    return Call(json=document, headers=sign_as_sent(world.desk, document))
+
+
+async def use_desk(world: World) -> None:
+    administrator = world.people.person("platform-admin", realm_access={"roles": ["svc_platform_admin"]})
+    await configure_desk(world.rival, administrator, world.desk)
+
+
 async def sign_card_event(world: World) -> Call:
     """Prepare an event that the card provider signed, of a type that leads to nothing."""
     await configure_card(world)
@@ -450,6 +477,7 @@ ROWS: Final[Mapping[str, Row]] = {
         foreign="webhook_endpoint_not_found",
         audited="webhook_endpoint.deleted",
     ),
+    "create_ticket": Row(fill_ticket, roles=EVERYBODY, audited="support.ticket_created"),
     "deliver_event": Row(sign_event),
     "export_organization": Row(export_organization, roles=OWNERS, audited="organization.exported"),
     "export_project": Row(export_project, roles=ADMINS, foreign="project_not_found", audited="project.exported"),
@@ -461,6 +489,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "get_platform_settings": Row(plain()),
     # The Core under test has no worker: test_release_readiness.py lets one read evidence.
     "get_release_readiness": Row(store_evidence),
+    "get_ticket": Row(make_ticket, roles=EVERYBODY, foreign="ticket_not_found"),
     "get_usage": Row(name_organization, roles=EVERYBODY),
     "get_webhook_endpoint": Row(make_webhook_endpoint, roles=ADMINS, foreign="webhook_endpoint_not_found"),
     "get_webhook_event": Row(make_webhook_event, roles=ADMINS, foreign="webhook_event_not_found"),
@@ -481,6 +510,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "list_subscriptions": Row(name_organization, roles=BUYERS),
     "list_webhook_deliveries": Row(make_webhook_deliveries, roles=ADMINS, foreign="webhook_endpoint_not_found"),
     "list_webhook_endpoints": Row(name_organization, roles=ADMINS),
+    "list_tickets": Row(name_organization, roles=EVERYBODY),
     "open_portal": Row(find_portal, roles=BUYERS),
     "preview_organization_deletion": Row(preview_organization, roles=OWNERS),
     "preview_project_deletion": Row(preview_project, roles=ADMINS, foreign="project_not_found"),
@@ -499,6 +529,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "receive_checkout_query": Row(notify_of_checkout),
     "receive_local_notification": Row(notify_of_payment),
     "receive_local_query": Row(notify_of_payment),
+    "receive_desk_delivery": Row(sign_desk_delivery),
     "recover_code": Row(issue_one_before, roles=ADMINS, foreign="code_issue_not_found"),
     "recover_codes": Row(issue_two_before, roles=ADMINS, foreign="code_issue_not_found"),
     # Everybody may leave: test_remove_member.py.

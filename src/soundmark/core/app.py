@@ -38,6 +38,8 @@ from soundmark.core.features.codes.signing_keys.service import ensure_active
 from soundmark.core.features.codes.usage import routes as usage
 from soundmark.core.features.platform.release import routes as release
 from soundmark.core.features.platform.settings import routes as platform
+from soundmark.core.features.support.desk_webhook import routes as desk_webhook
+from soundmark.core.features.support.tickets import routes as tickets
 from soundmark.core.features.tenancy.api_keys import routes as api_keys
 from soundmark.core.features.tenancy.audit_log import routes as audit_log
 from soundmark.core.features.tenancy.caller import routes as caller
@@ -166,6 +168,8 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         accounting,
         payment_webhooks,
         webhook_endpoints,
+        tickets,
+        desk_webhook,
         platform,
         release,
         resolution,
@@ -214,6 +218,7 @@ async def _running(
         stack.push_async_callback(ctx.local.aclose)
         stack.push_async_callback(ctx.accounting.aclose)
         stack.push_async_callback(ctx.webhooks.aclose)
+        stack.push_async_callback(ctx.desk.aclose)
         for limit in limits:
             stack.push_async_callback(limit.aclose)
         _log.info("core_started", base_url=ctx.base_url)

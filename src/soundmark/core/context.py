@@ -12,6 +12,7 @@ from soundmark.core.live.keyring import LiveKeyring
 from soundmark.core.live.platform_settings import PlatformSettings
 from soundmark.core.providers.dolibarr.client import AccountingClient
 from soundmark.core.providers.flouci.client import LocalProvider
+from soundmark.core.providers.freescout.client import DeskClient
 from soundmark.core.providers.stripe.client import CardProvider
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import Entropy
@@ -53,6 +54,7 @@ class Context:
     local: LocalProvider
     accounting: AccountingClient
     webhooks: GuardedClient
+    desk: DeskClient
     queue: Queue
 
 
@@ -62,11 +64,13 @@ class RequestContext(Context):
 
     `roles` finds a person's role in an organisation by (organisation, subject). `issuances` issues Codes, with one
     queue for each organisation. `exports` limits the exports that run at a time, with one for each organisation;
-    `webhook_tests` does so for the messages that test an endpoint, and `webhook_test_limit` limits them by time.
+    `webhook_tests` does so for the messages that test an endpoint, and `webhook_test_limit` limits them by time. With
+    `support_native_signature`, the desk signs webhooks in its own way.
     """
 
     organizations_per_user: int
     export_bytes_max: int
+    support_native_signature: bool
     roles: Batcher[tuple[str, str], Role | None]
     issuances: Batcher[Any, Any]
     exports: Slots

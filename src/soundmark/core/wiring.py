@@ -12,6 +12,7 @@ from soundmark.core.live.keyring import LiveKeyring
 from soundmark.core.live.platform_settings import PlatformSettings
 from soundmark.core.providers.dolibarr.client import AccountingClient
 from soundmark.core.providers.flouci.client import LocalProvider
+from soundmark.core.providers.freescout.client import DeskClient
 from soundmark.core.providers.stripe.client import CardProvider
 from soundmark.core.store.tenancy import members
 from soundmark.kit.clock import Clock, SystemClock
@@ -87,6 +88,7 @@ def make_request_context(
         **parts,
         organizations_per_user=settings.organizations_per_user,
         export_bytes_max=settings.export_bytes_max,
+        support_native_signature=settings.support_native_signature,
         roles=Batcher(partial(members.find_roles, db), size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
         issuances=Batcher(issue, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
         exports=Slots(min(_EXPORTS_AT_ONCE, settings.database_pool_size // 2)),
@@ -120,6 +122,7 @@ def _parts(
     card: Any = _NotWired("card")
     local: Any = _NotWired("local")
     accounting: Any = _NotWired("accounting")
+    desk: Any = _NotWired("desk")
     extra_ca_file: Any = _NotWired("extra_ca_file")
     release_evidence_path: Any = _NotWired("release_evidence_path")
     if isinstance(settings, CoreSettings | CoreJobsSettings):
@@ -139,6 +142,7 @@ def _parts(
             allow_loopback=webhook_allow_loopback,
             extra_ca_file=extra_ca_file,
         )
+        desk = DeskClient(extra_ca_file=extra_ca_file)
     return {
         "base_url": base_url,
         "console_url": console_url,
@@ -157,5 +161,6 @@ def _parts(
         "local": local,
         "accounting": accounting,
         "webhooks": webhooks,
+        "desk": desk,
         "queue": Queue(),
     }

@@ -15,6 +15,8 @@ from soundmark.core.features.billing.webhooks import jobs as payment_webhooks
 from soundmark.core.features.codes.issuance import jobs as issuance
 from soundmark.core.features.codes.signing_keys import jobs as signing_keys
 from soundmark.core.features.platform.release import jobs as release
+from soundmark.core.features.support.desk_webhook import jobs as desk_webhook
+from soundmark.core.features.support.tickets import jobs as tickets
 from soundmark.core.features.tenancy.closure import jobs as closure
 from soundmark.core.features.tenancy.invitations import jobs as invitations
 from soundmark.core.features.webhooks.delivery import jobs as webhook_delivery
@@ -57,6 +59,7 @@ async def _run(settings: CoreJobsSettings) -> None:
         billing_catalog,
         checkouts,
         closure,
+        desk_webhook,
         invitations,
         issuance,
         payment_webhooks,
@@ -65,6 +68,7 @@ async def _run(settings: CoreJobsSettings) -> None:
         subscriptions,
         webhook_delivery,
         webhook_events,
+        tickets,
     ):
         feature.add_tasks(app, ctx)
     try:
@@ -81,6 +85,7 @@ async def _run(settings: CoreJobsSettings) -> None:
         await ctx.local.aclose()
         await ctx.accounting.aclose()
         await ctx.webhooks.aclose()
+        await ctx.desk.aclose()
         await ctx.db.close()
 
 

@@ -61,6 +61,7 @@ class _Operation:
             await _hang_up(send)
             return
         if switch.kind == "slow":
+            await request.body()  # Kept, so that the work is done even if the caller gives up.
             await asyncio.sleep(switch.seconds)
         response = _replace(switch, self._api.make_error)
         # A refusal passes the gate as well, because the card provider stores its 500 under the idempotency key.

@@ -86,6 +86,7 @@ class CoreSettings(ServedSettings, CoreJobsSettings, RefusalLimitSettings):
     oidc_issuer: OidcIssuer | None = None
     oidc_client_id: OidcClientId | None = None
     operator_token: OperatorToken | None = None
+    support_native_signature: bool = False
     organizations_per_user: Annotated[int, Field(ge=1)] = 50
     export_bytes_max: Annotated[int, Field(ge=1024)] = 1024 * 1024 * 1024
     resolve_rate_limit: Annotated[int, Field(ge=1)] = 120

@@ -24,6 +24,7 @@ OF_ORGANIZATION = {
     *("list_invitations", "list_members", "list_projects", "rename_organization", "verify_audit_log"),
     *("delete_organization", "preview_organization_deletion"),
     *("create_checkout", "export_organization", "list_subscriptions", "open_portal"),
+    *("create_ticket", "list_tickets"),
 }
 
 # Operations that need no caller. The publisher's signature authorises an event (contract, section 6).
@@ -32,9 +33,10 @@ PUBLIC = {
     # Providers sign what they send, or are asked (contract, section 7).
     *("receive_card_event", "receive_local_notification", "receive_local_query"),
     *("receive_checkout_notification", "receive_checkout_query"),
+    "receive_desk_delivery",
 }
 # A missing signature is refused with the same problem as a missing credential.
-SIGNED = {"receive_card_event"}
+SIGNED = {"receive_card_event", "receive_desk_delivery"}
 
 
 def test_the_policy_gives_each_action_the_roles_of_the_contract() -> None:

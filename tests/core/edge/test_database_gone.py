@@ -42,6 +42,8 @@ KNOWN = {
     "webhook_endpoint_not_found",
     "webhook_event_not_found",
     "release_readiness_unavailable",  # No worker runs here.
+    "support_unavailable",  # Nor a desk.
+    "ticket_not_found",
 }
 UNSIGNED = (401, "unauthenticated")
 
@@ -97,6 +99,7 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
         "checkout_id": "bco_" + "A" * 22,
         "endpoint_id": "whe_" + "A" * 22,
         "event_id": "evn_" + "A" * 22,
+        "ticket_id": "tkt_" + "A" * 22,
         "payment_id": "a-payment-of-nobody",
         "secret": "a-secret-of-nobody",
     }

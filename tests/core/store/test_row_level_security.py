@@ -20,6 +20,7 @@ WITHOUT_TENANT: Final = {
     "api_key_digests": "a key comes without its organisation; what is looked up is the digest of its secret",
     "invitation_digests": "an invitation's secret comes without its organisation; what is looked up is its digest",
     "audit_unsealed": "a sealer asks which organisations have entries to seal",
+    "desk_conversations": "a delivery of the support desk names no organisation",
     "billing_references": "a provider's notification names no organisation; what is looked up is a digest",
     "payment_receipts": "an event is recorded before it is understood which organisation it is about",
 }
@@ -108,6 +109,11 @@ async def insert_billing_rows(rival: Rival, tenant: Tenant) -> None:
         " now())",
         organization_id,
     )
+    await rival.run(
+        "INSERT INTO tickets (organization_id, id, subject_id, request_id, subject, status, sealed_message, post_after,"
+        " created_at) VALUES (%s, 'tkt_1', 'operator', 'supreq_1', 'A question', 'pending', '', now(), now())",
+        organization_id,
+    )
 
 
 async def insert_webhook_rows(rival: Rival, tenant: Tenant) -> None:
@@ -185,6 +191,8 @@ async def test_every_other_policy_is_known(rival: Rival) -> None:
         ("webhook_endpoints_of_everybody", "SELECT"),
         ("webhook_endpoints_resealed", "UPDATE"),
         ("webhook_events_of_everybody", "SELECT"),
+        ("tickets_of_everybody", "SELECT"),
+        ("tickets_resealed", "UPDATE"),
         *((f"{table}_of_backup", "SELECT") for table in await tenant_tables(rival)),
     }
 
@@ -318,6 +326,7 @@ OF_EVERYBODY: Final = {
     "webhook_deliveries",
     "webhook_endpoints",
     "webhook_events",
+    "tickets",
 }
 
 

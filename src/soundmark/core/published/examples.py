@@ -56,6 +56,7 @@ from soundmark.core.published.example_checkouts import example_checkouts
 from soundmark.core.published.example_release import example_release
 from soundmark.core.published.example_reports import example_legacy_report, example_report
 from soundmark.core.published.example_subscriptions import example_subscriptions
+from soundmark.core.published.example_tickets import example_tickets
 from soundmark.core.published.example_webhooks import example_webhooks
 from soundmark.core.store.tenancy.deletions import TenantCounts
 from soundmark.core.views.accounting_customers import accounting_customer_view
@@ -381,6 +382,7 @@ def examples() -> dict[str, Any]:
         **example_checkouts(_ORGANIZATION.id),
         **example_webhooks(_ORGANIZATION.id, _PROJECT.id, _MEMBER.subject_id, code.xr_id),
         **example_release(_LATER),
+        **example_tickets(_ORGANIZATION.id),
     }
     shown = {name: answer.model_dump(mode="json") for name, answer in answers.items()}
     shown |= _archives(code)

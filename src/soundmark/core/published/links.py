@@ -143,6 +143,11 @@ def _of_webhook_delivery(at: str) -> Following:
     return {"get_webhook_event": event}
 
 
+def _of_ticket(at: str) -> Following:
+    """Take the organisation from the request, because the response names only the ticket."""
+    return {"get_ticket": {"organization_id": _REQUESTED_ORGANIZATION} | _take(at, ticket_id="id")}
+
+
 def _of_audit_log(_: str) -> Following:
     return {"verify_audit_log": {"organization_id": _REQUESTED_ORGANIZATION}}
 
@@ -193,6 +198,8 @@ _HELD: Final[Mapping[tuple[str, str], tuple[Callable[[str], Following], str]]] =
     ("roll_webhook_secret", "200"): (_of_webhook_endpoint, ""),
     ("list_webhook_deliveries", "200"): (_of_webhook_delivery, _FIRST),
     ("create_checkout", "201"): (_of_checkout, ""),
+    ("create_ticket", "201"): (_of_ticket, ""),
+    ("list_tickets", "200"): (_of_ticket, _FIRST),
     ("change_integration_retention", "200"): (_of_changed_integration, ""),
     ("replace_integration_core_key", "200"): (_of_changed_integration, ""),
 }

@@ -30,6 +30,11 @@ class Secret:
         raise TypeError("a Secret is not copied out of its process")
 
 
+def split_secrets(configured: Secret) -> tuple[Secret, ...]:
+    """Return the secrets that a setting holds: one, or two with a comma between while one is replaced."""
+    return tuple(Secret(text) for each in configured.reveal().split(",") if (text := each.strip()))
+
+
 def _digest(text: str) -> bytes:
     # A lone surrogate is kept, because its replacement would equal a question mark.
     return hashlib.sha256(text.encode(errors="surrogatepass")).digest()

@@ -174,7 +174,7 @@ def render_conversation(conversation: Conversation) -> dict[str, Any]:
         "createdBy": dict(conversation.customer),
         "createdAt": _moment(conversation.created_at),
         "updatedAt": _moment(conversation.updated_at),
-        "closedBy": closed_by,
+        "closedBy": None if closed_by is None else closed_by["id"],
         "closedByUser": closed_by,
         "closedAt": None if conversation.closed_at is None else _moment(conversation.closed_at),
         "userUpdatedAt": _moment(conversation.updated_at),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 from golden_files import golden_files
-from support.calls import CALLS, Call, World, invite_caller, send
+from support.calls import CALLS, Call, World, invite_caller, make_ticket, send
 from support.calls import OPERATIONS as CALLABLE
 from support.core_client import Answer
 from support.offers import make_card_subscription
@@ -147,6 +147,11 @@ async def make_endpoints(world: World) -> None:
         await world.tenant.make_webhook_endpoint()
 
 
+async def make_tickets(world: World) -> None:
+    for _ in range(2):
+        await make_ticket(world)
+
+
 # How each list gets a second entry.
 FILL: Final[Mapping[str, Callable[[World], Awaitable[None]]]] = {
     "list_api_keys": make_keys,
@@ -161,6 +166,7 @@ FILL: Final[Mapping[str, Callable[[World], Awaitable[None]]]] = {
     "list_subscriptions": make_subscriptions,
     "list_webhook_deliveries": make_endpoints,  # The call itself makes deliveries to one more.
     "list_webhook_endpoints": make_endpoints,
+    "list_tickets": make_tickets,
 }
 # The next page must repeat the filters, to which a cursor is bound.
 FILTERS: Final[Mapping[str, Mapping[str, str]]] = {"list_codes": {"status": "active", "issuer": "Radio Nordlicht"}}

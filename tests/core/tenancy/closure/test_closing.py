@@ -29,6 +29,7 @@ ADDING: Final[frozenset[Action]] = frozenset(
         "audience.change_retention",
         "audience.replace_core_key",
         "checkout.create",
+        "ticket.create",
         "project.delete",
         "webhook_endpoint.create",
     }
@@ -69,6 +70,8 @@ GOING_ON: Final[frozenset[Action]] = frozenset(
         "project.preflight",
         "project.update",
         "subscription.list",
+        "ticket.list",
+        "ticket.read",
         "usage.read",
         "webhook_endpoint.change",
         "webhook_endpoint.read",
@@ -91,7 +94,7 @@ OUTSIDE: Final[frozenset[Action]] = frozenset(
 )
 # A project's closure leaves the rest of its organisation alone.
 OF_ORGANIZATION: Final = frozenset(
-    {"project.create", "invitation.create", "invitation.accept", "checkout.create", "project.delete"}
+    {"project.create", "invitation.create", "invitation.accept", "checkout.create", "ticket.create", "project.delete"}
 )
 
 OPERATIONS_OF: Final = {

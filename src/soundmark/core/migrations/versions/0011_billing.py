@@ -150,8 +150,6 @@ CREATE TABLE payment_receipts (
 
 CREATE INDEX payment_receipts_of_organization ON payment_receipts (organization_id) WHERE organization_id IS NOT NULL;
 CREATE INDEX payment_receipts_to_reread ON payment_receipts (reread_at) WHERE reread_at IS NOT NULL;
-CREATE INDEX payment_receipts_to_forget ON payment_receipts (received_at)
-    WHERE status = 'ignored' OR organization_id IS NULL;
 
 CREATE TABLE local_verifications (
     minute             timestamptz NOT NULL,

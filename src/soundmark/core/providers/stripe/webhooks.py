@@ -47,11 +47,6 @@ class _Envelope(msgspec.Struct):
     data: _Data
 
 
-def split_secrets(configured: Secret) -> tuple[Secret, ...]:
-    """Return the secrets that a setting holds: one, or two with a comma between while one is replaced."""
-    return tuple(Secret(text) for each in configured.reveal().split(",") if (text := each.strip()))
-
-
 def is_signed(body: bytes, header: str, secrets: Sequence[Secret], *, now_s: float) -> bool:
     """Return whether one of the secrets signed exactly these bytes within the last or next five minutes."""
     if len(header) > _HEADER_CHARS_MAX:

@@ -85,9 +85,26 @@ SEALED_COLUMNS: Final = SealedColumns(
            AND id = %(row)s
         """,
         ),
+        SealedColumn(
+            "tickets",
+            "sealed_message",
+            """
+        SELECT organization_id, id AS "row", sealed_message AS sealed
+          FROM tickets
+         WHERE sealed_message IS NOT NULL
+         ORDER BY organization_id, id
+        """,
+            """
+        UPDATE tickets
+           SET sealed_message = %(sealed)s
+         WHERE organization_id = %(organization_id)s
+           AND id = %(row)s
+        """,
+        ),
     ),
     lock="""
-    LOCK TABLE signing_keys, platform_secrets, instance_secrets, invitations, webhook_endpoints IN EXCLUSIVE MODE
+    LOCK TABLE signing_keys, platform_secrets, instance_secrets, invitations, webhook_endpoints, tickets
+            IN EXCLUSIVE MODE
     """,
     tenant=EVERY_TENANT,
 )

@@ -26,6 +26,7 @@ class TenantCounts:
     members: int
     invitations: int
     audit_entries: int
+    tickets: int
     checkouts: int
     subscriptions: int
     webhook_endpoints: int
@@ -73,6 +74,10 @@ async def count(tx: Tx, subject: ClosureSubject) -> TenantCounts:
                   FROM audit_entries
                  WHERE organization_id = %(organization_id)s
                    AND %(project_id)s::text IS NULL) AS audit_entries,
+               (SELECT count(*)
+                  FROM tickets
+                 WHERE organization_id = %(organization_id)s
+                   AND %(project_id)s::text IS NULL) AS tickets,
                (SELECT count(*)
                   FROM checkouts
                  WHERE organization_id = %(organization_id)s

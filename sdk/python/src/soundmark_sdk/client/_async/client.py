@@ -9,6 +9,7 @@ from soundmark_sdk.client._async.billing import AsyncBilling, AsyncBillingCatalo
 from soundmark_sdk.client._async.codes import AsyncCampaigns, AsyncCodes
 from soundmark_sdk.client._async.platform import AsyncPlatform
 from soundmark_sdk.client._async.sender import AsyncSender
+from soundmark_sdk.client._async.support import AsyncTickets
 from soundmark_sdk.client._async.tenancy import (
     AsyncApiKeys,
     AsyncAuditLog,
@@ -96,6 +97,7 @@ class AsyncClient:
         self.subscriptions = AsyncSubscriptions(sender)
         self.catalog = AsyncBillingCatalog(sender)
         self.webhooks = AsyncWebhooks(sender)
+        self.tickets = AsyncTickets(sender)
         self.platform = AsyncPlatform(sender)
 
     def __repr__(self) -> str:

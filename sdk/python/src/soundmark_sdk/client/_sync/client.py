@@ -10,6 +10,7 @@ from soundmark_sdk.client._sync.billing import Billing, BillingCatalog, Subscrip
 from soundmark_sdk.client._sync.codes import Campaigns, Codes
 from soundmark_sdk.client._sync.platform import Platform
 from soundmark_sdk.client._sync.sender import Sender
+from soundmark_sdk.client._sync.support import Tickets
 from soundmark_sdk.client._sync.tenancy import (
     ApiKeys,
     AuditLog,
@@ -97,6 +98,7 @@ class Client:
         self.subscriptions = Subscriptions(sender)
         self.catalog = BillingCatalog(sender)
         self.webhooks = Webhooks(sender)
+        self.tickets = Tickets(sender)
         self.platform = Platform(sender)
 
     def __repr__(self) -> str:

@@ -15,7 +15,8 @@ from soundmark.core.features.billing.webhooks.local_notifications import receive
 from soundmark.core.features.billing.webhooks.outcomes import count_notification
 from soundmark.core.features.billing.webhooks.wire import WebhookAnswer
 from soundmark.core.problems import CheckoutNotFound, PaymentNotVerified, PaymentProviderUnavailable
-from soundmark.core.providers.stripe.webhooks import SIGNATURE_HEADER, is_signed, read_event, split_secrets
+from soundmark.core.providers.stripe.webhooks import SIGNATURE_HEADER, is_signed, read_event
+from soundmark.kit.crypto.secret import split_secrets
 from soundmark.kit.http.bodies import LARGE_BODY, SIGNED_BODY, media_type_of, parse_body, read_body
 from soundmark.kit.http.problems import (
     MalformedBody,

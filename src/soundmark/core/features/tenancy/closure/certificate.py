@@ -50,5 +50,9 @@ def _core_counts(closure: Closure, counts: TenantCounts) -> dict[str, int]:
         "invitations": counts.invitations,
         "audit_entries": counts.audit_entries,
     }
-    billing = {"checkouts": counts.checkouts, "subscriptions": counts.subscriptions}
-    return {"projects": counts.projects, **of_project, **of_organization, "tickets": 0, **billing, **endpoints}
+    of_support_and_billing = {
+        "tickets": counts.tickets,
+        "checkouts": counts.checkouts,
+        "subscriptions": counts.subscriptions,
+    }
+    return {"projects": counts.projects, **of_project, **of_organization, **of_support_and_billing, **endpoints}

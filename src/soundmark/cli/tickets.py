@@ -1,0 +1,117 @@
+"""`soundmark tickets`: support tickets."""
+
+import sys
+from typing import Annotated, Final
+
+import typer
+from soundmark_sdk.client import ClientFailure
+from soundmark_sdk.client.records import ListedTicket, Ticket
+from soundmark_sdk.client.ticket_requests import choose_request_id
+
+from soundmark.cli.api import (
+    AsJson,
+    BaseUrl,
+    KeyFile,
+    Organization,
+    PageCursor,
+    PageLimit,
+    Quiet,
+    UpDir,
+    open_client,
+    show_facts,
+    show_json,
+    show_made,
+    show_page,
+)
+from soundmark.cli.intents import printable
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+_HEADINGS: Final = ("Ticket", "Subject", "Status", "Created")
+_STANDARD_INPUT: Final = "-"
+
+
+@app.callback()
+def tickets() -> None:
+    """Ask the people who run this service. A server key cannot do this."""
+
+
+@app.command()
+def create(
+    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="What it is about, in one line.")],
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The question; - reads it from standard input.")],
+    *,
+    request_id: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Repeating the command with the same key opens no second ticket."),
+    ] = None,
+    organization: Organization = None,
+    quiet: Quiet = False,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Open a support ticket. The answer comes by e-mail, and `soundmark tickets show` has it too."""
+    text = sys.stdin.read() if message == _STANDARD_INPUT else message
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        key = choose_request_id(request_id)
+        try:
+            ticket = client.tickets.create(subject, text, request_id=key)
+        except ClientFailure:
+            typer.echo(f"Repeat the command with --request-id {key}: it opens no second ticket.", err=True)
+            raise
+    show_made(ticket, ticket.id, _HEADINGS, _row(ticket), as_json=as_json, quiet=quiet)
+
+
+@app.command("list")
+def list_tickets(
+    *,
+    organization: Organization = None,
+    limit: PageLimit = 50,
+    cursor: PageCursor = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the support tickets of an organisation, newest first."""
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        page = client.tickets.page(limit=limit, cursor=cursor)
+    show_page(page, _HEADINGS, _row, as_json=as_json)
+
+
+@app.command()
+def show(
+    ticket_id: Annotated[str, typer.Argument(metavar="TICKET", help="The ticket's id.")],
+    *,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a support ticket with its messages."""
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        ticket = client.tickets.get(ticket_id)
+    if as_json:
+        show_json(ticket.document)
+        return
+    show_facts(_facts(ticket))
+    for message in ticket.messages:
+        typer.echo(f"\n{message.author}, {message.created_at:%Y-%m-%d %H:%M} UTC")
+        typer.echo(printable(message.body))
+
+
+def _row(ticket: ListedTicket) -> tuple[object, ...]:
+    return (ticket.id, ticket.subject, ticket.status, ticket.created_at)
+
+
+def _facts(ticket: Ticket) -> list[tuple[str, object]]:
+    return [
+        ("Ticket", ticket.id),
+        ("Subject", ticket.subject),
+        ("Status", ticket.status),
+        ("Request", ticket.request_id),
+        ("Created", ticket.created_at),
+    ]

@@ -1,0 +1,1 @@
+"""Support tickets, and the webhook of the support desk."""

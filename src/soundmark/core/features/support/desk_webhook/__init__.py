@@ -1,0 +1,1 @@
+"""The webhook of the support desk."""

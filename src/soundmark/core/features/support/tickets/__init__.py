@@ -1,0 +1,1 @@
+"""Opening, listing and reading support tickets."""

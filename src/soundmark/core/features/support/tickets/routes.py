@@ -1,0 +1,63 @@
+"""The routes of support tickets."""
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Path, Response
+
+from soundmark.core.edge.operations import Operation, Operations
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
+from soundmark.core.features.support.tickets import service
+from soundmark.core.features.support.tickets.wire import (
+    CreateTicket,
+    TicketPage,
+    TicketView,
+    listed_ticket_view,
+    new_ticket,
+    ticket_view,
+)
+from soundmark.core.problems import ResourceDeletionInProgress, SupportUnavailable, TicketNotFound
+from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+
+operations = Operations("Support")
+
+TicketIdPath = Annotated[ResourceId, Path(description="The ticket's id.", examples=["tkt_dGhlLWZlc3RpdmFscy1Db2"])]
+
+
+@operations.add(
+    "POST",
+    "/v1/support/tickets",
+    Operation("ticket.create", problems=(ResourceDeletionInProgress, SupportUnavailable)),
+    status=HTTPStatus.CREATED,
+    responses={HTTPStatus.OK: {"model": TicketView, "description": "A repeated request: the ticket that it opened."}},
+)
+async def create_ticket(ctx: Ctx, scope: Tenant, body: CreateTicket, response: Response) -> TicketView:
+    """Open a support ticket.
+
+    A repeated `request_id` of the same person in the same organisation returns the same ticket with 200, and completes
+    it if it was cut short. After 503 the ticket is there and pending: send the same request again, or leave it to us.
+    """
+    opened = await service.create_ticket(ctx, scope, new_ticket(body))
+    if not opened.is_new:
+        response.status_code = HTTPStatus.OK
+    return ticket_view(opened)
+
+
+@operations.add("GET", "/v1/support/tickets", Operation("ticket.list", problems=(InvalidCursor,)))
+async def list_tickets(ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cursor: CursorText = None) -> TicketPage:
+    """List the organisation's support tickets, newest first, as they are known here."""
+    bound_to = {"organization_id": scope.organization_id}
+    before = ctx.cursors.read(cursor, route="tickets", bound_to=bound_to)
+    page = await service.list_tickets(ctx, scope, before=before, limit=limit)
+    return TicketPage(
+        data=[listed_ticket_view(ticket) for ticket in page.entries],
+        next_cursor=ctx.cursors.write(page.next_position, route="tickets", bound_to=bound_to),
+    )
+
+
+@operations.add(
+    "GET", "/v1/support/tickets/{ticket_id}", Operation("ticket.read", problems=(TicketNotFound, SupportUnavailable))
+)
+async def get_ticket(ctx: Ctx, scope: Tenant, ticket_id: TicketIdPath) -> TicketView:
+    """Return a support ticket with its messages from the support desk, and its present status there."""
+    return ticket_view(await service.get_ticket(ctx, scope, ticket_id))

@@ -1,0 +1,1 @@
+"""The support desk: FreeScout with its module for the API and webhooks."""

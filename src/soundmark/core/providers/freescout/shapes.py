@@ -1,0 +1,126 @@
+"""The members of the desk's objects that are read. Notes, attachments and addresses are left unread.
+
+Source: the documents of FreeScout's module for the API and webhooks.
+"""
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from soundmark.core.domain.support.ticket import MessageAuthor, TicketMessage
+from soundmark.core.providers.freescout.html_text import to_text
+from soundmark.kit.text.timestamps import parse_timestamp
+
+_AUTHORS: Final[dict[str, MessageAuthor]] = {"customer": "customer", "message": "agent"}
+_ID_MAX: Final = 2**53 - 1
+_ID: Final = re.compile(r"[0-9]{1,16}", re.ASCII)
+DeskId = Annotated[int, msgspec.Meta(ge=1, le=_ID_MAX)]
+
+
+class DeskShapeInvalid(Exception):
+    """An object lacks a documented member, or has another type of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeskConversation:
+    """A conversation as the desk has it; `status` is the desk's own word."""
+
+    id: int
+    mailbox_id: int
+    subject: str = field(repr=False)
+    status: str
+    updated_at: datetime
+
+
+class _Conversation(msgspec.Struct):
+    id: DeskId
+    mailbox_id: DeskId = msgspec.field(name="mailboxId")
+    status: str
+    updated_at: str = msgspec.field(name="updatedAt")
+    subject: str | None = None
+
+
+class _FoundConversations(msgspec.Struct):
+    conversations: list[_Conversation]
+
+
+class _ConversationPage(msgspec.Struct):
+    embedded: _FoundConversations = msgspec.field(name="_embedded")
+
+
+class _Thread(msgspec.Struct):
+    id: int
+    type: str
+    state: str
+    created_at: str = msgspec.field(name="createdAt")
+    body: str | None = None
+
+
+class _Threads(msgspec.Struct):
+    threads: list[_Thread]
+
+
+class _Detail(_Conversation, kw_only=True):
+    embedded: _Threads = msgspec.field(name="_embedded")
+
+
+def read_found(value: Any) -> list[DeskConversation]:
+    """Return the conversations of a page of the list.
+
+    Raises: DeskShapeInvalid.
+    """
+    page: _ConversationPage = _convert(value, _ConversationPage)
+    return [_conversation_of(each) for each in page.embedded.conversations]
+
+
+def read_detail(value: Any) -> tuple[DeskConversation, list[TicketMessage]]:
+    """Return a conversation with the messages that its customer may see, the oldest first.
+
+    Raises: DeskShapeInvalid.
+    """
+    detail: _Detail = _convert(value, _Detail)
+    visible = [
+        (_read_moment(thread.created_at), thread.id, _AUTHORS[thread.type], thread.body or "")
+        for thread in detail.embedded.threads
+        if thread.type in _AUTHORS and thread.state == "published"
+    ]
+    visible.sort(key=lambda each: each[:2])
+    messages = [TicketMessage(author, to_text(body), created_at) for created_at, _, author, body in visible]
+    return _conversation_of(detail), messages
+
+
+def read_created_id(value: Any, header: str | None) -> int:
+    """Return the id of a new conversation, which is in a header, or else in the body.
+
+    Raises: DeskShapeInvalid.
+    """
+    if header is not None:
+        value = {"id": int(header) if _ID.fullmatch(header) else None}
+    created: _Created = _convert(value, _Created)
+    return created.id
+
+
+class _Created(msgspec.Struct):
+    id: DeskId
+
+
+def _convert(value: Any, shape: type[Any]) -> Any:
+    try:
+        return msgspec.convert(value, type=shape)
+    except (msgspec.ValidationError, RecursionError):
+        # Without the library's text, which may repeat the object.
+        raise DeskShapeInvalid from None
+
+
+def _conversation_of(read: _Conversation) -> DeskConversation:
+    return DeskConversation(read.id, read.mailbox_id, read.subject or "", read.status, _read_moment(read.updated_at))
+
+
+def _read_moment(text: str) -> datetime:
+    try:
+        return parse_timestamp(text)
+    except ValueError:
+        raise DeskShapeInvalid from None

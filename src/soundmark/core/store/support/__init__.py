@@ -1,0 +1,1 @@
+"""Support tickets, and what the desk delivers about them."""

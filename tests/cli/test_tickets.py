@@ -1,0 +1,65 @@
+"""`soundmark tickets`: opening, listing and showing support tickets."""
+
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from support.running_apps import served_in_thread
+from support.secret_leaks import remember_secret
+
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.sandbox.app import create_app
+from soundmark.sandbox.options import SandboxOptions, choose_credentials
+
+from .conftest import Tenant, answered, cells
+
+
+@pytest.fixture
+def asking(tenant: Tenant) -> Iterator[tuple[Tenant, str]]:
+    """A tenant of a service with the sandbox's desk, and the sandbox's URL."""
+    options = SandboxOptions("", choose_credentials({}, SystemEntropy()))
+    key = options.secret("SUPPORT_API_KEY")
+    remember_secret(key)
+    with served_in_thread(create_app(options)) as url:
+        tenant.service.run_sql(
+            "INSERT INTO platform_configuration VALUES"
+            f" ('support_desk_base_url', '\"{url}/desk\"', now()), ('support_desk_mailbox_id', '1', now())"
+        )
+        path = "/v1/platform/settings/secrets/support_api_key"
+        tenant.service.client.put(path, json={"value": key}).raise_for_status()
+        yield tenant, url
+
+
+def test_a_ticket_is_opened_listed_and_shown(asking: tuple[Tenant, str]) -> None:
+    tenant, url = asking
+    ticket_id = tenant.run_as_operator("tickets", "create", "No sound", "It is quiet.\nWhy?", "--quiet").out.strip()
+    assert ticket_id.startswith("tkt_")
+    ((listed, subject, status, _),) = cells(tenant.run_as_operator("tickets", "list"))
+    assert (listed, subject, status) == (ticket_id, "No sound", "active")
+    reply = {"text": "Is it \x1b[31mon?", "status": "pending"}
+    httpx2.post(f"{url}/control/desk/conversations/1/reply", json=reply, trust_env=False).raise_for_status()
+    shown = tenant.run_as_operator("tickets", "show", ticket_id).out
+    assert "It is quiet.\nWhy?" in shown
+    assert "Is it \\u001b[31mon?" in shown, "an agent's text does not colour the terminal"
+    document = answered(tenant.run_as_operator("tickets", "show", ticket_id, "--json"))
+    assert (document["status"], len(document["messages"])) == ("pending", 2)
+
+
+def test_after_a_failure_the_same_request_completes_the_ticket(asking: tuple[Tenant, str]) -> None:
+    tenant, url = asking
+    switch = {"system": "desk", "kind": "server_error", "operation": "create_conversation", "times": 0}
+    httpx2.post(f"{url}/control/switches", json=switch, trust_env=False).raise_for_status()
+    failed = tenant.run_as_operator("tickets", "create", "No sound", "It is quiet.")
+    assert failed.status == 1
+    assert "support_unavailable (503)" in failed.err
+    (key,) = [word.rstrip(":") for word in failed.err.split() if word.startswith("supreq_")]
+    httpx2.post(f"{url}/control/switches/reset", json={}, trust_env=False).raise_for_status()
+    repeated = answered(
+        tenant.run_as_operator("tickets", "create", "No sound", "It is quiet.", "--request-id", key, "--json")
+    )
+    assert (repeated["request_id"], repeated["status"]) == (key, "active")
+    assert len(cells(tenant.run_as_operator("tickets", "list"))) == 1
+
+
+def test_a_server_key_may_not(tenant: Tenant) -> None:
+    assert tenant.run_with_key("tickets", "list").refusal.startswith("user_token_required (403)")
