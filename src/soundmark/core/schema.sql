@@ -70,7 +70,7 @@ CREATE TABLE codes (
 
 CREATE INDEX codes_newest_first ON codes (organization_id, issued_at DESC, xr_id DESC);
 -- Announces the expiry of Codes to webhook endpoints.
-CREATE INDEX codes_by_expiry ON codes (organization_id, expires_at, xr_id);
+CREATE INDEX codes_by_expiry ON codes (organization_id, expires_at);
 
 -- `push_began_at` is when Audience began to receive a key, `pushed_at` when every integration had it.
 -- A signing key outlives everything that it signed, but its secret half is deleted when it retires. A public half is

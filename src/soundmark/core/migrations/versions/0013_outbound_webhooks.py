@@ -15,7 +15,7 @@ down_revision = "0012"
 
 # An interrupted attempt leaves an invalid index, which cannot be completed.
 _DROP_REMAINS: Final = "DROP INDEX IF EXISTS codes_by_expiry"
-_BUILD: Final = "CREATE INDEX CONCURRENTLY codes_by_expiry ON codes (organization_id, expires_at, xr_id)"
+_BUILD: Final = "CREATE INDEX CONCURRENTLY codes_by_expiry ON codes (organization_id, expires_at)"
 _TABLES: Final = """
 -- `event_types` is null for all. `failing_since` is when the first delivery failed since the last that succeeded. The
 -- earlier secret signs beside the other until `earlier_secret_until`.
