@@ -124,7 +124,10 @@ class ReplayWebhookEvents(Wire):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "oneOf": [{"required": ["from", "to"]}, {"required": ["event_ids"]}],
+            "oneOf": [
+                {"required": ["from", "to"], "maxProperties": 2},
+                {"required": ["event_ids"], "maxProperties": 1},
+            ],
             "examples": [{"from": "2026-11-20T00:00:00.000Z", "to": "2026-11-21T00:00:00.000Z"}],
         }
     )
