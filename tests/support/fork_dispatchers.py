@@ -23,9 +23,6 @@ from soundmark.core.worker import make_job_context
 from soundmark.operating_system.parent_death_signal import make_parent_death_signal
 
 ACTS_OF_EACH: Final = 3
-# What a killed process had claimed is soon attempted again.
-dispatcher.LEASE = timedelta(seconds=2)  # type: ignore[misc]  # a constant of the product
-dispatcher.TIMEOUT_S = 1.0  # type: ignore[misc]  # another one
 
 
 def say(line: str) -> None:
@@ -62,6 +59,9 @@ async def commit_act(ctx: Context, organization_id: str) -> None:
 
 def main(organization_id: str) -> None:
     """Fork until killed."""
+    # What a killed process had claimed is soon attempted again.
+    dispatcher.LEASE = timedelta(seconds=2)  # type: ignore[misc]  # a constant of the product
+    dispatcher.TIMEOUT_S = 1.0  # type: ignore[misc]  # another one
     gc.freeze()
     request_signal = make_parent_death_signal(signal.SIGKILL)
     while True:
