@@ -9,6 +9,7 @@ from urllib.parse import quote
 import httpx2
 
 from soundmark.core.domain.tenancy.audit import AuditAction
+from soundmark.core.domain.webhooks.endpoint import ENDPOINTS_MAX
 from support.card_purchase import WEBHOOK_SECRET
 from support.card_purchase import sign as sign_card_body
 from support.card_stand_in import CARD_SECRET, CUSTOMER
@@ -367,15 +368,17 @@ async def fill_webhook_endpoint(world: World) -> Call:
     return Call(json=world.tenant.webhook_body(project_id=world.tenant.project_id))
 
 
-async def make_webhook_endpoint(world: World) -> Call:
-    endpoint = await world.tenant.make_webhook_endpoint()
+async def make_webhook_endpoint(world: World, url: str = "https://consumer.example.org/webhooks") -> Call:
+    """Prepare an endpoint, in the place of all others if the organisation has as many as it may have."""
+    if await _count(world, "webhook_endpoints") >= ENDPOINTS_MAX:
+        await world.rival.run("DELETE FROM webhook_endpoints")
+    endpoint = await world.tenant.make_webhook_endpoint(url=url)
     return Call(path={"endpoint_id": endpoint["id"]}, params=world.tenant.query)
 
 
 async def make_unreachable_endpoint(world: World) -> Call:
     """Prepare an endpoint on this machine where nobody listens."""
-    endpoint = await world.tenant.make_webhook_endpoint(url="http://127.0.0.1:9/")
-    return Call(path={"endpoint_id": endpoint["id"]}, params=world.tenant.query)
+    return await make_webhook_endpoint(world, "http://127.0.0.1:9/")
 
 
 async def change_webhook_endpoint(world: World) -> Call:
