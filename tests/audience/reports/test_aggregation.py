@@ -99,6 +99,14 @@ def test_the_tallies_of_disjoint_ranges_add_up(chance: Random) -> None:
         assert as_counts(added.tokens) == as_counts(expected.tokens), name
 
 
+def test_tallies_without_a_common_key_add_up() -> None:
+    """A range of tokens may have only the first keys, and another only the last."""
+    total = count([(0, TOKEN_MIN, 4, 0, NO_COUNTRY)]) + count([(DAYS - 1, TOKEN_MAX, 12, 8, 675)])
+    assert as_counts(total.by_country) == {0: 1, 676: 1}
+    assert as_counts(total.by_receiver) == {0: 1, 8: 1}
+    assert (total.by_day.keys(), total.by_code.keys(), total.by_campaign.keys()) == ([0, DAYS - 1], [0, 2], [0, 2])
+
+
 def test_no_event_is_an_empty_tally() -> None:
     counted = tally([], days_count=1, codes=Codes(np.array([], dtype=np.int64), np.array([], dtype=np.int64)))
     assert (counted.events, counted.tokens) == (0, 0)
