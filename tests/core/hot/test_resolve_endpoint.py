@@ -163,8 +163,10 @@ async def test_a_problem_is_sent_as_one_and_counted(
 
 async def test_a_request_beyond_the_limit_says_when_to_try_again() -> None:
     lookup = HeldLookup(BODY)
+    before = REGISTRY.get_sample_value("soundmark_resolutions_total", {"outcome": "rate_limited"}) or 0
     start, _ = await send_to(lookup, HeldLimit(is_allowed=False))
     assert (start["status"], lookup.asked) == (429, [])
+    assert REGISTRY.get_sample_value("soundmark_resolutions_total", {"outcome": "rate_limited"}) == before + 1
     assert (b"retry-after", b"7") in start["headers"]
 
 
