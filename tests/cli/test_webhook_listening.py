@@ -73,7 +73,7 @@ def send_test(service: Service, tenant: Tenant, endpoint_id: str) -> dict[str, A
     return tested
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_it_forwards_until_a_signal_and_removes_its_endpoint(
     service: Service, tenant: Tenant, consumer: ReceivedWebhooks, consumer_url: str, signum: signal.Signals
 ) -> None:
