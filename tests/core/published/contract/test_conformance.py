@@ -26,7 +26,10 @@ from support.tenant import INTENT
 from soundmark.audience.app import create_app as create_audience_app
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.postgres.migrations import migrate
+from soundmark.sandbox.app import create_app as create_sandbox
+from soundmark.sandbox.options import SandboxOptions, choose_credentials, settings_for_core
 
 # The served app runs in another thread, and its libraries may draw from `random` while a case is drawn.
 pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
@@ -225,7 +228,11 @@ def target(cluster: RunningCluster, audio_url: str) -> Iterator[Target]:
     migrate(own_url, "soundmark.audience")
     with contextlib.ExitStack() as stack:
         audience_url = stack.enter_context(served_in_thread(create_audience_app(audience_settings(own_url))))
-        settings = core_settings(core_url, audio_url=audio_url, audience_url=audience_url)
+        options = SandboxOptions("", choose_credentials({}, SystemEntropy()))
+        remember_secret(options.secret("SUPPORT_API_KEY"))
+        outside = settings_for_core(stack.enter_context(served_in_thread(create_sandbox(options))), options)
+        desk = {name.lower(): outside[name] for name in outside if name.startswith("SUPPORT_")}
+        settings = core_settings(core_url, audio_url=audio_url, audience_url=audience_url, **desk)
         served = stack.enter_context(served_in_thread(create_app(settings)))
         client = stack.enter_context(httpx2.Client(base_url=served, headers=AUTHORIZATION, trust_env=False))
         organization_id = make(client, "/v1/organizations", name="Radio Nordlicht")["id"]

@@ -31,7 +31,11 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 # Raised before any operation is chosen, so no operation lists them.
 OF_NO_OPERATION = {"method_not_allowed"}
 # The sender signs these, so they need no credential, but a missing signature is refused with the same problem.
-SIGNED = {"POST /v1/events": "X-Svc-Signature", "POST /v1/billing/webhooks/card": "Stripe-Signature"}
+SIGNED = {
+    "POST /v1/events": "X-Svc-Signature",
+    "POST /v1/billing/webhooks/card": "Stripe-Signature",
+    "POST /v1/support/webhooks/desk": "X-Support-Signature",
+}
 # The deadline belongs to the guard of the private components; Core has none.
 PRIVATE_COMPONENTS = ("soundmark.audio", "soundmark.audience", "soundmark.kit.deadline")
 
@@ -282,7 +286,7 @@ def test_every_body_documents_its_maximum_size(name: str) -> None:
     is_issuance = path in {"/v1/codes", "/v1/codes/batch", "/v1/codes/recover", "/v1/codes/batch/recover"}
     largest = (
         "1,024 KiB"
-        if is_issuance or path.startswith("/v1/billing/webhooks/")
+        if is_issuance or path.startswith(("/v1/billing/webhooks/", "/v1/support/webhooks/"))
         else "16 KiB"
         if path == "/v1/events"
         else "64 KiB"
