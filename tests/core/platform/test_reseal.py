@@ -38,6 +38,7 @@ ROW_IDS = {
     "instance_secrets": "name",
     "invitations": "id",
     "webhook_endpoints": "id",
+    "tickets": "id",
 }
 
 
@@ -121,6 +122,13 @@ async def vault(api: Api, rival: Rival) -> Vault:
         tenant = await make_tenant(api)
         await vault.make_invitation(tenant, identity)
         await vault.make_webhook_endpoint(tenant, f"whe_of_{identity}")
+    place = {"table": "tickets", "column": "sealed_message", "row": "tkt_one"}
+    await rival.run(
+        "INSERT INTO tickets (organization_id, id, subject_id, request_id, subject, status, sealed_message, post_after,"
+        " created_at) SELECT id, 'tkt_one', 'ada', 'supreq_1', 'No sound', 'pending', %s, now(), now()"
+        " FROM organizations LIMIT 1",
+        OLD.seal(b"quiet", **place),
+    )
     for name in ("smtp_password", "card_secret_key"):
         assert (await api.call("PUT", f"/v1/platform/settings/secrets/{name}", json={"value": PASSWORD})).status == 200
     place = {"table": "instance_secrets", "column": "sealed", "row": "made_by_the_test"}
