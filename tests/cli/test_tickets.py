@@ -11,7 +11,7 @@ from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.sandbox.app import create_app
 from soundmark.sandbox.options import SandboxOptions, choose_credentials
 
-from .conftest import Tenant, answered, cells
+from .conftest import Done, Tenant, answered, cells
 
 
 @pytest.fixture
@@ -30,18 +30,23 @@ def asking(tenant: Tenant) -> Iterator[tuple[Tenant, str]]:
         yield tenant, url
 
 
+def run(tenant: Tenant, *arguments: str) -> Done:
+    """Run a command of the group as the operator, in the tenant's organisation."""
+    return tenant.run_as_operator("tickets", *arguments, "--organization", tenant.organization_id)
+
+
 def test_a_ticket_is_opened_listed_and_shown(asking: tuple[Tenant, str]) -> None:
     tenant, url = asking
-    ticket_id = tenant.run_as_operator("tickets", "create", "No sound", "It is quiet.\nWhy?", "--quiet").out.strip()
+    ticket_id = run(tenant, "create", "No sound", "It is quiet.\nWhy?", "--quiet").out.strip()
     assert ticket_id.startswith("tkt_")
-    ((listed, subject, status, _),) = cells(tenant.run_as_operator("tickets", "list"))
+    ((listed, subject, status, _),) = cells(run(tenant, "list"))
     assert (listed, subject, status) == (ticket_id, "No sound", "active")
     reply = {"text": "Is it \x1b[31mon?", "status": "pending"}
     httpx2.post(f"{url}/control/desk/conversations/1/reply", json=reply, trust_env=False).raise_for_status()
-    shown = tenant.run_as_operator("tickets", "show", ticket_id).out
+    shown = run(tenant, "show", ticket_id).out
     assert "It is quiet.\nWhy?" in shown
     assert "Is it \\u001b[31mon?" in shown, "an agent's text does not colour the terminal"
-    document = answered(tenant.run_as_operator("tickets", "show", ticket_id, "--json"))
+    document = answered(run(tenant, "show", ticket_id, "--json"))
     assert (document["status"], len(document["messages"])) == ("pending", 2)
 
 
@@ -49,16 +54,14 @@ def test_after_a_failure_the_same_request_completes_the_ticket(asking: tuple[Ten
     tenant, url = asking
     switch = {"system": "desk", "kind": "server_error", "operation": "create_conversation", "times": 0}
     httpx2.post(f"{url}/control/switches", json=switch, trust_env=False).raise_for_status()
-    failed = tenant.run_as_operator("tickets", "create", "No sound", "It is quiet.")
+    failed = run(tenant, "create", "No sound", "It is quiet.")
     assert failed.status == 1
     assert "support_unavailable (503)" in failed.err
     (key,) = [word.rstrip(":") for word in failed.err.split() if word.startswith("supreq_")]
     httpx2.post(f"{url}/control/switches/reset", json={}, trust_env=False).raise_for_status()
-    repeated = answered(
-        tenant.run_as_operator("tickets", "create", "No sound", "It is quiet.", "--request-id", key, "--json")
-    )
+    repeated = answered(run(tenant, "create", "No sound", "It is quiet.", "--request-id", key, "--json"))
     assert (repeated["request_id"], repeated["status"]) == (key, "active")
-    assert len(cells(tenant.run_as_operator("tickets", "list"))) == 1
+    assert len(cells(run(tenant, "list"))) == 1
 
 
 def test_a_server_key_may_not(tenant: Tenant) -> None:
