@@ -1,10 +1,10 @@
 """What the tests of Core share."""
 
 import pytest
-from support.calls import World
 from support.people import People
 from support.rival import Rival
 from support.running_sandbox import RunningSandbox
+from support.world import World
 
 
 @pytest.fixture

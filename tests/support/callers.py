@@ -5,12 +5,12 @@ from datetime import timedelta
 from typing import Any, Final, get_args
 
 from soundmark.core.domain.tenancy.scope import KeyScope, Role
-from support.calls import World
 from support.core_client import Api
 from support.core_settings import OPERATOR_TOKEN
 from support.oidc_issuer import make_issuer_key
 from support.operations import Operation
 from support.tenant import Tenant
+from support.world import World
 
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 KEY_SCOPES: Final[tuple[KeyScope, ...]] = get_args(KeyScope)

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from fastapi.routing import iter_route_contexts
 from support.callers import ROLES, Caller, find_stranger, list_people, make_server_keys
-from support.calls import CALLS, OPERATIONS, Call, World, send
+from support.calls import CALLS
 from support.core_client import Answer
 from support.database_content import read_content
 from support.operations import Operation
 from support.people import People
 from support.tenant import Tenant
+from support.world import OPERATIONS, Call, World, send
 
 from soundmark.kit.http.cross_origin import CrossOrigin
 from soundmark.kit.http.edge import HttpEdge

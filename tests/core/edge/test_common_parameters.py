@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 from support.callers import Caller, find_able_caller, find_stranger
-from support.calls import CALLS, OPERATIONS, Call, World, send
+from support.calls import CALLS
 from support.core_client import Answer
 from support.database_content import read_content
 from support.people import People
+from support.world import OPERATIONS, Call, World, send
 
 HEADER = "X-Svc-Organization-Id"
 # Contract, section 4: these take the header in place of the query.

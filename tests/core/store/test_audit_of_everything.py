@@ -4,10 +4,11 @@ import asyncio
 from typing import Any, get_args
 
 import pytest
-from support.calls import CALLS, OPERATIONS, ROWS, World, send
+from support.calls import CALLS, ROWS
 from support.core_client import Answer
 from support.database_content import read_content
 from support.rival import Rival
+from support.world import OPERATIONS, World, send
 
 from soundmark.core.domain.tenancy.audit import AuditAction
 

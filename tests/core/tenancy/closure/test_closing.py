@@ -5,12 +5,13 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import pytest
-from support.calls import CALLS, OPERATIONS, ROWS, Call, World, send
+from support.calls import CALLS, ROWS
 from support.closures import Subject, leave_operation_pending, organization_of, project_of
 from support.core_client import Answer
 from support.people import People
 from support.rival import Rival
 from support.tenant import Tenant
+from support.world import OPERATIONS, Call, World, send
 
 from soundmark.core.access.policy import POLICY, Action
 
