@@ -15,7 +15,7 @@ from typing import Final
 
 from soundmark import settings
 from soundmark.core.context import Context
-from soundmark.core.domain.webhooks.event import SYSTEM
+from soundmark.core.domain.tenancy.scope import SYSTEM
 from soundmark.core.features.webhooks.delivery import dispatcher
 from soundmark.core.features.webhooks.fan_out.service import fan_out
 from soundmark.core.steps import audit

@@ -6,12 +6,11 @@ from datetime import datetime
 from typing import Final, get_args
 
 from soundmark.core.domain.tenancy.audit import AuditAction
-from soundmark.core.domain.tenancy.scope import Actor, ActorType
+from soundmark.core.domain.tenancy.scope import ActorType
 from soundmark.kit.text.timestamps import format_timestamp
 
 EVENT_PREFIX: Final = "evn_"
 TEST_TYPE: Final = "webhook.test"
-SYSTEM: Final = Actor("system", "soundmark")  # Who did what nobody did.
 
 # Instead of these audit actions, each of their Codes has an event of its own.
 _BULK_ACTIONS: Final = frozenset({"code.batch_issued", "code.batch_revoked"})

@@ -6,9 +6,9 @@ from typing import Final
 import structlog
 
 from soundmark.core.context import Context
+from soundmark.core.domain.tenancy.scope import SYSTEM
 from soundmark.core.domain.webhooks.attempt import AttemptOutcome
 from soundmark.core.domain.webhooks.endpoint import DisabledReason
-from soundmark.core.domain.webhooks.event import SYSTEM
 from soundmark.core.steps import audit
 from soundmark.core.store.tenancy import audit_chain
 from soundmark.core.store.webhooks import dispatch
