@@ -927,7 +927,7 @@ CREATE TABLE announced_expiries (
 
 -- Events and deliveries have no foreign keys: a stop writes a hundred thousand of each, and deleting an endpoint, or
 -- old events, must not take as long as that. An organisation's row is held while they are written, and a job deletes
--- what belongs to no endpoint any more.
+-- what no longer belongs to an endpoint.
 CREATE TABLE webhook_events (
     organization_id text        NOT NULL,
     id              text        NOT NULL,

@@ -68,8 +68,8 @@ class WebhookRejected(Exception):
 class WebhookMessage:
     """A verified message.
 
-    `id` is the event's: the same in every retry and replay, so whoever stores it does nothing twice. `occurred_at` is
-    when the event happened, `sent_at` when this attempt to deliver it was made.
+    `id` is the event's, the same in every retry and replay, so a consumer that stores it does nothing twice.
+    `occurred_at` is when the event happened, and `sent_at` when this attempt to deliver it was made.
     """
 
     id: str

@@ -57,7 +57,7 @@ class Resolver:
             raise NameNotFound
         loop = asyncio.get_running_loop()
         lookup = self._running[host] = loop.create_future()
-        lookup.add_done_callback(lambda _: lookup.exception())  # Nobody may be waiting for it any more.
+        lookup.add_done_callback(lambda _: lookup.exception())  # Every caller may have given up.
 
         def look_up() -> None:
             result: tuple[Address, ...] | Exception

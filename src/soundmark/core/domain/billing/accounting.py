@@ -24,7 +24,7 @@ _DOUBLINGS_MAX: Final = 7  # Beyond this, the pause is the longest.
 _PRICE_UNIT: Final = Decimal("0.00001")  # The accounting system keeps five decimals of a price.
 _HUNDRED: Final = Decimal(100)
 # How many decimals the payment providers' unit of a currency has, where it is not two. ISO 4217, with three exceptions
-# of the card provider. ISK and UGX have no decimals any more, yet it counts them in hundredths: "to charge 5 UGX,
+# of the card provider. ISK and UGX no longer have decimals, yet it counts them in hundredths: "to charge 5 UGX,
 # provide an amount value of 500". (UGX is in its list of currencies without decimals all the same.) It counts MGA in
 # whole units.
 # Source: https://docs.stripe.com/currencies, "Zero-decimal", "Three-decimal currencies" and "Special cases".

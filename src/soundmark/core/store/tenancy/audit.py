@@ -19,7 +19,7 @@ async def insert(tx: Tx, entries: Sequence[AuditEntry], *, stage: Stage) -> None
     """Insert entries of one organisation, made at the same time, and the notes by which they will be sealed.
 
     If the organisation has webhook endpoints, each completed entry is also an act. That of a batch names its Codes, and
-    that of a revoked selection is announced by whoever knows them.
+    that of a revoked selection is announced by the command that knows them.
     """
     first = entries[0]
     tx.announce(first.organization_id)

@@ -176,7 +176,7 @@ async def update_secret(
 
 
 async def delete(tx: Tx, scope: TenantScope, endpoint_id: str) -> None:
-    """Delete a locked endpoint. Its deliveries, which nobody sees or sends any more, are left to a job."""
+    """Delete a locked endpoint. Nobody sees or sends its deliveries after that; a job deletes them."""
     await tx.run(
         """
         DELETE FROM webhook_endpoints

@@ -59,7 +59,7 @@ class CreateTicket(Wire):
 class TicketMessageView(Wire):
     """A message of a ticket, as plain text."""
 
-    author: Annotated[MessageAuthor, Field(description="`customer`: whoever asked. `agent`: who answers.")]
+    author: Annotated[MessageAuthor, Field(description="`customer` asked, `agent` answered.")]
     body: str
     created_at: Timestamp
 

@@ -152,7 +152,7 @@ async def _delete_rest(ctx: Context, tx: Tx, closure: Closure, actor: Actor) -> 
     subject = closure.subject
     if subject.project_id is None:
         await deletions.delete_jobs(tx, subject.organization_id)
-        # No foreign key deletes these. The worker may have written some since, and cannot any more.
+        # No foreign key deletes these. The worker may have written some since; it no longer can.
         for delete in _DELETE_WEBHOOKS:
             while await delete(tx, subject.organization_id, limit=_ROWS_AT_ONCE):
                 pass

@@ -121,7 +121,7 @@ class Dispatcher:
                 has_more = await work()
             except DatabaseUnavailable:
                 await _wait_for(self._stopping, _TROUBLE_S)  # Readiness and every request report it.
-            except Exception as error:  # noqa: BLE001 - if a loop ended, nothing would be delivered any more
+            except Exception as error:  # noqa: BLE001 - if a loop ended, deliveries would stop
                 if self._known_trouble.get(name) is not type(error):
                     self._known_trouble[name] = type(error)
                     _log.error("webhook_dispatcher_failed", loop=name, error=type(error).__name__, exc_info=error)

@@ -16,7 +16,7 @@ _SUBJECT: Final = "A webhook endpoint of your organisation was disabled"
 _TEXT: Final = """\
 The webhook endpoint {endpoint_id}
 of your organisation {organization_id}
-has accepted no message for five days. Soundmark has disabled it and sends nothing to it any more.
+has accepted no message for five days. Soundmark has disabled it and no longer sends to it.
 
 When your server accepts messages again, enable the endpoint with
 

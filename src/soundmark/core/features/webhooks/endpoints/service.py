@@ -128,7 +128,7 @@ async def update_endpoint(ctx: Context, scope: TenantScope, endpoint_id: str, ch
 
 
 async def delete_endpoint(ctx: Context, scope: TenantScope, endpoint_id: str) -> None:
-    """Delete an endpoint: nothing that waits is sent to it any more, though a request under way is finished.
+    """Delete an endpoint: what waits is not sent, but a request under way is finished.
 
     Raises: WebhookEndpointNotFound.
     """
