@@ -66,9 +66,9 @@ async def _run(settings: CoreJobsSettings) -> None:
         release,
         signing_keys,
         subscriptions,
+        tickets,
         webhook_delivery,
         webhook_events,
-        tickets,
     ):
         feature.add_tasks(app, ctx)
     try:
