@@ -86,6 +86,7 @@ def test_each_component_gets_its_own_settings_and_no_other_secret(up: Up) -> Non
         "SOUNDMARK_CORE_DATABASE_URL",
         "SOUNDMARK_LOG_LEVEL",
         "SOUNDMARK_MASTER_KEY",
+        "SOUNDMARK_WEBHOOK_ALLOW_LOOPBACK",
     }
     assert not [name for name in environs[POSTGRES] if name.startswith("SOUNDMARK_")]
 

@@ -25,7 +25,7 @@ OF_ORGANIZATION = {
     *("list_invitations", "list_members", "list_projects", "rename_organization", "verify_audit_log"),
     *("delete_organization", "preview_organization_deletion"),
     *("create_checkout", "export_organization", "list_subscriptions", "open_portal"),
-    *("create_ticket", "list_tickets"),
+    *("create_ticket", "list_tickets", "list_webhook_endpoints"),
 }
 
 # Operations that need no caller. The publisher's signature authorises an event (contract, section 6).

@@ -19,7 +19,7 @@ SIGNED = {"deliver_event"}
 # What providers send may hold anything: contract, section 1.
 OPEN = {
     *("receive_card_event", "receive_local_notification", "receive_local_query"),
-    *("receive_checkout_notification", "receive_checkout_query"),
+    *("receive_checkout_notification", "receive_checkout_query", "receive_desk_delivery"),
 }
 
 

@@ -37,6 +37,7 @@ KNOWN = {
     "invitation_not_found",
     "member_not_found",
     "offer_not_found",
+    "plan_not_found",
     "payment_provider_unavailable",  # Nobody has configured one here.
     "project_name_conflict",
     "webhook_endpoint_not_found",
@@ -95,7 +96,6 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
         "certificate_id": "dct_" + "A" * 22,
         "provider": "card",
         "offer_id": "offer_of_the_outage",
-        "plan_id": "plan_audience_contract",
         "checkout_id": "bco_" + "A" * 22,
         "endpoint_id": "whe_" + "A" * 22,
         "event_id": "evn_" + "A" * 22,

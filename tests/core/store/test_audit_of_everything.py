@@ -23,6 +23,8 @@ OF_CLOSURES = {"organization.deletion_requested", "project.deleted", "project.de
 # Operations whose method is not safe, although they change nothing in an organisation: the request is too large for a
 # URL, or the change is Audience's or the card provider's, or what was sent is sent again.
 READING = {"bundle_codes", "deliver_event", "open_portal", "recover_code", "recover_codes", "replay_webhook_events"}
+# Or a message is sent once, and nothing of it is kept.
+READING |= {"test_webhook_endpoint"}
 # Their changes are entries of Soundmark itself: tests/core/billing/webhooks.
 NOTIFYING = {"receive_card_event", "receive_checkout_notification", "receive_local_notification"}
 # A status of the desk is announced to webhook endpoints: tests/core/support.

@@ -220,7 +220,7 @@ async def test_it_stops_while_it_reads(issuer: OidcIssuer, clock: FakeClock) -> 
     assert reading is not None
     await access.aclose()
     assert reading.cancelled()
-    assert access._keys._fetcher._client.is_closed
+    assert access._keys._fetcher._client._client.is_closed
     with pytest.raises((asyncio.CancelledError, IdentityProviderUnavailable)):
         await waiting
 
@@ -248,7 +248,7 @@ async def test_a_check_of_the_issuer_has_the_deadline_too_and_closes_its_connect
     issuer.behaviour[JWKS] = misbehaving_server.slow_headers
     with pytest.raises(FetchFailed, match="deadline"):
         await issuer_keys.check_issuer(issuer.url)
-    assert fetchers[0]._client.is_closed
+    assert fetchers[0]._client._client.is_closed
 
 
 @pytest.mark.parametrize(("bytes_count", "is_read"), [(256 * 1024, True), (256 * 1024 + 1, False)])

@@ -33,6 +33,7 @@ async def test_a_worker_that_is_killed_while_it_carries_an_entitlement(
         worker = held.enter_context(running_worker(database_url, measuring_url))
         if moment == "reading":
             await held.enter_async_context(rival.holding("LOCK TABLE audience_entitlements IN ACCESS EXCLUSIVE MODE"))
+            await until_found(rival, f"{JOBS} AND status = 'doing'", buyer.organization_id)
             await rival.until_someone_waits()
         else:
             async with measuring.holding("LOCK TABLE entitlements IN EXCLUSIVE MODE"):
