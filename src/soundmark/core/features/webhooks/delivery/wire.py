@@ -1,18 +1,18 @@
 """Shapes of testing an endpoint."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
 from soundmark.wire.shape import Wire
 
-_REFUSED: Final = {"status_code": 503, "duration_ms": 87, "error": "status_not_successful"}
-
 
 class WebhookTestView(Wire):
     """What came back from an endpoint. Exactly one of `status_code` and `error` is null, or none if it is not 2xx."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_REFUSED]})
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"status_code": 503, "duration_ms": 87, "error": "status_not_successful"}]}
+    )
 
     status_code: Annotated[int | None, Field(description="The status of the response; null if there was none.")]
     duration_ms: Annotated[int, Field(ge=0, description="How long the response, or giving up, took.")]
