@@ -33,7 +33,7 @@ async def test_410_fails_the_delivery_and_disables_the_endpoint(
     await steps.deliver()
     assert await endpoints.delivery(endpoint_id) == Delivered("failed", 1, 410, "status_not_successful", None)
     assert (await endpoints.read(endpoint_id))[:2] == (False, "gone")
-    metadata = {"disabled_reason": "gone", "enabled": False, "webhook_endpoint_id": endpoint_id}
+    metadata = {"disabled_reason": "gone", "enabled": False, "endpoint_id": endpoint_id}
     assert await rival.audited("webhook_endpoint.updated") == [("system soundmark", None, metadata)]
     await tenant.make_campaign("Second")
     await steps.deliver()

@@ -56,7 +56,7 @@ async def _disable(ctx: Context, tx: Tx, organization_id: str, endpoint_id: str,
         ctx.entropy,
         action="webhook_endpoint.updated",
         now=ctx.clock.now(),
-        metadata={"webhook_endpoint_id": endpoint_id, "enabled": False, "disabled_reason": reason},
+        metadata={"endpoint_id": endpoint_id, "enabled": False, "disabled_reason": reason},
     )
     if reason == "failing":
         await ctx.queue.defer(
