@@ -37,7 +37,7 @@ from soundmark.kit.tasks import cancel_and_wait
 FanOut: TypeAlias = Callable[[Context], Awaitable[int]]
 
 IDLE_S: Final = 0.2
-_GATHER_S: Final = 0.02  # Attempts that end within it are stored together.
+_GATHER_S: Final = 0.05  # Attempts that end within it are stored together.
 _TROUBLE_S: Final = 1.0
 _WATCH_EVERY_S: Final = 15.0
 # How long attempts that are under way may take when the worker stops. Others may be cut off: the message is sent again.

@@ -15,8 +15,8 @@ OF_ENDPOINT_MAX: Final = 8
 # Endpoints whose last attempt failed: one attempt of each at a time, and some in all, so that they hold up no other.
 OF_FAILING_ENDPOINT_MAX: Final = 1
 FAILING_MAX: Final = 32
-# Claimed ahead for an endpoint that answers at once: two seconds of work, well below the lease.
-_CLAIMED_AHEAD_MAX: Final = 64
+# Claimed ahead for an endpoint that answers at once: four seconds of work, well below the lease.
+_CLAIMED_AHEAD_MAX: Final = 128
 _AT_ONCE_S: Final = 0.25
 _CLAIMED_MAX: Final = 512
 _LANES_MAX: Final = 4096
