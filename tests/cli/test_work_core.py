@@ -5,11 +5,13 @@ import contextlib
 import json
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from support.core_client import Api
 from support.core_settings import AUDIENCE_CREDENTIAL, BASE_URL, MASTER_KEY
@@ -72,6 +74,15 @@ class Worker:
                 await asyncio.wait_for(process.wait(), END_S)
 
 
+def find_port() -> int:
+    """Return a free port below those that the system hands out, so that nothing else takes it before the worker."""
+    for port in range(20_000 + os.getpid() % 10_000, 32_768):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
+
+
 @pytest.fixture
 def worker(database_url: Secret, tmp_path: Path) -> Worker:
     settings = {
@@ -82,6 +93,7 @@ def worker(database_url: Secret, tmp_path: Path) -> Worker:
         "MASTER_KEY": MASTER_KEY,
         "LOG_LEVEL": "debug",
         "RELEASE_EVIDENCE_PATH": str(tmp_path / "evidence.json"),
+        "JOBS_METRICS_PORT": str(find_port()),
     }
     (tmp_path / "evidence.json").write_text(json.dumps(make_evidence()))
     return Worker(settings, tmp_path / "log")
@@ -111,8 +123,10 @@ async def test_a_person_is_invited_gets_a_mail_and_joins(
     async with worker() as process:
         invitation = await tenant.make_invitation(email="Ada@example.org", role="admin")
         await until_delivered(rival, "sent")
-        # The worker reads the release evidence at start.
+        # The worker reads the release evidence at start, and serves metrics.
         await until(rival, "SELECT finding FROM release_readiness", (None,))
+        served = httpx2.get(f"http://127.0.0.1:{worker.settings['JOBS_METRICS_PORT']}/metrics")
+        assert "soundmark_webhook_deliveries_pending 0.0" in served.text
         process.terminate()
         assert await process.wait() == 0
     (mail,) = server.received

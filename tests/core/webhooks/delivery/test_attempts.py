@@ -94,7 +94,7 @@ async def test_an_address_inside_is_not_connected_to(
     assert (found.status, found.last_error, consumer.messages) == ("pending", "url_refused", [])
 
 
-async def test_a_failed_attempt_is_repeated_after_the_pauses_of_the_contract_and_then_no_more(
+async def test_a_failed_attempt_is_repeated_after_the_pauses_of_the_contract_and_then_fails(
     tenant: Tenant, consumer: WebhookConsumer, endpoints: Endpoints, steps: Steps, clock: FakeClock
 ) -> None:
     """The message is the same each time; only its time and its signature are those of the attempt."""

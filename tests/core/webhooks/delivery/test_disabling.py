@@ -42,7 +42,7 @@ async def test_410_fails_the_delivery_and_disables_the_endpoint(
 
 
 @pytest.mark.parametrize("statement", ["UPDATE webhook_endpoints SET enabled = false", "DELETE FROM webhook_endpoints"])
-async def test_deliveries_that_wait_for_an_endpoint_that_is_no_more_are_given_up(
+async def test_deliveries_that_wait_for_a_disabled_or_deleted_endpoint_are_given_up(
     tenant: Tenant, consumer: WebhookConsumer, endpoints: Endpoints, steps: Steps, rival: Rival, statement: str
 ) -> None:
     endpoint_id = await endpoints.make(consumer.url)
@@ -205,7 +205,7 @@ async def test_a_mail_is_tried_five_times(tenant: Tenant, ctx: Context, mails: M
     assert pauses == [30, 120, 480, 1920]
 
 
-async def test_somebody_who_owns_the_organisation_no_more_gets_no_mail(
+async def test_somebody_who_no_longer_owns_the_organisation_gets_no_mail(
     tenant: Tenant, ctx: Context, mails: MailServer, clock: FakeClock
 ) -> None:
     args = {"organization_id": tenant.organization_id, "endpoint_id": f"whe_{0:022}", "subject_id": "stranger"}
