@@ -19,6 +19,7 @@ _WHITESPACE: Final = " \t\n\r"
 DEPTH_PARSED: Final = 256  # Far above every limit on content, far below the parser's recursion limit.
 _COUNTED: Final = b"[{,"  # One for each value, except the first in each list or object.
 _NOT_COUNTED: Final = bytes(set(range(256)) - set(_COUNTED))
+_NOT_MARKS: Final = bytes(set(range(256)) - set(b'"[]{}'))
 _SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 # An unclosed string extends to the end, so that no character is read twice: quadratic time could be abused.
 STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
@@ -143,14 +144,19 @@ def _require_closed(text: str) -> None:
 
     Raises: MalformedJson.
     """
-    pieces = text.replace("\\\\", "").replace('\\"', "").split('"')
+    unescaped = text.replace("\\\\", "").replace('\\"', "")
+    # Splitting at each quotation mark would make a hundred thousand pieces. Most strings contain no bracket, and two
+    # marks side by side can go: what is inside a string stays inside.
+    marks = unescaped.encode().translate(None, delete=_NOT_MARKS).replace(b'""', b"")
+    pieces = marks.split(b'"')
     if len(pieces) % 2 == 0:
         raise MalformedJson("a string is not closed")
-    outside = "".join(pieces[::2]).strip(_WHITESPACE)
-    for opening, closing in ("[]", "{}"):
+    outside = b"".join(pieces[::2])
+    for opening, closing in ((b"[", b"]"), (b"{", b"}")):
         if outside.count(opening) != outside.count(closing):
             raise MalformedJson("a bracket is not closed")
-    if outside[:1] + outside[-1:] not in {"[]", "{}"}:
+    bare = text.strip(_WHITESPACE)
+    if bare[:1] + bare[-1:] not in {"[]", "{}"}:
         raise MalformedJson("there is text outside the brackets")
 
 
