@@ -200,4 +200,4 @@ def test_a_text_that_is_no_secret_is_a_mistake_of_the_caller(clock: FakeClock, s
 def test_a_text_is_no_body(clock: FakeClock) -> None:
     """A text was decoded and could be encoded differently, so its signature proves nothing."""
     with pytest.raises(TypeError):
-        verify(sign(clock), BODY.decode(), SECRET, clock=clock)  # type: ignore[arg-type]
+        verify(sign(clock), BODY.decode(), SECRET, clock=clock)  # type: ignore[arg-type]  # what is refused

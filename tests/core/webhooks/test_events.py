@@ -115,6 +115,27 @@ async def test_a_replayed_period_begins_with_its_first_moment_and_ends_before_it
     assert dict(rows) == {ids[0]: 1, ids[1]: 2, ids[2]: 1}
 
 
+async def test_thirty_days_are_replayed_at_once(api: Api, tenant: Tenant, rival: Rival) -> None:
+    """A hundred events a day, each of which gets one new delivery that is due now."""
+    now = api.clock.freeze()
+    endpoint = await tenant.make_webhook_endpoint()
+    await rival.run(
+        "INSERT INTO webhook_events (organization_id, id, type, actor_type, actor_id, data, created_at)"
+        " SELECT %s, 'evn_' || number, 'campaign.created', 'user', 'operator', '{}',"
+        " %s - number * interval '14.4 minutes' FROM generate_series(1, 3000) AS number",
+        tenant.organization_id,
+        now,
+    )
+    period = {"from": format_timestamp(now - timedelta(days=30)), "to": format_timestamp(now)}
+    answer = await replay(tenant, endpoint, **period)
+    assert (answer.status, answer.json) == (200, {"replayed_count": 3000})
+    rows = await rival.rows(
+        "SELECT count(DISTINCT event_id), count(DISTINCT id), min(next_attempt_at), max(next_attempt_at)"
+        " FROM webhook_deliveries WHERE status = 'pending'"
+    )
+    assert rows == [(3000, 3000, now, now)]
+
+
 async def test_a_replay_sends_what_a_disabled_endpoint_missed(tenant: Tenant, rival: Rival, ctx: Context) -> None:
     endpoint = await tenant.make_webhook_endpoint()
     path = f"/v1/webhook-endpoints/{endpoint['id']}"

@@ -44,7 +44,7 @@ async def _client(
 
 
 async def _post(client: GuardedClient, url: str, *, timeout_s: float = _ENOUGH_S) -> int | str:
-    """Return the status, or the reason why there is none."""
+    """Return the status of the response, or why no response came."""
     try:
         return await client.post(url, {"x-test": "yes"}, b'{"a":1}', timeout_s=timeout_s)
     except NotSent as failed:

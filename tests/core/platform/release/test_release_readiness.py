@@ -161,7 +161,7 @@ async def test_the_worker_reads_it_every_five_minutes(worker: Context, rival: Ri
 
 
 async def test_two_workers_take_turns(worker: Context, rival: Rival, file: Path) -> None:
-    """Both read; whoever comes second finds what the first stored, and does not report it again."""
+    """Both read; the second one finds what the first stored, and does not report it again."""
     await read_evidence(worker)
     write(file, "{}")
     statement = "UPDATE release_readiness SET evidence = NULL, finding = 'malformed'"

@@ -70,7 +70,7 @@ class ReleaseEvidence:
 
 @dataclass(frozen=True, slots=True)
 class StoredReadiness:
-    """What the worker last found: evidence as JSON, or the reason why there is none."""
+    """The worker's last result: evidence as JSON, or why it has none."""
 
     computed_at: datetime
     evidence: str | None

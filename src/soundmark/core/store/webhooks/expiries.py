@@ -88,7 +88,7 @@ async def lock_issuance(tx: Tx, organization_id: str) -> None:
 
 
 async def find_last(tx: Tx, organization_id: str, *, after: Expiry, until: datetime, limit: int) -> Expiry | None:
-    """Return the last of the next `limit` Codes that expire after `after`, and by `until`; None if there is none."""
+    """Return the last of the next `limit` Codes to expire after `after` and by `until`; None if no Code does."""
     # The index has no ids: that of a hundred thousand Codes with one time of expiry stays small, and costs issuing
     # little. In return, Codes with one time are sorted for each page.
     return await tx.one_or_none(

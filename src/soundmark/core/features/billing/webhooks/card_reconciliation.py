@@ -238,7 +238,7 @@ async def _note_outcome(tx: Tx, checkout: Checkout, event: CardEvent, status: Re
 
 
 def _refuse(checkout: Checkout, reason: str) -> ReceiptStatus:
-    """Warn the operator that what was paid is not what the checkout sells."""
+    """Warn the operator that the payment is for something else than the checkout sells."""
     _log.warning(
         "card_payment_disagrees", organization_id=checkout.organization_id, checkout_id=checkout.id, reason=reason
     )
