@@ -1,6 +1,7 @@
 """The user of the operating system as whom root runs PostgreSQL, which refuses to run as root, and the components."""
 
 import contextlib
+import fcntl
 import os
 import pwd
 import shutil
@@ -13,6 +14,7 @@ from typing import Any, Final
 _OWN_NAME: Final = "soundmark"
 _FALLBACK_NAME: Final = "nobody"
 _TRIAL_TIMEOUT_S: Final = 30
+_CREATION_LOCK: Final = Path("/run/soundmark-user.lock")  # FHS 3.0, section 3.15: only root writes to this folder.
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +113,16 @@ def _create() -> OsUser | None:
     if useradd is None:
         return None
     options = ["--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
-    subprocess.run(  # noqa: S603 - our own command line
-        [useradd, *options, "--shell", "/usr/sbin/nologin", _OWN_NAME],
-        check=False,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        timeout=_TRIAL_TIMEOUT_S,
-    )
+    with _CREATION_LOCK.open("w") as lock:
+        # Of two `useradd` at once, the second replaces the user of the first by one with another id.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _find(_OWN_NAME) is None:
+            subprocess.run(  # noqa: S603 - our own command line
+                [useradd, *options, "--shell", "/usr/sbin/nologin", _OWN_NAME],
+                check=False,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_TRIAL_TIMEOUT_S,
+            )
     return _find(_OWN_NAME)
