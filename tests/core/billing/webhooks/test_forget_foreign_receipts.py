@@ -1,5 +1,7 @@
 """The job that deletes the receipts of card events that are not ours, a month after they arrived."""
 
+import contextlib
+from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 import pytest
@@ -91,6 +93,37 @@ async def test_a_receipt_that_is_being_judged_again_is_left_alone(tenant: Tenant
     async with rival.holding("SELECT FROM payment_receipts FOR UPDATE"):
         assert await forget_foreign_receipts(work) == 0
     assert await forget_foreign_receipts(work) == 1
+
+
+@contextlib.asynccontextmanager
+async def forgetting_after(rival: Rival, statement: str) -> AsyncIterator[None]:
+    """Delete ignored receipts right after each `statement`, as the job may, until the block ends."""
+    await rival.run(
+        "CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS"
+        " $$ BEGIN DELETE FROM public.payment_receipts WHERE status = 'ignored'; RETURN NULL; END $$"
+    )
+    try:
+        await rival.run(
+            f"CREATE TRIGGER forgetting AFTER {statement} FOR EACH STATEMENT EXECUTE FUNCTION public.forget()"
+        )
+        yield
+    finally:
+        await rival.run("DROP FUNCTION forget CASCADE")
+
+
+@pytest.mark.parametrize("statement", ["INSERT ON payment_receipts", "UPDATE ON checkouts"])
+async def test_an_ignored_event_that_comes_again_while_it_is_forgotten_counts(
+    purchase: CardPurchase, tenant: Tenant, rival: Rival, statement: str
+) -> None:
+    """It finds its old receipt there, and a moment later gone."""
+    event = purchase.event("invoice.paid")
+    await insert_receipt(rival, event["id"], "ignored", tenant.api.clock.now() - FOREIGN_KEPT - timedelta(days=1))
+
+    async with forgetting_after(rival, statement):
+        assert await status_of(tenant.api, event) == "processed"
+
+    receipts = await rival.rows("SELECT event_id, status, checkout_id FROM payment_receipts")
+    assert receipts == [(event["id"], "processed", purchase.checkout_id)]
 
 
 async def test_events_that_name_no_checkout_keep_nobody_waiting(

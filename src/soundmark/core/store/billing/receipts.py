@@ -96,37 +96,39 @@ async def update_outcome(
     currency: str | None = None,
     reread_at: datetime | None = None,
     now: datetime,
-) -> None:
-    """Store what became of an event that is not processed yet; a processed one stays as it is.
+) -> bool:
+    """Store what became of an event that is not processed yet; return False if it is, or has no receipt.
 
     What is None stays as it was. A receipt that stays pending keeps the time of its next reread; `reread_at` is for one
     that is pending again.
     """
-    await tx.run(
-        """
-        UPDATE payment_receipts
-           SET status = %(status)s,
-               organization_id = coalesce(%(organization_id)s, organization_id),
-               checkout_id = coalesce(%(checkout_id)s, checkout_id),
-               amount_minor = coalesce(%(amount_minor)s, amount_minor),
-               currency = coalesce(%(currency)s, currency),
-               reread_at = CASE %(status)s WHEN 'pending' THEN coalesce(reread_at, %(reread_at)s::timestamptz) END,
-               processed_at = CASE %(status)s WHEN 'pending' THEN NULL ELSE %(now)s::timestamptz END
-         WHERE provider = %(provider)s
-           AND event_id = %(event_id)s
-           AND status <> 'processed'
-        """,
-        {
-            "provider": provider,
-            "event_id": event_id,
-            "status": status,
-            "organization_id": organization_id,
-            "checkout_id": checkout_id,
-            "amount_minor": amount_minor,
-            "currency": currency,
-            "reread_at": reread_at,
-            "now": now,
-        },
+    return bool(
+        await tx.run(
+            """
+            UPDATE payment_receipts
+               SET status = %(status)s,
+                   organization_id = coalesce(%(organization_id)s, organization_id),
+                   checkout_id = coalesce(%(checkout_id)s, checkout_id),
+                   amount_minor = coalesce(%(amount_minor)s, amount_minor),
+                   currency = coalesce(%(currency)s, currency),
+                   reread_at = CASE %(status)s WHEN 'pending' THEN coalesce(reread_at, %(reread_at)s::timestamptz) END,
+                   processed_at = CASE %(status)s WHEN 'pending' THEN NULL ELSE %(now)s::timestamptz END
+             WHERE provider = %(provider)s
+               AND event_id = %(event_id)s
+               AND status <> 'processed'
+            """,
+            {
+                "provider": provider,
+                "event_id": event_id,
+                "status": status,
+                "organization_id": organization_id,
+                "checkout_id": checkout_id,
+                "amount_minor": amount_minor,
+                "currency": currency,
+                "reread_at": reread_at,
+                "now": now,
+            },
+        )
     )
 
 

@@ -17,6 +17,8 @@ from soundmark.kit.postgres.transaction import Tx
 
 CardOutcome: TypeAlias = Literal["processed", "pending", "ignored", "repeated"]
 
+# The receipt of an ignored event may be deleted for its age, and another delivery may process the event.
+_ATTEMPTS_MAX: Final = 3
 _log: Final = structlog.get_logger()
 
 
@@ -53,7 +55,21 @@ async def receive_event(ctx: Context, event: CardEvent, *, body_digest: bytes) -
 
 
 async def _begin(ctx: Context, event: CardEvent, body_digest: bytes, *, named: tuple[str, str] | None) -> _Begun:
-    """Do phase 1 for the organisation and the checkout that are `named`. Lock order: docs/locks.md."""
+    """Do phase 1 for the organisation and the checkout that are `named`."""
+    for _ in range(_ATTEMPTS_MAX):
+        begun = await _find_or_insert(ctx, event, body_digest, named=named)
+        if begun is not None:
+            return begun
+    raise AssertionError("A receipt that was just inserted is too young to be deleted.")
+
+
+async def _find_or_insert(
+    ctx: Context, event: CardEvent, body_digest: bytes, *, named: tuple[str, str] | None
+) -> _Begun | None:
+    """Make the receipt of an event pending, and find what it is about. Lock order: docs/locks.md.
+
+    Return None if another transaction deleted or processed an ignored one between two statements.
+    """
     organization_id, checkout_id = named or ("", "")
     now = ctx.clock.now()
     async with ctx.db.transaction(tenant=organization_id or None) as tx:
@@ -77,13 +93,14 @@ async def _begin(ctx: Context, event: CardEvent, body_digest: bytes, *, named: t
             owner = send(_find_owner(tx, event))
             checkout = send(checkouts.find(tx, organization_id, checkout_id))
         found = receipt.result()
-        assert found is not None, "it was just inserted, or there"
+        if found is None:
+            return None
         number = None
         if found.status != "processed" and checkout.result() is not None:
             number = await checkouts.update_reads_begun(tx, organization_id, checkout_id)
             if found.status == "ignored":
                 # What it names is there by now, so it is pending again until the provider has answered.
-                await receipts.update_outcome(
+                is_pending = await receipts.update_outcome(
                     tx,
                     "card",
                     event.id,
@@ -93,6 +110,8 @@ async def _begin(ctx: Context, event: CardEvent, body_digest: bytes, *, named: t
                     reread_at=now + FIRST_REREAD,
                     now=now,
                 )
+                if not is_pending:
+                    return None
         return _Begun(found, owner.result(), checkout.result(), number)
 
 
