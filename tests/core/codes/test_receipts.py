@@ -6,16 +6,16 @@ from typing import Any, Final
 
 import pytest
 
-from soundmark.core.domain.codes.receipt import Receipt, make_attempt
+from soundmark.core.domain.codes.receipt import Receipt, make_keyed_request
 
 NOW: Final = datetime(2026, 11, 23, tzinfo=UTC)
 KEY: Final = "0123456789abcdef"
 
 
 def make_receipt(**changes: Any) -> Receipt:
-    attempt = make_attempt(KEY, "single", {"intent": {}})
-    assert attempt.request_digest is not None
-    receipt = Receipt(attempt.key_digest, "prj_1", "single", attempt.request_digest, b"{}", NOW)
+    keyed = make_keyed_request(KEY, "single", {"intent": {}})
+    assert keyed.request_digest is not None
+    receipt = Receipt(keyed.key_digest, "prj_1", "single", keyed.request_digest, b"{}", NOW)
     return replace(receipt, **changes)
 
 
@@ -26,10 +26,10 @@ def test_a_receipt_is_kept_for_24_hours() -> None:
 
 
 def test_a_receipt_belongs_to_the_same_request_by_the_same_route() -> None:
-    assert make_receipt().belongs_to(make_attempt(KEY, "single", {"intent": {}}))
-    assert not make_receipt().belongs_to(make_attempt(KEY, "batch", {"intent": {}}))
-    assert not make_receipt().belongs_to(make_attempt(KEY, "single", {"intent": {"a": 1}}))
-    assert make_attempt(KEY, "single", float("nan")).request_digest is None, "it can never have been accepted"
+    assert make_receipt().belongs_to(make_keyed_request(KEY, "single", {"intent": {}}))
+    assert not make_receipt().belongs_to(make_keyed_request(KEY, "batch", {"intent": {}}))
+    assert not make_receipt().belongs_to(make_keyed_request(KEY, "single", {"intent": {"a": 1}}))
+    assert make_keyed_request(KEY, "single", float("nan")).request_digest is None, "it can never have been accepted"
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_a_receipt_belongs_to_the_same_request_by_the_same_route() -> None:
     ids=repr,
 )
 def test_a_key_has_16_to_128_unreserved_characters(key: str, *, is_well_formed: bool) -> None:
-    assert make_attempt(key, "single", {}).is_key_well_formed is is_well_formed
+    assert make_keyed_request(key, "single", {}).is_key_well_formed is is_well_formed

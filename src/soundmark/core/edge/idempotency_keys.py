@@ -6,7 +6,7 @@ from fastapi import Header
 from pydantic import WithJsonSchema
 from starlette.requests import Request
 
-from soundmark.core.domain.codes.receipt import KEY_PATTERN, Attempt, KeyRoute, make_attempt
+from soundmark.core.domain.codes.receipt import KEY_PATTERN, KeyedRequest, KeyRoute, make_keyed_request
 from soundmark.core.edge.refusals import invalid
 
 KEY_HEADER: Final = "Idempotency-Key"
@@ -23,9 +23,9 @@ OptionalKey = Annotated[
 RequiredKey = Annotated[_KeyText, Header(alias=KEY_HEADER, description="The key that the issuance was sent with.")]
 
 
-def read_attempt(request: Request, route: KeyRoute) -> Attempt | None:
-    """Return the attempt that the request's idempotency key identifies; None without a key."""
+def read_keyed_request(request: Request, route: KeyRoute) -> KeyedRequest | None:
+    """Return the request with its idempotency key; None if it has none."""
     keys = request.headers.getlist(KEY_HEADER)
     if len(keys) > 1:
         raise invalid("header", KEY_HEADER, "must be given once")
-    return make_attempt(keys[0], route, request.state.json) if keys else None
+    return make_keyed_request(keys[0], route, request.state.json) if keys else None

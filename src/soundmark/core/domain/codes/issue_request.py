@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from soundmark.core.domain.codes.receipt import Attempt, IssuanceRoute
+from soundmark.core.domain.codes.receipt import IssuanceRoute, KeyedRequest
 
 BATCH_MAX: Final = 100  # API v1, "Limits".
 
@@ -14,7 +14,7 @@ BATCH_MAX: Final = 100  # API v1, "Limits".
 class IssueRequest:
     """A request for one Code, or for a batch of `count` Codes that differ only in their ids and tokens.
 
-    `intent` is the parsed JSON. `integration_id` is None if the Codes are not measured, and `attempt` is None if the
+    `intent` is the parsed JSON. `integration_id` is None if the Codes are not measured, and `keyed` is None if the
     request has no idempotency key.
     """
 
@@ -26,4 +26,4 @@ class IssueRequest:
     integration_id: str | None
     route: IssuanceRoute
     count: int
-    attempt: Attempt | None
+    keyed: KeyedRequest | None

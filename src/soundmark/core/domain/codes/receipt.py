@@ -24,7 +24,7 @@ _KEY: Final = re.compile(KEY_PATTERN, re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class KeyedRequest:
     """A request with an idempotency key. `request_digest` is None for a request that can never have been accepted."""
 
     key_digest: bytes
@@ -35,7 +35,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The stored response to an attempt.
+    """The stored response to a request with an idempotency key.
 
     A checkout belongs to no project; its `answer` is empty until its provider has made a page.
     """
@@ -51,13 +51,13 @@ class Receipt:
         """Return whether the receipt is still valid. One that is not counts as deleted."""
         return now < self.created_at + KEPT
 
-    def belongs_to(self, attempt: Attempt) -> bool:
-        """Return whether the attempt repeats this request."""
-        return (self.route, self.request_digest) == (attempt.route, attempt.request_digest)
+    def belongs_to(self, keyed: KeyedRequest) -> bool:
+        """Return whether this is the receipt of that request."""
+        return (self.route, self.request_digest) == (keyed.route, keyed.request_digest)
 
 
-def make_attempt(key: str, route: KeyRoute, request: Any) -> Attempt:
-    """Return the attempt that the header value `key` names for a parsed request.
+def make_keyed_request(key: str, route: KeyRoute, request: Any) -> KeyedRequest:
+    """Return a parsed request as one with the idempotency key `key`.
 
     Source: API v1, "Idempotency rules".
     """
@@ -68,4 +68,4 @@ def make_attempt(key: str, route: KeyRoute, request: Any) -> Attempt:
     else:
         request_digest = hashlib.sha256(canonical).digest()
     is_well_formed = _KEY.fullmatch(key) is not None
-    return Attempt(hashlib.sha256(key.encode()).digest(), is_well_formed, route, request_digest)
+    return KeyedRequest(hashlib.sha256(key.encode()).digest(), is_well_formed, route, request_digest)

@@ -6,7 +6,7 @@ from typing import Final
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.checkout import CHECKOUT_PREFIX, PENDING_MAX, Checkout, Purchase, begin_checkout
-from soundmark.core.domain.codes.receipt import Attempt, Receipt
+from soundmark.core.domain.codes.receipt import KeyedRequest, Receipt
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import OfferNotFound, SubscriptionActive
 from soundmark.core.steps import audit
@@ -35,7 +35,7 @@ class Begun:
     local_secret: str | None = field(repr=False)
 
 
-async def begin(ctx: Context, scope: TenantScope, offer_id: str, attempt: Attempt | None) -> Begun | bytes:
+async def begin(ctx: Context, scope: TenantScope, offer_id: str, keyed: KeyedRequest | None) -> Begun | bytes:
     """Carry out phase 1; return the stored response of a repeated request."""
     organization_id = scope.organization_id
     async with ctx.db.transaction(tenant=organization_id) as tx:
@@ -45,30 +45,30 @@ async def begin(ctx: Context, scope: TenantScope, offer_id: str, attempt: Attemp
         await code_entitlements.lock(tx, organization_id)
         now = ctx.clock.now()
         customer = await card_customers.find(tx, organization_id)
-        repeated = await _find_repeated(tx, organization_id, attempt, now)
+        repeated = await _find_repeated(tx, organization_id, keyed, now)
         if isinstance(repeated, bytes):
             return repeated
         if repeated is not None:
             return Begun(repeated, customer, None)
         require_open_organization(is_open=is_open)
         purchase = await _require_purchase(tx, organization_id, offer_id, now)
-        return await _insert(ctx, tx, scope, purchase, attempt=attempt, customer=customer, now=now)
+        return await _insert(ctx, tx, scope, purchase, keyed=keyed, customer=customer, now=now)
 
 
 async def _find_repeated(
-    tx: Tx, organization_id: str, attempt: Attempt | None, now: datetime
+    tx: Tx, organization_id: str, keyed: KeyedRequest | None, now: datetime
 ) -> Checkout | bytes | None:
     """Return the response that the key has, or the checkout that is still without a page; None for a new request.
 
     Raises: ValidationFailed for a malformed key; IdempotencyConflict.
     """
-    if attempt is None:
+    if keyed is None:
         return None
-    receipts = await issuance_receipts.find(tx, organization_id, [attempt.key_digest])
-    result = find_result(receipts, attempt, now)
+    receipts = await issuance_receipts.find(tx, organization_id, [keyed.key_digest])
+    result = find_result(receipts, keyed, now)
     if result is None or result:
         return result
-    found = await purchases.find_of_key(tx, organization_id, attempt.key_digest)
+    found = await purchases.find_of_key(tx, organization_id, keyed.key_digest)
     return found if found is not None and found.status_at(now) == "pending" else None
 
 
@@ -91,7 +91,7 @@ async def _insert(
     scope: TenantScope,
     purchase: Purchase,
     *,
-    attempt: Attempt | None,
+    keyed: KeyedRequest | None,
     customer: str | None,
     now: datetime,
 ) -> Begun:
@@ -99,8 +99,8 @@ async def _insert(
         scope.organization_id,
         mint(ctx.entropy, CHECKOUT_PREFIX),
         purchase,
-        key_digest=None if attempt is None else attempt.key_digest,
-        request_digest=None if attempt is None else attempt.request_digest,
+        key_digest=None if keyed is None else keyed.key_digest,
+        request_digest=None if keyed is None else keyed.request_digest,
         now=now,
     )
     await checkouts.insert(tx, checkout)

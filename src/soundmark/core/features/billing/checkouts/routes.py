@@ -7,9 +7,9 @@ from fastapi import Depends, Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from soundmark.core.domain.codes.receipt import Attempt
+from soundmark.core.domain.codes.receipt import KeyedRequest
 from soundmark.core.domain.tenancy.scope import TenantScope
-from soundmark.core.edge.idempotency_keys import OptionalKey, read_attempt
+from soundmark.core.edge.idempotency_keys import OptionalKey, read_keyed_request
 from soundmark.core.edge.operations import Operation, Operations, Refusal
 from soundmark.core.edge.parameters import Ctx, ResourceId, Tenant
 from soundmark.core.features.billing.checkouts import service
@@ -34,8 +34,8 @@ operations = Operations("Billing")
 CheckoutIdPath = Annotated[ResourceId, Path(description="The checkout's id.", examples=["bco_Y2hlY2tvdXQtb2YtZXhhbQ"])]
 
 
-async def _attempt(request: Request, key: OptionalKey = None) -> Attempt | None:  # noqa: ARG001 - published here
-    return read_attempt(request, "checkout")
+async def _keyed(request: Request, key: OptionalKey = None) -> KeyedRequest | None:  # noqa: ARG001 - published here
+    return read_keyed_request(request, "checkout")
 
 
 async def _judge_refused(request: Request, _: Refusal) -> None:
@@ -43,9 +43,9 @@ async def _judge_refused(request: Request, _: Refusal) -> None:
     scope: TenantScope | None = getattr(request.state, "scope", None)
     if scope is None:
         return
-    attempt = read_attempt(request, "checkout")
-    if attempt is not None:
-        await service.find_answered(request.app.state.context, scope, attempt)
+    keyed = read_keyed_request(request, "checkout")
+    if keyed is not None:
+        await service.find_answered(request.app.state.context, scope, keyed)
 
 
 @operations.add(
@@ -67,10 +67,10 @@ async def _judge_refused(request: Request, _: Refusal) -> None:
     response_model=CreatedCheckoutView,
 )
 async def create_checkout(
-    ctx: Ctx, scope: Tenant, body: CreateCheckout, attempt: Annotated[Attempt | None, Depends(_attempt)]
+    ctx: Ctx, scope: Tenant, body: CreateCheckout, keyed: Annotated[KeyedRequest | None, Depends(_keyed)]
 ) -> Response:
     """Buy an offer on a page of its payment provider. The checkout stays pending until the provider has been paid."""
-    answer = await service.create_checkout(ctx, scope, body.offer_id, attempt)
+    answer = await service.create_checkout(ctx, scope, body.offer_id, keyed)
     return Response(answer, status_code=HTTPStatus.CREATED, media_type="application/json")
 
 

@@ -10,7 +10,7 @@ resumes at phase 2, or a job fails it.
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.checkout import Checkout
-from soundmark.core.domain.codes.receipt import Attempt
+from soundmark.core.domain.codes.receipt import KeyedRequest
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.billing.checkouts.beginning import begin
 from soundmark.core.features.billing.checkouts.finishing import finish
@@ -21,7 +21,7 @@ from soundmark.core.store.billing import checkouts
 from soundmark.core.store.codes import issuance_receipts
 
 
-async def create_checkout(ctx: Context, scope: TenantScope, offer_id: str, attempt: Attempt | None) -> bytes:
+async def create_checkout(ctx: Context, scope: TenantScope, offer_id: str, keyed: KeyedRequest | None) -> bytes:
     """Make a checkout and return the response, which has the address of the provider's page.
 
     A request that repeats one of the last 24 hours with its idempotency key gets the same response. If that request
@@ -33,7 +33,7 @@ async def create_checkout(ctx: Context, scope: TenantScope, offer_id: str, attem
         checkout and frees the key.
     Source: contract, section 7, "Offers, checkouts, subscriptions".
     """
-    begun = await begin(ctx, scope, offer_id, attempt)
+    begun = await begin(ctx, scope, offer_id, keyed)
     if isinstance(begun, bytes):
         return begun
     try:
@@ -45,14 +45,14 @@ async def create_checkout(ctx: Context, scope: TenantScope, offer_id: str, attem
     return await finish(ctx, begun.checkout, page)
 
 
-async def find_answered(ctx: Context, scope: TenantScope, attempt: Attempt) -> None:
+async def find_answered(ctx: Context, scope: TenantScope, keyed: KeyedRequest) -> None:
     """Judge the idempotency key of a malformed request.
 
     Raises: ValidationFailed for a malformed key; IdempotencyConflict.
     """
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
-        receipts = await issuance_receipts.find(tx, scope.organization_id, [attempt.key_digest])
-    find_result(receipts, attempt, ctx.clock.now())
+        receipts = await issuance_receipts.find(tx, scope.organization_id, [keyed.key_digest])
+    find_result(receipts, keyed, ctx.clock.now())
 
 
 async def get_checkout(ctx: Context, scope: TenantScope, checkout_id: str) -> Checkout:

@@ -101,7 +101,7 @@ async def _hold_state(ctx: RequestContext, tx: Tx, organization_id: str, queued:
     month = month_of(ctx.clock.now())
     requests = [each.request for each in queued]
     project_ids = {request.project_id for request in requests}
-    key_digests = {request.attempt.key_digest for request in requests if request.attempt is not None}
+    key_digests = {request.keyed.key_digest for request in requests if request.keyed is not None}
     campaign_ids = {request.campaign_id for request in requests if request.campaign_id is not None}
     async with tx.pipeline() as send:
         authorities = {scope: send(find_authority(tx, scope)) for scope in dict.fromkeys(each.scope for each in queued)}
@@ -153,7 +153,7 @@ class _GroupEvaluation:
         require_authority(queued.scope, self._held.authorities[queued.scope])
         if request.project_id not in self._held.open_projects:
             raise ProjectNotFound
-        result = find_result(self._receipts, request.attempt, now)
+        result = find_result(self._receipts, request.keyed, now)
         if result is not None:
             return Issued(result, self.quota)
         require_open_organization(is_open=self._held.is_organization_open)
@@ -205,12 +205,12 @@ class _GroupEvaluation:
         )
 
     def _keep_receipt(self, request: IssueRequest, response: bytes) -> None:
-        attempt = request.attempt
-        if attempt is None:
+        keyed = request.keyed
+        if keyed is None:
             return
-        assert attempt.request_digest is not None, "a request that can be issued has a digest"
+        assert keyed.request_digest is not None, "a request that can be issued has a digest"
         receipt = Receipt(
-            attempt.key_digest, request.project_id, attempt.route, attempt.request_digest, response, self.quota.at
+            keyed.key_digest, request.project_id, keyed.route, keyed.request_digest, response, self.quota.at
         )
-        self._receipts[attempt.key_digest] = receipt
+        self._receipts[keyed.key_digest] = receipt
         self.new_receipts.append(receipt)

@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.codes.issue_request import IssueRequest
-from soundmark.core.domain.codes.receipt import Attempt, IssuanceRoute
+from soundmark.core.domain.codes.receipt import IssuanceRoute, KeyedRequest
 from soundmark.core.domain.tenancy.scope import TenantScope
-from soundmark.core.edge.idempotency_keys import KEY_HEADER, OptionalKey, RequiredKey, read_attempt
+from soundmark.core.edge.idempotency_keys import KEY_HEADER, OptionalKey, RequiredKey, read_keyed_request
 from soundmark.core.edge.operations import JudgeRefused, Operation, Operations, Refusal
 from soundmark.core.edge.parameters import Ctx, RequestId, Tenant
 from soundmark.core.edge.refusals import invalid, refine_problem
@@ -53,20 +53,20 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 _DRY_RUN: Final = TypeAdapter(bool)
 
 
-async def _single(request: Request, key: OptionalKey = None) -> Attempt | None:  # noqa: ARG001 - published here
-    return read_attempt(request, "single")
+async def _single(request: Request, key: OptionalKey = None) -> KeyedRequest | None:  # noqa: ARG001 - published here
+    return read_keyed_request(request, "single")
 
 
-async def _batch(request: Request, key: OptionalKey = None) -> Attempt | None:  # noqa: ARG001 - as above
-    return read_attempt(request, "batch")
+async def _batch(request: Request, key: OptionalKey = None) -> KeyedRequest | None:  # noqa: ARG001 - as above
+    return read_keyed_request(request, "batch")
 
 
-async def _earlier_single(request: Request, key: RequiredKey) -> Attempt | None:  # noqa: ARG001 - as above
-    return read_attempt(request, "single")
+async def _earlier_single(request: Request, key: RequiredKey) -> KeyedRequest | None:  # noqa: ARG001 - as above
+    return read_keyed_request(request, "single")
 
 
-async def _earlier_batch(request: Request, key: RequiredKey) -> Attempt | None:  # noqa: ARG001 - as above
-    return read_attempt(request, "batch")
+async def _earlier_batch(request: Request, key: RequiredKey) -> KeyedRequest | None:  # noqa: ARG001 - as above
+    return read_keyed_request(request, "batch")
 
 
 DryRun = Annotated[
@@ -85,13 +85,13 @@ def _judge_refused(route: IssuanceRoute, *, is_recovery: bool = False) -> JudgeR
         named = request.state.json.get("project_id")
         project_id = parse_id(named) if isinstance(named, str) else None
         await service.find_issued(ctx, scope, project_id, None)
-        attempt = read_attempt(request, route)
-        if attempt is None and is_recovery:
+        keyed = read_keyed_request(request, route)
+        if keyed is None and is_recovery:
             raise invalid("header", KEY_HEADER, "Field required")
         is_dry_run = not is_recovery and _is_dry_run(request)
-        if attempt is not None:
+        if keyed is not None:
             _refuse_key_of_dry_run(is_dry_run=is_dry_run)
-            await service.find_issued(ctx, scope, project_id, attempt)
+            await service.find_issued(ctx, scope, project_id, keyed)
         elif is_dry_run and _is_unreadable_intent(refusal):
             return _verdict(await service.try_unreadable_intent(ctx, scope, project_id))
         return None
@@ -150,12 +150,12 @@ async def issue_code(
     ctx: Ctx,
     scope: Tenant,
     body: CreateCode,
-    attempt: Annotated[Attempt | None, Depends(_single)],
+    keyed: Annotated[KeyedRequest | None, Depends(_single)],
     request_id: RequestId,
     dry_run: DryRun = False,
 ) -> Response:
     """Issue a signed Code."""
-    request = _issue_request(body, "single", 1, attempt)
+    request = _issue_request(body, "single", 1, keyed)
     return await _issue_or_try(ctx, scope, request, request_id, is_dry_run=dry_run)
 
 
@@ -171,34 +171,34 @@ async def issue_codes(
     ctx: Ctx,
     scope: Tenant,
     body: CreateCodes,
-    attempt: Annotated[Attempt | None, Depends(_batch)],
+    keyed: Annotated[KeyedRequest | None, Depends(_batch)],
     request_id: RequestId,
     dry_run: DryRun = False,
 ) -> Response:
     """Issue up to 100 signed Codes, all or none. They differ only in their ids and tokens."""
-    request = _issue_request(body, "batch", body.count, attempt)
+    request = _issue_request(body, "batch", body.count, keyed)
     return await _issue_or_try(ctx, scope, request, request_id, is_dry_run=dry_run)
 
 
 @operations.add("POST", "/v1/codes/recover", _recover("single"), response_model=CodeIssued)
 async def recover_code(
-    ctx: Ctx, scope: Tenant, body: CreateCode, attempt: Annotated[Attempt, Depends(_earlier_single)]
+    ctx: Ctx, scope: Tenant, body: CreateCode, keyed: Annotated[KeyedRequest, Depends(_earlier_single)]
 ) -> Response:
     """Return the response of an earlier issuance with this key and body, for up to 24 hours. Issues nothing."""
-    request = _issue_request(body, "single", 1, attempt)
+    request = _issue_request(body, "single", 1, keyed)
     return _json(await service.recover_issuance(ctx, scope, request), HTTPStatus.OK)
 
 
 @operations.add("POST", "/v1/codes/batch/recover", _recover("batch"), response_model=IssuedCodes)
 async def recover_codes(
-    ctx: Ctx, scope: Tenant, body: CreateCodes, attempt: Annotated[Attempt, Depends(_earlier_batch)]
+    ctx: Ctx, scope: Tenant, body: CreateCodes, keyed: Annotated[KeyedRequest, Depends(_earlier_batch)]
 ) -> Response:
     """Return the response of an earlier batch issuance with this key and body, for up to 24 hours. Issues nothing."""
-    request = _issue_request(body, "batch", body.count, attempt)
+    request = _issue_request(body, "batch", body.count, keyed)
     return _json(await service.recover_issuance(ctx, scope, request), HTTPStatus.OK)
 
 
-def _issue_request(body: CreateCode, route: IssuanceRoute, count: int, attempt: Attempt | None) -> IssueRequest:
+def _issue_request(body: CreateCode, route: IssuanceRoute, count: int, keyed: KeyedRequest | None) -> IssueRequest:
     return IssueRequest(
         project_id=body.project_id,
         campaign_id=body.campaign_id,
@@ -208,7 +208,7 @@ def _issue_request(body: CreateCode, route: IssuanceRoute, count: int, attempt: 
         integration_id=body.audience.integration_id if body.audience is not None else None,
         route=route,
         count=count,
-        attempt=attempt,
+        keyed=keyed,
     )
 
 
@@ -216,7 +216,7 @@ async def _issue_or_try(
     ctx: RequestContext, scope: TenantScope, request: IssueRequest, request_id: str, *, is_dry_run: bool
 ) -> Response:
     if is_dry_run:
-        if request.attempt is not None:
+        if request.keyed is not None:
             _refuse_key_of_dry_run(is_dry_run=True)
         return _verdict(await service.try_issuance(ctx, scope, request, request_id=request_id))
     issued: Issued = await service.issue_codes(ctx, scope, request, request_id=request_id)

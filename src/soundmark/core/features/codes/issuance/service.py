@@ -7,7 +7,7 @@ from soundmark.core.context import RequestContext
 from soundmark.core.domain.billing.subscription import list_quotas
 from soundmark.core.domain.codes.issue_request import IssueRequest
 from soundmark.core.domain.codes.quota import Quota
-from soundmark.core.domain.codes.receipt import Attempt
+from soundmark.core.domain.codes.receipt import KeyedRequest
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.codes.issuance.issue_group import Issued, QueuedRequest
 from soundmark.core.features.codes.issuance.preconditions import (
@@ -63,7 +63,7 @@ async def issue_codes(ctx: RequestContext, scope: TenantScope, request: IssueReq
     try:
         intent = canonicalize_intent(request.intent)
     except IntentNotCanonical:
-        await find_issued(ctx, scope, request.project_id, request.attempt)
+        await find_issued(ctx, scope, request.project_id, request.keyed)
         raise
     integration = await _check_integration_once(ctx, scope, request, request_id)
     queued = QueuedRequest(scope, request, intent, integration)
@@ -111,7 +111,7 @@ async def recover_issuance(ctx: RequestContext, scope: TenantScope, request: Iss
     Raises: CodeIssueNotFound; IntentNotCanonical, and what `find_issued` raises.
     Source: API v1, "Codes", recover.
     """
-    result = await find_issued(ctx, scope, request.project_id, request.attempt)
+    result = await find_issued(ctx, scope, request.project_id, request.keyed)
     canonicalize_intent(request.intent)
     if result is None:
         raise CodeIssueNotFound
@@ -119,9 +119,9 @@ async def recover_issuance(ctx: RequestContext, scope: TenantScope, request: Iss
 
 
 async def find_issued(
-    ctx: RequestContext, scope: TenantScope, project_id: str | None, attempt: Attempt | None
+    ctx: RequestContext, scope: TenantScope, project_id: str | None, keyed: KeyedRequest | None
 ) -> bytes | None:
-    """Return the response that the same attempt got before; None for a new one.
+    """Return the response that the same request with this key got before; None for a new one.
 
     The project and the key are judged before the rest of a request, even if that is refused. `project_id` is None if
     the request names no project.
@@ -131,18 +131,18 @@ async def find_issued(
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
         if project_id is not None:
             await require_project(tx, scope, project_id)
-        if attempt is None:
+        if keyed is None:
             return None
-        receipts = await issuance_receipts.find(tx, scope.organization_id, [attempt.key_digest])
-        return find_result(receipts, attempt, ctx.clock.now())
+        receipts = await issuance_receipts.find(tx, scope.organization_id, [keyed.key_digest])
+        return find_result(receipts, keyed, ctx.clock.now())
 
 
 async def _check_integration_once(
     ctx: RequestContext, scope: TenantScope, request: IssueRequest, request_id: str
 ) -> IntegrationState:
     """Do the same as `_check_integration`, but do not call Audience for a repeated request."""
-    is_keyed = request.integration_id is not None and request.attempt is not None
-    if is_keyed and await find_issued(ctx, scope, request.project_id, request.attempt) is not None:
+    is_keyed = request.integration_id is not None and request.keyed is not None
+    if is_keyed and await find_issued(ctx, scope, request.project_id, request.keyed) is not None:
         return "unknown"
     return await _check_integration(ctx, scope, request, request_id)
 
