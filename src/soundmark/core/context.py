@@ -30,11 +30,11 @@ from soundmark.kit.text.paging import Cursors
 class Context:
     """The parts that every command may use, whether called by a route, a job or the command line. Made by `wiring`.
 
-    `console_url` is where people come back to from a provider's page. `accounting_currency` is the only one in which
-    the accounting system makes invoices. `extra_ca_file` holds authorities that mail servers may be certified by.
-    `local_verifications_per_minute` is how often all processes together may ask the local provider about payments.
-    `webhook_allow_loopback` is whether an organisation's webhooks may go to this machine; `webhooks` sends them.
-    `release_evidence_path` is the file that the worker reads about the SDK's release.
+    `console_url` is where people accept invitations, and come back to from a provider's page. `accounting_currency` is
+    the only one in which the accounting system makes invoices. `extra_ca_file` holds authorities that mail servers may
+    be certified by. `local_verifications_per_minute` is how often all processes together may ask the local provider
+    about payments. `webhook_allow_loopback` is whether an organisation's webhooks may go to this machine; `webhooks`
+    sends them. `release_evidence_path` is the file that the worker reads about the SDK's release.
     """
 
     base_url: str

@@ -3,17 +3,25 @@
 import datetime as dt
 import re
 from html import unescape
+from typing import Any
 
 import pytest
 from support.core_client import Api
 from support.core_settings import BASE_URL
+from support.fake_clock import FakeClock
 from support.mail_server import MailServer
 from support.rival import Rival
 from support.tenant import Tenant
 
 from soundmark.core.context import Context
+from soundmark.kit.crypto.secret import Secret
 
-from .conftest import deliver, read_delivery
+from .conftest import deliver, make_worker, read_delivery
+
+
+def links_of(console_url: str, invitation: dict[str, Any]) -> set[str]:
+    accept_url = f"{console_url}/invitations/accept"
+    return {accept_url, f"{accept_url}#token={invitation['secret']}"}
 
 
 async def test_the_mail_carries_the_token(tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival) -> None:
@@ -43,9 +51,23 @@ async def test_the_mail_says_the_same_as_text_and_as_html(
     for expected_text in ('"Radio Nordlicht"', "an administrator", BASE_URL, "ada@example.org", invitation["secret"]):
         assert expected_text in mail.part("plain")
         assert expected_text in html
-    # Nothing is loaded from anywhere, and the only link leads to the service itself.
+    # Nothing is loaded from anywhere, and the links lead to the service itself alone.
     assert not re.search(r"<(img|script|link|iframe|style)|src=", html)
-    assert set(re.findall(r'href="([^"]*)"', html)) == {BASE_URL}
+    assert set(re.findall(r'href="([^"]*)"', html)) == links_of(BASE_URL, invitation)
+
+
+async def test_the_link_leads_to_the_console(
+    tenant: Tenant, mail_server: MailServer, database_url: Secret, clock: FakeClock
+) -> None:
+    """The token is in the fragment, which is in no log of a server and in no `Referer`."""
+    invitation = await tenant.make_invitation()
+    async with make_worker(database_url, clock, CONSOLE_URL="https://console.test") as ctx:
+        await deliver(ctx, invitation)
+    (mail,) = mail_server.received
+    link = f"https://console.test/invitations/accept#token={invitation['secret']}"
+
+    assert link in mail.part("plain").splitlines()
+    assert set(re.findall(r'href="([^"]*)"', mail.part("html"))) == links_of("https://console.test", invitation)
 
 
 async def test_the_name_of_an_organisation_cannot_alter_the_mail(
@@ -67,7 +89,8 @@ async def test_the_name_of_an_organisation_is_a_quotation_without_a_link(
     """Otherwise anybody who signs in could write to anybody in our name."""
     name = 'LOCKED: sign in at https://evil.example/login or hTTps://://x" now'
     await api.call("PATCH", f"/v1/organizations/{tenant.organization_id}", json={"name": name})
-    await deliver(ctx, await tenant.make_invitation())
+    invitation = await tenant.make_invitation()
+    await deliver(ctx, invitation)
     (mail,) = mail_server.received
 
     headers = "".join(str(value) for _, value in mail.message.items())
@@ -77,7 +100,7 @@ async def test_the_name_of_an_organisation_is_a_quotation_without_a_link(
         assert quoted in text
         assert text.replace(BASE_URL, "").count("://") == 0
         assert text.count("LOCKED") == 1
-    assert set(re.findall(r'href="([^"]*)"', mail.part("html"))) == {BASE_URL}
+    assert set(re.findall(r'href="([^"]*)"', mail.part("html"))) == links_of(BASE_URL, invitation)
 
 
 @pytest.mark.parametrize(

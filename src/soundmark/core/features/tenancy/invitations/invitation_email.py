@@ -27,8 +27,12 @@ _SUBJECT: Final = "Invitation to an organisation on Soundmark"
 _TEXT: Final = """\
 You are invited to join "{organization}" on Soundmark as {role}.
 
-To accept, sign in at {base_url}
-as {email} and use this invitation token:
+To accept, open this link and sign in as {email}:
+
+{accept_url}#token={token}
+
+If the link does not work, open {accept_url}
+and use this invitation token:
 
 {token}
 
@@ -44,7 +48,9 @@ _HTML: Final = """\
 <!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{subject}</title></head><body>
 <p>You are invited to join "{organization}" on Soundmark as {role}.</p>
-<p>To accept, sign in at <a href="{base_url}">{base_url}</a> as {email} and use this invitation token:</p>
+<p>To accept, open this link and sign in as {email}:</p>
+<p><a href="{accept_url}#token={token}">{accept_url}#token={token}</a></p>
+<p>If the link does not work, open <a href="{accept_url}">{accept_url}</a> and use this invitation token:</p>
 <p><code>{token}</code></p>
 <p>A program accepts with <code>POST {base_url}/v1/member-invitations/accept</code> and the body
 <code>{{"token": "&lt;the token&gt;"}}</code>.</p>
@@ -60,24 +66,35 @@ class _Words:
     organization: str
     role: str
     base_url: str
+    accept_url: str
     email: str
     until: str
     token: str = field(repr=False)
 
 
-def write_invitation_email(delivery: Delivery, token: Secret, *, base_url: str, server: SmtpServer) -> Mail:
+def write_invitation_email(
+    delivery: Delivery, token: Secret, *, base_url: str, console_url: str, server: SmtpServer
+) -> Mail:
     """Return the mail of one invitation.
 
-    It has the same bytes each time, so that mail programs recognise a duplicate. Its text and HTML parts say the same,
-    and it loads nothing from elsewhere. The organisation's name is foreign text in a mail of ours: it appears in no
-    header, and in the body only quoted and without a link.
+    Its link carries the token in the fragment, which browsers send to no server. The mail has the same bytes each time,
+    so that mail programs recognise a duplicate. Its text and HTML parts say the same, and it loads nothing from
+    elsewhere. The organisation's name is foreign text in a mail of ours: it appears in no header, and in the body only
+    quoted and without a link.
     """
     mailbox = read_mailbox(delivery.email)
     assert mailbox is not None, "checked when the invitation was created"
     recipient = mailbox.ascii_address or mailbox.address
     organization = _remove_links(_one_line(delivery.organization_name))
     words = _Words(
-        _SUBJECT, organization, _AS[delivery.role], base_url, mailbox.address, _day(delivery.expires_at), token.reveal()
+        subject=_SUBJECT,
+        organization=organization,
+        role=_AS[delivery.role],
+        base_url=base_url,
+        accept_url=f"{console_url}/invitations/accept",
+        email=mailbox.address,
+        until=_day(delivery.expires_at),
+        token=token.reveal(),
     )
     message = EmailMessage(policy=SMTP if recipient.isascii() else SMTPUTF8)
     message["From"] = Address(_one_line(server.from_name), addr_spec=server.from_email)

@@ -122,7 +122,9 @@ async def _send(ctx: Context, attempt: _Attempt) -> None:
     if server is None:
         raise MailNotSent("smtp_not_configured")
     token: Secret = unseal_secret(ctx.sealer, attempt.sealed_secret, attempt.delivery.invitation_id)
-    mail = write_invitation_email(attempt.delivery, token, base_url=ctx.base_url, server=server)
+    mail = write_invitation_email(
+        attempt.delivery, token, base_url=ctx.base_url, console_url=ctx.console_url, server=server
+    )
     await send(server, mail, deadline=SENDING_MAX, extra_ca_file=ctx.extra_ca_file)
 
 
