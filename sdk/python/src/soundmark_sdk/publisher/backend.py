@@ -43,7 +43,7 @@ _ANSWERS: Final[dict[DeliveryReason, tuple[int, str]]] = {
 }
 
 
-class _RequestRefused(Exception):
+class RequestRefused(Exception):
     def __init__(self, status: int, code: str, **headers: str) -> None:
         super().__init__(code)
         self.status, self.code, self.headers = status, code, headers
@@ -89,21 +89,21 @@ class Backend:
             match scope["path"], scope["method"]:
                 case "/v1/events", "POST":
                     status, document = await self._accept_event(scope, receive)
-                    await _send(send, status, document)
+                    await send_document(send, status, document)
                 case "/healthz", "GET" | "HEAD":
-                    await _send(send, 200, {"status": "ok"})
+                    await send_document(send, 200, {"status": "ok"})
                 case "/v1/events", _:
-                    await _refuse(send, _RequestRefused(405, "method_not_allowed", allow="POST"))
+                    await refuse(send, RequestRefused(405, "method_not_allowed", allow="POST"))
                 case _:
-                    await _refuse(send, _RequestRefused(404, "not_found"))
-        except _RequestRefused as refused:
-            await _refuse(send, refused)
+                    await refuse(send, RequestRefused(404, "not_found"))
+        except RequestRefused as refused:
+            await refuse(send, refused)
 
     async def _accept_event(self, scope: Scope, receive: Receive) -> tuple[int, dict[str, Any]]:
         self._check_token(scope)
-        if _read_header(scope, b"content-type").partition(";")[0].strip().lower() != "application/json":
-            raise _RequestRefused(415, "unsupported_media_type")
-        body = await _read_body(receive)
+        if read_header(scope, b"content-type").partition(";")[0].strip().lower() != "application/json":
+            raise RequestRefused(415, "unsupported_media_type")
+        body = await read_body(receive)
         try:
             event_id = check_event(body, self._publisher.integration_id)
             outcome = await self._forward(body)
@@ -112,14 +112,14 @@ class Backend:
         return (201 if outcome == "recorded" else 200), {"event_id": event_id, "status": outcome}
 
     def _check_token(self, scope: Scope) -> None:
-        scheme, _, token = _read_header(scope, b"authorization").partition(" ")
+        scheme, _, token = read_header(scope, b"authorization").partition(" ")
         try:
             # Another scheme is treated like an empty token.
             self._tokens.check(token if scheme.lower() == "bearer" else "")
         except SessionRefused as refused:
             # The publisher reads the reason here; the sender does not learn it.
             _log.info("refused a reporting session: %s", refused.refusal)
-            raise _RequestRefused(401, "unauthenticated", www_authenticate="Bearer") from None
+            raise RequestRefused(401, "unauthenticated", www_authenticate="Bearer") from None
 
     async def _forward(self, body: bytes) -> str:
         if self._forwarding >= _FORWARDING_MAX:
@@ -131,28 +131,28 @@ class Backend:
             self._forwarding -= 1
 
 
-async def _refuse(send: Send, refused: _RequestRefused) -> None:
+async def refuse(send: Send, refused: RequestRefused) -> None:
     problem = {"type": "about:blank", "title": refused.code, "status": refused.status, "code": refused.code}
-    await _send(send, refused.status, problem, content_type="application/problem+json", **refused.headers)
+    await send_document(send, refused.status, problem, content_type="application/problem+json", **refused.headers)
 
 
-def _make_refusal(failure: DeliveryFailure) -> _RequestRefused:
+def _make_refusal(failure: DeliveryFailure) -> RequestRefused:
     status, code = _ANSWERS[failure.reason]
     if status == 503 or failure.reason in {"integration_revoked", "entitlement_required", "quota_exceeded"}:  # noqa: PLR2004 - unavailable
         # The publisher can do something about these.
         _log.warning("an event was not forwarded: %s", failure.reason)
     retry_after_s = failure.retry_after_s if failure.retry_after_s is not None else _RETRY_AFTER_S
     headers = {"retry_after": str(math.ceil(retry_after_s))} if status in {429, 503} else {}
-    return _RequestRefused(status, code, **headers)
+    return RequestRefused(status, code, **headers)
 
 
-def _read_header(scope: Scope, name: bytes) -> str:
+def read_header(scope: Scope, name: bytes) -> str:
     """Return the header of this name, or "" if the request has none or several."""
     values = [value for field, value in scope["headers"] if field.lower() == name]
     return values[0].decode("latin-1") if len(values) == 1 else ""
 
 
-async def _read_body(receive: Receive) -> bytes:
+async def read_body(receive: Receive) -> bytes:
     """Return the whole body of the request, within its limits of time and size."""
     body = bytearray()
     try:
@@ -160,17 +160,17 @@ async def _read_body(receive: Receive) -> bytes:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise _RequestRefused(400, "malformed_json")
+                    raise RequestRefused(400, "malformed_json")
                 body += message.get("body", b"")
                 if len(body) > EVENT_BYTES_MAX:
-                    raise _RequestRefused(413, "payload_too_large")
+                    raise RequestRefused(413, "payload_too_large")
                 if not message.get("more_body", False):
                     return bytes(body)
     except TimeoutError:
-        raise _RequestRefused(408, "request_timeout") from None
+        raise RequestRefused(408, "request_timeout") from None
 
 
-async def _send(
+async def send_document(
     send: Send, status: int, document: dict[str, Any], *, content_type: str = "application/json", **headers: str
 ) -> None:
     body = json.dumps(document).encode()
