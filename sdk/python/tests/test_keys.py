@@ -41,6 +41,8 @@ def test_keys_of_another_type_are_skipped(issuer: Issuer) -> None:
         {"alg": "ES256"},
         {"use": "enc"},
         {"status": "retired"},
+        {"status": ["active"]},
+        {"status": {}},
         {"kid": ""},
         {"kid": "k" * 161},
         {"kid": 1},

@@ -197,6 +197,38 @@ def test_a_text_that_is_no_secret_is_a_mistake_of_the_caller(clock: FakeClock, s
     assert "AAAA" not in str(refused.value)
 
 
+@pytest.mark.parametrize("size", [24, 25, 26, 32, 64])
+def test_a_secret_has_24_to_64_bytes_in_base64_with_or_without_padding(clock: FakeClock, size: int) -> None:
+    secret = "whsec_" + base64.b64encode(bytes(range(size))).decode()
+    headers = sign(clock, secret=secret)
+    assert verify(headers, BODY, secret, clock=clock).id == EVENT_ID
+    assert verify(headers, BODY, secret.rstrip("="), clock=clock).id == EVENT_ID
+
+
+@pytest.mark.parametrize("encoded", [base64.b64encode(bytes(23)), base64.b64encode(bytes(65)), b"AAAA!!!!" + b"A" * 28])
+def test_a_secret_of_another_size_or_alphabet_is_refused(clock: FakeClock, encoded: bytes) -> None:
+    with pytest.raises(ValueError, match="24 to 64 bytes"):
+        verify(sign(clock), BODY, f"whsec_{encoded.decode()}", clock=clock)
+
+
+def test_an_id_loses_white_space_alone(clock: FakeClock) -> None:
+    now = clock.now()
+    headers = sign(clock, signature=Webhook(SECRET).sign("X1X", now.replace(microsecond=0), BODY.decode()))
+    assert verify({**headers, "webhook-id": " X1X\t"}, BODY, SECRET, clock=clock).id == "X1X"
+
+
+def test_signatures_have_4096_characters_together_at_most(clock: FakeClock) -> None:
+    right = sign(clock)["webhook-signature"]
+    most = f"{right} v2,".ljust(4096, "A")
+    assert verify(sign(clock, signature=most), BODY, SECRET, clock=clock).id == EVENT_ID
+    assert failure_of(sign(clock, signature=f"{most}A"), BODY, clock) == "header_malformed"
+
+
+def test_a_signature_that_is_no_text_is_invalid(clock: FakeClock) -> None:
+    """Some frameworks decode foreign bytes to lone surrogates."""
+    assert failure_of(sign(clock, signature="v1,\udcff"), BODY, clock) == "signature_invalid"
+
+
 def test_a_text_is_no_body(clock: FakeClock) -> None:
     """A text was decoded and could be encoded differently, so its signature proves nothing."""
     with pytest.raises(TypeError):

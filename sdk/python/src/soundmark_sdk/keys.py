@@ -107,7 +107,10 @@ def _read_historic_key(entry: JsonValue) -> tuple[str, VerifyKey]:
 
 
 def _read_key(members: Mapping[str, JsonValue], statuses: AbstractSet[str]) -> tuple[str, VerifyKey]:
-    if any(members[name] != value for name, value in _FIXED.items()) or members["status"] not in statuses:
+    is_fixed = all(members[name] == value for name, value in _FIXED.items())
+    status = members["status"]
+    # A list cannot be looked up in a set.
+    if not is_fixed or not isinstance(status, str) or status not in statuses:
         raise Unverifiable("A published key is not an Ed25519 signature key.")
     point = members["x"]
     if not isinstance(point, str) or len(raw := base64url.decode(point)) != crypto_sign_PUBLICKEYBYTES:

@@ -118,5 +118,6 @@ class LegacyReport(Record):
 
     label: str
     reach_comparable_to_xr_v1: bool
+    period: ReportPeriod
     by_day: tuple[LegacyDay, ...]
     events: int
