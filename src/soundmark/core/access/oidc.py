@@ -1,35 +1,24 @@
 """Access tokens of an OpenID Connect issuer as credentials of people."""
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import jwt
-
-from soundmark.core.access.issuer_keys import ALGORITHMS, TIMEOUT_S, IssuerKeys
 from soundmark.core.domain.tenancy.scope import User
-from soundmark.core.problems import EmailNotVerified
+from soundmark.core.problems import EmailNotVerified, IdentityProviderUnavailable
 from soundmark.kit.clock import Clock
+from soundmark.kit.http.issuer_keys import TIMEOUT_S, IssuerKeys, IssuerUnavailable
 from soundmark.kit.http.problems import Unauthenticated
-from soundmark.kit.http.strict_json import MalformedJson, parse_json
-from soundmark.kit.text import base64url
+from soundmark.kit.http.signed_tokens import Claims, Header, TokenRefused, read_signed_token
 
 _TOKEN_MAX_BYTES: Final = 8 * 1024  # Contract, section 2, as are the next two.
 _LEEWAY_S: Final = 60
 _SUBJECT_CHARS_MAX: Final = 255
 _EMAIL_CHARS_MAX: Final = 254  # RFC 5321, section 4.5.3.1.3, less the angle brackets.
 _PLATFORM_ROLE: Final = "svc_platform_admin"
-# Three parts in base64url without padding: RFC 7515, section 3.1.
-_COMPACT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 # No database text can hold NUL, and nothing that people read should hold the others.
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _MEDIA_TYPE: Final = "application/at+jwt"  # RFC 9068, section 2.1.
-
-_JWS: Final = jwt.PyJWS(algorithms=list(ALGORITHMS))
-
-Header = Mapping[str, Any]
-Claims = Mapping[str, Any]
 
 
 class OidcAccess:
@@ -76,25 +65,12 @@ class OidcAccess:
 
         Raises: Unauthenticated; IdentityProviderUnavailable.
         """
-        # The shape is checked first, so that a malformed token causes no request to the issuer.
-        if len(token) > _TOKEN_MAX_BYTES or _COMPACT.fullmatch(token) is None:
-            raise Unauthenticated
-        header = _read_header(token)
-        kid, algorithm = header.get("kid"), header.get("alg")
-        if not isinstance(kid, str) or algorithm not in ALGORITHMS:
-            raise Unauthenticated
-        key = await self._keys.find(kid, algorithm)
-        if key is None:
-            raise Unauthenticated
         try:
-            # The algorithm is that of the key, whatever the token claims.
-            signed: bytes = _JWS.decode(token, key, algorithms=[key.algorithm_name])
-            claims = parse_json(signed)
-        except (jwt.PyJWTError, MalformedJson):
+            return await read_signed_token(self._keys, token, bytes_max=_TOKEN_MAX_BYTES)
+        except TokenRefused:
             raise Unauthenticated from None
-        if not isinstance(claims, dict):
-            raise Unauthenticated
-        return header, claims
+        except IssuerUnavailable:
+            raise IdentityProviderUnavailable from None
 
     def _is_for_us(self, claims: Claims) -> bool:
         """Return whether our issuer gave this token to our client and it is valid now."""
@@ -103,21 +79,6 @@ class OidcAccess:
             and self._client_id in _clients(claims)
             and _is_current(claims, self._clock.unix_s())
         )
-
-
-def _read_header(token: str) -> Header:
-    """Return the token's header, which is not verified yet.
-
-    Raises: Unauthenticated, also for a repeated name, which two parsers could read differently.
-    Source: RFC 7515, section 4.
-    """
-    try:
-        header = parse_json(base64url.decode(token.partition(".")[0]))
-    except ValueError:
-        raise Unauthenticated from None
-    if not isinstance(header, dict):
-        raise Unauthenticated
-    return header
 
 
 def _clients(claims: Claims) -> list[Any]:

@@ -13,9 +13,9 @@ from support.misbehaving_server import Behaviour, answer
 from support.oidc_access import AGAIN_S, FRESH_S, IMPATIENCE_S, impatient, is_accepted
 from support.oidc_issuer import CLIENT_ID, DISCOVERY, JWKS, OidcIssuer, make_issuer_key
 
-from soundmark.core.access import issuer_keys
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.problems import IdentityProviderUnavailable
+from soundmark.kit.http import issuer_keys
 from soundmark.kit.http.fetching import Fetcher, FetchFailed
 
 

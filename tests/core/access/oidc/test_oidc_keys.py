@@ -8,9 +8,8 @@ from support.fake_clock import FakeClock
 from support.oidc_access import AGAIN_S, FRESH_S, is_accepted
 from support.oidc_issuer import DISCOVERY, JWKS, OidcIssuer, make_issuer_key
 
-from soundmark.core.access.issuer_keys import IssuerKeys
 from soundmark.core.access.oidc import OidcAccess
-from soundmark.core.problems import IdentityProviderUnavailable
+from soundmark.kit.http.issuer_keys import IssuerKeys, IssuerUnavailable
 
 
 class StillClock(FakeClock):
@@ -136,10 +135,10 @@ async def test_without_a_set_the_issuer_is_asked_again_after_exactly_a_second(is
     clock = StillClock()
     keys = IssuerKeys(issuer.url, clock)
     async with issuer.down():
-        with pytest.raises(IdentityProviderUnavailable):
+        with pytest.raises(IssuerUnavailable):
             await keys.find("first", "RS256")
     clock.at_s += 0.5
-    with pytest.raises(IdentityProviderUnavailable):
+    with pytest.raises(IssuerUnavailable):
         await keys.find("first", "RS256")
     clock.at_s += 0.5
     assert await keys.find("first", "RS256") is not None

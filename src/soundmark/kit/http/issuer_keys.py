@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import jwt
 import structlog
 
-from soundmark.core.problems import IdentityProviderUnavailable
 from soundmark.kit.clock import Clock
 from soundmark.kit.http.fetching import Fetcher, FetchFailed
 from soundmark.kit.tasks import cancel_and_wait
@@ -33,6 +33,10 @@ _log: Final = structlog.get_logger()
 Keys = Mapping[tuple[str, str], jwt.PyJWK]
 
 
+class IssuerUnavailable(Exception):
+    """The issuer cannot be reached, and what it last published does not answer the question."""
+
+
 class NamesAnotherIssuer(FetchFailed):
     """The discovery document belongs to another issuer, `named`, or to none (None)."""
 
@@ -41,8 +45,16 @@ class NamesAnotherIssuer(FetchFailed):
         self.named = _printable(named[:_ISSUER_CHARS_MAX]) if isinstance(named, str) else None
 
 
+@dataclass(frozen=True, slots=True)
+class IssuerDocuments:
+    """What an issuer publishes: its metadata, and at least one key."""
+
+    metadata: Mapping[str, Any]
+    keys: Keys
+
+
 class IssuerKeys:
-    """Holds the last good key set of one issuer.
+    """Holds the last good key set of one issuer, and the metadata that was read with it.
 
     The set is read when it is first needed, when it is no longer fresh, and when a token has an unknown `kid`. Callers
     that wait at the same time share one read. A failed read changes nothing: the last good set stays. After a failure,
@@ -57,6 +69,7 @@ class IssuerKeys:
         self._timeout_s: Final = timeout_s
         self._fetcher: Final = Fetcher(timeout_s=timeout_s, bytes_max=_DOCUMENT_MAX_BYTES, extra_ca_file=extra_ca_file)
         self._keys: Keys = {}
+        self._metadata: Mapping[str, Any] = {}
         self._read_at_s = float("-inf")
         self._tried_at_s = float("-inf")
         self._searched_at_s = float("-inf")
@@ -70,7 +83,7 @@ class IssuerKeys:
     async def find(self, kid: str, algorithm: str) -> jwt.PyJWK | None:
         """Return the issuer's key with this `kid` and algorithm; None if there is none.
 
-        Raises: IdentityProviderUnavailable if no set was ever read, or if `kid` is unknown and the issuer cannot be
+        Raises: IssuerUnavailable if no set was ever read, or if `kid` is unknown and the issuer cannot be
             reached: it may belong to a new key.
         """
         began_at_s = self._clock.monotonic_s()
@@ -83,8 +96,17 @@ class IssuerKeys:
             self._searched_at_s = began_at_s
             await self._read()
         if not self._knows(kid) and self._is_failing:
-            raise IdentityProviderUnavailable
+            raise IssuerUnavailable
         return self._keys.get((kid, algorithm))
+
+    async def describe(self) -> Mapping[str, Any]:
+        """Return the issuer's metadata, as last read.
+
+        Raises: IssuerUnavailable if they were never read.
+        Source: OpenID Connect Discovery 1.0, section 3.
+        """
+        await self._have_keys()
+        return self._metadata
 
     async def aclose(self) -> None:
         """Stop reading and close the connections."""
@@ -101,7 +123,7 @@ class IssuerKeys:
             if self._reading is not None or now_s - self._tried_at_s >= _AGAIN_WITHOUT_KEYS_S:
                 await self._read()
             if not self._keys:
-                raise IdentityProviderUnavailable
+                raise IssuerUnavailable
         elif now_s - self._read_at_s >= _FRESH_S:
             if not self._is_failing:
                 await self._read()
@@ -127,7 +149,7 @@ class IssuerKeys:
         started_at_s = self._tried_at_s
         try:
             async with asyncio.timeout(self._timeout_s):
-                keys = await fetch_keys(self._fetcher, self._issuer)
+                documents = await fetch_documents(self._fetcher, self._issuer)
         except TimeoutError:
             self._report_failure("deadline")
         except NamesAnotherIssuer as error:
@@ -135,9 +157,9 @@ class IssuerKeys:
         except FetchFailed as error:
             self._report_failure(error.reason)
         else:
-            if keys.keys() != self._keys.keys():
-                _log.info("issuer_keys_changed", keys=len(keys))
-            self._keys = keys
+            if documents.keys.keys() != self._keys.keys():
+                _log.info("issuer_keys_changed", keys=len(documents.keys))
+            self._keys, self._metadata = documents.keys, documents.metadata
             # As old as the request: the response may date from before a key was withdrawn.
             self._read_at_s = started_at_s
             self._is_failing = False
@@ -148,22 +170,22 @@ class IssuerKeys:
 
 
 async def check_issuer(issuer: str, *, extra_ca_file: Path | None = None) -> None:
-    """Fetch an issuer's keys once, as Core does.
+    """Fetch an issuer's keys once, as a served process does.
 
     Raises: FetchFailed; NamesAnotherIssuer.
     """
     fetcher = Fetcher(timeout_s=TIMEOUT_S, bytes_max=_DOCUMENT_MAX_BYTES, extra_ca_file=extra_ca_file)
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            await fetch_keys(fetcher, issuer)
+            await fetch_documents(fetcher, issuer)
     except TimeoutError:
         raise FetchFailed("deadline") from None
     finally:
         await fetcher.aclose()
 
 
-async def fetch_keys(fetcher: Fetcher, issuer: str) -> Keys:
-    """Return the keys that the issuer publishes now, at least one.
+async def fetch_documents(fetcher: Fetcher, issuer: str) -> IssuerDocuments:
+    """Return the issuer's metadata and the keys that it publishes now.
 
     Raises: FetchFailed; NamesAnotherIssuer.
     Source: OpenID Connect Discovery 1.0, section 4.
@@ -177,7 +199,7 @@ async def fetch_keys(fetcher: Fetcher, issuer: str) -> Keys:
     keys = verification_keys(await fetcher.json_object(address))
     if not keys:
         raise FetchFailed("no_usable_key")
-    return keys
+    return IssuerDocuments(discovered, keys)
 
 
 def _printable(text: str) -> str:
