@@ -12,7 +12,8 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.private_call import PrivateChannel, PrivateComponent, PrivateRequest
 from soundmark.kit.http.private_endpoint import PrivateEndpoint
 from soundmark.kit.http.problems import DatabaseUnavailable
-from soundmark.kit.postgres.database import Database, assert_no_transaction
+from soundmark.kit.open_transaction import assert_no_transaction
+from soundmark.kit.postgres.database import Database
 
 
 async def test_a_transaction_commits_when_its_block_ends(db: Database, kit_rival: Rival) -> None:

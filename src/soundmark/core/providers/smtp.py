@@ -12,7 +12,7 @@ import aiosmtplib
 
 from soundmark.core.providers.smtp_settings import SmtpServer
 from soundmark.kit.http.tls import make_tls_context
-from soundmark.kit.postgres.database import assert_no_transaction
+from soundmark.kit.open_transaction import assert_no_transaction
 from soundmark.kit.text.validation import is_loopback_host
 
 _COMMAND_TIMEOUT_S: Final = 20.0

@@ -15,8 +15,8 @@ import httpcore2
 from soundmark.kit.http.public_address import Address, find_address, is_public
 from soundmark.kit.http.public_url import parse_public_url
 from soundmark.kit.http.resolving import NameNotFound, Resolver
-from soundmark.kit.http.tls import make_tls_context
-from soundmark.kit.postgres.database import assert_no_transaction
+from soundmark.kit.http.tls import share_tls_context
+from soundmark.kit.open_transaction import assert_no_transaction
 from soundmark.kit.text.validation import is_loopback_host
 
 SendError = Literal[
@@ -66,7 +66,7 @@ class GuardedClient:
         """Raises: OSError if the file cannot be read or holds no certificate."""
         self._allow_loopback: Final = allow_loopback
         self._pool: Final = httpcore2.AsyncConnectionPool(
-            ssl_context=make_tls_context(extra_ca_file),
+            ssl_context=share_tls_context(extra_ca_file),
             max_connections=connections_max,
             max_keepalive_connections=connections_max,
             keepalive_expiry=_KEEPALIVE_S,

@@ -8,8 +8,8 @@ from typing import Final
 
 import httpx2
 
-from soundmark.kit.http.tls import make_tls_context
-from soundmark.kit.postgres.database import assert_no_transaction
+from soundmark.kit.http.tls import share_tls_context
+from soundmark.kit.open_transaction import assert_no_transaction
 
 
 class RequestLost(Exception):
@@ -55,7 +55,7 @@ class OutboundClient:
             headers={"accept": "application/json", "accept-encoding": "identity"},
             timeout=None,  # `send` bounds the whole exchange.
             limits=httpx2.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=5.0),
-            verify=make_tls_context(extra_ca_file),
+            verify=share_tls_context(extra_ca_file),
             trust_env=False,
             follow_redirects=False,
         )

@@ -16,8 +16,8 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.private_endpoint import JSON_TYPE, PrivateEndpoint
 from soundmark.kit.http.private_headers import CALLER_HEADER, OPERATION_HEADER, TIMEOUT_HEADER, write_timeout
 from soundmark.kit.http.problems import ERRORS_MAX, FieldError, Location, Problem, Unauthenticated
-from soundmark.kit.http.tls import make_tls_context
-from soundmark.kit.postgres.database import assert_no_transaction
+from soundmark.kit.http.tls import share_tls_context
+from soundmark.kit.open_transaction import assert_no_transaction
 
 PROBLEM_TYPE: Final = "application/problem+json"
 
@@ -119,7 +119,7 @@ class PrivateChannel:
             headers={"accept-encoding": "identity"},
             timeout=httpx2.Timeout(timeout_s),
             limits=httpx2.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=_IDLE_S),
-            verify=make_tls_context(extra_ca_file),
+            verify=share_tls_context(extra_ca_file),
             trust_env=False,
             follow_redirects=False,
         )

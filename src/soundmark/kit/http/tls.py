@@ -1,5 +1,6 @@
 """TLS to other servers: which authorities are trusted."""
 
+import functools
 import ssl
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import httpx2
 
 
 def make_tls_context(extra_ca_file: Path | None) -> ssl.SSLContext:
-    """Return the context of an outgoing connection; every client of ours takes it from here.
+    """Return a new context for outgoing connections.
 
     It trusts the authorities of the operating system, or those of `SSL_CERT_FILE` if that is set, and those of
     `extra_ca_file` besides.
@@ -18,3 +19,12 @@ def make_tls_context(extra_ca_file: Path | None) -> ssl.SSLContext:
     if extra_ca_file is not None:
         context.load_verify_locations(cafile=extra_ca_file)
     return context
+
+
+@functools.lru_cache(maxsize=8)
+def share_tls_context(extra_ca_file: Path | None) -> ssl.SSLContext:
+    """Return the context of this process's HTTP clients, which `make_tls_context` makes with the first of them.
+
+    Core has six of these clients, and reading the authorities takes some 20 ms for each context.
+    """
+    return make_tls_context(extra_ca_file)

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import math
 from collections.abc import AsyncIterator
-from contextvars import ContextVar
 from typing import Any, Final, LiteralString, TypeVar
 
 import psycopg
@@ -12,7 +11,7 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from soundmark.kit import deadline
+from soundmark.kit import deadline, open_transaction
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.problems import DatabaseUnavailable
 from soundmark.kit.postgres import releases as postgres_releases
@@ -39,13 +38,6 @@ _OPTIONS: Final = " ".join(
         "synchronous_commit": "on",
     }.items()
 )
-
-_open_transaction: Final[ContextVar[bool]] = ContextVar("open_transaction", default=False)
-
-
-def assert_no_transaction(what: str) -> None:
-    """Assert that `what`, whose duration we do not control, does not run inside a transaction."""
-    assert not _open_transaction.get(), f"{what} inside a transaction"
 
 
 def connect_options(application_name: str) -> dict[str, Any]:
@@ -148,7 +140,7 @@ class Database:
 
         Raises: DatabaseUnavailable.
         """
-        assert_no_transaction("a statement of its own")
+        open_transaction.assert_no_transaction("a statement of its own")
         for _ in range(_ATTEMPTS):
             try:
                 connection = await self._pool.getconn()
@@ -201,9 +193,9 @@ class Database:
     @contextlib.asynccontextmanager
     async def _run_begun(self, begin: bytes, *, is_beside: bool = False) -> AsyncIterator[Tx]:
         if not is_beside:
-            assert_no_transaction("a transaction")
+            open_transaction.assert_no_transaction("a transaction")
         connection = await self._acquire(begin)
-        token = _open_transaction.set(True)
+        token = open_transaction.is_open.set(True)
         tx = Tx(connection)
         try:
             try:
@@ -220,7 +212,7 @@ class Database:
             raise describe_unavailable(error) from error
         finally:
             self._announced |= tx.announced
-            _open_transaction.reset(token)
+            open_transaction.is_open.reset(token)
             await self._give_back(connection)
 
     async def _acquire(self, begin: bytes) -> psycopg.AsyncConnection[Any]:
