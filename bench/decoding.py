@@ -45,20 +45,26 @@ class Score:
 
 
 def measure(condition: str, protocol: Protocol, count: int) -> Score:
-    """Render, degrade, store as WAV and hear `count` random frames; the same ones in every run."""
+    """Render, degrade, store as WAV and hear `count` random frames."""
+    heard_count = wrong_count = 0
+    for sent, recording in make_recordings(condition, protocol, count):
+        heard = [frame.text for frame in hear(io.BytesIO(recording))]
+        heard_count += sent in heard
+        wrong_count += any(text != sent for text in heard)
+    return Score(condition, protocol, count, heard_count, wrong_count)
+
+
+def make_recordings(condition: str, protocol: Protocol, count: int) -> Iterator[tuple[str, bytes]]:
+    """Yield random frames, each with the WAV file of its degraded sound; the same ones in every run."""
     chance = default_rng([_SEED, protocol, zlib.crc32(condition.encode())])
     renderer = Renderer()
-    heard_count = wrong_count = 0
     try:
         for _ in range(count):
             sent = "XRC1:brd_" + "".join(chance.choice(list(_TOKEN_ALPHABET), 16))
             sound = CONDITIONS[condition](_played(renderer.render(sent, protocol), chance), chance)
-            heard = [frame.text for frame in hear(io.BytesIO(_stored(sound)))]
-            heard_count += sent in heard
-            wrong_count += any(text != sent for text in heard)
+            yield sent, _stored(sound)
     finally:
         renderer.close()
-    return Score(condition, protocol, count, heard_count, wrong_count)
 
 
 def _played(wav: bytes, chance: Generator) -> Sound:

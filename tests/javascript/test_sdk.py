@@ -56,6 +56,15 @@ def test_the_decoder_hears_a_repeated_frame_once_and_nothing_in_noise(tmp_path: 
     assert hear([Sound(repeated, SAMPLE_RATE_HZ), Sound(noise, SAMPLE_RATE_HZ)], tmp_path) == [[FRAME], []]
 
 
+def test_the_decoder_hears_a_frame_whose_marker_begins_with_the_recording_or_just_before_it(tmp_path: Path) -> None:
+    sounds = []
+    for protocol in PROTOCOLS:
+        padded = render(protocol)
+        begin = int(np.flatnonzero(padded.samples)[0])
+        sounds += [Sound(padded.samples[begin + late :], SAMPLE_RATE_HZ) for late in (0, 200, 2400)]
+    assert hear(sounds, tmp_path) == [[FRAME]] * len(sounds)
+
+
 def test_the_decoder_hears_two_frames_of_different_protocols(tmp_path: Path) -> None:
     other = "XRC1:brd_zyxwvutsrqponmlk"
     both = np.concatenate([render(5).samples, render(3, other).samples])
@@ -72,7 +81,7 @@ def test_the_source_without_comments_is_small() -> None:
 
 
 def read_without_comments(file: Path) -> str:
-    return re.sub(r"/\*.*?\*/|^ *//[^\n]*$", "", file.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"^ *(?:/\*.*?\*/|//[^\n]*)\n", "", file.read_text(), flags=re.DOTALL | re.MULTILINE)
 
 
 def sources() -> list[Path]:

@@ -1,19 +1,29 @@
 /**
- * Why there is no verified intent: the only words that a failure carries come from this package, never from a server.
+ * Why there is no verified intent, or why an event was not delivered. The only words that a failure carries come from
+ * this package, never from a server.
  *
  * @typedef {"codeUnavailable" | "expired" | "rateLimited" | "temporarilyUnavailable" | "unverifiable" | "network"} Reason
+ * @typedef {"unauthenticated" | "eventInvalid" | "proofInvalid" | "proofReplayed" | "eventConflict" |
+ *   "integrationRevoked" | "entitlementRequired" | "quotaExceeded" | "rateLimited" | "temporarilyUnavailable" |
+ *   "network" | "unintelligible"} DeliveryReason
  */
 
-const RETRYABLE = new Set(["rateLimited", "temporarilyUnavailable"]);
+const EXPLANATIONS = {
+  codeUnavailable: "There is no such Code, or it was revoked.",
+  expired: "The Code has expired.",
+  rateLimited: "The service asked for a pause.",
+  temporarilyUnavailable: "The service cannot answer at the moment.",
+  network: "No complete response arrived in time.",
+};
 
 /** There is no verified intent, for one of six reasons. */
 export class ReceiverFailure extends Error {
   /**
    * @param {Reason} reason
-   * @param {string} explanation an English sentence for a developer's log
+   * @param {string} [explanation] an English sentence for a developer's log
    * @param {number | null} [retryAfterS] the pause that the server asked for
    */
-  constructor(reason, explanation, retryAfterS = null) {
+  constructor(reason, explanation = EXPLANATIONS[reason], retryAfterS = null) {
     super(`${reason}: ${explanation}`);
     this.name = "ReceiverFailure";
     this.reason = reason;
@@ -22,7 +32,7 @@ export class ReceiverFailure extends Error {
 
   /** Whether resolving again later can help without any other change. */
   get retryable() {
-    return RETRYABLE.has(this.reason);
+    return this.reason === "rateLimited" || this.reason === "temporarilyUnavailable";
   }
 }
 
@@ -30,6 +40,24 @@ export class ReceiverFailure extends Error {
 export class KeyUnknown extends ReceiverFailure {
   constructor() {
     super("unverifiable", "The signing key is not among the published keys.");
+  }
+}
+
+/** An event was not delivered, or the answer was lost, for one of twelve reasons. */
+export class DeliveryFailure extends Error {
+  /**
+   * @param {DeliveryReason} reason
+   * @param {number | null} [retryAfterS] the pause that the server asked for
+   */
+  constructor(reason, retryAfterS = null) {
+    super(`The event was not delivered: ${reason}`);
+    this.reason = reason;
+    this.retryAfterS = retryAfterS;
+  }
+
+  /** Whether delivering the same bytes again later can help without any other change. */
+  get retryable() {
+    return ["rateLimited", "temporarilyUnavailable", "network"].includes(this.reason);
   }
 }
 

@@ -1,5 +1,8 @@
-/** Hear, resolve and verify Soundmark Codes in a browser. */
+/** Hear, resolve, verify and measure Soundmark Codes in a browser. */
 
-export { ReceiverFailure } from "./failures.js";
+export { DeliveryFailure, ReceiverFailure } from "./failures.js";
 export { Decoder, hear } from "./hearing/decoder.js";
+export { hearFile, listen } from "./hearing/listening.js";
+export { createDeviceSecret, measure, MeasurementRefused } from "./measuring.js";
 export { Receiver } from "./receiver.js";
+export { Reporter } from "./reporter.js";

@@ -1,93 +1,117 @@
 /** Requests to one service, within limits: no redirect, no cookie, no cache, no endless body or wait. */
 
-import { ReceiverFailure, refuse } from "./failures.js";
-
 const BODY_BYTES_MAX = 256 * 1024;
 const BACKOFF_BASE_S = 0.25;
-const RETRY_AFTER_S = /^[0-9]{1,9}$/;
+// A `URL` has every address in full, so what is digits and dots has four parts.
+const LOOPBACK = /^(localhost|127\.[0-9.]+|\[::1\])$/;
 const MAX_AGE_S = /(?:^|[,\s])max-age=([0-9]{1,9})(?=$|[,\s])/i;
 
 /**
- * Return the status of a response, the body of a 200, and how long it may be kept.
- *
- * @param {string} url
- * @param {Record<string, string>} headers
- * @param {{timeoutS: number, fetch: typeof fetch}} options
- * @returns {Promise<{status: number, body: Uint8Array, maxAgeS: number | null}>}
- * @throws {ReceiverFailure}
+ * @typedef {object} Limits
+ * @property {number} [timeoutS] of each request
+ * @property {number} [attemptsMax] of one call, over all of its requests
+ * @property {number} [retryWaitMaxS] the longest that one call waits between attempts
+ * @property {typeof fetch} [fetch]
  */
-export async function get(url, headers, { timeoutS, fetch }) {
-  let response;
-  let body = new Uint8Array();
-  try {
-    response = await fetch(url, {
-      headers,
-      cache: "no-store",
-      credentials: "omit",
-      redirect: "error",
-      referrerPolicy: "no-referrer",
-      signal: AbortSignal.timeout(timeoutS * 1000),
-    });
-    if (response.status === 200) body = await readBody(response);
-    else await response.body?.cancel();
-  } catch (error) {
-    if (error instanceof ReceiverFailure) throw error;
-    throw new ReceiverFailure("network", "No complete response arrived in time.");
+
+/** A service at one address. */
+export class Service {
+  /**
+   * @param {string} baseUrl https, or http on a loopback address
+   * @param {Limits} limits
+   * @throws {TypeError} for another address
+   */
+  constructor(baseUrl, { timeoutS = 5, attemptsMax = 3, retryWaitMaxS = 10, fetch = globalThis.fetch.bind(globalThis) }) {
+    const url = new URL(baseUrl);
+    const isSafe = url.protocol === "https:" || (url.protocol === "http:" && LOOPBACK.test(url.hostname));
+    // Credentials, a query or a fragment are more than that.
+    if (!isSafe || url.href !== url.origin + url.pathname) {
+      throw new TypeError("The address must be https, or http on a loopback address, and nothing more.");
+    }
+    this._baseUrl = url.href.replace(/\/+$/, "");
+    this._timeoutS = timeoutS;
+    this._fetch = fetch;
+    /** Returns the retries of one call. */
+    this.makeRetry = () => makeRetry(attemptsMax, retryWaitMaxS);
   }
-  const retryAfter = response.headers.get("retry-after") ?? "";
-  const retryAfterS = RETRY_AFTER_S.test(retryAfter) ? Number(retryAfter) : null;
-  if (response.status === 429) throw new ReceiverFailure("rateLimited", "The service asked for a pause.", retryAfterS);
-  if (response.status >= 500) {
-    throw new ReceiverFailure("temporarilyUnavailable", "The service cannot answer at the moment.", retryAfterS);
+
+  /**
+   * Send a request, and return what a caller may know of its response.
+   *
+   * @param {string} path
+   * @param {RequestInit} request
+   * @returns {Promise<{status: number, body: Uint8Array | null, retryAfterS: number | null, maxAgeS: number | null}>}
+   *   status 0 if no complete response arrived in time, body null if it is too large, and how long it may be kept
+   */
+  async send(path, request) {
+    let response;
+    let body;
+    try {
+      response = await this._fetch(this._baseUrl + path, {
+        ...request,
+        cache: "no-store",
+        credentials: "omit",
+        redirect: "error",
+        referrerPolicy: "no-referrer",
+        signal: AbortSignal.timeout(this._timeoutS * 1000),
+      });
+      body = await readBody(response);
+    } catch {
+      return { status: 0, body: null, retryAfterS: null, maxAgeS: null };
+    }
+    const maxAge = MAX_AGE_S.exec(response.headers.get("cache-control") ?? "");
+    return {
+      status: response.status,
+      body,
+      retryAfterS: readPause(response.headers.get("retry-after") ?? ""),
+      maxAgeS: maxAge && Number(maxAge[1]),
+    };
   }
-  const maxAge = MAX_AGE_S.exec(response.headers.get("cache-control") ?? "");
-  return { status: response.status, body, maxAgeS: maxAge && Number(maxAge[1]) };
+}
+
+/** Return the seconds from now in a `Retry-After` header: 0 for the past, null for a header without meaning. */
+function readPause(text) {
+  if (/^[0-9]{1,9}$/.test(text)) return Number(text);
+  const pauseMs = Date.parse(text) - Date.now();
+  return Number.isNaN(pauseMs) ? null : Math.max(0, pauseMs) / 1000;
 }
 
 async function readBody(response) {
   const chunks = [];
   let length = 0;
-  for (const reader = response.body.getReader(); ; ) {
+  for (const reader = response.body?.getReader(); reader; ) {
     const { done, value } = await reader.read();
     if (done) break;
     length += value.length;
     if (length > BODY_BYTES_MAX) {
       await reader.cancel();
-      refuse("The body is too large.");
+      return null;
     }
     chunks.push(value);
   }
-  const body = new Uint8Array(length);
-  chunks.reduce((at, chunk) => (body.set(chunk, at), at + chunk.length), 0);
-  return body;
+  return new Uint8Array(await new Blob(chunks).arrayBuffer());
 }
 
-/** The retries and the waiting time that one call has left, over all of its requests. */
-export class RetryBudget {
-  constructor(attemptsMax, waitMaxS) {
-    this._retriesLeft = attemptsMax - 1;
-    this._waitLeftS = waitMaxS;
-    this._backoffS = BACKOFF_BASE_S;
-  }
-
-  /**
-   * Call `act` until it succeeds, fails for a reason that repetition cannot help, or the budget is spent.
-   *
-   * Pauses double each time, are shortened by up to half at random, and are never shorter than the server asked for.
-   */
-  async retry(act) {
+/**
+ * Return a function that calls another until it succeeds, fails for a reason that repetition cannot help, or there are
+ * no retries or waiting time left, over all calls of the function.
+ *
+ * Pauses double each time, are shortened by up to half at random, and are never shorter than the server asked for.
+ */
+function makeRetry(attemptsMax, waitMaxS) {
+  let [retriesLeft, waitLeftS, backoffS] = [attemptsMax - 1, waitMaxS, BACKOFF_BASE_S];
+  return async (act) => {
     for (;;) {
       try {
         return await act();
       } catch (failure) {
-        if (!(failure instanceof ReceiverFailure) || !failure.retryable || this._retriesLeft < 1) throw failure;
-        const waitS = Math.max(this._backoffS * (1 - Math.random() / 2), failure.retryAfterS ?? 0);
-        if (waitS > this._waitLeftS) throw failure;
-        this._retriesLeft -= 1;
-        this._waitLeftS -= waitS;
-        this._backoffS *= 2;
+        const waitS = Math.max(backoffS * (1 - Math.random() / 2), failure.retryAfterS ?? 0);
+        if (!failure.retryable || retriesLeft < 1 || waitS > waitLeftS) throw failure;
+        retriesLeft -= 1;
+        waitLeftS -= waitS;
+        backoffS *= 2;
         await new Promise((resolve) => setTimeout(resolve, waitS * 1000));
       }
     }
-  }
+  };
 }

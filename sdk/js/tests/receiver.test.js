@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { mock, test } from "node:test";
 
 import { ReceiverFailure } from "../src/failures.js";
@@ -98,8 +99,64 @@ test("resolutions at the same time share one fetch of the keys", async () => {
   assert.equal(paths.filter((path) => path === "/v1/keys").length, 1);
 });
 
+test("a pause that the server asks for as a date is kept as well", async () => {
+  const at = (pauseS) => new Date(Date.now() + 1000 * pauseS).toUTCString();
+  const serveBusy = (retryAfter) => serve(() => new Response(null, { status: 429, headers: { "Retry-After": retryAfter } }));
+  const paused = serveBusy(at(60));
+  await assert.rejects(paused.receiver.resolve(genuine.token), ({ retryAfterS }) => retryAfterS > 55 && retryAfterS <= 60);
+  assert.equal(paused.paths.length, 1);
+  await assert.rejects(serveBusy(at(-60)).receiver.resolve(genuine.token), ({ retryAfterS }) => retryAfterS === 0);
+  await assert.rejects(serveBusy("soon").receiver.resolve(genuine.token), ({ retryAfterS }) => retryAfterS === null);
+});
+
+/** Serve over HTTP while `act` resolves the genuine token there, within half a second. */
+async function resolveOver(answer, act) {
+  const server = createServer(answer);
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    await act(new Receiver(`http://127.0.0.1:${server.address().port}`, { timeoutS: 0.5 }).resolve(genuine.token));
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+test("a redirect is not followed", async () => {
+  const paths = [];
+  const answer = ({ url }, response) => {
+    paths.push(url);
+    response.writeHead(302, { Location: "/elsewhere" }).end();
+  };
+  await resolveOver(answer, (resolving) => assert.rejects(resolving, failsAs("network")));
+  assert.deepEqual(paths, [`/v1/resolve/${genuine.token}`]);
+});
+
+test("an answer that begins in time and does not end is a network failure", async () => {
+  const answer = (_, response) => response.writeHead(200).write("{");
+  await resolveOver(answer, (resolving) => assert.rejects(resolving, failsAs("network")));
+});
+
+test("a request tells nothing but the token", async () => {
+  const requests = [];
+  const answer = ({ headers }, response) => {
+    requests.push(headers);
+    response.writeHead(404, { "Set-Cookie": "seen=1" }).end();
+  };
+  await resolveOver(answer, (resolving) => assert.rejects(resolving, failsAs("codeUnavailable")));
+  const [headers] = requests;
+  assert.equal(headers["x-svc-resolution-proof"], "ed25519-v1");
+  for (const name of ["cookie", "referer", "authorization"]) assert.equal(headers[name], undefined);
+});
+
+test("an address holds no credentials, query or fragment", () => {
+  for (const rest of ["user@example.org", "user:secret@example.org", "example.org/?a=b", "example.org/?", "example.org/#a"]) {
+    assert.throws(() => new Receiver(`https://${rest}`), TypeError, rest);
+  }
+  assert.ok(new Receiver("https://example.org:8443/core/"));
+});
+
 test("plain http is for loopback addresses alone", () => {
-  for (const url of ["http://example.org", "ftp://example.org", "http://127.0.0.1.example.org"]) {
+  for (const url of ["http://example.org", "ftp://example.org", "http://127.0.0.1.example.org", "http://127.example.org"]) {
     assert.throws(() => new Receiver(url), TypeError, url);
   }
   for (const url of ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:1"]) assert.ok(new Receiver(url));

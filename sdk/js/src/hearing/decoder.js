@@ -11,7 +11,6 @@ const MARKER_COLUMNS = 16 * COLUMNS_PER_FRAME;
 const MARKER_PAIRS = 16;
 /** The frames of one group of six tones, in protocols 3, 4 and 5. */
 const FRAMES_PER_GROUP = [9, 6, 3];
-const NIBBLES_PER_GROUP = 6;
 const TONES_PER_NIBBLE = 16;
 const LENGTH_BYTES = 3;
 const PAYLOAD_BYTES = 25;
@@ -22,6 +21,7 @@ const MARKER_WINDOWS = MARKER_COLUMNS - COLUMNS_PER_FRAME + 1;
 /** Noise has a marker's contrast of 0.03, as a standard deviation (measured). */
 const CONTRAST_MIN = 0.12;
 const SEARCH_COLUMNS = 8;
+const READINGS_MAX = 5;
 const COLUMNS_KEPT = MARKER_COLUMNS + GROUPS * 9 * COLUMNS_PER_FRAME + 4 * SEARCH_COLUMNS;
 const TAIL_S = 0.2;
 const FRAME = /^XRC1:(brd_[A-Za-z0-9_-]{16})$/;
@@ -38,11 +38,11 @@ export class Decoder {
   constructor(rateHz) {
     this._rateHz = rateHz;
     this._spectrum = new Spectrum(rateHz, (powers) => this._addColumn(powers));
-    this._powers = Array.from({ length: COLUMNS_KEPT }, () => new Float32Array(TONE_COUNT));
-    this._contrasts = new Float32Array(COLUMNS_KEPT);
-    this._markers = new Float32Array(COLUMNS_KEPT);
-    this._markerSum = 0;
+    // After each column, the sums so far of the power of each tone and of the contrast: a sum over any columns is one
+    // difference.
+    this._sums = Array.from({ length: COLUMNS_KEPT }, () => new Float64Array(TONE_COUNT + 1));
     this._columnCount = 0;
+    this._markerAt = 0;
     /** @type {{start: number, framesPerGroup: number, readyAt: number}[]} */
     this._pending = [];
     this._reported = new Set();
@@ -69,12 +69,14 @@ export class Decoder {
   _addColumn(powers) {
     const column = this._columnCount;
     this._columnCount += 1;
-    this._powers[column % COLUMNS_KEPT] = powers;
-    this._contrasts[column % COLUMNS_KEPT] = markerContrast(powers);
-    // The sum over the windows of a marker that ends with this column.
-    this._markerSum += this._contrasts[column % COLUMNS_KEPT];
-    if (column >= MARKER_WINDOWS) this._markerSum -= this._contrasts[(column - MARKER_WINDOWS) % COLUMNS_KEPT];
-    this._markers[column % COLUMNS_KEPT] = this._markerSum / MARKER_WINDOWS;
+    const sums = this._sumsAt(column);
+    if (column % COLUMNS_KEPT === 0) {
+      // Small again: beside a large sum, a quiet sound would be lost to rounding.
+      const base = sums.slice();
+      for (const each of this._sums) base.forEach((value, index) => (each[index] -= value));
+    }
+    const last = this._sumsAt(column - 1);
+    [...powers, markerContrast(powers)].forEach((each, index) => (sums[index] = last[index] + each));
     this._look(column - SEARCH_COLUMNS);
     this._pending = this._pending.filter((each) => {
       if (each.readyAt > column) return true;
@@ -83,14 +85,20 @@ export class Decoder {
     });
   }
 
+  _sumsAt(column) {
+    return this._sums[(column + COLUMNS_KEPT) % COLUMNS_KEPT];
+  }
+
   /** Begin to decode if a marker ends with this column: if its contrast is the highest around. */
   _look(column) {
-    if (column < MARKER_WINDOWS - 1) return;
-    const contrast = this._markers[column % COLUMNS_KEPT];
+    // Equal contrasts in a row, which only a hostile sound has, must not cost a decoding each.
+    if (column < this._markerAt + SEARCH_COLUMNS) return;
+    const contrast = this._contrastAt(column);
     if (contrast < CONTRAST_MIN) return;
     for (let other = column - SEARCH_COLUMNS; other <= column + SEARCH_COLUMNS; other += 1) {
-      if (other >= 0 && this._markers[other % COLUMNS_KEPT] > contrast) return;
+      if (this._contrastAt(other) > contrast) return;
     }
+    this._markerAt = column;
     const start = column - MARKER_WINDOWS + 1 + MARKER_COLUMNS;
     for (const framesPerGroup of FRAMES_PER_GROUP) {
       const readyAt = start + GROUPS * framesPerGroup * COLUMNS_PER_FRAME + SEARCH_COLUMNS;
@@ -98,65 +106,62 @@ export class Decoder {
     }
   }
 
+  /** Return the mean contrast of the windows of a marker that ends with this column. */
+  _contrastAt(column) {
+    return (this._sumsAt(column)[TONE_COUNT] - this._sumsAt(column - MARKER_WINDOWS)[TONE_COUNT]) / MARKER_WINDOWS;
+  }
+
+  /** Read at the offsets from the start at which the tones stand out most, the likeliest first. */
   _decode(start, framesPerGroup) {
-    for (const offset of this._likelyOffsets(start, framesPerGroup)) {
-      const frame = this._read(start + offset, framesPerGroup);
+    const readings = [];
+    for (let offset = -SEARCH_COLUMNS; offset <= SEARCH_COLUMNS; offset += 1) {
+      const nibbles = this._nibbles(start + offset, framesPerGroup);
+      readings.push({ nibbles, clarity: nibbles.reduce((sum, each) => sum + each.clarity, 0) });
+    }
+    readings.sort((a, b) => b.clarity - a.clarity);
+    for (const { nibbles } of readings.slice(0, READINGS_MAX)) {
+      const frame = readFrame(nibbles);
       if (frame === null) continue;
-      if (!this._reported.has(frame.text)) this._heard.push(frame);
-      this._reported.delete(frame.text);
+      if (this._reported.has(frame.text)) return;
+      this._heard.push(frame);
       this._reported.add(frame.text);
       if (this._reported.size > REPORTED_MAX) this._reported.delete(this._reported.values().next().value);
       return;
     }
   }
 
-  /** Return the offsets from the start at which the tones stand out most, the likeliest first. */
-  _likelyOffsets(start, framesPerGroup) {
-    const offsets = [];
-    for (let offset = -SEARCH_COLUMNS; offset <= SEARCH_COLUMNS; offset += 1) {
-      const nibbles = this._nibbles(start + offset, framesPerGroup);
-      offsets.push({ offset, clarity: nibbles.reduce((sum, each) => sum + each.clarity, 0) });
-    }
-    return offsets.sort((a, b) => b.clarity - a.clarity).slice(0, 5).map((each) => each.offset);
-  }
-
-  _read(start, framesPerGroup) {
-    const nibbles = this._nibbles(start, framesPerGroup);
-    const bytes = new Uint8Array(PAYLOAD_BYTES + CHECK_BYTES);
-    const clarities = [];
-    bytes.forEach((_, index) => {
-      const low = nibbles[2 * (LENGTH_BYTES + index)];
-      const high = nibbles[2 * (LENGTH_BYTES + index) + 1];
-      bytes[index] = low.value | (high.value << 4);
-      clarities.push(Math.min(low.clarity, high.clarity));
-    });
-    const leastClear = [...clarities.keys()].sort((a, b) => clarities[a] - clarities[b]);
-    for (let erasureCount = 0; erasureCount < CHECK_BYTES; erasureCount += 2) {
-      const corrected = correct(bytes, CHECK_BYTES, leastClear.slice(0, erasureCount));
-      const match = corrected && FRAME.exec(String.fromCharCode(...corrected.subarray(0, PAYLOAD_BYTES)));
-      if (match) return { text: match[0], token: match[1] };
-    }
-    return null;
-  }
-
   /** Return the likeliest value of each nibble, and how much its tone stands out, from 0 to 1. */
   _nibbles(start, framesPerGroup) {
     const nibbles = [];
-    const sums = new Float32Array(TONE_COUNT);
     const columns = framesPerGroup * COLUMNS_PER_FRAME;
     for (let group = 0; group < GROUPS; group += 1) {
-      sums.fill(0);
       const first = start + group * columns;
-      for (let column = first; column <= first + columns - COLUMNS_PER_FRAME; column += 1) {
-        const powers = this._powers[column % COLUMNS_KEPT];
-        for (let tone = 0; tone < TONE_COUNT; tone += 1) sums[tone] += powers[tone];
-      }
-      for (let nibble = 0; nibble < NIBBLES_PER_GROUP; nibble += 1) {
-        nibbles.push(clearest(sums.subarray(nibble * TONES_PER_NIBBLE, (nibble + 1) * TONES_PER_NIBBLE)));
+      const before = this._sumsAt(first - 1);
+      const powers = this._sumsAt(first + columns - COLUMNS_PER_FRAME).map((sum, tone) => sum - before[tone]);
+      for (let tone = 0; tone < TONE_COUNT; tone += TONES_PER_NIBBLE) {
+        nibbles.push(findClearest(powers.subarray(tone, tone + TONES_PER_NIBBLE)));
       }
     }
     return nibbles;
   }
+}
+
+/** Return the frame that the nibbles encode, or null. */
+function readFrame(nibbles) {
+  const bytes = new Uint8Array(PAYLOAD_BYTES + CHECK_BYTES);
+  const clarities = [];
+  bytes.forEach((_, index) => {
+    const [low, high] = nibbles.slice(2 * (LENGTH_BYTES + index));
+    bytes[index] = low.value | (high.value << 4);
+    clarities.push(Math.min(low.clarity, high.clarity));
+  });
+  const leastClear = [...clarities.keys()].sort((a, b) => clarities[a] - clarities[b]);
+  for (let erasureCount = 0; erasureCount < CHECK_BYTES; erasureCount += 2) {
+    const corrected = correct(bytes, CHECK_BYTES, leastClear.slice(0, erasureCount));
+    const match = corrected && FRAME.exec(String.fromCharCode(...corrected.subarray(0, PAYLOAD_BYTES)));
+    if (match) return { text: match[0], token: match[1] };
+  }
+  return null;
 }
 
 /** Return how well a column fits a marker, from -1 (its end) to 1: of each two tones, a marker has one. */
@@ -170,18 +175,13 @@ function markerContrast(powers) {
   return sum / MARKER_PAIRS;
 }
 
-function clearest(powers) {
-  let value = 0;
-  let second = 0;
-  for (let tone = 1; tone < TONES_PER_NIBBLE; tone += 1) {
-    if (powers[tone] > powers[value]) {
-      second = powers[value];
-      value = tone;
-    } else if (powers[tone] > second) {
-      second = powers[tone];
-    }
-  }
-  return { value, clarity: (powers[value] - second) / (powers[value] + second || 1) };
+function findClearest(powers) {
+  let [value, best, second] = [0, 0, 0];
+  powers.forEach((power, tone) => {
+    if (power > best) [value, best, second] = [tone, power, best];
+    else if (power > second) second = power;
+  });
+  return { value, clarity: (best - second) / (best + second || 1) };
 }
 
 /**

@@ -42,9 +42,7 @@ export function correct(received, checkCount, erased = []) {
   const erasures = erased.reduce((product, each) => multiplyPolynomials(product, [1, locationOf(each)]), [1]);
   const locator = locateErrors(syndromes, erasures, erased.length);
   if (locator === null) return null;
-  const positions = [...received.keys()].filter(
-    (position) => evaluate(locator, EXP[(255 - (received.length - 1 - position)) % 255]) === 0,
-  );
+  const positions = [...received.keys()].filter((each) => evaluate(locator, divide(1, locationOf(each))) === 0);
   if (positions.length !== locator.length - 1) return null;
   const evaluator = multiplyPolynomials(syndromes, locator).slice(0, checkCount);
   // The derivative of a polynomial over GF(2^n) has only its odd terms.

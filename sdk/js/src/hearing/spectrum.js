@@ -42,17 +42,11 @@ export class Spectrum {
 
   /** Take samples, any number at a time. */
   feed(samples) {
-    for (let at = 0; at < samples.length; ) {
-      const wanted = this._startOf(this._blockIndex + 1) - this._startOf(this._blockIndex);
-      const taken = Math.min(wanted - this._filled, samples.length - at);
-      for (let each = 0; each < taken; each += 1) {
-        const sample = samples[at + each];
-        // One value that is not finite would spoil every tone.
-        this._block[this._filled + each] = Number.isFinite(sample) ? sample : 0;
-      }
-      this._filled += taken;
-      at += taken;
-      if (this._filled === wanted) this._endBlock(wanted);
+    for (const sample of samples) {
+      // One value that is not finite would spoil every tone.
+      this._block[this._filled] = Number.isFinite(sample) ? sample : 0;
+      this._filled += 1;
+      if (this._startOf(this._blockIndex) + this._filled === this._startOf(this._blockIndex + 1)) this._endBlock();
     }
   }
 
@@ -64,22 +58,21 @@ export class Spectrum {
     return Math.floor((blockIndex * this._rateHz) / COLUMNS_PER_S);
   }
 
-  _endBlock(length) {
+  _endBlock() {
     const part = this._parts[this._blockIndex % BLOCKS_IN_WINDOW];
     const start = this._startOf(this._blockIndex);
     for (let tone = 0; tone < TONE_COUNT; tone += 1) {
       const [cos, sin] = [this._cos[tone], this._sin[tone]];
       let real = 0;
       let imaginary = 0;
-      for (let sample = 0; sample < length; sample += 1) {
+      for (let sample = 0; sample < this._filled; sample += 1) {
         real += this._block[sample] * cos[sample];
         imaginary += this._block[sample] * sin[sample];
       }
       // Turn the correlation to the phase that the tone has at the block's first sample.
-      const turns = ((start * this._hzOf(tone)) / this._rateHz) % 1;
-      const [turnedReal, turnedImaginary] = [Math.cos(2 * Math.PI * turns), Math.sin(2 * Math.PI * turns)];
-      part[2 * tone] = real * turnedReal - imaginary * turnedImaginary;
-      part[2 * tone + 1] = real * turnedImaginary + imaginary * turnedReal;
+      const phase = 2 * Math.PI * (((start * this._hzOf(tone)) / this._rateHz) % 1);
+      part[2 * tone] = real * Math.cos(phase) - imaginary * Math.sin(phase);
+      part[2 * tone + 1] = real * Math.sin(phase) + imaginary * Math.cos(phase);
     }
     this._filled = 0;
     this._blockIndex += 1;
@@ -87,16 +80,7 @@ export class Spectrum {
   }
 
   _windowPowers() {
-    const powers = new Float32Array(TONE_COUNT);
-    for (let tone = 0; tone < TONE_COUNT; tone += 1) {
-      let real = 0;
-      let imaginary = 0;
-      for (const part of this._parts) {
-        real += part[2 * tone];
-        imaginary += part[2 * tone + 1];
-      }
-      powers[tone] = real * real + imaginary * imaginary;
-    }
-    return powers;
+    const sumAt = (index) => this._parts.reduce((sum, part) => sum + part[index], 0);
+    return Float32Array.from({ length: TONE_COUNT }, (_, tone) => sumAt(2 * tone) ** 2 + sumAt(2 * tone + 1) ** 2);
   }
 }

@@ -10,7 +10,7 @@ const CAMPAIGN_ID = /^cmp_[A-Za-z0-9_-]{16,}$/;
 const PROOF_ID = /^prf_[A-Za-z0-9_-]{16,}$/;
 export const SIGNATURE = /^[A-Za-z0-9_-]{86}$/;
 const TIMESTAMP = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$/;
-const SHORT_TEXT_MAX = 160;
+const SHORT_TEXT = /^.{1,160}$/su;
 const INTENT_DEPTH_MAX = 32;
 const INTENT_BYTES_MAX = 16 * 1024;
 
@@ -27,7 +27,7 @@ export function readMembers(value, required, optional = []) {
     value instanceof Map &&
     required.every((name) => value.has(name)) &&
     [...value.keys()].every((name) => required.includes(name) || optional.includes(name));
-  if (!isClosed) refuse("An object does not have exactly the members of its shape.");
+  if (!isClosed) refuse("An object does not have the members of its shape.");
   return value;
 }
 
@@ -39,9 +39,7 @@ export function readText(value, pattern) {
 
 /** Return a text of 1 to 160 characters of any kind. */
 export function readShortText(value) {
-  const length = typeof value === "string" ? [...value].length : 0;
-  if (length < 1 || length > SHORT_TEXT_MAX) refuse("A string does not have its shape.");
-  return value;
+  return readText(value, SHORT_TEXT);
 }
 
 /** Accept only the integer 1; `true` and `1.0` are other versions. */
@@ -51,7 +49,7 @@ export function readVersion(value) {
 
 /** Return the time, in milliseconds since 1970, that a wire timestamp names. */
 export function readTime(value) {
-  const time = typeof value === "string" && TIMESTAMP.test(value) ? Date.parse(value) : NaN;
+  const time = Date.parse(readText(value, TIMESTAMP));
   // `Date` takes 31 February for 3 March.
   if (Number.isNaN(time) || new Date(time).toISOString() !== value) refuse("A timestamp is malformed.");
   return time;

@@ -8,14 +8,10 @@ import { refuse } from "../failures.js";
 
 const DEPTH_MAX = 64;
 const EXPONENT_FROM = 1e21;
-const SPACE = /[ \t\n\r]*/y;
-const NUMBER = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/y;
-const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
-const LITERALS = new Map([
-  ["true", true],
-  ["false", false],
-  ["null", null],
-]);
+const MALFORMED = "The JSON is not I-JSON.";
+// Matches everywhere: with nothing at the end, or before what begins no token.
+const TOKEN =
+  /[ \t\n\r]*([{}[\]:,]|true|false|null|"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|)/y;
 
 /** A number that was written with a fraction or an exponent, which is another value than the integer it equals. */
 class Written {
@@ -38,9 +34,8 @@ export function parse(bytes) {
     refuse("The JSON is not UTF-8.");
   }
   const parser = new Parser(text);
-  const value = parser.readValue(DEPTH_MAX);
-  parser.skipSpace();
-  if (parser.at !== text.length) refuse("The JSON is not I-JSON.");
+  const value = parser.readValue(parser.readToken(), DEPTH_MAX);
+  if (parser.readToken() !== "" || parser.at !== text.length) refuse(MALFORMED);
   return value;
 }
 
@@ -50,93 +45,63 @@ class Parser {
     this.at = 0;
   }
 
-  skipSpace() {
-    this._match(SPACE);
+  readToken() {
+    TOKEN.lastIndex = this.at;
+    const [, token] = TOKEN.exec(this.text);
+    this.at = TOKEN.lastIndex;
+    return token;
   }
 
-  readValue(depth) {
-    this.skipSpace();
-    const first = this.text[this.at];
-    if (first === "{") return this._readObject(depth);
-    if (first === "[") return this._readArray(depth);
-    if (first === '"') return this._readString();
-    for (const [name, value] of LITERALS) {
-      if (!this.text.startsWith(name, this.at)) continue;
-      this.at += name.length;
-      return value;
-    }
-    return this._readNumber();
+  /** Return the value that begins with this token, which was read already. */
+  readValue(token, depth) {
+    if (token === "{") return this._readObject(depth);
+    if (token === "[") return Array.from(this._readItems(depth, "]"), (first) => this.readValue(first, depth - 1));
+    if (token[0] === '"') return readString(token);
+    if (/[0-9]/.test(token)) return readNumber(token);
+    if (token.length < 2) refuse(MALFORMED);
+    return JSON.parse(token);
   }
 
   _readObject(depth) {
     const members = new Map();
-    this._readItems(depth, "{", "}", () => {
-      this.skipSpace();
-      const name = this._readString();
+    for (const token of this._readItems(depth, "}")) {
+      const name = token[0] === '"' ? readString(token) : refuse(MALFORMED);
       if (members.has(name)) refuse("The JSON repeats a member name.");
-      this.skipSpace();
-      this._expect(":");
-      members.set(name, this.readValue(depth - 1));
-    });
+      if (this.readToken() !== ":") refuse(MALFORMED);
+      members.set(name, this.readValue(this.readToken(), depth - 1));
+    }
     return members;
   }
 
-  _readArray(depth) {
-    const items = [];
-    this._readItems(depth, "[", "]", () => items.push(this.readValue(depth - 1)));
-    return items;
-  }
-
-  _readItems(depth, opening, closing, readItem) {
+  /** Yield the first token of each item; the caller reads the rest of it before the next one. */
+  *_readItems(depth, end) {
     if (depth < 1) refuse("The JSON is nested too deeply.");
-    this._expect(opening);
-    this.skipSpace();
-    if (this._take(closing)) return;
-    do {
-      readItem();
-      this.skipSpace();
-    } while (this._take(","));
-    this._expect(closing);
-  }
-
-  _readString() {
-    const [literal] = this._match(STRING) ?? refuse("The JSON is not I-JSON.");
-    const text = JSON.parse(literal);
-    if (!text.isWellFormed()) refuse("A string in the JSON holds a lone surrogate.");
-    return text;
-  }
-
-  _readNumber() {
-    const [literal, fraction, exponent] = this._match(NUMBER) ?? refuse("The JSON is not I-JSON.");
-    const value = Number(literal);
-    const isInteger = fraction === undefined && exponent === undefined;
-    checkNumber(value, isInteger);
-    return isInteger ? value + 0 : new Written(value);
-  }
-
-  _take(character) {
-    if (this.text[this.at] !== character) return false;
-    this.at += 1;
-    return true;
-  }
-
-  _expect(character) {
-    if (!this._take(character)) refuse("The JSON is not I-JSON.");
-  }
-
-  _match(pattern) {
-    pattern.lastIndex = this.at;
-    const found = pattern.exec(this.text);
-    if (found !== null) this.at = pattern.lastIndex;
-    return found;
+    let token = this.readToken();
+    while (token !== end) {
+      yield token;
+      token = this.readToken();
+      if (token === end) return;
+      if (token !== ",") refuse(MALFORMED);
+      token = this.readToken();
+      if (token === end) refuse(MALFORMED);
+    }
   }
 }
 
-function checkNumber(value, isInteger) {
+function readString(literal) {
+  const text = JSON.parse(literal);
+  if (!text.isWellFormed()) refuse("A string in the JSON holds a lone surrogate.");
+  return text;
+}
+
+function readNumber(literal) {
+  const value = Number(literal);
+  const isInteger = !/[.eE]/.test(literal);
   const isExact = Number.isFinite(value) && (Math.abs(value) <= Number.MAX_SAFE_INTEGER || Math.abs(value) >= EXPONENT_FROM);
   if (!isExact || (isInteger && !Number.isSafeInteger(value))) {
-    refuse("A double cannot hold a number in the JSON exactly.");
+    refuse("A number in the JSON is not exact.");
   }
+  return isInteger ? value + 0 : new Written(value);
 }
 
 /**

@@ -9,8 +9,9 @@ import { areIdentical, canonicalize, parse } from "./strict_json.js";
 const CLOCK_SKEW_MAX_MS = 120_000;
 const RESOLUTION_LIFETIME_MAX_MS = 120_000;
 const MEASUREMENT_LIFETIME_MAX_MS = 300_000;
-const PAYLOAD_CHARACTERS_MIN = 64;
-const PAYLOAD_CHARACTERS_MAX = 65_536;
+const ENCODED_PAYLOAD = /^[A-Za-z0-9_-]{64,65536}$/;
+// What was verified with a resolution; a caller may have altered its members, or made another.
+const proofs = new WeakMap();
 const ENVELOPE = ["version", "key_id", "issued_at", "expires_at", "payload", "signature"];
 const PAYLOAD = ["version", "xr_id", "intent", "policy", "token_digest", "issued_at", "expires_at", "key_id"];
 const ANSWER = ["xr_id", "signature_status", "intent", "policy", "resolution_proof"];
@@ -39,7 +40,7 @@ const ANSWER = ["xr_id", "signature_status", "intent", "policy", "resolution_pro
  */
 export async function verifyAnswer(body, token, keys, nowMs) {
   const answer = readMembers(parse(body), ANSWER, ["measurement_proof"]);
-  if (answer.get("signature_status") !== "verified") refuse("The answer does not say that it is verified.");
+  if (answer.get("signature_status") !== "verified") refuse("The answer is not marked as verified.");
   const envelope = readMembers(answer.get("resolution_proof"), ENVELOPE);
   const payload = await openEnvelope(envelope, keys);
   const mirrored = ["xr_id", "intent", "policy"];
@@ -50,15 +51,25 @@ export async function verifyAnswer(body, token, keys, nowMs) {
   const [issuedAt, expiresAt] = [readTime(payload.get("issued_at")), readTime(payload.get("expires_at"))];
   checkTimes(issuedAt, expiresAt, nowMs, RESOLUTION_LIFETIME_MAX_MS);
   const policy = readPolicy(payload.get("policy"));
-  return {
+  const proof = await verifyMeasurement(payload, policy, keys, nowMs);
+  const resolution = {
     xrId: readText(payload.get("xr_id"), XR_ID),
     intent: readIntent(payload.get("intent")),
     policy,
-    measurementProof: await verifyMeasurement(payload, policy, keys, nowMs),
+    measurementProof: proof && proof.document,
     issuedAt: new Date(issuedAt),
     expiresAt: new Date(expiresAt),
     keyId: readShortText(payload.get("key_id")),
   };
+  proofs.set(resolution, proof);
+  return resolution;
+}
+
+/** Return the measurement proof that was verified with a resolution, or null if there is none or it does not hold now. */
+export function getMeasurementProof(resolution, nowMs) {
+  const proof = proofs.get(resolution);
+  const isCurrent = proof && nowMs - proof.expiresAt < CLOCK_SKEW_MAX_MS && proof.issuedAt - nowMs <= CLOCK_SKEW_MAX_MS;
+  return isCurrent ? proof : null;
 }
 
 /** Return the payload, after verifying that exactly the named key signed its bytes. */
@@ -66,10 +77,7 @@ async function openEnvelope(envelope, keys) {
   readVersion(envelope.get("version"));
   const keyId = readShortText(envelope.get("key_id"));
   const signature = readText(envelope.get("signature"), SIGNATURE);
-  const encoded = envelope.get("payload");
-  const length = typeof encoded === "string" ? encoded.length : 0;
-  if (length < PAYLOAD_CHARACTERS_MIN || length > PAYLOAD_CHARACTERS_MAX) refuse("The payload is too short or too long.");
-  const signed = decode(encoded);
+  const signed = decode(readText(envelope.get("payload"), ENCODED_PAYLOAD));
   await keys.verify(keyId, signed, signature);
   const payload = parse(signed);
   // Only Core could have signed another spelling, but other implementations might read that differently.
@@ -87,7 +95,7 @@ function requireEqual(outer, inner, names) {
 /** Return the verified proof for this Code and integration, or null when the policy does not measure. */
 async function verifyMeasurement(payload, policy, keys, nowMs) {
   if (policy.audienceMeasurement !== payload.has("measurement_proof")) {
-    refuse("The policy and the measurement proof contradict each other.");
+    refuse("The policy and the proof disagree.");
   }
   if (!policy.audienceMeasurement) return null;
   const members = payload.get("measurement_proof");
@@ -98,7 +106,7 @@ async function verifyMeasurement(payload, policy, keys, nowMs) {
   if (proof.xrId !== payload.get("xr_id") || proof.integrationId !== policy.audienceIntegrationId) {
     refuse("The measurement proof is about something else.");
   }
-  return proof.document;
+  return proof;
 }
 
 function checkTimes(issuedAt, expiresAt, nowMs, lifetimeMaxMs) {
@@ -110,5 +118,5 @@ function checkTimes(issuedAt, expiresAt, nowMs, lifetimeMaxMs) {
 
 async function digestToken(token) {
   const bytes = new TextEncoder().encode(readText(token, TOKEN));
-  return encode(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
+  return encode(await crypto.subtle.digest("SHA-256", bytes));
 }

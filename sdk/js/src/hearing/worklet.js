@@ -1,0 +1,18 @@
+/** Decodes what an audio graph plays, on its own thread. Loaded by `listening.js`. */
+
+import { Decoder } from "./decoder.js";
+
+class Hearing extends AudioWorkletProcessor {
+  constructor() {
+    super();
+    this._decoder = new Decoder(sampleRate);
+  }
+
+  /** Take 128 samples, or nothing while no source plays. */
+  process([[samples]]) {
+    if (samples) this._decoder.feed(samples).forEach((frame) => this.port.postMessage(frame));
+    return true;
+  }
+}
+
+registerProcessor("soundmark-hearing", Hearing);
