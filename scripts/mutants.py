@@ -19,6 +19,7 @@ import signal
 import sys
 import time
 import tomllib
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
@@ -45,10 +46,12 @@ PRELOADED: Final = (
         "anyio.pytest_plugin",
         "schemathesis.pytest.plugin",
     ),
-    *("hypothesis", "jsonschema", "psycopg", "httpx2", "cryptography", "jwt", "nacl", "numpy", "rfc8785", "msgspec"),
+    *("hypothesis", "jsonschema_rs", "psycopg", "httpx2", "cryptography", "jwt", "nacl", "numpy", "rfc8785", "msgspec"),
     *("fastapi", "procrastinate", "prometheus_client", "pydantic", "redis", "structlog", "typer", "uvicorn"),
 )
-PRELOADED_PACKAGES: Final = ("soundmark.kit.crypto", "soundmark.kit.http", "soundmark.kit.text", "soundmark.wire")
+PRELOADED_PACKAGES: Final = ("soundmark.kit.crypto", "soundmark.kit.text", "soundmark.wire")
+# They are run and not imported, and import what stands beside them.
+PROGRAMS: Final = frozenset({"support.fork_server", "support.forked_soundmark"})
 PYTEST: Final = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", "--timeout=60")
 TIMEOUT_FACTOR: Final = 5
 TIMEOUT_MIN_S: Final = 10
@@ -234,14 +237,18 @@ def list_living(subject: Subject, trial: Trial, mutants: Sequence[Mutant], timeo
     reading, writing = os.pipe()
     pid = os.fork()
     if not pid:
-        load_everything()
-        for mutant in mutants:
-            codes = {name: code for name, code in list_codes(mutant.tree).items() if code != whole.get(name)}
-            lives = not codes or trial.passes(partial(replace_codes, subject, codes), timeout_s)
-            if codes and trial.is_timed_out:
-                print(f"{subject.path.relative_to(ROOT)}:{mutant.line}: out of time: {mutant.key}", flush=True)
-            os.write(writing, b"1" if lives else b"0")
-        os._exit(0)
+        try:
+            load_everything()
+            for mutant in mutants:
+                codes = {name: code for name, code in list_codes(mutant.tree).items() if code != whole.get(name)}
+                lives = not codes or trial.passes(partial(replace_codes, subject, codes), timeout_s)
+                if codes and trial.is_timed_out:
+                    print(f"{subject.path.relative_to(ROOT)}:{mutant.line}: out of time: {mutant.key}", flush=True)
+                os.write(writing, b"1" if lives else b"0")
+        except BaseException:  # noqa: BLE001 - an error that went further would end the cluster of all mutants
+            traceback.print_exc()
+        finally:
+            os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as answers:
         killed = [answer == ord("0") for answer in answers.read()]
@@ -253,7 +260,8 @@ def load_everything() -> None:
     """Import the product, and what the tests share."""
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
     for module in pkgutil.iter_modules([str(ROOT / "tests" / "support")], "support."):
-        importlib.import_module(module.name)
+        if module.name not in PROGRAMS:
+            importlib.import_module(module.name)
     gc.freeze()
 
 

@@ -120,3 +120,18 @@ async def test_a_sender_that_hangs_up_is_forgotten(audience: AudienceApi, audien
 
     assert sent == []
     assert await audience_rival.rows("SELECT count(*) FROM event_months") == [(0,)]
+
+
+async def test_the_size_and_the_time_of_a_group_are_measured(audience: AudienceApi) -> None:
+    def observed(name: str) -> float:
+        return REGISTRY.get_sample_value(f"soundmark_events_group_{name}") or 0.0
+
+    source = await make_publisher(audience)
+    before = {name: observed(name) for name in ("size_count", "size_sum", "seconds_count", "seconds_sum")}
+
+    assert (await source.deliver()).status == 201
+
+    assert observed("size_count") == before["size_count"] + 1
+    assert observed("size_sum") == before["size_sum"] + 1
+    assert observed("seconds_count") == before["seconds_count"] + 1
+    assert observed("seconds_sum") > before["seconds_sum"]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from soundmark.audience.hot import event as reading
 from soundmark.audience.hot.event import Event, parse_body, read_event
 from soundmark.kit.http.problems import MalformedBody, ValidationFailed
+from soundmark.kit.text.timestamps import parse_timestamp
 from soundmark.wire.countries import COUNTRIES
 
 ID_CHARS = "ABCXYZabcxyz0189_-"
@@ -165,3 +166,19 @@ def test_the_countries_are_those_of_the_standard() -> None:
     """249 are assigned (ISO 3166-1, newsletter of 2018 and later)."""
     assert len(COUNTRIES) == 249
     assert {"TN", "DE", "XK"} & COUNTRIES == {"TN", "DE"}
+
+
+@pytest.mark.parametrize(("chars", "is_event"), [(0, False), (1, True), (160, True), (161, False)])
+def test_a_key_id_has_1_to_160_characters(chars: int, *, is_event: bool) -> None:
+    body = json.dumps({**EVENT, "proof": {**EVENT["proof"], "key_id": "k" * chars}}).encode()  # type: ignore[dict-item]
+    assert isinstance(read_event(parse_body(body)), Event) is is_event
+
+
+@pytest.mark.parametrize(
+    "fraction_and_zone", ["Z", ".1Z", ".123Z", ".123456Z", ".123456789Z", ".123z", ".123+00:00", ".123456-12:30"]
+)
+def test_a_time_is_cut_to_milliseconds_however_it_is_written(fraction_and_zone: str) -> None:
+    text = f"2026-11-20T10:00:00{fraction_and_zone}"
+    event = read_event(parse_body(json.dumps({**EVENT, "occurred_at": text}).encode()))
+    assert isinstance(event, Event)
+    assert event.occurred_at == parse_timestamp(text)

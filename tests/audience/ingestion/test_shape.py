@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.audience_client import AudienceApi
+from support.core_client import Answer
 from support.event_publisher import Publisher, make_publisher
 from support.rival import Rival
 
@@ -249,10 +250,26 @@ async def test_an_event_full_of_unknown_members_gets_a_short_answer(audience: Au
     answer = await source.deliver(event)
 
     assert (answer.status, len(answer.body) < 1024) == (422, True)
-    assert [error["pointer"] for error in answer.json["errors"]] == ["/proof" if inside else ""]
+    named = [(error["location"], error["pointer"]) for error in answer.json["errors"]]
+    assert named == [("body", "/proof" if inside else "")]
 
 
 async def test_twenty_faults_of_an_event_are_named_and_no_more(audience: AudienceApi) -> None:
     source = await make_publisher(audience)
     answer = await source.deliver({**source.event(), **{f"m{number}": 1 for number in range(40)}})
     assert (answer.status, len(answer.json["errors"])) == (422, 20)
+
+
+async def test_a_parameter_is_refused_after_the_signature(audience: AudienceApi, audience_rival: Rival) -> None:
+    source = await make_publisher(audience)
+    body = json.dumps(source.event()).encode()
+    stranger = AudienceApi(audience.app, audience.clock, credential=None)
+
+    async def deliver_with_parameter(signature: str) -> Answer:
+        headers = {"Content-Type": "application/json", "X-Svc-Signature": signature}
+        return await stranger.call("POST", "/v1/events?dry_run=1", content=body, headers=headers)
+
+    signed = await deliver_with_parameter(source.signature(body))
+    assert [(each["location"], each["pointer"]) for each in signed.json["errors"]] == [("query", "/dry_run")]
+    assert (await deliver_with_parameter("sha256=" + "0" * 64)).json["code"] == "unauthenticated"
+    assert await audience_rival.rows("SELECT FROM events") == []

@@ -93,5 +93,5 @@ async def test_a_report_equals_the_models(
                 continue
             answer = await read_report(integration, **query)
             assert answer.status == 200, answer.body
-            assert answer.json == expected_report(integration, events, query, integrity=integrity, now=now), query
+            assert answer.json == expected_report(integration.view, events, query, integrity=integrity, now=now), query
             assert_reconciles(answer.json)

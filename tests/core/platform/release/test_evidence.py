@@ -76,6 +76,8 @@ def test_a_version_and_its_revision_come_together(release: str, half: dict[str, 
         {"preview": {"version": None, "revision": None}},
         {"preview": {**PREVIEW, "channel": "beta"}},
         {"preview": {"version": 1, "revision": 2}},
+        {"preview": {"version": 1, "revision": "0123456"}},
+        {"preview": {"version": "1.0.0", "revision": 2}},
         {"stable": False},
         {"stable": []},
         {"gates": {}},
@@ -172,6 +174,7 @@ def read_finding(path: Path | None) -> str:
 
 
 def test_a_file_of_64_kib_is_read_and_one_byte_more_is_not(tmp_path: Path) -> None:
+    assert EVIDENCE_BYTES_MAX == 64 * 1024
     file = tmp_path / "evidence.json"
     file.write_bytes(WHOLE.ljust(EVIDENCE_BYTES_MAX))
     assert read_evidence_file(file) == parse()
