@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import psycopg
 import pytest
-from support.command_server import run_command, running_command_server
+from support.command_server import run_command, share_command_server
 from support.connections import borrow
 from support.core_database import read_signing_keys, restore_core
 from support.core_settings import OPERATOR_TOKEN, core_settings
@@ -49,18 +49,6 @@ class Done:
         return self.err.removeprefix("soundmark: ").strip()
 
 
-_COMMAND_SERVER: list[Path] = []
-
-
-@pytest.fixture(scope="session", autouse=True)
-def command_server() -> Iterator[None]:
-    """Let `run` fork its commands instead of starting an interpreter for each."""
-    with running_command_server() as path:
-        _COMMAND_SERVER.append(path)
-        yield
-        _COMMAND_SERVER.clear()
-
-
 def run(*arguments: str, settings: Mapping[str, str] | None = None) -> Done:
     """Run `soundmark` to its end in its own process; `settings` by name without prefix."""
     return run_in(environ(settings or {}), *arguments)
@@ -68,7 +56,7 @@ def run(*arguments: str, settings: Mapping[str, str] | None = None) -> Done:
 
 def run_in(environ: Mapping[str, str], *arguments: str) -> Done:
     """Run `soundmark` to its end in its own process, with this environment."""
-    return Done(*run_command(_COMMAND_SERVER[0], arguments, environ, timeout_s=90))
+    return Done(*run_command(share_command_server(), arguments, environ, timeout_s=90))
 
 
 def environ(settings: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,10 +10,11 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from support.command_server import share_command_server
 from support.core_settings import OPERATOR_TOKEN
 from support.faulty_proxy import Fault, FaultyProxy
 
-from .conftest import COMMAND, Service, environ
+from .conftest import Service, environ
 
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "guides" / "issuing.md").read_text(encoding="utf-8")
 SERVICE: Final = "http://127.0.0.1:8080"
@@ -27,10 +27,10 @@ def checkout(tmp_path: Path) -> Path:
     """A folder with a running `make up`, the command on the path, and its own `python3`."""
     (tmp_path / ".soundmark").mkdir()
     (tmp_path / "bin").mkdir()
-    for name, command in {"soundmark": COMMAND, "python3": (sys.executable,)}.items():
-        script = tmp_path / "bin" / name
-        script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
-        script.chmod(0o755)
+    (tmp_path / "bin" / "soundmark").symlink_to(share_command_server().parent / "bin" / "soundmark")
+    script = tmp_path / "bin" / "python3"
+    script.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    script.chmod(0o755)
     return tmp_path
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-import subprocess
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +13,11 @@ import httpx2
 import psutil
 import pytest
 from soundmark_sdk import read_key_set, verify_answer
+from support.command_server import ForkedCommand, running_command, share_command_server
 from support.core_client import PROOF
 from support.core_settings import AUDIO_CREDENTIAL, MASTER_KEY, OPERATOR_TOKEN
 from support.tenant import INTENT
-from support.up_process import SOUNDMARK, clean_environ, until
+from support.up_process import clean_environ, until
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.sockets import reserve_port
@@ -47,7 +48,7 @@ class Cores:
         )
 
 
-def _listens(process: subprocess.Popen[bytes], port: int) -> bool:
+def _listens(process: ForkedCommand, port: int) -> bool:
     assert process.poll() is None, "it must start"
     found = psutil.Process(process.pid).net_connections("tcp")
     return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in found)
@@ -68,9 +69,9 @@ def cores(spare_database_url: Secret) -> Iterator[Cores]:
     }
     with contextlib.ExitStack() as stack:
         port = stack.enter_context(reserve_port("127.0.0.1", 0)).getsockname()[1]
-        command = [*SOUNDMARK, "serve", "core", "--port", str(port), "--beside-others"]
+        command = ["serve", "core", "--port", str(port), "--beside-others"]
         started = [
-            stack.enter_context(subprocess.Popen(command, env=clean_environ(environ), stderr=subprocess.DEVNULL))
+            stack.enter_context(running_command(share_command_server(), command, clean_environ(environ)))
             for _ in range(2)
         ]
         try:
@@ -78,7 +79,7 @@ def cores(spare_database_url: Secret) -> Iterator[Cores]:
             yield Cores(f"http://127.0.0.1:{port}", frozenset(process.pid for process in started))
         finally:
             for process in started:
-                process.terminate()
+                process.send_signal(signal.SIGTERM)
         assert [process.wait(30) for process in started] == [0, 0]
 
 

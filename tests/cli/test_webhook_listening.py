@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from soundmark_sdk.client import Client, ServiceUnreachable
 from soundmark_sdk.webhooks import verify
+from support.command_server import find_forked_soundmark
 from support.core_settings import OPERATOR_TOKEN
 from support.faulty_proxy import FaultyProxy
 from support.received_webhooks import ReceivedWebhooks
 from support.running_apps import served_in_thread
-from support.up_process import SOUNDMARK
 
 from soundmark.cli import webhook_listening
 from soundmark.cli.webhook_forwarding import forwarding
@@ -40,7 +40,7 @@ def listening(tenant: Tenant, forward_to: str, *arguments: str) -> Iterator[subp
     settings = {"BASE_URL": tenant.service.url, "API_KEY": OPERATOR_TOKEN}
     to = ("--forward-to", forward_to, "--organization", tenant.organization_id)
     with subprocess.Popen(
-        [*SOUNDMARK, "webhooks", "listen", *to, *arguments],
+        [find_forked_soundmark(), "webhooks", "listen", *to, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

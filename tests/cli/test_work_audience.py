@@ -11,13 +11,14 @@ import psycopg
 import pytest
 from support.aged_events import list_kept_days, make_aged_events
 from support.audience_client import MASTER_KEY, AudienceIntegration, audience_settings, running_audience
+from support.command_server import find_forked_soundmark
 from support.rival import Rival
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.migrations import migrate
 
-from .conftest import COMMAND, environ
+from .conftest import environ
 
 DATABASE = "audience_of_work"
 END_S = 60
@@ -48,7 +49,7 @@ async def working(url: Secret, log: Path) -> AsyncIterator[asyncio.subprocess.Pr
     settings = {"AUDIENCE_DATABASE_URL": url.reveal(), "LOG_FORMAT": "json"}
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
-            *COMMAND, "work", "audience", env=environ(settings), stdout=output, stderr=output
+            find_forked_soundmark(), "work", "audience", env=environ(settings), stdout=output, stderr=output
         )
         try:
             yield process

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from support.command_server import find_forked_soundmark
 from support.core_client import Api
 from support.core_settings import AUDIENCE_CREDENTIAL, BASE_URL, MASTER_KEY
 from support.mail_server import PASSWORD, USERNAME, MailServer, make_certificate, running_mail_server
@@ -23,7 +24,7 @@ from support.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 
-from .conftest import COMMAND, environ
+from .conftest import environ
 
 END_S = 60
 
@@ -64,7 +65,7 @@ class Worker:
     async def __call__(self, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
         with self.log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                *COMMAND, "work", "core", *arguments, env=environ(self.settings), stdout=log, stderr=log
+                find_forked_soundmark(), "work", "core", *arguments, env=environ(self.settings), stdout=log, stderr=log
             )
             try:
                 yield process

@@ -2,12 +2,12 @@
 
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 
 import psycopg
 import pytest
 from procrastinate import App
+from support.command_server import find_forked_soundmark
 from support.up_process import clean_environ, until
 
 from soundmark.embedded.postgres import RunningCluster
@@ -38,7 +38,7 @@ def connection(url: Secret) -> Iterator[psycopg.Connection]:
 
 def worker(url: Secret) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "soundmark", "work", "audience"],
+        [find_forked_soundmark(), "work", "audience"],
         env=clean_environ({"SOUNDMARK_AUDIENCE_DATABASE_URL": url.reveal()}),
         stderr=subprocess.PIPE,
     )
@@ -136,7 +136,7 @@ def test_a_worker_whose_database_was_never_migrated_is_refused_in_one_line(
         f"{component.upper()}_DATABASE_URL": empty,
     }
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "soundmark", "work", component],
+        [find_forked_soundmark(), "work", component],
         env=clean_environ({f"SOUNDMARK_{name}": value for name, value in settings.items()}),
         stderr=subprocess.PIPE,
         timeout=60,

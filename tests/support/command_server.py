@@ -1,45 +1,51 @@
-"""Forks a `soundmark` process for each command of the tests: most of a command's time would go into its imports.
+"""Commands of `soundmark` in forks of one process: most of a command's time would go into its imports.
 
-The server has one thread and has imported the product, or given libraries alone, and does nothing else. A command runs
-in its own process, with the arguments, environment and folder that the test sends, as `python -m soundmark` would run
-it. It ends when the test hangs up.
+`fork_server` is that process. The tests of a worker share one, except where they state what is imported.
 """
 
-import atexit
 import contextlib
-import gc
-import importlib
-import json
+import functools
 import os
 import pkgutil
-import runpy
 import select
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import soundmark.cli
+from support.command_protocol import receive_number, send_command
+
+# What every command may import: each module of the command line, each root, and what an HTTP client imports late.
+_ROOTS: Final = ("soundmark.core.app", "soundmark.core.worker", "soundmark.audience.app", "soundmark.audience.worker")
+_EVERYTHING: Final = (
+    *(module.name for module in pkgutil.iter_modules(soundmark.cli.__path__, "soundmark.cli.")),
+    *_ROOTS,
+    "httpcore2",
+)
+_FORK_SERVER: Final = Path(__file__).with_name("fork_server.py")
+_FORKED_SOUNDMARK: Final = Path(__file__).with_name("forked_soundmark.py")
+_shared: Final = contextlib.ExitStack()
 
 
 @contextlib.contextmanager
-def running_command_server(modules: Sequence[str] = ()) -> Iterator[Path]:
-    """Start a server and yield its socket; it imports these modules, or those of every command if none is named."""
+def running_command_server(modules: Sequence[str] = _EVERYTHING) -> Iterator[Path]:
+    """Start a server that imports these modules, and yield its socket."""
     with tempfile.TemporaryDirectory(prefix="soundmark-commands-") as folder:
         path = Path(folder) / "socket"
+        _write_command(path)
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(path))
             listening.listen(64)
             # OpenBLAS would start threads, which a fork does not copy.
             environ = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
             process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(listening.fileno()), *modules],
+                [sys.executable, str(_FORK_SERVER), str(listening.fileno()), *modules],
                 pass_fds=[listening.fileno()],
                 stdin=subprocess.DEVNULL,
                 env=environ,
@@ -51,6 +57,93 @@ def running_command_server(modules: Sequence[str] = ()) -> Iterator[Path]:
             process.wait()
 
 
+def _write_command(path: Path) -> None:
+    """Put a `soundmark` into the folder `bin` beside the socket, for shells: it runs in a fork too."""
+    program = path.parent / "bin" / "soundmark"
+    program.parent.mkdir()
+    command = [sys.executable, "-S", "-E", "-s", str(_FORKED_SOUNDMARK), str(path)]
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+    program.chmod(0o755)
+
+
+@functools.cache
+def share_command_server() -> Path:
+    """Return the socket of the worker's server, which starts with the first test that needs it."""
+    return _shared.enter_context(running_command_server())
+
+
+def find_forked_soundmark() -> str:
+    """Return the program that runs `soundmark` in a fork, for a test that starts it as a process of its own."""
+    return str(share_command_server().parent / "bin" / "soundmark")
+
+
+def close_command_server() -> None:
+    """Stop the worker's server."""
+    _shared.close()
+    share_command_server.cache_clear()
+
+
+class ForkedCommand:
+    """A running command, with what tests need of `subprocess.Popen`."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection: Final = connection
+        self.returncode: int | None = None
+        self.pid: Final = receive_number(connection)
+
+    def poll(self) -> int | None:
+        """Return the exit status, None while the command runs."""
+        if self.returncode is None and select.select([self._connection], [], [], 0)[0]:
+            self.returncode = receive_number(self._connection)
+        return self.returncode
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Return the exit status when the command has ended.
+
+        Raises: TimeoutError.
+        """
+        if self.returncode is None and not select.select([self._connection], [], [], timeout_s)[0]:
+            raise TimeoutError
+        status = self.poll()
+        assert status is not None, "it has just been sent"
+        return status
+
+    def send_signal(self, signum: int) -> None:
+        """Send the command a signal, unless it has ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):  # It may end between the two.
+                os.kill(self.pid, signum)
+
+    def kill(self) -> None:
+        """End the command at once, unless it has ended."""
+        self.send_signal(signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def running_command(
+    path: Path,
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    script: Path | None = None,
+    streams: tuple[str, str] = (os.devnull, os.devnull),
+) -> Iterator[ForkedCommand]:
+    """Run `soundmark`, or a Python script, until the block ends; `streams` are the files that it prints to."""
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(socket.socket(socket.AF_UNIX))
+        connection.connect(str(path))
+        files = [stack.enter_context(Path(os.devnull).open("rb"))]
+        files += [stack.enter_context(Path(name).open("wb")) for name in streams]
+        name = None if script is None else str(script)
+        send_command(connection, arguments, environ, streams=[file.fileno() for file in files], script=name)
+        command = ForkedCommand(connection)
+        try:
+            yield command
+        finally:
+            command.kill()
+            command.wait()
+
+
 def run_command(
     path: Path, arguments: Sequence[str], environ: Mapping[str, str], *, timeout_s: float
 ) -> tuple[int, str, str]:
@@ -58,88 +151,8 @@ def run_command(
 
     Raises: TimeoutError; the command ends then.
     """
-    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as connection:
+    with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder) / "out", Path(folder) / "err"
-        body = {
-            "arguments": arguments,
-            "environ": dict(environ),
-            "cwd": str(Path.cwd()),
-            "out": str(out),
-            "err": str(err),
-        }
-        connection.settimeout(timeout_s)
-        connection.connect(str(path))
-        connection.sendall(json.dumps(body).encode() + b"\n")
-        with connection.makefile("r") as lines:
-            status = int(lines.readline())
+        with running_command(path, arguments, environ, streams=(str(out), str(err))) as command:
+            status = command.wait(timeout_s)
         return status, out.read_text("utf-8"), err.read_text("utf-8")
-
-
-def serve(listening: socket.socket) -> None:
-    """Fork a process for each connection, until killed."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for those processes.
-    while True:
-        connection, _ = listening.accept()
-        if os.fork() == 0:
-            listening.close()
-            os._exit(_attend(connection))
-        connection.close()
-
-
-def _attend(connection: socket.socket) -> int:
-    """Run the command of one connection and send its exit status; end the command if the test hangs up."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    with connection.makefile("r") as lines:
-        body = json.loads(lines.readline())
-    # The command holds the only end to write to, so the other one is readable when it has ended.
-    ended, held = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        connection.close()
-        os.close(ended)
-        os._exit(_run(body))
-    os.close(held)
-    hung_up = connection in select.select([ended, connection], [], [])[0]
-    if hung_up:
-        os.kill(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
-    if not hung_up:
-        connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
-    return 0
-
-
-def _run(body: Mapping[str, Any]) -> int:
-    for name, stream in (("out", 1), ("err", 2)):
-        opened = os.open(body[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        os.dup2(opened, stream)
-        os.close(opened)
-    os.chdir(body["cwd"])
-    os.environ.clear()
-    os.environ.update(body["environ"])
-    sys.argv = ["soundmark", *body["arguments"]]
-    status: object = 0
-    try:
-        runpy.run_module("soundmark", run_name="__main__", alter_sys=True)
-    except SystemExit as ended:
-        status = ended.code
-    except BaseException:  # noqa: BLE001 - the interpreter would print it and end too
-        traceback.print_exc()
-        status = 1
-    threading._shutdown()  # type: ignore[attr-defined]  # the interpreter does it at its end
-    atexit._run_exitfuncs()
-    if isinstance(status, str):
-        sys.stderr.write(status + "\n")
-        status = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return int(status or 0)  # type: ignore[call-overload]  # a number or None
-
-
-if __name__ == "__main__":
-    # The last one is what the HTTP client imports with its first connection.
-    every = [module.name for module in pkgutil.iter_modules(soundmark.cli.__path__, "soundmark.cli.")] + ["httpcore2"]
-    for name in sys.argv[2:] or every:
-        importlib.import_module(name)
-    # So that a collection in a command does not write to the pages that it shares with the server.
-    gc.freeze()
-    serve(socket.socket(fileno=int(sys.argv[1])))

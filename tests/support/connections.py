@@ -12,6 +12,9 @@ from soundmark.kit.crypto.secret import Secret
 
 C = TypeVar("C", psycopg.Connection[Any], psycopg.AsyncConnection[Any])
 
+# A statement over all tables, small as they are, would be planned for several processes, which it costs more to start
+# than to do without.
+_ALONE: Final = "-c max_parallel_workers_per_gather=0"
 _IDLE: Final[dict[str, list[psycopg.Connection[Any]]]] = {}
 _IDLE_ASYNC: Final[dict[str, list[psycopg.AsyncConnection[Any]]]] = {}
 
@@ -23,7 +26,9 @@ def borrow(url: Secret) -> Iterator[psycopg.Connection[Any]]:
     After a failure the connection is closed.
     """
     idle = _IDLE.setdefault(url.reveal(), [])
-    connection = _take(idle) or psycopg.connect(url.reveal(), autocommit=True, prepare_threshold=None)
+    connection = _take(idle)
+    if connection is None:
+        connection = psycopg.connect(url.reveal(), autocommit=True, prepare_threshold=None, options=_ALONE)
     try:
         yield connection
         _require_idle(connection)
@@ -40,7 +45,9 @@ async def borrow_async(url: Secret) -> AsyncIterator[psycopg.AsyncConnection[Any
     connection = _take(idle)
     if connection is None:
         # A prepared statement would rest on the tables as they were, which tests change.
-        connection = await psycopg.AsyncConnection.connect(url.reveal(), autocommit=True, prepare_threshold=None)
+        connection = await psycopg.AsyncConnection.connect(
+            url.reveal(), autocommit=True, prepare_threshold=None, options=_ALONE
+        )
     try:
         yield connection
         _require_idle(connection)

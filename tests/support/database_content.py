@@ -21,5 +21,4 @@ async def read_content(rival: Rival, *, with_jobs: bool = False, without: str | 
         "WHERE row ->> 'organization_id' IS DISTINCT FROM %s"
         for name in names
     ]
-    # Of many tables PostgreSQL reads several at once, and returns them in any order.
     return await rival.rows(" UNION ALL ".join(parts) + " ORDER BY 1", *[without] * len(parts))

@@ -2,26 +2,23 @@
 
 import asyncio
 import contextlib
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.sockets import reserve_port
 from support.audience_client import CREDENTIAL, audience_settings
+from support.command_server import ForkedCommand, running_command, share_command_server
 from support.core_settings import AUDIO_CREDENTIAL, BASE_URL, MASTER_KEY, OPERATOR_TOKEN
 from support.rival import Rival
-from support.up_process import SOUNDMARK, clean_environ, status_of, until
+from support.up_process import clean_environ, status_of, until
 
 _START_S = 30
 _SERVE_AUDIENCE = Path(__file__).parent / "serve_audience.py"
 
 
 @contextlib.contextmanager
-def running_core(
-    database_url: Secret, audience_url: str, **changes: str
-) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def running_core(database_url: Secret, audience_url: str, **changes: str) -> Iterator[tuple[str, ForkedCommand]]:
     """Run Core on this database; yield its URL and its process. `changes` are settings by field name."""
     environ = {
         **_environ(database_url, audience_url),
@@ -33,7 +30,7 @@ def running_core(
     }
     with reserve_port("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
-        command = [*SOUNDMARK, "serve", "core", "--port", str(port), "--beside-others"]
+        command = ["serve", "core", "--port", str(port), "--beside-others"]
         with _running(command, environ) as process:
             url = f"http://127.0.0.1:{port}"
             until(lambda: status_of(f"{url}/healthz") == 200, _START_S)
@@ -41,15 +38,15 @@ def running_core(
 
 
 @contextlib.contextmanager
-def running_worker(database_url: Secret, audience_url: str, **changes: str) -> Iterator[subprocess.Popen[bytes]]:
+def running_worker(database_url: Secret, audience_url: str, **changes: str) -> Iterator[ForkedCommand]:
     """Run Core's worker on this database. `changes` are settings by field name."""
     environ = _environ(database_url, audience_url) | {f"SOUNDMARK_{name.upper()}": changes[name] for name in changes}
-    with _running([*SOUNDMARK, "work", "core"], environ) as process:
+    with _running(["work", "core"], environ) as process:
         yield process
 
 
 @contextlib.contextmanager
-def running_audience(database_url: Secret) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def running_audience(database_url: Secret) -> Iterator[tuple[str, ForkedCommand]]:
     """Run Audience on this database, on the machine's clock; yield its URL and its process."""
     settings = audience_settings(database_url)
     environ = {
@@ -60,19 +57,16 @@ def running_audience(database_url: Secret) -> Iterator[tuple[str, subprocess.Pop
     }
     with reserve_port("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
-    with _running([sys.executable, str(_SERVE_AUDIENCE), str(port)], environ) as process:
+    with _running([str(port)], environ, _SERVE_AUDIENCE) as process:
         url = f"http://127.0.0.1:{port}"
         until(lambda: status_of(f"{url}/healthz") == 200, _START_S)
         yield url, process
 
 
-@contextlib.contextmanager
-def _running(command: list[str], environ: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(command, env=clean_environ(environ), stderr=subprocess.DEVNULL) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+def _running(
+    arguments: list[str], environ: dict[str, str], script: Path | None = None
+) -> contextlib.AbstractContextManager[ForkedCommand]:
+    return running_command(share_command_server(), arguments, clean_environ(environ), script=script)
 
 
 def _environ(database_url: Secret, audience_url: str) -> dict[str, str]:

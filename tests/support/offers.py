@@ -67,5 +67,8 @@ async def make_card_subscription(rival: Rival, organization_id: str, **changes: 
     columns = ", ".join(row)
     values = ", ".join(["%s"] * len(row))
     await rival.run(
-        f"INSERT INTO subscriptions ({columns}, created_at, updated_at) VALUES ({values}, now(), now())", *row.values()
+        # Core's own times have milliseconds, and so do the cursors of its lists.
+        f"INSERT INTO subscriptions ({columns}, created_at, updated_at)"
+        f" VALUES ({values}, date_trunc('milliseconds', now()), now())",
+        *row.values(),
     )

@@ -239,7 +239,7 @@ async def make_webhook_deliveries(world: World) -> Call:
         await world.rival.run(
             "INSERT INTO webhook_deliveries"
             " (organization_id, id, endpoint_id, event_id, event_type, status, attempts, created_at)"
-            " VALUES (%s, %s, %s, %s, 'organization.updated', 'delivered', 1, now())",
+            " VALUES (%s, %s, %s, %s, 'organization.updated', 'delivered', 1, date_trunc('milliseconds', now()))",
             *(world.tenant.organization_id, f"whd_of_{event_id}", call.path["endpoint_id"], event_id),
         )
     return call

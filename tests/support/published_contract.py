@@ -6,10 +6,24 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import httpx2
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 PROBLEM_TYPE: Final = "application/problem+json"
 LINES_TYPE: Final = "application/x-ndjson"
+
+
+def make_validator(schema: Mapping[str, Any]) -> Draft202012Validator:
+    """Return a validator for a JSON Schema of 2020-12, which checks formats too.
+
+    Raises: jsonschema_rs.ValidationError if the schema is invalid or has a format that the library does not know.
+    """
+    return Draft202012Validator(
+        schema,
+        formats={"binary": lambda _: True},  # It says nothing of a text.
+        validate_formats=True,
+        ignore_unknown_formats=False,
+        offline=True,
+    )
 
 
 class PublishedContract:
@@ -51,10 +65,7 @@ class PublishedContract:
         """Return a validator for a schema of the document."""
         key = repr(schema)
         if key not in self._validators:
-            self._validators[key] = Draft202012Validator(
-                {**schema, "components": self.document["components"]},
-                format_checker=Draft202012Validator.FORMAT_CHECKER,
-            )
+            self._validators[key] = make_validator({**schema, "components": self.document["components"]})
         return self._validators[key]
 
     def _entry_schema(self, operation: Mapping[str, Any]) -> Mapping[str, Any]:

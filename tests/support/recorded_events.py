@@ -81,15 +81,15 @@ async def read_report(
 
 
 def expected_report(
-    given: AudienceIntegration,
+    integration: dict[str, Any],
     events: Sequence[RecordedEvent],
     query: dict[str, str],
     *,
     integrity: dict[date, tuple[int, int, int]],
     now: datetime,
 ) -> dict[str, Any]:
-    """Return the report that Audience must send."""
-    kept_from = midnight(now.date() - timedelta(days=given.view["retention_days"]))
+    """Return the report that Audience must send about the integration with this view."""
+    kept_from = midnight(now.date() - timedelta(days=integration["retention_days"]))
     from_at = parse_timestamp(query["from"]) if "from" in query else kept_from
     to_at = parse_timestamp(query["to"]) if "to" in query else now
     begin = max(from_at, kept_from)
@@ -110,8 +110,8 @@ def expected_report(
     sums = [sum(counts[place] for counts in touched.values()) for place in range(3)]
     names = ("event_replays", "code_token_duplicates", "proof_replays")
     return {
-        "integration_id": given.id,
-        "mode": given.view["mode"],
+        "integration_id": integration["id"],
+        "mode": integration["mode"],
         "period": {"from": format_timestamp(from_at), "to": format_timestamp(to_at)},
         "filters": {"campaign_id": query.get("campaign_id"), "xr_id": query.get("xr_id")},
         "events": len(left),

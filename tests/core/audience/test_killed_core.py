@@ -2,12 +2,12 @@
 
 import asyncio
 import contextlib
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import httpx2
 import pytest
+from support.command_server import ForkedCommand
 from support.core_settings import OPERATOR_TOKEN
 from support.killable import running_core
 from support.rival import Rival
@@ -19,7 +19,7 @@ from soundmark.kit.crypto.secret import Secret
 
 
 @pytest.fixture
-def core(database_url: Secret, measuring_url: str, tenant: Tenant) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def core(database_url: Secret, measuring_url: str, tenant: Tenant) -> Iterator[tuple[str, ForkedCommand]]:
     """The URL of another Core process, with the database and the Audience of the shared Core."""
     assert tenant is not None, "the signing keys are there"
     with running_core(database_url, measuring_url) as running:
@@ -27,7 +27,7 @@ def core(database_url: Secret, measuring_url: str, tenant: Tenant) -> Iterator[t
 
 
 async def test_the_change_of_a_killed_core_is_settled_and_made_once(
-    core: tuple[str, subprocess.Popen[bytes]],
+    core: tuple[str, ForkedCommand],
     tenant: Tenant,
     rival: Rival,
     measuring: Rival,

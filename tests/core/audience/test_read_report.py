@@ -3,16 +3,16 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from support.audience_faults import FAULTS, core_beside, failing_audience
 from support.core_client import Answer, Api
 from support.fake_clock import FakeClock
+from support.measured_tenant import MeasuredTenant, measure_tenant
 from support.misbehaving_server import answer, misbehaving_server
-from support.recorded_events import RecordedEvent, assert_reconciles, cells, store_events, store_integrity_days
+from support.recorded_events import RecordedEvent, assert_reconciles, cells, store_events
 from support.rival import Rival
 from support.tenant import Tenant, make_tenant
 
@@ -24,49 +24,16 @@ NOT_FOUND = {"campaign_id": "campaign_not_found", "xr_id": "code_not_found"}
 SIGNALS = {"event_replays": 0, "code_token_duplicates": 0, "proof_replays": 0}
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A tenant whose integration measured two Codes, one of them of a campaign."""
-
-    tenant: Tenant
-    integration: dict[str, Any]
-    campaign: dict[str, Any]
-    in_campaign: dict[str, Any]
-    alone: dict[str, Any]
-
-    @property
-    def path(self) -> str:
-        return f"/v1/audience/reports/{self.integration['id']}"
-
-    async def report(self, *, accept: str = "application/json", by: Tenant | None = None, **query: str) -> Answer:
-        caller = by or self.tenant
-        params = {**self.tenant.in_project, **query}
-        return await caller.api.call("GET", self.path, params=params, headers={"Accept": accept})
-
-
 def refused(answered: Answer) -> tuple[int, str | None]:
     return answered.status, answered.code
 
 
 @pytest.fixture
-async def measured(tenant: Tenant, beside_core_url: Secret) -> Measured:
-    integration = await tenant.make_integration()
-    campaign = await tenant.make_campaign()
-    audience = {"enabled": True, "integration_id": integration["id"]}
-    in_campaign = await tenant.make_code(audience=audience, campaign_id=campaign["id"])
-    alone = await tenant.make_code(audience=audience)
-    hour_ago = tenant.api.clock.now() - timedelta(hours=1)
-    events = [
-        RecordedEvent(hour_ago, 1, in_campaign["xr_id"], campaign["id"]),
-        RecordedEvent(hour_ago, 2, in_campaign["xr_id"], campaign["id"], country=None),
-        RecordedEvent(hour_ago - timedelta(days=1), 1, alone["xr_id"], receiver_class="kiosk"),
-    ]
-    await asyncio.to_thread(store_events, beside_core_url, integration["id"], events)
-    await asyncio.to_thread(store_integrity_days, beside_core_url, integration["id"], {hour_ago.date(): (3, 2, 1)})
-    return Measured(tenant, integration, campaign, in_campaign, alone)
+async def measured(tenant: Tenant, beside_core_url: Secret) -> MeasuredTenant:
+    return await measure_tenant(tenant, beside_core_url)
 
 
-async def test_a_report_shows_what_was_measured(measured: Measured) -> None:
+async def test_a_report_shows_what_was_measured(measured: MeasuredTenant) -> None:
     now = measured.tenant.api.clock.freeze()
     answered = await measured.report()
 
@@ -85,7 +52,9 @@ async def test_a_report_shows_what_was_measured(measured: Measured) -> None:
 
 
 @pytest.mark.parametrize(("named", "events"), [(("campaign_id",), 2), (("xr_id",), 2), (("campaign_id", "xr_id"), 2)])
-async def test_filters_combine_as_an_intersection(measured: Measured, named: tuple[str, ...], events: int) -> None:
+async def test_filters_combine_as_an_intersection(
+    measured: MeasuredTenant, named: tuple[str, ...], events: int
+) -> None:
     filters = {"campaign_id": measured.campaign["id"], "xr_id": measured.in_campaign["xr_id"]}
     query = {name: filters[name] for name in named}
 
@@ -96,13 +65,13 @@ async def test_filters_combine_as_an_intersection(measured: Measured, named: tup
     assert content["integrity_signals"]["event_replays"] == 3
 
 
-async def test_a_code_outside_the_campaign_leaves_nothing(measured: Measured) -> None:
+async def test_a_code_outside_the_campaign_leaves_nothing(measured: MeasuredTenant) -> None:
     content = await measured.report(campaign_id=measured.campaign["id"], xr_id=measured.alone["xr_id"])
 
     assert (content.status, content.json["events"]) == (200, 0)
 
 
-async def test_an_archived_campaign_and_a_revoked_code_stay_reportable(measured: Measured) -> None:
+async def test_an_archived_campaign_and_a_revoked_code_stay_reportable(measured: MeasuredTenant) -> None:
     tenant = measured.tenant
     stopped = await tenant.api.post(f"/v1/campaigns/{measured.campaign['id']}/stop", params=tenant.query)
     assert (stopped.status, stopped.json["revoked_count"]) == (200, 1)
@@ -112,13 +81,13 @@ async def test_an_archived_campaign_and_a_revoked_code_stay_reportable(measured:
     assert content.json["events"] == 2
 
 
-async def test_a_revoked_integration_stays_reportable(measured: Measured) -> None:
+async def test_a_revoked_integration_stays_reportable(measured: MeasuredTenant) -> None:
     assert (await measured.tenant.change_integration("revoke", measured.integration["id"])).status == 200
 
     assert (await measured.report()).json["events"] == 3
 
 
-async def test_the_period_is_passed_on(measured: Measured) -> None:
+async def test_the_period_is_passed_on(measured: MeasuredTenant) -> None:
     now = measured.tenant.api.clock.now()
     begin, end = now - timedelta(hours=2), now - timedelta(minutes=30)
 
@@ -128,7 +97,7 @@ async def test_the_period_is_passed_on(measured: Measured) -> None:
     assert content["events"] == 2
 
 
-async def test_the_csv_has_the_same_numbers(measured: Measured) -> None:
+async def test_the_csv_has_the_same_numbers(measured: MeasuredTenant) -> None:
     answered = await measured.report(accept="text/csv")
 
     rows = cells(answered.body)
@@ -140,7 +109,7 @@ async def test_the_csv_has_the_same_numbers(measured: Measured) -> None:
 
 @pytest.fixture
 async def unasked(
-    measured: Measured, database_url: Secret, clock: FakeClock
+    measured: MeasuredTenant, database_url: Secret, clock: FakeClock
 ) -> Callable[..., Awaitable[tuple[Answer, int]]]:
     """A function that asks a Core for a report and asserts that its Audience was not called."""
 
@@ -158,7 +127,7 @@ async def unasked(
 
 
 async def test_a_resource_outside_the_project_is_not_found_without_a_call(
-    api: Api, measured: Measured, unasked: Callable[..., Awaitable[tuple[Answer, int]]]
+    api: Api, measured: MeasuredTenant, unasked: Callable[..., Awaitable[tuple[Answer, int]]]
 ) -> None:
     """Unknown, malformed, of another tenant or project, and a Code that another integration measures."""
     tenant = measured.tenant
@@ -214,7 +183,7 @@ async def test_a_malformed_integration_id_is_not_found_without_a_call(
         assert (refused(answered), requested) == ((404, "integration_not_found"), 0), wrong
 
 
-async def test_audiences_own_route_is_not_reachable_through_core(measured: Measured) -> None:
+async def test_audiences_own_route_is_not_reachable_through_core(measured: MeasuredTenant) -> None:
     answered = await measured.tenant.api.get(
         f"/v1/reports/{measured.integration['id']}", params=measured.tenant.in_project
     )
@@ -222,7 +191,7 @@ async def test_audiences_own_route_is_not_reachable_through_core(measured: Measu
     assert refused(answered) == (404, "not_found")
 
 
-async def test_an_unknown_and_a_foreign_integration_are_not_found(api: Api, measured: Measured) -> None:
+async def test_an_unknown_and_a_foreign_integration_are_not_found(api: Api, measured: MeasuredTenant) -> None:
     foreign = await make_tenant(api)
     theirs = await foreign.make_integration()
     for integration_id in ("int_" + "u" * 22, theirs["id"]):
@@ -230,7 +199,7 @@ async def test_an_unknown_and_a_foreign_integration_are_not_found(api: Api, meas
         assert refused(answered) == (404, "integration_not_found")
 
 
-async def test_a_foreign_project_is_not_found(api: Api, measured: Measured) -> None:
+async def test_a_foreign_project_is_not_found(api: Api, measured: MeasuredTenant) -> None:
     foreign = await make_tenant(api)
     for project_id in (foreign.project_id, "prj_" + "u" * 22, "prj_\x00"):
         for path in (measured.path, "/v1/audience/legacy-report"):
@@ -241,7 +210,7 @@ async def test_a_foreign_project_is_not_found(api: Api, measured: Measured) -> N
 @pytest.mark.parametrize(
     ("scopes", "expected"), [(["audience:read"], 200), (["audience:write", "codes:read", "codes:write"], 403)]
 )
-async def test_a_key_needs_to_read_audience(measured: Measured, scopes: list[str], expected: int) -> None:
+async def test_a_key_needs_to_read_audience(measured: MeasuredTenant, scopes: list[str], expected: int) -> None:
     keyed = measured.tenant.with_key(await measured.tenant.make_key(scopes=scopes))
 
     answers = [
@@ -253,7 +222,7 @@ async def test_a_key_needs_to_read_audience(measured: Measured, scopes: list[str
     assert expected == 200 or {answered.code for answered in answers} == {"insufficient_scope"}
 
 
-async def test_a_key_of_another_project_finds_nothing(api: Api, measured: Measured) -> None:
+async def test_a_key_of_another_project_finds_nothing(api: Api, measured: MeasuredTenant) -> None:
     tenant = measured.tenant
     project = await api.post("/v1/projects", json={**tenant.query, "name": "Evening show"})
     neighbour = replace(tenant, project_id=project.json["id"])
@@ -262,7 +231,7 @@ async def test_a_key_of_another_project_finds_nothing(api: Api, measured: Measur
     assert refused(await measured.report(by=keyed)) == (404, "project_not_found")
 
 
-async def test_a_report_that_is_too_large_is_refused(measured: Measured, beside_core_url: Secret) -> None:
+async def test_a_report_that_is_too_large_is_refused(measured: MeasuredTenant, beside_core_url: Secret) -> None:
     at = measured.tenant.api.clock.now() - timedelta(hours=1)
     events = [RecordedEvent(at, 7, f"xr_{number:022d}") for number in range(10_000)]
     await asyncio.to_thread(store_events, beside_core_url, measured.integration["id"], events)
@@ -272,7 +241,7 @@ async def test_a_report_that_is_too_large_is_refused(measured: Measured, beside_
 
 
 @pytest.mark.parametrize("accept", ["text/html", "image/png"])
-async def test_an_unsupported_media_type_is_not_acceptable(measured: Measured, accept: str) -> None:
+async def test_an_unsupported_media_type_is_not_acceptable(measured: MeasuredTenant, accept: str) -> None:
     assert refused(await measured.report(accept=accept)) == (406, "not_acceptable")
 
 
@@ -292,7 +261,7 @@ async def test_a_failing_audience_has_no_report(
 
 
 async def test_a_report_of_another_integration_is_not_accepted(
-    measured: Measured, database_url: Secret, clock: FakeClock
+    measured: MeasuredTenant, database_url: Secret, clock: FakeClock
 ) -> None:
     """Of another integration, filter or period; with a member too many, or one too few."""
     clock.freeze()
@@ -319,7 +288,9 @@ async def test_a_report_of_another_integration_is_not_accepted(
             assert refused(answered) == (503, "audience_unavailable")
 
 
-async def test_the_legacy_report_is_labelled_as_legacy(measured: Measured, measuring: Rival, clock: FakeClock) -> None:
+async def test_the_legacy_report_is_labelled_as_legacy(
+    measured: MeasuredTenant, measuring: Rival, clock: FakeClock
+) -> None:
     """Without reach, for this project only, and for the days that the period touches."""
     tenant = measured.tenant
     today = clock.freeze().date()

@@ -5,13 +5,13 @@ A process is killed while it waits: for a lock of the test's own, or for the pro
 
 import asyncio
 import re
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 import httpx2
 import pytest
 from support.card_stand_in import CardStandIn
+from support.command_server import ForkedCommand
 from support.core_client import Answer
 from support.core_settings import OPERATOR_TOKEN
 from support.fake_clock import FakeClock
@@ -36,7 +36,7 @@ class Doomed:
     tenant: Tenant
     rival: Rival
     url: str
-    process: subprocess.Popen[bytes]
+    process: ForkedCommand
 
     def buy(self, offer_id: str) -> asyncio.Task[None]:
         """Send the request, whose answer must be lost."""

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import json
 import re
-import subprocess
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,6 +14,7 @@ import httpx2
 import pytest
 from support.card_purchase import PATH, CardPurchase, begin_purchase, sign, status_of
 from support.card_stand_in import CardStandIn
+from support.command_server import ForkedCommand
 from support.killable import running_core, running_worker, until_alone
 from support.local_purchase import LocalPurchase, begin_local_purchase, notify_of
 from support.local_stand_in import LocalStandIn
@@ -52,7 +52,7 @@ def test_every_phase_has_a_case(module: Any) -> None:
 @contextlib.asynccontextmanager
 async def doomed(
     database_url: Secret, measuring_url: str, outside_urls: dict[str, str]
-) -> AsyncIterator[tuple[httpx2.AsyncClient, subprocess.Popen[bytes]]]:
+) -> AsyncIterator[tuple[httpx2.AsyncClient, ForkedCommand]]:
     """A Core that will be killed, whose answers must be lost."""
     with running_core(database_url, measuring_url, **outside_urls) as (url, process):
         async with httpx2.AsyncClient(base_url=url, timeout=60) as client:

@@ -6,12 +6,14 @@ import importlib.util
 import json
 import pkgutil
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from golden_files import golden_files
-from openapi_spec_validator import OpenAPIV31SpecValidator
 from support.core_client import Api
 from support.published_contract import PROBLEM_TYPE, PublishedContract
 
@@ -98,9 +100,14 @@ def text_of(page: bytes) -> str:
     return " ".join(html.unescape(words).split())
 
 
-def test_the_document_is_valid_openapi_3_1() -> None:
+def test_the_document_is_valid_openapi_3_1(tmp_path: Path) -> None:
+    """In a process of its own: importing the validator would take every worker two seconds."""
     assert DOCUMENT["openapi"].startswith("3.1.")
-    assert [error.message for error in OpenAPIV31SpecValidator(DOCUMENT).iter_errors()] == []
+    file = tmp_path / "openapi.json"
+    file.write_text(json.dumps(DOCUMENT))
+    command = [sys.executable, "-m", "openapi_spec_validator", "--schema", "3.1", "--validation-errors", "all"]
+    done = subprocess.run([*command, str(file)], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{file}: OK\n", "")
 
 
 def test_every_example_validates_against_its_own_schema() -> None:

@@ -40,12 +40,16 @@ class World:
     url: str
     issuer: OidcIssuer
     requested: set[str] = field(default_factory=set)
+    attempts_max: int = 6
 
     def client(self, subject_id: str, **claims: Any) -> AsyncClient:
         """Return a person's client; each request carries its own token, as in a real session."""
         tokens = {"email": f"{subject_id}@example.org", **claims}
         return AsyncClient(
-            self.url, lambda: self.issuer.token(subject_id, **tokens), transport=Recording(self.requested)
+            self.url,
+            lambda: self.issuer.token(subject_id, **tokens),
+            attempts_max=self.attempts_max,
+            transport=Recording(self.requested),
         )
 
     async def document(self) -> dict[str, Any]:

@@ -47,7 +47,8 @@ async def test_nothing_of_others_is_touched(
     other = await people.tenant_of("somebody")
     measured = await fill(other)
     await fill(tenant)
-    core_before = await rival.rows("SELECT * FROM codes WHERE organization_id = %s", other.organization_id)
+    codes = "SELECT * FROM codes WHERE organization_id = %s ORDER BY xr_id"
+    core_before = await rival.rows(codes, other.organization_id)
     before = await read_content(rival, without=tenant.organization_id)
     audience_before = await measuring.rows(
         "SELECT e.* FROM events e JOIN integrations i ON i.number = e.integration WHERE i.organization_id = %s",
@@ -60,7 +61,7 @@ async def test_nothing_of_others_is_touched(
     changed = {old[0] for old, new in zip(before, after, strict=True) if old != new}
     # Those tables name no organisation in a column of their own.
     assert changed <= {"broadcasts", "organizations", "deletion_certificates", "instance_secrets"}
-    assert await rival.rows("SELECT * FROM codes WHERE organization_id = %s", other.organization_id) == core_before
+    assert await rival.rows(codes, other.organization_id) == core_before
     assert audience_before == await measuring.rows(
         "SELECT e.* FROM events e JOIN integrations i ON i.number = e.integration WHERE i.organization_id = %s",
         other.organization_id,

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import re
 import signal
-import subprocess
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +14,7 @@ from typing import Any, Final
 import httpx2
 import pytest
 from support.closures import Subject, fill, organization_of, verify_certificate
+from support.command_server import ForkedCommand
 from support.core_settings import OPERATOR_TOKEN
 from support.killable import running_audience, running_core, running_worker, until_alone
 from support.rival import Rival
@@ -112,7 +112,7 @@ async def test_a_core_that_is_killed_after_a_phase(
 
 
 async def kill_after_purge(
-    deletion: Coroutine[Any, Any, None], rival: Rival, measuring: Rival, process: subprocess.Popen[bytes]
+    deletion: Coroutine[Any, Any, None], rival: Rival, measuring: Rival, process: ForkedCommand
 ) -> None:
     async with contextlib.AsyncExitStack() as held:
         async with measuring.holding("LOCK TABLE purges IN EXCLUSIVE MODE"):

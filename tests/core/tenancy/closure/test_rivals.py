@@ -8,6 +8,11 @@ from support.people import People
 from support.rival import Rival
 from support.tenant import Tenant
 
+from soundmark.core.context import Context
+from soundmark.core.domain.tenancy.closure import ClosureSubject
+from soundmark.core.domain.tenancy.scope import SYSTEM
+from soundmark.core.features.tenancy.closure.deletion import delete_everything
+
 
 @pytest.mark.parametrize("kind", SUBJECTS)
 async def test_two_at_once_both_end(tenant: Tenant, people: People, rival: Rival, kind: str) -> None:
@@ -23,17 +28,23 @@ async def test_two_at_once_both_end(tenant: Tenant, people: People, rival: Rival
 
 
 @pytest.mark.parametrize("kind", SUBJECTS)
-async def test_both_who_reach_the_deletion_end_with_204(
-    tenant: Tenant, people: People, rival: Rival, kind: str
-) -> None:
-    other = await people.member(tenant, rival, "second-owner", "owner")
+async def test_two_who_passed_the_gates_delete_together(tenant: Tenant, rival: Rival, work: Context, kind: str) -> None:
+    """Neither fails when the other one has deleted the rest, and there is one certificate."""
     await fill(tenant)
+    project_id = tenant.project_id if kind == "project" else None
+    async with rival.holding("SELECT FROM codes FOR UPDATE"):
+        cut_off = await rival.while_waiting(SUBJECTS[kind](tenant).delete())
+        await rival.kill_waiting_sessions()
+    assert (await cut_off).status == 503
+    assert await rival.rows("SELECT phase FROM closures") == [("deleting",)]
 
     async with rival.holding("SELECT FROM codes FOR UPDATE"):
-        deleting = [asyncio.create_task(SUBJECTS[kind](each).delete()) for each in (tenant, other)]
+        subject = ClosureSubject(tenant.organization_id, project_id)
+        deleting = [asyncio.create_task(delete_everything(work, subject, SYSTEM)) for _ in range(2)]
         await rival.until_someone_waits(2)
+    await asyncio.gather(*deleting)
 
-    assert [(await each).status for each in deleting] == [204, 204]
+    assert await rival.rows("SELECT FROM closures") == []
     assert await rival.rows("SELECT count(*) FROM deletion_certificates") == [(1,)]
 
 

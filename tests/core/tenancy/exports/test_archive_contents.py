@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import IO, Any
 
 import pytest
-from jsonschema import Draft202012Validator, ValidationError
+from jsonschema_rs import ValidationError
 from support.archives import (
     ORGANIZATION_MEMBERS,
     PROJECT_MEMBERS,
@@ -21,6 +21,7 @@ from support.archives import (
 )
 from support.core_client import Api
 from support.core_settings import core_settings
+from support.published_contract import make_validator
 from support.rival import Rival
 from support.running_apps import running_core
 from support.tenant import Tenant, make_second_project, make_tenant
@@ -143,7 +144,7 @@ async def test_an_archive_validates_against_its_published_schema(tenant: Tenant)
     await fill(tenant)
     for archive in (await export_project(tenant), await export_organization(tenant)):
         schema = (await tenant.api.get(f"/schemas/{archive['format']}.json")).json
-        validator = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+        validator = make_validator(schema)
         validator.validate(archive)
         for name in archive:
             with pytest.raises(ValidationError):
