@@ -39,11 +39,30 @@ def _process_row(name: str) -> tuple[str, ...]:
     readers = {reader: model for reader, model in READERS.items() if name in model.model_fields}
     fields = {reader: model.model_fields[name] for reader, model in readers.items()}
     required_by = [reader for reader, field in fields.items() if field.is_required()]
-    defaults = {_default(field.default) for field in fields.values() if not field.is_required()} or {"–"}
-    (default,) = defaults  # The page has one cell for it.
-    (values,) = {_values(get_type_hints(model, include_extras=True)[name]) for model in readers.values()}
+    default = _cell({reader: _default_of(field) for reader, field in fields.items() if not field.is_required()})
+    values = _cell({reader: _values(get_type_hints(it, include_extras=True)[name]) for reader, it in readers.items()})
     read_by = "all" if len(readers) == len(READERS) else ", ".join(readers)
     return f"`{environment_name(name)}`", ", ".join(required_by) or "–", default, values, read_by
+
+
+def _cell(texts: dict[str, str]) -> str:
+    """Return the text of all readers or, where they differ, each text with its readers."""
+    different = dict.fromkeys(texts.values())
+    if len(different) <= 1:
+        return next(iter(different), "–")
+    readers = {text: ", ".join(reader for reader, of_it in texts.items() if of_it == text) for text in different}
+    return "; ".join(f"{text} ({readers[text]})" for text in different)
+
+
+class _NamesOfSettings(dict[str, str]):
+    """Every setting's variable in place of its value, for a default that is another setting."""
+
+    def __missing__(self, name: str) -> str:
+        return environment_name(name)
+
+
+def _default_of(field: FieldInfo) -> str:
+    return _default(field.get_default(call_default_factory=True, validated_data=_NamesOfSettings()))
 
 
 def _platform_settings() -> str:

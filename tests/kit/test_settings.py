@@ -23,6 +23,7 @@ VALID: dict[str, dict[str, str]] = {
         "MASTER_KEY": "A" * 43,
     },
     "audio": {"AUDIO_CREDENTIAL": "c" * 16},
+    "console": {"CONSOLE_KEY": "A" * 43},
 }
 
 

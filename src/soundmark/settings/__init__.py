@@ -15,6 +15,7 @@ from soundmark.settings.commands import ClientSettings as ClientSettings
 from soundmark.settings.commands import ContractSettings as ContractSettings
 from soundmark.settings.commands import SandboxSettings as SandboxSettings
 from soundmark.settings.commands import UpSettings as UpSettings
+from soundmark.settings.console import ConsoleSettings as ConsoleSettings
 from soundmark.settings.core import CoreDatabaseSettings as CoreDatabaseSettings
 from soundmark.settings.core import CoreJobsSettings as CoreJobsSettings
 from soundmark.settings.core import CoreSettings as CoreSettings
@@ -24,12 +25,13 @@ from soundmark.settings.core import RotationSettings as RotationSettings
 from soundmark.settings.process import ProcessSettings as ProcessSettings
 from soundmark.settings.process import ServedSettings as ServedSettings
 
-Component = Literal["core", "audience", "audio"]
+Component = Literal["core", "audience", "audio", "console"]
 
 COMPONENTS: Final[Mapping[Component, type[ServedSettings]]] = {
     "core": CoreSettings,
     "audience": AudienceSettings,
     "audio": AudioSettings,
+    "console": ConsoleSettings,
 }
 JOBS: Final[Mapping[Component, type[ProcessSettings]]] = {
     "core": CoreJobsSettings,
@@ -40,6 +42,7 @@ READERS: Final[Mapping[str, type[ProcessSettings]]] = {
     "core": CoreSettings,
     "audience": AudienceSettings,
     "audio": AudioSettings,
+    "console": ConsoleSettings,
     "core jobs": CoreJobsSettings,
     "core database": CoreDatabaseSettings,
     "audience jobs": AudienceDatabaseSettings,

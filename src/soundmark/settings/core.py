@@ -4,29 +4,25 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from soundmark.kit.settings import Settings
 from soundmark.settings.databases import require_separate_databases
 from soundmark.settings.fields import (
-    AuthoritiesFile,
     Credentials,
     Currency,
     DatabaseUrl,
     EvidencePath,
     HttpUrl,
     MasterKey,
-    OidcClientId,
-    OidcIssuer,
-    OperatorToken,
     Port,
 )
-from soundmark.settings.process import PoolSettings, ProcessSettings, RefusalLimitSettings, ServedSettings
+from soundmark.settings.process import (
+    OutgoingSettings,
+    PeopleSettings,
+    PoolSettings,
+    ProcessSettings,
+    RefusalLimitSettings,
+    ServedSettings,
+)
 from soundmark.settings.registry import PlatformFallbacks, ServiceUrl
-
-
-class OutgoingSettings(Settings):
-    """Settings of every process that connects to servers other than its database."""
-
-    extra_ca_file: AuthoritiesFile | None = None
 
 
 class PrivateSettings(OutgoingSettings):
@@ -77,15 +73,12 @@ class CoreJobsSettings(KeysSettings, PlatformFallbacks, AudienceChannelSettings,
     release_evidence_path: EvidencePath | None = None
 
 
-class CoreSettings(ServedSettings, CoreJobsSettings, RefusalLimitSettings):
+class CoreSettings(ServedSettings, CoreJobsSettings, PeopleSettings, RefusalLimitSettings):
     """Settings of `soundmark serve core`."""
 
     audience_database_url: DatabaseUrl | None = None
     audio_url: HttpUrl
     audio_credential: Credentials
-    oidc_issuer: OidcIssuer | None = None
-    oidc_client_id: OidcClientId | None = None
-    operator_token: OperatorToken | None = None
     support_native_signature: bool = False
     organizations_per_user: Annotated[int, Field(ge=1)] = 50
     export_bytes_max: Annotated[int, Field(ge=1024)] = 1024 * 1024 * 1024
@@ -95,10 +88,4 @@ class CoreSettings(ServedSettings, CoreJobsSettings, RefusalLimitSettings):
     @model_validator(mode="after")
     def _require_separate_databases(self) -> "CoreSettings":
         require_separate_databases(self.core_database_url, self.audience_database_url)
-        return self
-
-    @model_validator(mode="after")
-    def _require_issuer_and_client(self) -> "CoreSettings":
-        if (self.oidc_issuer is None) != (self.oidc_client_id is None):
-            raise ValueError("SOUNDMARK_OIDC_ISSUER and SOUNDMARK_OIDC_CLIENT_ID must both be set, or neither")
         return self

@@ -36,6 +36,18 @@ def _http_url(text: str) -> str:
     return check_url(text, "http").rstrip("/")
 
 
+def _secure_url(text: str) -> str:
+    return check_url(text, "secure").rstrip("/")
+
+
+def _origin(text: str) -> str:
+    url = _secure_url(text)
+    # The console's cookies and the addresses of its pages begin at the root.
+    if split_url(url).path:
+        raise ValueError("must be a URL without a path")
+    return url
+
+
 def _database_url(text: str) -> Secret:
     parts = split_url(text)
     is_complete = parts.scheme in {"postgresql", "postgres"} and parts.path.strip("/")
@@ -79,6 +91,20 @@ def _api_key(text: str) -> Secret:
     return Secret(text.strip())
 
 
+def _oidc_client_secret(text: str) -> Secret:
+    if _BEARER.fullmatch(text) is None:
+        raise ValueError("must be printable ASCII characters without spaces")
+    return Secret(text)
+
+
+def _oidc_resource(text: str) -> str:
+    # RFC 8707, section 2: an absolute URI without a fragment, such as a URL or a URN.
+    parts = split_url(text)
+    if not parts.scheme or not (parts.netloc or parts.path) or "#" in text or _BEARER.fullmatch(text) is None:
+        raise ValueError("must be an absolute URI without a fragment")
+    return text
+
+
 def _oidc_issuer(text: str) -> str:
     # Kept exactly as it is, including a slash at its end, because tokens name it like that.
     return check_url(text, "secure")
@@ -110,6 +136,10 @@ def _absolute_path(path: Path) -> Path:
 
 
 HttpUrl = Annotated[str, AfterValidator(_http_url), Allowed("`http://…` or `https://…`")]
+SecureUrl = Annotated[str, AfterValidator(_secure_url), Allowed("`https://…`, or `http://…` on a loopback address")]
+Origin = Annotated[
+    str, AfterValidator(_origin), Allowed("`https://…`, or `http://…` on a loopback address, without a path")
+]
 DatabaseUrl = Annotated[Secret, BeforeValidator(_database_url), Allowed("`postgresql://…` with the name of a database")]
 RateLimitUrl = Annotated[Secret, BeforeValidator(_rate_limit_url), Allowed("`redis://…` or `rediss://…`")]
 Credentials = Annotated[
@@ -127,7 +157,12 @@ OperatorToken = Annotated[Secret, BeforeValidator(_operator_token), Allowed("`xo
 ApiKey = Annotated[Secret, BeforeValidator(_api_key), Allowed("a server key or an access token")]
 OidcIssuer = Annotated[str, AfterValidator(_oidc_issuer), Allowed("`https://…`, or `http://…` on a loopback address")]
 OidcClientId = Annotated[str, Field(max_length=255), Allowed("1 to 255 characters; set together with the issuer")]
+OidcClientSecret = Annotated[
+    Secret, BeforeValidator(_oidc_client_secret), Allowed("printable ASCII characters without spaces")
+]
+OidcResource = Annotated[str, AfterValidator(_oidc_resource), Allowed("an absolute URI without a fragment")]
 MasterKey = Annotated[Secret, BeforeValidator(_master_key), Allowed("32 bytes in base64url: 43 characters")]
 AuthoritiesFile = Annotated[Path, AfterValidator(_authorities_file), Allowed("a PEM file with certificates")]
 EvidencePath = Annotated[Path, AfterValidator(_absolute_path), Allowed("the absolute path of a file")]
+FolderPath = Annotated[Path, AfterValidator(_absolute_path), Allowed("the absolute path of a folder")]
 Currency = Annotated[str, Field(pattern="^[A-Z]{3}$"), Allowed("a currency code of ISO 4217, such as `TND`")]

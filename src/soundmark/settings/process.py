@@ -1,11 +1,19 @@
 """Settings that several components share."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from soundmark.kit.settings import Settings
-from soundmark.settings.fields import Networks, Port, RateLimitUrl
+from soundmark.settings.fields import (
+    AuthoritiesFile,
+    Networks,
+    OidcClientId,
+    OidcIssuer,
+    OperatorToken,
+    Port,
+    RateLimitUrl,
+)
 
 LOCAL_CORE: Final = "http://127.0.0.1:8080"  # Where `soundmark up` and `serve core` serve by default.
 
@@ -24,6 +32,26 @@ class ServedSettings(ProcessSettings):
     connections_max: Annotated[int, Field(ge=16, le=1_000_000)] = 4096
     connections_per_address: Annotated[int, Field(ge=1, le=1_000_000)] = 512
     trusted_proxies: Networks = ()
+
+
+class OutgoingSettings(Settings):
+    """Settings of every process that connects to servers other than its database."""
+
+    extra_ca_file: AuthoritiesFile | None = None
+
+
+class PeopleSettings(Settings):
+    """Settings of every process that people sign in to: the identity provider, or the operator without one."""
+
+    oidc_issuer: OidcIssuer | None = None
+    oidc_client_id: OidcClientId | None = None
+    operator_token: OperatorToken | None = None
+
+    @model_validator(mode="after")
+    def _require_issuer_and_client(self) -> Self:
+        if (self.oidc_issuer is None) != (self.oidc_client_id is None):
+            raise ValueError("SOUNDMARK_OIDC_ISSUER and SOUNDMARK_OIDC_CLIENT_ID must both be set, or neither")
+        return self
 
 
 class RefusalLimitSettings(Settings):

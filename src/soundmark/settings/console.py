@@ -1,0 +1,65 @@
+"""Settings of the console."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.sealing import Sealer, parse_master_key
+from soundmark.settings.fields import FolderPath, HttpUrl, MasterKey, OidcClientSecret, OidcResource, Origin, SecureUrl
+from soundmark.settings.process import LOCAL_CORE, OutgoingSettings, PeopleSettings, ServedSettings
+
+LOCAL_CONSOLE: Final = "http://127.0.0.1:8083"  # Where `soundmark up` and `serve console` serve by default.
+_PURPOSE: Final = "console"  # Of the key that is derived from a master key.
+
+
+def _same_as_base_url(settings: Mapping[str, Any]) -> Any:
+    return settings["base_url"]
+
+
+class ConsoleSettings(ServedSettings, PeopleSettings, OutgoingSettings):
+    """Settings of `soundmark serve console`, which reaches everything through Core's public API."""
+
+    base_url: HttpUrl = LOCAL_CORE
+    core_url: HttpUrl = Field(default_factory=_same_as_base_url)
+    console_url: Origin = LOCAL_CONSOLE
+    console_key: MasterKey | None = None
+    master_key: MasterKey | None = None
+    oidc_client_secret: OidcClientSecret | None = None
+    oidc_resource: OidcResource | None = None
+    console_tickets_path: FolderPath | None = None
+    publisher_url: SecureUrl | None = None
+
+    @property
+    def sealing_key(self) -> bytes:
+        """The 32 bytes that seal cookies, the same in every process of the console."""
+        if self.console_key is not None:
+            return parse_master_key(self.console_key.reveal())
+        assert self.master_key is not None, "one of the two is required"
+        return derive_console_key(parse_master_key(self.master_key.reveal()))
+
+    @property
+    def sign_in(self) -> Literal["oidc", "ticket"] | None:
+        """How people sign in: with the identity provider or, on this machine, a one-time ticket. None: nobody can."""
+        if self.oidc_issuer is not None:
+            return "oidc"
+        return None if self.operator_token is None or self.console_tickets_path is None else "ticket"
+
+    @model_validator(mode="after")
+    def _require_key(self) -> Self:
+        if self.console_key is None and self.master_key is None:
+            raise ValueError("SOUNDMARK_CONSOLE_KEY or SOUNDMARK_MASTER_KEY must be set")
+        return self
+
+    @model_validator(mode="after")
+    def _require_issuer_of_client_settings(self) -> Self:
+        for name in ("oidc_client_secret", "oidc_resource"):
+            if getattr(self, name) is not None and self.oidc_issuer is None:
+                raise ValueError(f"SOUNDMARK_{name.upper()} is of no use without SOUNDMARK_OIDC_ISSUER")
+        return self
+
+
+def derive_console_key(master_key: bytes) -> bytes:
+    """Derive the key with which a console without a key of its own seals cookies; it opens nothing of Core's."""
+    return Sealer(master_key, SystemEntropy()).derive(_PURPOSE)

@@ -1,0 +1,131 @@
+"""Settings of the console: the key that seals its cookies, its addresses, and the ways to sign in."""
+
+from pathlib import Path
+
+import pytest
+
+from soundmark import settings
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.sealing import Sealer
+from soundmark.kit.settings import SettingsInvalid
+
+KEY = "A" * 43
+OIDC = {"OIDC_ISSUER": "https://id.example/realms/soundmark", "OIDC_CLIENT_ID": "console"}
+TOKEN = {"OPERATOR_TOKEN": "xop_" + "o" * 43}
+TICKETS = {"CONSOLE_TICKETS_PATH": "/srv/tickets"}
+
+
+def read(**given: str) -> settings.ConsoleSettings:
+    environ = {f"SOUNDMARK_{name}": value for name, value in given.items()}
+    return settings.read(settings.ConsoleSettings, environ)
+
+
+def faults(**given: str) -> list[str]:
+    with pytest.raises(SettingsInvalid) as refusal:
+        read(**given)
+    return refusal.value.faults
+
+
+def test_the_addresses_are_those_of_a_local_service_by_default() -> None:
+    made = read(CONSOLE_KEY=KEY)
+    assert (made.base_url, made.core_url, made.console_url) == (
+        "http://127.0.0.1:8080",
+        "http://127.0.0.1:8080",
+        "http://127.0.0.1:8083",
+    )
+
+
+def test_core_is_reached_where_browsers_reach_it_unless_set() -> None:
+    given = {"CONSOLE_KEY": KEY, "BASE_URL": "https://sound.example"}
+    assert read(**given).core_url == "https://sound.example"
+    assert read(**given, CORE_URL="http://core:8080/").core_url == "http://core:8080"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://console.example", "https://console.example/console", "https://console.example?x=1", "console"]
+)
+def test_the_console_is_at_the_root_of_a_secure_address(url: str) -> None:
+    """Sessions would travel in clear text, and cookies and links assume the root."""
+    (fault,) = faults(CONSOLE_KEY=KEY, CONSOLE_URL=url)
+    assert fault.startswith("SOUNDMARK_CONSOLE_URL: must be ")
+
+
+def test_a_key_of_its_own_is_used_as_it_is() -> None:
+    assert read(CONSOLE_KEY=KEY).sealing_key == bytes(32)
+    assert read(CONSOLE_KEY=KEY, MASTER_KEY="B" * 42 + "A").sealing_key == bytes(32)
+
+
+def test_a_master_key_only_derives_the_key() -> None:
+    """Cookies would otherwise be sealed by the key that opens everything in the database."""
+    key = read(MASTER_KEY=KEY).sealing_key
+    assert key == Sealer(bytes(32), SystemEntropy()).derive("console")
+    assert key != bytes(32)
+    assert len(key) == 32
+
+
+def test_one_of_the_two_keys_is_required() -> None:
+    assert faults() == ["SOUNDMARK_CONSOLE_KEY or SOUNDMARK_MASTER_KEY must be set"]
+
+
+@pytest.mark.parametrize("name", ["CONSOLE_KEY", "MASTER_KEY"])
+def test_a_malformed_key_is_named_and_not_shown(name: str) -> None:
+    (fault,) = faults(**{name: "sesame"})
+    assert fault.startswith(f"SOUNDMARK_{name}: must be 32 bytes")
+    assert "sesame" not in fault
+
+
+@pytest.mark.parametrize("name", OIDC)
+def test_half_an_identity_provider_is_refused(name: str) -> None:
+    (fault,) = faults(CONSOLE_KEY=KEY, **{name: OIDC[name]})
+    assert fault.endswith("must both be set, or neither")
+
+
+@pytest.mark.parametrize("uri", ["https://api.example.org/", "urn:soundmark:api"])
+def test_the_api_has_an_absolute_uri(uri: str) -> None:
+    assert read(CONSOLE_KEY=KEY, **OIDC, OIDC_RESOURCE=uri).oidc_resource == uri
+    assert faults(CONSOLE_KEY=KEY, OIDC_RESOURCE=uri) == [
+        "SOUNDMARK_OIDC_RESOURCE is of no use without SOUNDMARK_OIDC_ISSUER"
+    ]
+
+
+@pytest.mark.parametrize("uri", ["api", "//api.example.org", "https://api.example.org/#a", "https:", "urn:a b", "é:a"])
+def test_another_name_of_an_api_is_refused(uri: str) -> None:
+    assert faults(CONSOLE_KEY=KEY, **OIDC, OIDC_RESOURCE=uri) == [
+        "SOUNDMARK_OIDC_RESOURCE: must be an absolute URI without a fragment"
+    ]
+
+
+def test_a_client_secret_needs_the_issuer_that_gave_it() -> None:
+    assert faults(CONSOLE_KEY=KEY, OIDC_CLIENT_SECRET="confidential") == [
+        "SOUNDMARK_OIDC_CLIENT_SECRET is of no use without SOUNDMARK_OIDC_ISSUER"
+    ]
+    secret = read(CONSOLE_KEY=KEY, **OIDC, OIDC_CLIENT_SECRET="confidential").oidc_client_secret
+    assert secret is not None
+    assert secret.reveal() == "confidential"
+
+
+@pytest.mark.parametrize(
+    ("given", "sign_in"),
+    [
+        ({}, None),
+        (TOKEN, None),
+        (TICKETS, None),
+        (TOKEN | TICKETS, "ticket"),
+        (OIDC, "oidc"),
+        (OIDC | TOKEN | TICKETS, "oidc"),
+    ],
+)
+def test_people_sign_in_with_the_provider_or_with_a_ticket_or_not(given: dict[str, str], sign_in: str | None) -> None:
+    assert read(CONSOLE_KEY=KEY, **given).sign_in == sign_in
+
+
+def test_the_folder_of_tickets_is_absolute() -> None:
+    assert read(CONSOLE_KEY=KEY, **TICKETS).console_tickets_path == Path("/srv/tickets")
+    (fault,) = faults(CONSOLE_KEY=KEY, CONSOLE_TICKETS_PATH="tickets")
+    assert fault == "SOUNDMARK_CONSOLE_TICKETS_PATH: must be an absolute path"
+
+
+def test_settings_do_not_print_their_secrets() -> None:
+    made = read(CONSOLE_KEY=KEY, MASTER_KEY="B" * 42 + "A", **OIDC, **TOKEN, OIDC_CLIENT_SECRET="confidential")
+    shown = repr(made) + str(made)
+    assert not [secret for secret in (KEY, "B" * 42, "o" * 43, "confidential") if secret in shown]
