@@ -1,0 +1,1 @@
+"""The web console: server-rendered pages, a client of Core's public API, without a database."""

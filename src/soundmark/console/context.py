@@ -1,0 +1,46 @@
+"""What every page takes from the process."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from soundmark.console.core_api import CoreApi
+from soundmark.console.directory import Directory
+from soundmark.console.sealed_cookies import CookieJar
+from soundmark.console.session import Sessions
+from soundmark.console.sign_in.context import SignIn
+from soundmark.console.sign_in.kept_forms import KeptForms
+from soundmark.kit.clock import Clock
+from soundmark.kit.crypto.entropy import Entropy
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.client_address import AddressReader
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The public addresses: of the console, of Core as browsers reach it, and of the publisher of measurements."""
+
+    console: str
+    core: str
+    publisher: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """The parts of the console that all requests share.
+
+    People sign in at an identity provider, or else the operator does, with a ticket from the folder `tickets`, on this
+    machine and past no trusted proxy: `sign_in` or `operator_token` is None.
+    """
+
+    addresses: Addresses
+    tickets: Path | None
+    proxies: AddressReader
+    core: CoreApi
+    jar: CookieJar
+    sessions: Sessions
+    directory: Directory
+    clock: Clock
+    entropy: Entropy
+    operator_token: Secret | None
+    sign_in: SignIn | None
+    kept_forms: KeptForms

@@ -1,0 +1,58 @@
+"""Core's public API, as one person uses it."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final, TypeAlias
+
+import httpx2
+from soundmark_sdk.client import AsyncClient
+
+from soundmark.console.sign_in.renewal import Renew, RenewingTransport
+
+# A page waits for its calls, so a call that fails is repeated once and soon.
+# A webhook endpoint under test may take 15 s to answer Core.
+_TIMEOUT_S: Final = 20.0
+_ATTEMPTS_MAX: Final = 2
+_RETRY_WAIT_MAX_S: Final = 0.5
+
+Credential: TypeAlias = str | Callable[[], str]
+
+
+class CoreApi:
+    """The connections to Core, which the clients of all sessions share."""
+
+    def __init__(self, url: str, transport: httpx2.AsyncBaseTransport) -> None:
+        self.url: Final = url.rstrip("/")
+        self._transport: Final = transport
+
+    def client(self, credential: Credential | None, renew: Renew | None = None) -> AsyncClient:
+        """Return a client with the credential of one session; it need not be closed.
+
+        `renew` replaces a credential that Core no longer accepts.
+        """
+        return AsyncClient(
+            self.url,
+            credential,
+            timeout_s=_TIMEOUT_S,
+            attempts_max=_ATTEMPTS_MAX,
+            retry_wait_max_s=_RETRY_WAIT_MAX_S,
+            # The operator who runs the console chose this address, which may be inside a private network.
+            allow_insecure_http=True,
+            transport=self._transport if renew is None else RenewingTransport(self._transport, renew),
+        )
+
+    async def is_reachable(self) -> bool:
+        """Return whether Core answers at all, which does not mean that its dependencies do.
+
+        Raises: httpx2.TransportError.
+        """
+        request = httpx2.Request("GET", f"{self.url}/healthz")
+        response = await self._transport.handle_async_request(request)
+        try:
+            return response.status_code == HTTPStatus.OK
+        finally:
+            await response.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._transport.aclose()

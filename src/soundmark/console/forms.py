@@ -1,0 +1,104 @@
+"""What a person typed into a form."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import parse_qsl
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from starlette.requests import Request
+
+from soundmark.kit.http.bodies import read_body
+
+# The largest form issues a Code: an intent of 16 KiB, percent-encoded.
+FORM_BYTES_MAX: Final = 256 * 1024
+_FIELDS_MAX: Final = 400
+_NAME_CHARS_MAX: Final = 20  # int() refuses thousands of digits in its own way.
+
+
+class FieldRefused(Exception):
+    """A field cannot be read. `message` is the key of the sentence that says why."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(f"{name}: {message}")
+        self.name: Final = name
+        self.message: Final = message
+
+
+class FormMalformed(Exception):
+    """The body is no form that a page of the console sends."""
+
+
+class Form:
+    """The fields of a form in their order; a name may occur several times."""
+
+    def __init__(self, fields: Iterable[tuple[str, str]] = ()) -> None:
+        self._fields: Final = tuple(fields)
+        self._last: Final = dict(self._fields)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._fields)
+
+    def __bool__(self) -> bool:
+        return bool(self._fields)
+
+    def has(self, name: str) -> bool:
+        """Return whether a field was sent with a value other than spaces."""
+        return bool(self.text(name))
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return a field without the spaces around it."""
+        return self._last.get(name, default).strip()
+
+    def raw(self, name: str, default: str = "") -> str:
+        """Return a field exactly as it was sent, with the line ends of one text area made plain."""
+        return self._last.get(name, default).replace("\r\n", "\n")
+
+    def texts(self, name: str) -> list[str]:
+        """Return all values of a repeated field, such as the boxes that were ticked."""
+        return [value for field, value in self._fields if field == name]
+
+    def integer(self, name: str) -> int:
+        """Return a whole number.
+
+        Raises: FieldRefused.
+        """
+        text = self.text(name)
+        if not (text.isascii() and text.removeprefix("-").isdecimal() and len(text) < _NAME_CHARS_MAX):
+            raise FieldRefused(name, "forms.not_a_number")
+        return int(text)
+
+    def instant(self, name: str) -> datetime | None:
+        """Return a moment, or None if the field is empty.
+
+        The field `<name>_zone` names the time zone in which it was typed, as a script of the page fills it in; without
+        it the moment is in UTC.
+
+        Raises: FieldRefused.
+        """
+        text = self.text(name)
+        if not text:
+            return None
+        try:
+            moment = datetime.fromisoformat(text)
+            zone = ZoneInfo(self.text(f"{name}_zone") or "UTC")
+            # The first and the last day of the calendar may be outside it in UTC.
+            return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+        except (ValueError, OverflowError, OSError, ZoneInfoNotFoundError):
+            raise FieldRefused(name, "forms.not_a_time") from None
+
+
+async def read_form(request: Request) -> Form:
+    """Return the form in a request.
+
+    Raises: FormMalformed. kit.http.problems.PayloadTooLarge.
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/x-www-form-urlencoded":
+        raise FormMalformed
+    body = await read_body(request, FORM_BYTES_MAX)
+    try:
+        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_FIELDS_MAX, errors="strict")
+    except ValueError:
+        raise FormMalformed from None
+    return Form(fields)

@@ -1,0 +1,58 @@
+"""The security headers of every answer."""
+
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import MutableHeaders
+
+from soundmark.kit.http.asgi import AsgiApp, Message, Receive, Scope, Send
+
+
+def make_policy(connect_to: Sequence[str], forms_to: Sequence[str]) -> str:
+    """Return the Content-Security-Policy: nothing but our own files, and connections to these URLs' origins.
+
+    `forms_to` are the URLs to which our forms may redirect: browsers apply `form-action` to redirects as well.
+    """
+    connect = " ".join(["'self'", *sorted({origin_of(url) for url in connect_to})])
+    forms = " ".join(["'self'", *sorted({origin_of(url) for url in forms_to})])
+    return (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob:; "
+        f"connect-src {connect}; worker-src 'self'; manifest-src 'self'; form-action {forms}; base-uri 'none'; "
+        "frame-ancestors 'none'"
+    )
+
+
+def origin_of(url: str) -> str:
+    """Return the origin of a URL."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+class SecureHeaders:
+    """An app whose answers all have the security headers."""
+
+    def __init__(self, app: AsgiApp, policy: str, *, is_secure: bool) -> None:
+        self._app: Final = app
+        self._headers: Final = {
+            "content-security-policy": policy,
+            "referrer-policy": "same-origin",
+            "x-content-type-options": "nosniff",
+            "cross-origin-opener-policy": "same-origin",
+            "permissions-policy": "microphone=(self), camera=(), geolocation=(), payment=()",
+            **({"strict-transport-security": "max-age=31536000"} if is_secure else {}),
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)

@@ -1,0 +1,101 @@
+"""The languages of the console: its messages, and how dates and numbers are written."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any, Final
+
+from babel import Locale, dates, numbers
+from babel.core import negotiate_locale
+from markupsafe import Markup
+
+# The first is the one of a browser that asks for none of them.
+LOCALES: Final[Mapping[str, Locale]] = {"en": Locale("en", "GB"), "fr": Locale("fr", "FR")}
+_MINUTES_KEPT: Final = 4096  # A list has hundreds of moments, many in the same minute; some 400 kB.
+NAMES: Final[Mapping[str, str]] = {"en": "English", "fr": "Français"}
+
+
+class Language:
+    """One language: its code (ISO 639-1), messages and formats."""
+
+    def __init__(self, code: str) -> None:
+        self.code: Final = code
+        self._locale: Final = LOCALES[code]
+        self._messages: Final = read_messages(code)
+
+    def say(self, key: str, **values: object) -> str:
+        """Return a message with its values filled in; with a value `count`, in the form for that number.
+
+        Raises: KeyError for an unknown key.
+        """
+        if "count" in values and key not in self._messages:
+            count = values["count"]
+            assert isinstance(count, int), "a count is a whole number"
+            key = f"{key}.{self._locale.plural_form(count)}"
+            values["count"] = self.number(count)
+        return self._messages[key].format_map(values)
+
+    def knows(self, key: str) -> bool:
+        """Return whether there is such a message."""
+        return key in self._messages
+
+    def moment(self, value: datetime) -> str:
+        """Return a date and time in UTC, which the page says beside it."""
+        return _write_minute(self.code, value.astimezone(UTC).replace(second=0, microsecond=0))
+
+    def mark_moment(self, value: datetime | None) -> Markup:
+        """Return the element of a moment, which the pages' script shows in local time; in lists a page has hundreds."""
+        if value is None:
+            return Markup('<span class="absent">{}</span>').format(self._messages["lists.absent"])
+        # Digits and names of months need no escaping, which would take longer than all the rest.
+        return Markup(f'<time datetime="{value.isoformat()}">{self.moment(value)}</time>')  # noqa: S704
+
+    def day(self, value: date) -> str:
+        """Return a date."""
+        return dates.format_date(value, "d MMM y", locale=self._locale)
+
+    def number(self, value: float) -> str:
+        """Return a number with its groups of digits."""
+        return numbers.format_decimal(value, locale=self._locale)
+
+    def ratio(self, value: float) -> str:
+        """Return a ratio with the four decimals that reports give."""
+        return numbers.format_decimal(value, "#,##0.0000", locale=self._locale)
+
+    def money(self, amount_minor: int, currency: str) -> str:
+        """Return an amount that is given in the currency's smallest unit."""
+        amount = Decimal(amount_minor).scaleb(-numbers.get_currency_precision(currency))
+        return numbers.format_currency(amount, currency, locale=self._locale)
+
+
+@lru_cache(_MINUTES_KEPT)
+def _write_minute(code: str, minute: datetime) -> str:
+    return dates.format_datetime(minute, "d MMM y, HH:mm", locale=LOCALES[code]) + " UTC"
+
+
+@cache
+def get_language(code: str) -> Language:
+    """Return a language by its code; an unknown one is English."""
+    return Language(code if code in LOCALES else "en")
+
+
+def choose_language(chosen: str | None, accept_language: str) -> Language:
+    """Return the language that a person chose, or else the first that the browser asks for."""
+    if chosen in LOCALES:
+        return get_language(chosen)
+    wanted = [part.partition(";")[0].strip().replace("-", "_") for part in accept_language.split(",")[:20]]
+    return get_language(negotiate_locale(wanted, list(LOCALES)) or "en")
+
+
+def read_messages(code: str) -> dict[str, str]:
+    """Return all messages of one language by their keys."""
+    messages: dict[str, str] = {}
+    folder = resources.files(__package__).joinpath("messages", code)
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        area: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        assert not messages.keys() & area.keys(), f"{file.name} has a key of another area"
+        messages |= area
+    return messages

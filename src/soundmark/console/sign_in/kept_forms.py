@@ -1,0 +1,59 @@
+"""Forms that a person had filled in when they had to sign in: kept sealed in the browser until they are back."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from soundmark.console.forms import Form
+from soundmark.console.sealed_cookies import CookieJar
+
+# What fits into two cookies: beside the session, proxies with their usual limits let no more pass. Every form that
+# asks for a second factor is smaller. A larger form stays in the page that says why it was not sent.
+_BYTES_MAX: Final = 5_000
+_LIFETIME: Final = timedelta(minutes=30)
+_NAME: Final = "form"
+_TOKEN: Final = "csrf_token"  # noqa: S105 - the name of a field; its value belongs to a session and is not kept
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptForm:
+    """A form with the path that it was sent to. `subject` is the person who typed it, None if that was unknown."""
+
+    path: str
+    subject: str | None
+    fields: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptForms:
+    """The kept forms in the browsers' cookies, one in each browser."""
+
+    jar: CookieJar
+
+    def has_room(self, form: Form, path: str, subject: str | None) -> bool:
+        """Return whether a form is small enough to be kept."""
+        return len(msgspec.json.encode(_make(form, path, subject))) <= _BYTES_MAX
+
+    def keep(self, response: Response, form: Form, path: str, subject: str | None) -> None:
+        """Keep a form that there is room for, in place of the one before."""
+        self.jar.write(response, _NAME, _make(form, path, subject), max_age_s=int(_LIFETIME.total_seconds()))
+
+    def find(self, request: Request, path: str, subject: str | None) -> Form | None:
+        """Return the form that this person had sent to this path, or None."""
+        try:
+            kept = msgspec.convert(self.jar.read(_NAME, request.cookies), _KeptForm)
+        except msgspec.ValidationError:
+            return None
+        return Form(kept.fields) if kept.path == path and kept.subject in {None, subject} else None
+
+    def forget(self, request: Request, response: Response) -> None:
+        """Remove the kept form from the browser."""
+        self.jar.clear(response, _NAME, request.cookies)
+
+
+def _make(form: Form, path: str, subject: str | None) -> _KeptForm:
+    return _KeptForm(path, subject, tuple((name, value) for name, value in form if name != _TOKEN))

@@ -1,0 +1,74 @@
+"""Refreshing tokens, once for all requests that hold the same refresh token."""
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from soundmark.console.sign_in.identity_provider import IdentityProvider, ProviderUnavailable, Tokens
+from soundmark.kit.clock import Clock
+from soundmark.kit.tasks import cancel_and_wait
+
+# Requests that were sent before the browser got the new cookie still bring the old refresh token. Many providers revoke
+# everything when they see one twice.
+_REMEMBERED_S: Final = 600.0
+_REMEMBERED_MAX: Final = 2_000  # Of some 4 KiB each.
+
+
+@dataclass(frozen=True, slots=True)
+class _Refresh:
+    task: "asyncio.Task[Tokens]"
+    began_at_s: float
+
+
+class TokenRefresher:
+    """Asks the provider once for each refresh token, and remembers the answer for a while.
+
+    Processes share nothing, so two of them may use one refresh token at the same time. Then the provider refuses one
+    of them; `sign_in.renewal` says how that person goes on.
+    """
+
+    def __init__(self, provider: IdentityProvider, clock: Clock) -> None:
+        self._provider: Final = provider
+        self._clock: Final = clock
+        self._refreshes: Final[dict[bytes, _Refresh]] = {}
+
+    async def refresh(self, refresh_token: str) -> Tokens:
+        """Return the tokens that replace those with this refresh token.
+
+        Raises: ProviderUnavailable; GrantRefused.
+        """
+        key = hashlib.sha256(refresh_token.encode()).digest()
+        self._forget_old()
+        if key not in self._refreshes:
+            task = asyncio.create_task(self._provider.refresh(refresh_token), name="token refresh")
+            task.add_done_callback(_mark_seen)
+            self._refreshes[key] = _Refresh(task, self._clock.monotonic_s())
+        # Shielded, so that a person who closes the page does not cancel a refresh that may already have taken place.
+        return await asyncio.shield(self._refreshes[key].task)
+
+    async def aclose(self) -> None:
+        """Stop what is in progress."""
+        for refresh in self._refreshes.values():
+            if not refresh.task.done():
+                await cancel_and_wait(refresh.task)
+
+    def _forget_old(self) -> None:
+        now_s = self._clock.monotonic_s()
+        for key, refresh in list(self._refreshes.items()):
+            if now_s - refresh.began_at_s >= _REMEMBERED_S or _may_be_repeated(refresh.task):
+                del self._refreshes[key]
+        done = [key for key, refresh in self._refreshes.items() if refresh.task.done()]
+        for key in done[: max(0, len(self._refreshes) - _REMEMBERED_MAX)]:
+            del self._refreshes[key]
+
+
+def _may_be_repeated(task: "asyncio.Task[Tokens]") -> bool:
+    """Return whether a refresh failed for a reason that may have passed."""
+    return task.done() and (task.cancelled() or isinstance(task.exception(), ProviderUnavailable))
+
+
+def _mark_seen(task: "asyncio.Task[Tokens]") -> None:
+    """Take note of a failure, which asyncio would otherwise report if every waiting request was cancelled."""
+    if not task.cancelled():
+        task.exception()
